@@ -6,20 +6,24 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Pywb lives in an environment of its own: it needs a brotli that is too old for everything else.
 REPLAY ?= .venv-replay
 export REPLAY
+# A list of versions with hashes to install instead of what pyproject.toml allows; .ci/run sets it.
+LOCK ?=
 APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
 
 # Real parts that `make acceptance` runs against, and a file by which each is known to be there.
 PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html/index.html \
          postgresql-doc:/usr/share/doc/postgresql-doc/copyright \
          gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h wget:/usr/bin/wget pygopherd:/usr/sbin/pygopherd \
-         chromium:/usr/bin/chromium iproute2:/usr/sbin/ip curl:/usr/bin/curl
+         chromium:/usr/bin/chromium iproute2:/usr/sbin/ip curl:/usr/bin/curl \
+         groff-base:/usr/bin/groff prometheus:/usr/bin/promtool \
+         python3-venv:/usr/share/doc/python3-venv/copyright
 
 # A process for each core; what wants the machine for itself is marked `alone`.
 # Half of a test's time is waiting, for turns and for the disk.
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs site pictures bench faults figures clean
+.PHONY: help demo test acceptance check format docs site pictures bench faults fuzz nightly figures dist lock sbom clean
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,10 +50,11 @@ format: $(VENV)/dev.stamp  ## lay out the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/run.stamp  ## write the pages that are made from the code and its tests
+docs: $(VENV)/run.stamp  ## write the pages that are made from the code and its tests, manual pages too
 	$(BIN)/gossamer config schema --markdown > docs/reference/configuration.md.new
 	mv docs/reference/configuration.md.new docs/reference/configuration.md
 	$(BIN)/python -m tests.promises
+	$(BIN)/python -m tests.manual
 
 site: $(VENV)/docs.stamp  ## build the documentation site in site/; a broken link stops it
 	$(BIN)/zensical build --clean --strict
@@ -64,9 +69,35 @@ TRIALS ?= 1000
 faults: $(VENV)/dev.stamp  ## crawl TRIALS simulated worlds with kills, and look for broken promises
 	$(BIN)/python -m gossamer.lab.faults.trial --trials $(TRIALS)
 
+SECONDS ?= 120
+fuzz: $(VENV)/dev.stamp  ## fuzz what reads bytes, for SECONDS
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
+
+nightly: $(VENV)/dev.stamp  ## an hour and a half of fault trials, their mutants and fuzzing
+	$(BIN)/python -m gossamer.lab.faults.trial --first $$(date +%s) --trials 10000
+	$(BIN)/python -m tests.lab.mutants --trials 60
+	$(BIN)/python -m tests.fuzz --seconds 1800
+
 figures: $(VENV)/run.stamp  ## print the figures of the code's structure, and of a page's way through it
 	@$(BIN)/python benchmarks/figures.py
 	@$(BIN)/python benchmarks/page_way.py
+
+dist: $(VENV)/dev.stamp  ## build wheel and sdist in dist/; the same commit and SOURCE_DATE_EPOCH make the same bytes
+	$(BIN)/python -m hatchling build --clean
+
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+lock: $(VENV)/release.stamp  ## write the versions for CI and for the container; those that still fit are kept
+	$(COMPILE) pyproject.toml --extra all --extra dev --extra docs --output-file .ci/requirements.txt
+	$(COMPILE) pyproject.toml --extra all --constraints .ci/requirements.txt --output-file deploy/requirements.txt
+
+sbom: $(VENV)/release.stamp  ## write the bill of materials of what the container installs: dist/gossamer.cdx.json
+	sh .ci/make-venv "$(PYTHON)" build/locked
+	build/locked/bin/python -m pip --quiet install --require-hashes --requirement deploy/requirements.txt
+	build/locked/bin/python -m pip --quiet install --no-deps .
+	mkdir -p dist
+	$(BIN)/cyclonedx-py environment build/locked --pyproject pyproject.toml --output-reproducible --validate \
+		--output-file dist/gossamer.cdx.json
+	rm -rf build/locked
 
 clean:  ## remove what was made here: environment, caches, the demo's output
 	rm -rf $(VENV) $(REPLAY) demo build dist site .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
@@ -86,9 +117,13 @@ $(VENV)/run.stamp: EXTRA :=
 $(VENV)/dev.stamp: EXTRA := [dev]
 $(VENV)/bench.stamp: EXTRA := [dev,bench]
 $(VENV)/docs.stamp: EXTRA := [dev,docs]
+$(VENV)/release.stamp: EXTRA := [dev,release]
 $(VENV)/%.stamp: $(VENV)/bin/python pyproject.toml
 	@echo "installing gossamer$(EXTRA) into $(VENV)"
-	@$(PIP) install --editable '.$(EXTRA)'
+	@if [ -z "$(LOCK)" ]; then $(PIP) install --editable '.$(EXTRA)'; else \
+		$(PIP) install --require-hashes --requirement "$(LOCK)" && \
+		$(PIP) install --no-deps --no-build-isolation --editable .; \
+	fi
 	@touch $@
 
 $(REPLAY)/pywb.stamp: $(REPLAY)/bin/python

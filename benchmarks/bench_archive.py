@@ -27,8 +27,8 @@ from gossamer.archive.follower import Follower
 from gossamer.archive.objectstore import ObjectStore, fixity_of
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.records import labelled_digest
-from gossamer.archive.tables import Tables
-from gossamer.archive.warc import About, WarcArchive
+from gossamer.archive.tables import TableWriters
+from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.model.links import Found
 from gossamer.model.visits import PageRow, Reply, Visited
 from gossamer.state.journals import Journals
@@ -90,14 +90,14 @@ def cost(name: str, work: Callable[[], int], count: int) -> None:
 def warc(visited: list[Visited], **options: object) -> int:
     with tempfile.TemporaryDirectory() as folder:
         journals = Journals(Path(folder))
-        archive = WarcArchive(ArchiveOptions.model_validate(options), journals, About("gossamer"))
+        archive = WarcArchive(ArchiveOptions.model_validate(options), journals, WarcInfo("gossamer"))
         for visit in visited:
             archive.add(visit)
         return sum(entry.length for entry in journals.cut())
 
 
 def written_by(member: Callable[[records.Record], bytes], visited: list[Visited]) -> int:
-    archive = WarcArchive(ArchiveOptions(), Journals(Path("/nowhere")), About("gossamer"))
+    archive = WarcArchive(ArchiveOptions(), Journals(Path("/nowhere")), WarcInfo("gossamer"))
     size = 0
     for visit in visited:
         assert visit.reply is not None
@@ -153,7 +153,7 @@ def uploads(visited: list[Visited]) -> None:
 def tables(visited: list[Visited], links: bool) -> int:
     with tempfile.TemporaryDirectory() as folder:
         journals = Journals(Path(folder))
-        archive = Tables(ArchiveOptions(links=links), journals)
+        archive = TableWriters(ArchiveOptions(links=links), journals)
         for number, visit in enumerate(visited, 1):
             archive.add(visit)
             if number % EPOCH_PAGES == 0:
@@ -165,7 +165,7 @@ def tables(visited: list[Visited], links: bool) -> int:
 def whole(visited: list[Visited], folder: Path) -> None:
     """A finished crawl, and what is made of it afterwards."""
     journals = Journals(folder)
-    archives = [WarcArchive(ArchiveOptions(), journals, About("gossamer")), Tables(ArchiveOptions(), journals)]
+    archives = [WarcArchive(ArchiveOptions(), journals, WarcInfo("gossamer")), TableWriters(ArchiveOptions(), journals)]
     for number, visit in enumerate(visited, 1):
         for archive in archives:
             archive.add(visit)

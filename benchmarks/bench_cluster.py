@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from gossamer.cli.control import NotRunningError, ask
+from gossamer.cli.control import NoCrawlRunsError, ask
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
@@ -122,7 +122,7 @@ def pages_of(directory: Path) -> float:
     """Return the pages so far."""
     try:
         answer = ask(directory, "status")
-    except (ConfigError, NotRunningError):
+    except (ConfigError, NoCrawlRunsError):
         return 0.0
     return float(answer["pages"]) if isinstance(answer, dict) else 0.0
 

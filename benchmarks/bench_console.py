@@ -22,7 +22,7 @@ from gossamer.console.access import access_of
 from gossamer.console.app import console_app
 from gossamer.console.server import served
 from gossamer.console.service import Service
-from gossamer.console.share import CRAWL_SHARE, Share
+from gossamer.console.share import CRAWL_SHARE, LoopShare
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 
@@ -54,7 +54,7 @@ def browsers(address: str, count: int) -> list[subprocess.Popen[bytes]]:
     return found
 
 
-async def measured(crawler: Crawler, share: Share, count: int, address: str) -> dict[str, float]:
+async def measured(crawler: Crawler, share: LoopShare, count: int, address: str) -> dict[str, float]:
     opened = await asyncio.to_thread(browsers, address, count)
     await asyncio.sleep(WARM_S)
     console_s, all_s, pages, wall = share.spent_s, time.process_time(), crawler.status()["pages"], time.monotonic()

@@ -17,10 +17,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from gossamer.cluster.exchange import Exchange, ShardStart
+from gossamer.cluster.exchange import Exchange, ShardRun
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.reports import Report, Termination
+from gossamer.cluster.reports import ShardReport, Termination
 from gossamer.model.links import Link
 from gossamer.model.visits import Errand, Failure, Reply
 from gossamer.seen.urls import RocksUrlSeen
@@ -76,7 +76,7 @@ class Member:
         self.epochs = Epochs(self.store)
         self.ring = Ring(self.epochs)
         self.exchange = Exchange(
-            ShardStart(number, 1), partitions, self.epochs, ClusterOptions(), namer, WallClock(),
+            ShardRun(number, 1), partitions, self.epochs, ClusterOptions(), namer, WallClock(),
         )  # fmt: skip
         self.exchange.attach(self.ring, _nothing)
 
@@ -185,7 +185,7 @@ def rounds(shards: int, times: int = 2_000) -> float:
     channels = dict.fromkeys(range(shards), 12_345)
     taken = dict.fromkeys(range(shards), (1, 12_345))
     reports = [
-        Report(number, 1, True, 99, 1, {k: v for k, v in channels.items() if k != number}, taken)
+        ShardReport(number, 1, True, 99, 1, {k: v for k, v in channels.items() if k != number}, taken)
         for number in range(shards)
     ]
     termination = Termination(shards)

@@ -26,10 +26,10 @@ from gossamer.archive.options import ArchiveOptions, SearchOptions
 from gossamer.archive.search.build import build
 from gossamer.archive.search.log import IndexFollower, SearchLog
 from gossamer.archive.search.query import search
-from gossamer.archive.tables import Tables
+from gossamer.archive.tables import TableWriters
 from gossamer.archive.views import tables
-from gossamer.archive.views.export import FORMATS, Crawl, export
-from gossamer.archive.warc import About, WarcArchive
+from gossamer.archive.views.export import FORMATS, ExportedCrawl, export
+from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.assembly.parts import chosen_modules
 from gossamer.assembly.views import export_means
 from gossamer.config import Config
@@ -85,7 +85,9 @@ def crawl(folder: Path, visited: list[Visited], table: Table) -> None:
     journals = Journals(folder)
     options = SearchOptions(enabled=True)
     log, indexer = SearchLog(options, journals, WallClock()), IndexFollower(options, journals)
-    archive = Archives([WarcArchive(ArchiveOptions(), journals, About("gossamer")), Tables(ArchiveOptions(), journals)])
+    archive = Archives(
+        [WarcArchive(ArchiveOptions(), journals, WarcInfo("gossamer")), TableWriters(ArchiveOptions(), journals)]
+    )
 
     def commit() -> None:
         journals.settle(journals.cut())
@@ -151,7 +153,7 @@ def main() -> None:
         folder = Path(name) / "crawl"
         folder.mkdir()
         crawl(folder, visited, table)
-        crawled, means = Crawl(folder, running=False, now=1.7673e9), export_means(Config())
+        crawled, means = ExportedCrawl(folder, running=False, now=1.7673e9), export_means(Config())
         for to in FORMATS:
             target = Path(name) / to
             spent_s = seconds(

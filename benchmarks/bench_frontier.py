@@ -43,7 +43,7 @@ from gossamer.config import Config
 from gossamer.config.footprint import fitted
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.hosts import Records
+from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import PolitenessOptions, Preset
 from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.lab.bounded import run_within
@@ -222,7 +222,7 @@ class Crawl:
         rate: float = RATE,
     ) -> None:
         self.now = 1_700_000_000.0
-        seen = {"form": form, "expected_urls": urls, "false_positive_rate": rate}
+        seen = {"backend": form, "expected_urls": urls, "false_positive_rate": rate}
         config = fitted(Config.model_validate({"memory": {"budget_bytes": budget_bytes}, "seen": seen}))
         self.store = Store(directory / "store", config.state.cache_bytes, config.state.write_buffer_bytes)
         self.epochs = Epochs(self.store)
@@ -237,7 +237,7 @@ class Crawl:
         else:
             self.seen = RocksUrlSeen(self.epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
         self.frontier = Frontier(
-            Records(self.store, self.epochs, self.contacts),
+            HostRecords(self.store, self.epochs, self.contacts),
             FrontierRules(politeness(PolitenessOptions(preset=preset)), config.frontier),
             Namer().name, Dice(1), self.now,
         )  # fmt: skip
@@ -444,7 +444,7 @@ def main() -> None:
     parser.add_argument("--until", type=int, default=1 << 62, help="stop when so many are found, undrained")
     parser.add_argument("--minutes", type=float, default=inf, help="stop each size after so long, drained or not")
     parser.add_argument("--cpu-s", type=float, default=inf, help="the same in seconds of CPU, the generator's left out")
-    parser.add_argument("--seen", choices=("rocksdb", "diskmerge", "bloom"), default="rocksdb", help="seen.form")
+    parser.add_argument("--seen", choices=("rocksdb", "diskmerge", "bloom"), default="rocksdb", help="seen.backend")
     parser.add_argument("--rate", type=float, default=RATE, help="seen.false_positive_rate of bloom")
     parser.add_argument("--budget", type=int, default=512, help="memory in MiB")
     parser.add_argument("--preset", default="polite")

@@ -16,7 +16,7 @@ from pathlib import Path
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.web import Web
 from gossamer.model.sketches import Sketch
-from gossamer.scope.templates import Node
+from gossamer.scope.templates import TemplateNode
 from gossamer.seen import shingles
 from gossamer.seen.content import NearContentSeen
 from gossamer.seen.shingles import sketch
@@ -68,7 +68,7 @@ def costs(pages: list[bytes]) -> float:
         ("simhash", us(shingles.simhash_of, hashes)),  # type: ignore[arg-type]
         ("least hashes, for traps", us(shingles.lowest_of, hashes)),  # type: ignore[arg-type]
         ("the whole sketch, for near-duplicates", whole),
-        ("a look at a watched template", us(Node().judge, [sketch(page) for page in pages])),  # type: ignore[arg-type]
+        ("a look at a watched template", us(TemplateNode().judge, [sketch(page) for page in pages])),  # type: ignore[arg-type]
     ]
     lookup = lookups([sketch(page) for page in pages])
     rows.append(("lookup and remembering", lookup))

@@ -18,7 +18,7 @@ from gossamer.api.feeding import feeding_of
 from gossamer.assembly import assemble
 from gossamer.config import configure
 from gossamer.model.links import Link
-from gossamer.offline.segment import About, SegmentWriter
+from gossamer.offline.segment import SegmentInfo, SegmentWriter
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
@@ -30,7 +30,7 @@ def make_segment(path: Path, urls: int, sites: int) -> None:
     namer = Namer()
     fronts = [namer.name(f"https://www.site{number:07d}.example/") for number in range(sites)]
     known = sorted((url for url in fronts if url is not None), key=lambda url: (url.partition, url.site))
-    with SegmentWriter(path, About(made_by="a benchmark")) as writer:
+    with SegmentWriter(path, SegmentInfo(made_by="a benchmark")) as writer:
         held: list[Link] = []
         for front in known:
             pages = namer.names([f"{front.text}articles/2026/page-{page}.html" for page in range(urls // sites)])

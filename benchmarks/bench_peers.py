@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from crawls import DOCUMENTATION, HERE, Command, Nginx, figures, in_turns, print_table, site, write_json
+from crawls import HERE, Command, Nginx, figures, in_turns, print_table, write_json
+from kinds import DOCUMENTATION, documentation
 
 PROMISED = {
     "Scrapy as shipped": 9.0,
@@ -68,7 +69,9 @@ def main() -> None:
     if shutil.which("wget") is None:
         raise SystemExit("wget is missing: `make parts` installs it")
     with tempfile.TemporaryDirectory() as temporary:
-        root = site(Path(temporary), given.parts)
+        root = Path(temporary) / "site"
+        root.mkdir()
+        documentation(*given.parts)(root)
         with Nginx(root, Path(temporary) / "nginx", addresses=given.hosts) as nginx:
             ways = commands([f"{origin}/" for origin in nginx.origins], Path(temporary))
             if given.peers:

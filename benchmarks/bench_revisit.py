@@ -21,7 +21,7 @@ from pathlib import Path
 
 from gossamer.lab.simulate.revisits import ChangingOptions, ChangingWeb, Watched, best, crawl, watched
 from gossamer.model.revisits import Habits
-from gossamer.revisit.estimate import History, rate_of
+from gossamer.revisit.estimate import VisitHistory, rate_of
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES, Optimal
 from gossamer.revisit.rhythm import Census
@@ -205,7 +205,7 @@ def _ours() -> dict[str, Callable[[Sequence[tuple[float, float]], float], float]
         *, dated: bool, off: float, weight: float = 0.5
     ) -> Callable[[Sequence[tuple[float, float]], float], float]:
         def of(pairs: Sequence[tuple[float, float]], rate: float) -> float:
-            history = History()
+            history = VisitHistory()
             for waited, since in pairs:
                 if since < waited:
                     history.changed(waited, since if dated else None)
@@ -232,7 +232,7 @@ def costs() -> dict[str, float]:
     """Print what a page's estimate, its place in the census and a price cost, however many pages there are."""
     draw = random.Random(2)
     print("\nprocessor")
-    history = History()
+    history = VisitHistory()
     for _ in range(30):
         history.unchanged(draw.expovariate(1e-5))
         history.changed(draw.expovariate(1e-5))

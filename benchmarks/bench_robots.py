@@ -11,7 +11,7 @@ from functools import partial
 
 from protego import Protego
 
-from gossamer.robots.rules import Rules
+from gossamer.robots.rules import RobotsRules
 
 TYPICAL = b"""User-agent: *
 Disallow: /search
@@ -39,9 +39,9 @@ def main() -> None:
     print("| file | what | ours µs | protego µs |")
     print("| --- | --- | --: | --: |")
     for name, text, number in (("typical, 12 lines", TYPICAL, 2_000), ("20,000 rules", LARGE, 2)):
-        ours, theirs = Rules.parse(text, bytes_max=1_000_000), Protego.parse(text.decode())
+        ours, theirs = RobotsRules.parse(text, bytes_max=1_000_000), Protego.parse(text.decode())
         rows: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-            "parse": (partial(Rules.parse, text, bytes_max=1_000_000), partial(Protego.parse, text.decode())),
+            "parse": (partial(RobotsRules.parse, text, bytes_max=1_000_000), partial(Protego.parse, text.decode())),
             "plain address": (partial(ours.allows, PLAIN), partial(theirs.can_fetch, PLAIN, "gossamer")),
             "address with escapes": (partial(ours.allows, ESCAPED), partial(theirs.can_fetch, ESCAPED, "gossamer")),
         }

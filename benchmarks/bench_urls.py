@@ -24,7 +24,7 @@ from gossamer.scope.chain import scope_chain
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
 from gossamer.url.canonical import Canonicalizer
-from gossamer.url.hosts import HostRules
+from gossamer.url.hosts import HostNameRules
 from gossamer.url.join import Joiner, join
 from gossamer.url.name import Namer
 from gossamer.url.rules import RULES
@@ -62,7 +62,7 @@ def measured(site: Pages) -> dict[str, float]:
     """Return microseconds a link for each step, and how many pages and links there are."""
     total = sum(len(hrefs) for _, hrefs in site)
     texts = [flat([join_page(base, hrefs)]) for base, hrefs in site]
-    hosts = HostRules({"www.": ""}, {".python.org": ".example.org"}, {"127.0.0.1": "docs.example.org"})
+    hosts = HostNameRules({"www.": ""}, {".python.org": ".example.org"}, {"127.0.0.1": "docs.example.org"})
     every = Canonicalizer(tuple(RULES), hosts)
     roots, namer = Roots("host"), Namer()
     seed = namer.name(SITE)

@@ -22,9 +22,6 @@ sys.path.insert(0, str(HERE.parent))
 
 from tests.acceptance.nginx import Nginx  # noqa: E402 - found by the line above
 
-DOCUMENTATION = {"python": "/usr/share/doc/python3-doc/html", "postgresql": "/usr/share/doc/postgresql-doc-15/html"}
-"""Of Debian: 527 heavy pages (96 KB, 310 anchors) and 1,168 light ones (15 KB, 28 anchors)."""
-
 WGET_WITH_ERRORS = ("wget", 8)
 """How wget ends when a server answered 404 to anything."""
 Command = Callable[[int], Sequence[str]]
@@ -39,20 +36,6 @@ class Run(NamedTuple):
     cpu_s: float
     wall_s: float
     peak_bytes: int
-
-
-def site(directory: Path, parts: Sequence[str] = tuple(DOCUMENTATION)) -> Path:
-    """Lay out documentation as one site, and return its root."""
-    root = directory / "site"
-    root.mkdir()
-    for name in parts:
-        place = DOCUMENTATION[name]
-        if not Path(place).is_dir():
-            raise SystemExit(f"{place} is missing: `make parts` installs it")
-        (root / name).symlink_to(place)
-    links = "".join(f'<p><a href="/{name}/index.html">{name}</a>' for name in parts)
-    (root / "index.html").write_text(f"<!doctype html><title>Documentation</title>{links}\n")
-    return root
 
 
 def measured(command: Sequence[str], nginx: Nginx) -> Run:

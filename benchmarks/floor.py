@@ -1,6 +1,6 @@
 """The floor of a crawl: the same fetches and the same outputs with the libraries alone, in one plain loop.
 
-    python benchmarks/floor.py [--ca FILE] OUTPUT SEED…
+    python benchmarks/floor.py [--ca FILE] [--embeds] OUTPUT SEED…
 
 Fetch, decode, parse, join, compare with what is known, WARC records, Parquet rows. No politeness, no robots.txt, no
 queue on disk, no commit, no limits, nothing survives a crash: no crawler can be quicker with these libraries, and none
@@ -13,7 +13,7 @@ import argparse
 import hashlib
 from base64 import b32encode
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -45,6 +45,9 @@ LINK_COLUMNS = pa.schema((
 """As Gossamer's tables have them, without those that are empty for every page of this site."""
 
 
+EMBEDS = {"img[src]": "src", "link[rel=stylesheet]": "href", "script[src]": "src"}
+
+
 class Fetched:
     """One transfer and what it brought."""
 
@@ -67,7 +70,8 @@ class Fetched:
 class Floor:
     """One crawl in memory, written as it goes."""
 
-    def __init__(self, directory: Path, seeds: list[str], authority: str) -> None:
+    def __init__(self, directory: Path, seeds: list[str], authority: str, *, embeds: bool = False) -> None:
+        self._selectors = {"a[href]": "href", **(EMBEDS if embeds else {})}
         self._seeds = [ada_url.normalize_url(seed) for seed in seeds]
         self._origins = tuple(self._seeds)
         self._known = {xxhash.xxh3_64_intdigest(seed.encode()) for seed in self._seeds}
@@ -126,6 +130,8 @@ class Floor:
             coded = any(line.lower().startswith(b"content-encoding: gzip") for line in fetched.head)
             body = isal_zlib.decompress(payload, 31) if coded else payload
             title = self._links_of(fetched, body)
+        elif status in (301, 302):
+            self._offer([handle.getinfo(pycurl.REDIRECT_URL)], fetched.depth, fetched.url)
         host, charset = urlsplit(fetched.url).hostname, parameters.rpartition("=")[2] or "utf-8"
         self._pages.append((
             fetched.url, fetched.url, host, host, datetime.now(UTC), "fetched" if status == 200 else "http_error",
@@ -135,29 +141,34 @@ class Floor:
         ))  # fmt: skip
 
     def _links_of(self, page: Fetched, body: bytes) -> str:
-        base, depth = page.url, page.depth + 1
+        base = page.url
         tree = LexborHTMLParser(body)
         urls: dict[str, None] = {}
-        for anchor in tree.css("a[href]"):
-            try:
-                attributes = anchor.attributes
-                url = ada_url.join_url(base, attributes["href"]).partition("#")[0]
-            except ValueError:
-                continue
-            if url == base and url in urls:
-                continue  # Of anchors into the page itself there is one row.
-            urls[url] = None
-            text = " ".join(anchor.text().split())
-            nofollow = "nofollow" in (attributes.get("rel") or "")
-            self._links.append((base, url, url, "anchor", text, nofollow))  # A row for each mention, as a crawl has it.
+        for selector, name in self._selectors.items():
+            for node in tree.css(selector):
+                try:
+                    attributes = node.attributes
+                    url = ada_url.join_url(base, attributes[name]).partition("#")[0]
+                except ValueError:
+                    continue
+                if url == base and url in urls:
+                    continue  # Of anchors into the page itself there is one row.
+                urls[url] = None
+                text = " ".join(node.text().split())
+                nofollow = "nofollow" in (attributes.get("rel") or "")
+                kind = "anchor" if name == "href" else "embed"
+                self._links.append((base, url, url, kind, text, nofollow))  # A row a mention, as a crawl has it.
+        self._offer(urls, page.depth + 1, base)
+        node = tree.css_first("title")
+        return node.text() if node is not None else ""
+
+    def _offer(self, urls: Iterable[str], depth: int, referrer: str) -> None:
         for url in urls:
             if url.startswith(self._origins):
                 fingerprint = xxhash.xxh3_64_intdigest(url.encode())
                 if fingerprint not in self._known:
                     self._known.add(fingerprint)
-                    self._waiting.append((url, depth, base))
-        node = tree.css_first("title")
-        return node.text() if node is not None else ""
+                    self._waiting.append((url, depth, referrer))
 
 
 def digest_of(data: bytes) -> str:
@@ -182,10 +193,11 @@ def member(kind: str, url: str, content_type: str, block: bytes, payload_digest:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--ca", default="")
+    parser.add_argument("--embeds", action="store_true")
     parser.add_argument("output", type=Path)
     parser.add_argument("seeds", nargs="+")
     given = parser.parse_args()
-    print(Floor(given.output, given.seeds, given.ca).run(), "pages")
+    print(Floor(given.output, given.seeds, given.ca, embeds=given.embeds).run(), "pages")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from typing import Any
 
 import gossamer
 from gossamer import Crawler
+from gossamer.crawl.discover import Discovery
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.shard import Shard
 from gossamer.frontier.frontier import Frontier
@@ -87,7 +88,7 @@ class Profiler:
         elif code is Pipeline.lease.__code__:
             self._is_page = frame.f_locals["lease"].errand is None
         elif code is Shard._returned.__code__:  # noqa: SLF001 - it ends a visit, and nothing else does
-            if self._is_page and Pipeline.discover.__code__ in self._way:  # Else its address was looked up.
+            if self._is_page and Discovery.discover.__code__ in self._way:  # Else its address was looked up.
                 self.ways.append(self._way)
             self._way, self._is_page = Counter(), False
         self._way[code] += 1

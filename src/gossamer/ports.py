@@ -47,7 +47,7 @@ class HostPrioritizer(Prioritizer, Protocol):
     """
 
     needs: Sequence[str]
-    """Which of `linking_sites` and `cash` it reads from a `Standing`: they are reckoned for those who need them."""
+    """Which of `linking_sites` and `cash` it reads from a `Standing`: they are computed only if needed."""
 
     def host_level(self, standing: Standing) -> int:
         """Return a level from 0, the most urgent, to 7. Pure, and quick: it may run for every URL that is queued."""
@@ -73,10 +73,10 @@ class UrlSeen(Protocol):
 
 @runtime_checkable
 class WaylessUrlSeen(UrlSeen, Protocol):
-    """An eliminator that remembers no ways, so that its `way` is None for every URL."""
+    """An eliminator that stores no paths, so that its `way` is None for every URL."""
 
     def knows(self, url: Url) -> bool:
-        """Say whether a URL was offered, as far as it can tell; False is sure. It remembers nothing by being asked."""
+        """Return whether a URL was offered, as far as is known; False is certain. The call itself stores nothing."""
 
 
 class ContentSeen(Protocol):
@@ -104,7 +104,7 @@ class Resolver(Protocol):
     """Finds the address of a host, and refuses addresses that we must not touch."""
 
     def cached(self, host: str) -> Located | None:
-        """Return what is known without asking anybody."""
+        """Return the cached result, without a lookup."""
 
     async def resolve(self, host: str) -> Located | Failure:
         """Return addresses to try, best first, or why there are none. Answers from memory where it can."""
@@ -114,15 +114,15 @@ class Resolver(Protocol):
 
 
 class ProtocolModule(Protocol):
-    """Speaks one scheme. The only rooms that reach the web are these, and only with a `Request` that passed. A class
-    for an added scheme also has `default_port` (0: none), and `has_robots` where `/robots.txt` is to be requested.
+    """Fetches URLs of one scheme. Only protocol modules reach the web, and only with a `Request` that passed the gates.
+    A class for an added scheme also has `default_port` (0: none), and `has_robots` if `/robots.txt` is to be requested.
     """
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Send one request and return what came. Follows nothing; raises nothing of the web's doing."""
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
 
 
 class ProcessingModule(Protocol):
@@ -156,7 +156,8 @@ class PrerequisiteArchive(Archive, Protocol):
     """An archive that also keeps what had to be asked before a page could be; the others need not."""
 
     def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
-        """Take a robots.txt (`robots`) or a host's addresses (`dns`), on behalf of the URL `via`, if one is known.
+        """Take a robots.txt (`robots`), a document about the use of a site (`usage`), a host's addresses (`dns`), or a
+        resource of a page that is rendered (`script`, `xhr` …), on behalf of the URL `via`, if one is known.
 
         It has no row.
         """

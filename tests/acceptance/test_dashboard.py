@@ -232,7 +232,7 @@ def test_a_host_that_is_excluded_gets_no_more_requests(crawl: Served, web: Endle
     web.more(2, "left.example")
     page.fill("#exclude-hosts", "left.example")
     page.press("#exclude-hosts", "Enter")
-    expect(says(page, "exclude")).to_have_text("left.example: asked no more.")
+    expect(says(page, "exclude")).to_have_text("left.example: no more requests.")
     since = web.more(6, "walk.example")  # What was in flight is over by the first of these.
     web.more(8, "walk.example")
     assert web.asked("left.example", since + 6) == []
@@ -316,8 +316,8 @@ def test_an_answer_leaves_what_is_being_typed(crawl: Served, opened: Opened) -> 
 def test_a_checkpoint_is_made(crawl: Served, web: Endless, opened: Opened) -> None:
     page = opened(crawl.address)
     page.click("#checkpoint")
-    expect(page.locator("#said")).to_contain_text("A checkpoint lies in")
-    place = Path(page.locator("#said").inner_text().removeprefix("A checkpoint lies in ").removesuffix("."))
+    expect(page.locator("#said")).to_contain_text("A checkpoint is in")
+    place = Path(page.locator("#said").inner_text().removeprefix("A checkpoint is in ").removesuffix("."))
     assert any(place.iterdir())
 
 

@@ -95,7 +95,7 @@ def records_of(crawled: Crawled) -> Iterator[tuple[str, int, int, Any]]:
 
 
 @pytest.mark.promise(
-    "What is fetched", "A crawl fetches exactly what the web and the scope define, in whatever order replies come."
+    "What is fetched", "A crawl fetches exactly what the web and the scope define, in any order of replies."
 )
 def test_the_pages_fetched_are_those_that_the_walker_finds(crawled: Crawled, walked: Walked) -> None:
     fetched = [row for row in crawled.pages if row["outcome"] == "fetched"]

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gossamer.api.changes import changes
-from gossamer.archive.views.changes import Change
+from gossamer.archive.views.changes import PageChange
 from tests.acceptance.nginx import Nginx
 from tests.acceptance.replay import Pywb, tool
 from tests.archive import strict
@@ -58,7 +58,7 @@ def test_every_visit_replays_with_the_version_that_stood(lived: tuple[Path, str]
     pywb.added("theirs", warcs)
     with pywb:
         for page in ("/changes.html", "/stays.html"):
-            visits: list[Change] = list(changes(at / "crawl", url=origin + page))
+            visits: list[PageChange] = list(changes(at / "crawl", url=origin + page))
             assert {"appeared", "same"} <= {one.change for one in visits}
             assert {one.status for one in visits} == {200, 304}
             stands = b""

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.timeout(500),
     pytest.mark.promise(
         "Offline crawls",
-        "Rounds of fetching and building end with the pages and links of a live crawl, whatever is killed.",
+        "Rounds of fetching and building end with the pages and links of a live crawl, also after kills.",
     ),
 ]
 
@@ -59,7 +59,7 @@ class Rounds:
             "politeness": ['preset = "own"'],
             "resolve": [f'hosts_file = "{simweb.hosts_file}"', "allow_private = true"],
             "state": ['hosts_store = "hosts"'],
-            "progress": ['form = "quiet"'],
+            "progress": ['style = "quiet"'],
             "crawl": ["commit_pages = 20", "concurrency = 8"],
         }
         for setting in BRIEF:

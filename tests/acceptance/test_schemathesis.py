@@ -1,4 +1,4 @@
-"""Schemathesis finds nothing: no answer that is not described, no change without the token, no mistake of ours."""
+"""Schemathesis finds nothing: no answer that is not described, no change without the token, no internal error."""
 
 from __future__ import annotations
 

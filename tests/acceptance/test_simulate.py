@@ -42,7 +42,7 @@ def test_a_real_crawl_does_what_was_predicted(preset: str, tmp_path: Path, capsy
 @pytest.mark.promise("Simulation", "A simulated sample of hosts predicts what all of them would do.")
 def test_one_host_of_a_hundred_tells_what_a_workbench_does(capsys: pytest.CaptureFixture[str]) -> None:
     web = WebOptions(hosts=20_000, pages=800_000, zipf_exponent=0.6, dead_host_share=0.05, error_share=0.1)
-    bench = FrontierOptions(bench_hosts_max=5_000)
+    bench = FrontierOptions(active_hosts_max=5_000)
 
     def time_s(scale: int, seed: int) -> float:
         return simulate(

@@ -96,7 +96,7 @@ def test_a_loop_that_stands_still_is_told_with_the_place_where_it_stands(
     until(stalled.exists)
     done = status_text(crawl)
     assert done.returncode == 2
-    assert "its event loop has stood still for" in done.stderr
+    assert "its event loop has been stalled for" in done.stderr
     assert "standing.py" in done.stderr
     until(lambda: not stalled.exists())
     until(lambda: any(line["event"] == "loop_stalled" for line in logged(crawl, "critical.log")))

@@ -200,7 +200,7 @@ def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) ->
         (("--set", "state.checkpoint_uri=file:///proc/nowhere"), "state.checkpoint_uri"),
         (("--set", "cluster.work_directory=/tmp"), "state.checkpoint_uri"),
         (("--set", "frontier.hosts_min=3"), "frontier.hosts_min"),
-        (("--set", "frontier.form=walk"), "frontier.form"),
+        (("--set", "frontier.strategy=walk"), "frontier.strategy"),
         (("--set", "crawl.mode=continuous", "--set", "websub.callback_url=https://me.example/", "--serve"), "websub"),
     ],
 )

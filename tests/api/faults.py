@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 Damaging = Callable[[Path], None]
+Older = Callable[[Path, Path], None]
+"""Takes the crawl's directory, and that of all made crawls."""
 
 
 class Kind(NamedTuple):
@@ -23,6 +27,8 @@ class Kind(NamedTuple):
 
 
 KINDS = {
+    "configuration": Kind("finished", "crawl.toml"),
+    "slots": Kind("finished", "state/slots", quick=False),
     "contacts": Kind("finished", "state/contacts"),
     "store": Kind("finished", "state/store/*.sst", "state/store"),
     "store log": Kind("killed", "state/store/*.log", "state/store"),
@@ -61,6 +67,49 @@ def cut(path: Path) -> None:
     path.unlink()
     path.write_bytes(data[: len(data) // 2])
 
+
+def of_the_killed_crawl(name: str) -> Older:
+    """Return what puts in place what the crawl had half-way."""
+
+    def put(crawl: Path, made: Path) -> None:
+        path = crawl / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        before = made / "killed" / name
+        shutil.copytree(before, path) if before.is_dir() else shutil.copyfile(before, path)
+
+    return put
+
+
+def shorter(pattern: str) -> Older:
+    """Return what cuts the last quarter of the lines, or of the bytes, that were written last."""
+
+    def put(crawl: Path, _made: Path) -> None:
+        path = max(crawl.glob(pattern), key=lambda path: path.stat().st_size)
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(lines[: len(lines) * 3 // 4]))
+
+    return put
+
+
+def with_one_segment_less(crawl: Path, _made: Path) -> None:
+    """Have the list of the search index name one segment less."""
+    path = crawl / "search/meta.json"
+    listed = json.loads(path.read_bytes())
+    listed["segments"] = listed["segments"][1:]
+    path.write_text(json.dumps(listed))
+
+
+OLDER: dict[str, Older] = {
+    "store": of_the_killed_crawl("state/store"),
+    "contacts": of_the_killed_crawl("state/contacts"),
+    "slots": of_the_killed_crawl("state/slots"),
+    "table log": shorter("state/tables/*.open"),
+    "search log": shorter("state/search/*"),
+    "growing WARC": shorter("warc/*.open"),
+    "index": shorter("index.cdxj"),
+    "search list": with_one_segment_less,
+}
+"""How an older copy takes the place of what is written more than once. Other files are written once."""
 
 DAMAGES: dict[str, Damaging] = {"missing": Path.unlink, "truncated": cut, "a bit flipped": flip}
 

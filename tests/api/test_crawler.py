@@ -13,14 +13,14 @@ import pytest
 
 from gossamer import Crawler
 from gossamer.api import status_of, why_of
-from gossamer.api.page import Page
+from gossamer.api.page import CrawledPage
 from gossamer.config import reopen
 from gossamer.model.errors import ConfigError
 from tests.api.conftest import Make, Run
 from tests.api.site import Site, page, star
 
 
-async def read(crawler: Crawler) -> list[Page]:
+async def read(crawler: Crawler) -> list[CrawledPage]:
     return [page async for page in crawler]
 
 
@@ -395,8 +395,8 @@ def test_a_crawl_waits_for_one_that_is_about_to_end(run: Run, make: Make) -> Non
     [
         ({"max_page": 3}, "no option 'max_page'; did you mean max_pages?"),
         ({"scop": "host"}, "did you mean scope?"),
-        ({"max_pages": "many"}, "--max-pages"),
-        ({"scope": "planet"}, "--scope"),
+        ({"max_pages": "many"}, 'max_pages "many"'),
+        ({"scope": "planet"}, 'scope "planet"'),
         ({"settings": {"crawl.comit_s": 1}}, "did you mean crawl.commit_s?"),
         ({"settings": {"crawl.commit_s": "soon"}}, "crawl.commit_s"),
         ({"settings": {"commit_s": 1}}, "section.key"),

@@ -13,6 +13,7 @@ import pytest
 
 import gossamer
 from gossamer import Crawler
+from gossamer.api import iterating
 from gossamer.config import configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
@@ -50,7 +51,7 @@ def run(code: str) -> None:
     async def whole() -> None:
         async with asyncio.timeout(60), Site(PAGES) as site:
             Local.root = site.root
-            made = types.FunctionType(compiled, {"__name__": "__main__"})()
+            made = await asyncio.to_thread(types.FunctionType(compiled, {"__name__": "__main__"}))
             if made is not None:
                 await made
 
@@ -60,6 +61,7 @@ def run(code: str) -> None:
 @pytest.fixture
 def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(gossamer, "Crawler", Local, raising=False)
+    monkeypatch.setattr(iterating, "Crawler", Local)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
@@ -84,8 +86,9 @@ def test_the_examples_of_the_page_about_python_run_in_order(local: Path, capsys:
             (local / "crawl").rename(local / f"crawl{len(said)}")
         run(code)
         said.append(capsys.readouterr().out)
-    first, options, resumed, asked, counted, tested = said
+    first, looped, options, resumed, asked, counted, tested = said
     assert first.count(" 200 ") == 3
+    assert [line.rpartition(" ")[2] for line in looped.splitlines()] == ["Docs", "A", "B", "3"]
     assert options.splitlines() == ["finished", "3"]
     assert resumed == ""
     assert asked.splitlines()[0] == "3"
@@ -149,12 +152,13 @@ def test_the_components_of_their_page_crawl_and_are_resumed(local: Path) -> None
 def test_the_configurations_on_the_page_about_priorities_are_right_and_are_kept(tmp_path: Path) -> None:
     text = (ROOT / "docs/how-to/priorities.md").read_text(encoding="utf-8")
     found = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(found) == 3
+    assert len(found) == 4
     for number, shown in enumerate(found):
         (tmp_path / f"{number}.toml").write_text(shown)
         config = configure(tmp_path / f"{number}.toml")
         (tmp_path / "again.toml").write_text(effective_toml(config))
         assert reopen(tmp_path / "again.toml").model_dump() == config.model_dump()
-    scored, budgeted, _ = (configure(tmp_path / f"{number}.toml") for number in range(3))
+    scored, *_ = configs = [configure(tmp_path / f"{number}.toml") for number in range(4)]
+    [budgeted] = [config for config in configs if config.budget.overrides]
     assert scored.frontier.scores == {"/docs/": 2, "[?&](sort|print)=": -3}
     assert budgeted.budget.overrides[".example.com"].pages == 100_000

@@ -74,9 +74,9 @@ def test_a_directory_is_a_text_or_a_path(kind: Any, given: object) -> None:
         ({"settings": {"limits.max_pages": object()}}, "expected a whole number"),
         ({"more_seeds": "seeds.txt"}, "more_seeds is 'seeds.txt': give a function"),
         ({"max_pages": object()}, "expected a whole number"),
-        ({"include": [5]}, "--include"),
-        ({"contact": 5}, "--contact 5: expected a text"),
-        ({"contact": "me\udcff@example.org"}, "--contact holds what is no text in UTF-8"),
+        ({"include": [5]}, "include"),
+        ({"contact": 5}, "contact 5: expected a text"),
+        ({"contact": "me\udcff@example.org"}, "contact holds what is no text in UTF-8"),
     ],
 )
 def test_what_else_is_given_is_of_its_kind(given: dict[str, Any], told: str, tmp_path: Path) -> None:

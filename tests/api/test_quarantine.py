@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gossamer import Crawler
-from gossamer.state.slots import STAGES, Slots, accuse
+from gossamer.state.slots import STAGES, ShardSlots, accuse
 from gossamer.url.name import Namer
 from tests.api.conftest import Make, Run
 from tests.api.site import Site, page
@@ -44,7 +44,7 @@ def test_a_suspect_is_examined_alone_with_the_modules_that_we_have(
             crawler = make(site.root, max_pages=1, settings=settings)
             assert await crawler.run() == "limit"
             state = crawler.directory / "state"
-            slots = Slots(state)
+            slots = ShardSlots(state)
             for slot, path in enumerate(("harmless", "worse")):
                 url = Namer().name(site.root + path)
                 assert url is not None

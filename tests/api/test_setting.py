@@ -33,7 +33,7 @@ def refusal(*assignments: str) -> str:
 
 
 def test_what_cannot_change_live_is_one_line_that_says_how_to_mend_it() -> None:
-    assert "gossamer resume DIR --set 'seen.form=\"bloom\"'" in refusal("seen.form=bloom")
+    assert "gossamer resume DIR --set 'seen.backend=\"bloom\"'" in refusal("seen.backend=bloom")
     assert refusal("crawl.concurency=3").startswith("no key crawl.concurency; did you mean crawl.concurrency?")
     assert "expected a whole number" in refusal("limits.max_pages=many")
     assert "write section.key=value" in refusal("concurrency=3")
@@ -48,7 +48,7 @@ def test_what_cannot_change_live_is_one_line_that_says_how_to_mend_it() -> None:
     "Crash safety", "Values set while a crawl runs take effect together or not at all, and survive any crash."
 )
 def test_one_bad_value_among_good_ones_changes_nothing() -> None:
-    assert "seen.form" in refusal("crawl.concurrency=3", "seen.form=bloom")
+    assert "seen.backend" in refusal("crawl.concurrency=3", "seen.backend=bloom")
 
 
 def test_live_keys_are_keys_and_are_marked_in_the_schema() -> None:

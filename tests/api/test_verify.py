@@ -19,15 +19,17 @@ from gossamer.api.maintenance import Verified, accept_loss_of, verify_of
 from gossamer.api.search import search_of
 from gossamer.api.status import status_of
 from gossamer.api.views import export_of
-from gossamer.assembly.integrity import manifest_of
+from gossamer.assembly.integrity import manifest_of, require_files
 from gossamer.config import configure
+from gossamer.config.gather import reopen
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.model.errors import DamagedError
+from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.state.journals import Phase
 from gossamer.state.schema import FAMILIES, MANIFEST
 from gossamer.state.store import Store
-from tests.api.faults import DAMAGES, KINDS, flip, largest
+from tests.api.faults import DAMAGES, KINDS, OLDER, flip, largest
+from tests.further import with_further
 from tests.ring.crawls import OWN, rows
 
 WEB = SimwebOptions.plain(seed=4, hosts=4, pages=80, bytes_median=3000)
@@ -41,8 +43,13 @@ SETS = (
 )
 RUNNING = "running.json"
 """What verify said of the first crawl while it ran."""
-HARMLESS = {("checksums of the index", "missing"), ("checksums of the search", "missing")}
-"""What they are the checksums of is looked at by its own form then."""
+HARMLESS = {("checksums of the index", "missing"), ("checksums of the search", "missing")} | {
+    ("slots", damage) for damage in DAMAGES
+}
+"""What they are the checksums of is looked at by its own form then; slots hold nothing that is not elsewhere."""
+
+NAMED = [name for name in KINDS if name != "configuration"]
+"""The configuration is the operator's to change."""
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +126,7 @@ def test_what_is_sound_is_found_sound(made: Path, name: str, *, deep: bool) -> N
     "Crash safety", "`gossamer verify` finds and names every missing or changed file of the last commit."
 )
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize(("name", "copied"), [(name, kind.crawl) for name, kind in KINDS.items()], indirect=["copied"])
+@pytest.mark.parametrize(("name", "copied"), [(name, KINDS[name].crawl) for name in NAMED], indirect=["copied"])
 def test_every_damage_is_found_and_the_file_is_named(copied: Path, name: str, damage: str) -> None:
     kind = KINDS[name]
     path = largest(copied, kind)
@@ -137,6 +144,54 @@ def test_every_damage_is_found_and_the_file_is_named(copied: Path, name: str, da
     if kind.quick and damage in ("missing", "truncated"):
         quick = verify_of(copied)
         assert any(one.file.startswith(expected) for one in quick.damage), quick.damage
+
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/damaged-files.md"
+
+
+def cases() -> dict[tuple[str, str], tuple[str, str]]:
+    """The table of all damages in the documentation: what `verify --deep` and `resume` do about each."""
+    lines = PAGE.read_text(encoding="utf-8").partition("## Every case")[2].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][2:]
+    return {(kind, damage): (verified, resumed) for kind, damage, verified, resumed in rows}
+
+
+def test_the_documentation_has_every_kind_of_file_and_every_damage() -> None:
+    wanted = {(kind, damage) for kind in KINDS for damage in DAMAGES} | {(kind, "an older copy") for kind in OLDER}
+    assert set(cases()) == wanted
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("name", "damage"), with_further(*cases()))
+def test_verify_and_resume_do_what_the_documentation_says(made: Path, tmp_path: Path, name: str, damage: str) -> None:
+    assert done_about(made, tmp_path / "crawl", name, damage) == cases()[name, damage]
+
+
+def refused(error: Exception) -> str:
+    return "refuses" if "\n" not in str(error) else f"refuses in more than one line: {error}"
+
+
+def done_about(made: Path, crawl: Path, name: str, damage: str) -> tuple[str, str]:
+    """Damage a file of a crawl, and return what `verify --deep` and `resume` do."""
+    kind = KINDS[name]
+    shutil.copytree(made / kind.crawl, crawl)
+    if damage in DAMAGES:
+        DAMAGES[damage](largest(crawl, kind))
+    else:
+        OLDER[name](crawl, made)
+    try:
+        found = verify_of(crawl, deep=True).damage
+    except ConfigError as error:
+        return refused(error), refused(error)
+    verified = "names it" if found else "finds nothing"
+    try:
+        if kind.crawl == "sharded":
+            require_files(reopen(crawl / "crawl.toml"), crawl)  # As `resume` does before it starts the shards.
+        else:
+            asyncio.run(Crawler.resume(crawl, max_pages=1).run())
+    except (DamagedError, ConfigError) as error:
+        return verified, refused(error)
+    return verified, "repairs" if not verify_of(crawl, deep=True).damage else "continues"
 
 
 @pytest.mark.promise("Crash safety", "A store that lost commits is refused before any file is cut.")
@@ -218,7 +273,7 @@ def test_a_search_index_that_was_damaged_is_one_line(copied: Path) -> None:
     assert search_of(copied, "the").problems == ()
     flip(largest(copied, KINDS["search"]))
     with pytest.raises(
-        DamagedError, match=r"\.term does not hold what was written .*`gossamer search \S+/crawl --build` makes"
+        DamagedError, match=r"\.term does not hold what was written .*`gossamer search \S+/crawl --build` rebuilds"
     ):
         search_of(copied, "the")
 

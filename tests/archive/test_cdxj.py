@@ -15,8 +15,8 @@ from gossamer.archive.archive import Archives
 from gossamer.archive.cdxj import IndexEntry, entries_of_tables, entries_of_warcs, write_index
 from gossamer.archive.follower import Follower
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.tables import Tables
-from gossamer.archive.warc import About, WarcArchive
+from gossamer.archive.tables import TableWriters
+from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.model.visits import Original
 
 from .web import START, Shard, assortment, visited
@@ -25,7 +25,9 @@ from .web import START, Shard, assortment, visited
 def crawled(directory: Path) -> Path:
     shard = Shard(directory)
     options = ArchiveOptions(warc_segment_bytes_max=6000)
-    archive = Archives([WarcArchive(options, shard.journals, About("gossamer/1")), Tables(options, shard.journals)])
+    archive = Archives(
+        [WarcArchive(options, shard.journals, WarcInfo("gossamer/1")), TableWriters(options, shard.journals)]
+    )
     for visit in assortment():
         archive.add(visit)
     original = Original("http://example.org/docs/page.html", START)

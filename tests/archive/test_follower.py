@@ -12,8 +12,8 @@ from gossamer.archive.archive import Archives
 from gossamer.archive.follower import Follower, make_parquet
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.schema import LINKS, PAGES
-from gossamer.archive.tables import Tables
-from gossamer.archive.warc import About, WarcArchive
+from gossamer.archive.tables import TableWriters
+from gossamer.archive.warc import WarcArchive, WarcInfo
 
 from .web import Shard, visited
 
@@ -21,7 +21,7 @@ from .web import Shard, visited
 def crawled(directory: Path, pages: int = 5) -> Shard:
     """A shard whose two logs are finished."""
     shard = Shard(directory)
-    into = Tables(ArchiveOptions(), shard.journals)
+    into = TableWriters(ArchiveOptions(), shard.journals)
     for number in range(pages):
         into.add(visited(f"http://example.org/{number}", links=3))
         into.cut()
@@ -60,7 +60,7 @@ def test_finished_logs_become_parquet(tmp_path: Path) -> None:
 
 def test_an_open_log_is_left_alone(tmp_path: Path) -> None:
     shard = Shard(tmp_path)
-    into = Tables(ArchiveOptions(), shard.journals)
+    into = TableWriters(ArchiveOptions(), shard.journals)
     into.add(visited())
     into.cut()
     shard.commit()
@@ -129,7 +129,7 @@ def test_numbers_of_dropped_logs_are_not_given_again(tmp_path: Path) -> None:
     Follower(shard.journals).finish()
     shard.commit()
     shard = shard.crash()
-    into = Tables(ArchiveOptions(), shard.journals)
+    into = TableWriters(ArchiveOptions(), shard.journals)
     into.add(visited("http://example.org/later"))
     into.close()
     shard.commit()
@@ -141,7 +141,9 @@ def test_numbers_of_dropped_logs_are_not_given_again(tmp_path: Path) -> None:
 def test_several_archives_are_one_and_rows_know_their_record(tmp_path: Path) -> None:
     shard = Shard(tmp_path)
     options = ArchiveOptions()
-    both = Archives([WarcArchive(options, shard.journals, About("gossamer/1")), Tables(options, shard.journals)])
+    both = Archives(
+        [WarcArchive(options, shard.journals, WarcInfo("gossamer/1")), TableWriters(options, shard.journals)]
+    )
     place = both.add(visited())
     both.cut()
     both.close()

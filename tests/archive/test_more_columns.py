@@ -13,7 +13,7 @@ import pytest
 from gossamer.archive.follower import Follower
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.schema import LINKS, PAGES, fitted, kind_of, united
-from gossamer.archive.tables import Tables
+from gossamer.archive.tables import TableWriters
 from gossamer.model.visits import Findings
 
 from .web import Shard, visited
@@ -36,7 +36,7 @@ class Crawl:
     ) -> None:
         self._runs += 1
         shard = Shard(self.directory)
-        into = Tables(ArchiveOptions(), shard.journals, 0, self._runs if finish else 1, columns, tables)
+        into = TableWriters(ArchiveOptions(), shard.journals, 0, self._runs if finish else 1, columns, tables)
         for number, findings in enumerate(pages):
             one = visited(f"http://example.org/{self._runs}/{number}", links=1)
             one.findings = findings
@@ -106,7 +106,7 @@ def test_modules_may_come_and_go_between_runs(tmp_path: Path) -> None:
 def test_a_log_that_two_runs_wrote_has_the_columns_of_both(tmp_path: Path) -> None:
     shard = Shard(tmp_path)
     for number, columns in enumerate(({"words": "int"}, {"language": "text"})):
-        into = Tables(ArchiveOptions(), shard.journals, 0, 1, columns)
+        into = TableWriters(ArchiveOptions(), shard.journals, 0, 1, columns)
         one = visited(f"http://example.org/{number}")
         one.findings = Findings(columns={"words": 5} if number == 0 else {"language": "de"})
         into.add(one)

@@ -11,7 +11,7 @@ import pytest
 from gossamer.archive.logs import BrokenFrameError, batches, frame
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.schema import EPOCHS, LINKS, PAGES
-from gossamer.archive.tables import Tables
+from gossamer.archive.tables import TableWriters
 from gossamer.model.counters import Counters
 from gossamer.model.links import Found
 from gossamer.model.visits import EpochRow, Findings, PageRow
@@ -25,6 +25,9 @@ PAGES_COLUMNS = [
     "redirect_to", "ip", "fetch_s", "attempt", "warc_file", "warc_offset", "warc_length", "shard", "error",
     "warc_type",
     "near_duplicate_of", "simhash", "change", "hops", "text_method",
+    "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason", "usage_statements",
+    "wall", "offer", "authenticated",
+    "rendered", "links_gained",
 ]  # fmt: skip
 LINKS_COLUMNS = ["from_url", "to_url", "to_key", "link_type", "anchor_text", "nofollow"]
 
@@ -32,8 +35,8 @@ PAGES_LOG = "state/tables/pages-000-0001-000001.journal.open"
 LINKS_LOG = "state/tables/links-000-0001-000001.journal.open"
 
 
-def tables(shard: Shard, **options: object) -> Tables:
-    return Tables(ArchiveOptions(**options), shard.journals)  # type: ignore[arg-type]
+def tables(shard: Shard, **options: object) -> TableWriters:
+    return TableWriters(ArchiveOptions(**options), shard.journals)  # type: ignore[arg-type]
 
 
 def rows_of(path: Path) -> list[dict[str, object]]:

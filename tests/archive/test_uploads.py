@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.uploads import MANIFEST, Counts, StoreError, Uploads, counts_of, uploads_of
+from gossamer.archive.uploads import MANIFEST, StoreError, UploadCounts, Uploads, counts_of, uploads_of
 from gossamer.model.errors import ConfigError
 from gossamer.state.sums import Sums
 from gossamer.world.dice import Dice
@@ -110,7 +110,7 @@ def test_finished_files_and_nothing_else(case: Case, tmp_path: Path) -> None:
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in case.store.held.items() if name != MANIFEST}
     assert lines == [f"{digests[name]}  {name}" for name in sorted(digests)]
     assert case.store.order[-1] == MANIFEST
-    assert case.uploads.counts == Counts("s3://b/p", 0, 0, 2, 6, "")
+    assert case.uploads.counts == UploadCounts("s3://b/p", 0, 0, 2, 6, "")
     assert case.said == []
 
 
@@ -311,7 +311,7 @@ def test_a_crawl_that_does_not_run_can_be_counted(case: Case) -> None:
     case.file("state/x")
     case.shard.journals.create("warc/3")
     case.shard.commit()
-    assert counts_of("s3://b/p", case.shard.manifest) == Counts("s3://b/p", 1, 5, 1, 3)
+    assert counts_of("s3://b/p", case.shard.manifest) == UploadCounts("s3://b/p", 1, 5, 1, 3)
 
 
 def test_a_store_without_obstore_says_what_to_install(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:

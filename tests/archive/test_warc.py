@@ -22,7 +22,7 @@ from warcio.checker import Checker
 
 from gossamer.archive import records
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.warc import NOT_MODIFIED, SAME_PAYLOAD, About, WarcArchive, warc_date
+from gossamer.archive.warc import NOT_MODIFIED, SAME_PAYLOAD, WarcArchive, WarcInfo, warc_date
 from gossamer.model.visits import Archived, LargeBody, Original, Visited
 from gossamer.world.spill import Spills
 from tests.archive import reference
@@ -30,7 +30,9 @@ from tests.archive import reference
 from . import strict
 from .web import HTML, START, Shard, assortment, visited
 
-ABOUT = About("gossamer/1", "gossamer/1 (+me@example.org)", "RFC 9309", "me@example.org", configuration="a = 1\nb = 2")
+ABOUT = WarcInfo(
+    "gossamer/1", "gossamer/1 (+me@example.org)", "RFC 9309", "me@example.org", configuration="a = 1\nb = 2"
+)
 
 
 def archive(shard: Shard, **options: object) -> WarcArchive:

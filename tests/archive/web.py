@@ -9,7 +9,7 @@ import xxhash
 
 from gossamer.model.links import Found
 from gossamer.model.visits import Original, PageRow, Reply, Visited
-from gossamer.state.journals import Entry, Journals
+from gossamer.state.journals import Journals, ManifestEntry
 from gossamer.url.url import Url
 
 START = 1_767_225_600.25  # 2026-01-01T00:00:00.25Z
@@ -96,7 +96,7 @@ def assortment() -> list[Visited]:
 class Shard:
     """Journals with a manifest that survives: what the store does for them in a crawl."""
 
-    def __init__(self, directory: Path, manifest: list[Entry] | None = None) -> None:
+    def __init__(self, directory: Path, manifest: list[ManifestEntry] | None = None) -> None:
         self.directory = directory
         self.manifest = manifest or []
         self.journals = Journals(directory)

@@ -81,14 +81,14 @@ def test_a_directory_that_holds_a_crawl_is_refused(run: Gossamer) -> None:
 
 def test_resume_keeps_the_configuration_and_takes_changes(run: Gossamer) -> None:
     run("crawl", seed("pages/2"), LOCAL, "--max-depth", "7", "--quiet")
-    status, out, _ = run("resume", "crawl", "--max-pages", "50", "--set", "progress.form=plain")
+    status, out, _ = run("resume", "crawl", "--max-pages", "50", "--set", "progress.style=plain")
     assert status == 0
     assert "4 of 50" in out
     _, shown, _ = run("config", "show", "crawl")
     origins = {line.split()[0]: line.split(maxsplit=2)[1:] for line in shown.splitlines()}
     assert origins["scope.depth_max"] == ["7", "--max-depth"]
     assert origins["limits.max_pages"] == ["50", "--max-pages"]
-    assert origins["progress.form"] == ['"plain"', "--set"]
+    assert origins["progress.style"] == ['"plain"', "--set"]
     assert origins["resolve.allow_private"] == ["true", "--allow-private"]
     assert origins["crawl.concurrency"] == ["256", "default"]
 
@@ -337,7 +337,7 @@ os.execv(sys.executable, [sys.executable, "-m", "gossamer", *sys.argv[2:]])
     assert (ended.returncode, "Traceback" in ended.stderr) == (status, False)
 
 
-@pytest.mark.parametrize("words", [["--json"], ["--set", "progress.form=plain"], ["--set", "progress.form=live"]])
+@pytest.mark.parametrize("words", [["--json"], ["--set", "progress.style=plain"], ["--set", "progress.style=live"]])
 def test_readers_that_go_away_change_no_exit_status(run: Gossamer, words: list[str]) -> None:
     process = run.start("crawl", seed("pages/200"), LOCAL, "--set", "progress.interval_s=0.01", *words)
     assert process.stdout is not None

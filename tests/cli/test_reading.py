@@ -112,7 +112,7 @@ def test_a_lock_that_is_read_is_a_lock(kept: Path) -> None:
     other.release()
 
 
-@pytest.mark.promise("Crash safety", "A crawl or shard that lost its state never starts anew over its files.")
+@pytest.mark.promise("Crash safety", "A crawl or shard that lost its state never starts again over its files.")
 @pytest.mark.parametrize(
     "arguments", [("resume", "crawl", "--quiet"), ("status", "crawl"), ("why", "crawl", "file:///x")]
 )

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from gossamer.cli.checking import job_of
-from gossamer.cli.job import Job, decode, encode
+from gossamer.cli.job import CrawlJob, decode, encode
 from gossamer.cli.output import Exit
 from gossamer.cli.start import Started
 from gossamer.config import Config, configure
@@ -27,7 +27,7 @@ def crawl(directory: Path, *more: str) -> list[str]:
 def test_what_is_typed_becomes_a_job_and_a_crawl(tmp_path: Path) -> None:
     with closing(Started(crawl(tmp_path))) as started:
         job = started.job()
-        assert isinstance(job, Job)
+        assert isinstance(job, CrawlJob)
         assert job.directory == str(tmp_path / "made/crawl")
         assert not (tmp_path / "made/crawl/crawl.toml").exists()
         child = started.begin()
@@ -38,7 +38,7 @@ def test_what_is_typed_becomes_a_job_and_a_crawl(tmp_path: Path) -> None:
 def test_a_job_that_is_checked_already_is_crawled(tmp_path: Path) -> None:
     with closing(Started(crawl(tmp_path))) as first:
         job = first.job()
-    assert isinstance(job, Job)
+    assert isinstance(job, CrawlJob)
     child = Started.again(job).begin()
     assert child.wait(PATIENCE_S) == Exit.NOTHING
     assert (tmp_path / "made/crawl/crawl.toml").exists()
@@ -47,7 +47,7 @@ def test_a_job_that_is_checked_already_is_crawled(tmp_path: Path) -> None:
 def test_a_child_without_its_word_is_gone_when_its_context_is_and_nothing_is_left(tmp_path: Path) -> None:
     with closing(Started(crawl(tmp_path))) as started:
         pid = started._process.pid if started._process else 0
-        assert isinstance(started.job(), Job)
+        assert isinstance(started.job(), CrawlJob)
         assert (tmp_path / "made/crawl").is_dir()
         assert Path(f"/proc/{pid}").exists()
     assert not Path(f"/proc/{pid}").exists()
@@ -69,7 +69,7 @@ def test_what_is_refused_is_a_status(tmp_path: Path) -> None:
 
 def test_the_word_for_a_child_that_died_is_no_error_of_ours(tmp_path: Path) -> None:
     with closing(Started(crawl(tmp_path))) as started:
-        assert isinstance(started.job(), Job)
+        assert isinstance(started.job(), CrawlJob)
         assert started._process is not None
         started._process.kill()
         os.waitid(os.P_PID, started._process.pid, os.WEXITED | os.WNOWAIT)
@@ -119,7 +119,7 @@ def test_a_child_that_dies_before_it_has_told_its_job_is_begun_anew(run: Gossame
         seeds.write("http://127.0.0.1/more\n")
     out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (0, "")
-    assert err == "gossamer: the crawl's process died of SIGKILL before it began; it is begun anew\n"
+    assert err == "gossamer: the crawl's process died of SIGKILL before it began; it starts again\n"
     assert (run.directory / "crawl/state/pages").read_text() == "2"
 
 
@@ -151,7 +151,7 @@ def test_a_child_that_dies_of_typed_seeds_cannot_have_them_twice(run: Gossamer) 
 
 
 def test_words_that_are_no_text_arrive_as_they_were() -> None:
-    job = Job("\udcff", "{}", {}, seeds=("\udce9",), before=("\udce8",))
+    job = CrawlJob("\udcff", "{}", {}, seeds=("\udce9",), before=("\udce8",))
     assert decode(encode(job)) == job
 
 
@@ -163,7 +163,7 @@ def test_a_configuration_reaches_a_later_child_as_it_was() -> None:
         seeds=["http://127.0.0.1/ä"],
     )
     job = decode(encode(job_of(config, Path("crawl"))))
-    assert isinstance(job, Job)
+    assert isinstance(job, CrawlJob)
     there = Config.model_validate_json(job.values).with_origins(job.origins)
     assert there == config
     assert there.origins == config.origins

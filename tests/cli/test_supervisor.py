@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.cli.supervisor import CONTENT_DEATHS, Patience, Slots, Supervisor
+from gossamer.cli.supervisor import CONTENT_DEATHS, Patience, Supervisor, SupervisorSlots
 
 # A child takes signals as the real one does: it starts with them blocked and unblocks once it has handlers.
 COUNTING = """
@@ -53,7 +53,7 @@ class Watched:
         self.accused += 1
 
     def run(self) -> int:
-        slots = Slots(self.accuse, self.overdue, self.progress)
+        slots = SupervisorSlots(self.accuse, self.overdue, self.progress)
         return Supervisor(self.start, slots, self.said.append, self.patience).run()
 
 
@@ -226,7 +226,7 @@ def test_no_child_outlives_an_exception(tmp_path: Path) -> None:
     def overdue() -> bool:
         raise ZeroDivisionError
 
-    slots = Slots(watched.accuse, overdue, lambda: 0)
+    slots = SupervisorSlots(watched.accuse, overdue, lambda: 0)
     with pytest.raises(ZeroDivisionError):
         Supervisor(start, slots, watched.said.append, Patience(watch_s=0.05)).run()
     assert children[0].returncode == -signal.SIGKILL

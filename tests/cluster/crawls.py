@@ -12,7 +12,15 @@ from gossamer.lab.shards import Shards, Wire, ends_of
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.ring.crawls import OWN
 
-WORKERS = ("crawl.commit_s=0.1", "cluster.resend_s=0.4", "cluster.address_term_s=2.0", "cluster.address_turn_s=0.3")
+WORKERS = (
+    "crawl.commit_s=0.1",
+    "cluster.resend_s=0.4",
+    "cluster.address_term_s=2.0",
+    "cluster.address_turn_s=0.3",
+    "fetch.connect_s_max=20.0",
+    "fetch.request_s_max=20.0",
+)
+"""Servers here always answer. On a busy machine a brief limit would end requests and have pages asked for twice."""
 
 
 def config_of(
@@ -44,11 +52,12 @@ def crawl(
     return ends_of(config, directory, shards), running
 
 
-def begun(config: Config, directory: Path, shards: int, pages: int) -> None:
-    """Crawl until so many pages are there, and stop."""
+def begun(config: Config, directory: Path, shards: int, pages: int, of_each: int = 0) -> None:
+    """Crawl until so many pages are there, and so many of each shard, and stop."""
 
     async def enough(running: Shards) -> None:
-        if sum(report.pages + report.pages_under_way for report in running.reports()) >= pages:
+        found = [report.pages + report.pages_under_way for report in running.reports()]
+        if sum(found) >= pages and min(found) >= of_each:
             await running.stop()
 
     assert asyncio.run(_running(config, directory, shards).run(enough)) == "stopped"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.archive.checkpoints import Checkpoints, Claim, Taken
+from gossamer.archive.checkpoints import Checkpoints, ShardClaim, SnapshotFile
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.uploads import StoreError
 from gossamer.model.errors import ConfigError
@@ -17,13 +17,13 @@ def checkpoints(tmp_path: Path, shard: int = 3) -> Checkpoints:
     return Checkpoints(ArchiveOptions(), f"file://{tmp_path}/kept", shard)
 
 
-def files(tmp_path: Path, **contents: str) -> list[Taken]:
+def files(tmp_path: Path, **contents: str) -> list[SnapshotFile]:
     taken = []
     for name, content in contents.items():
         path = tmp_path / "here" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(content)
-        taken.append(Taken(NAMES[name], path, grows=name == "open"))
+        taken.append(SnapshotFile(NAMES[name], path, grows=name == "open"))
     return taken
 
 
@@ -88,7 +88,7 @@ def test_a_table_of_the_same_name_in_a_later_opening_is_another(tmp_path: Path) 
 def test_what_a_lost_machine_sent_and_nobody_lists_is_removed(tmp_path: Path) -> None:
     async def run() -> int:
         one = checkpoints(tmp_path)
-        await one.claim(Claim(1, "here"))
+        await one.claim(ShardClaim(1, "here"))
         await one.save(1, 7, 100.0, files(tmp_path, current="c", warc="w"), [])
         for name in ("gossamer-003-0001-000009.warc.gz", "gossamer-013-0001-000009.warc.gz"):
             (tmp_path / "kept/warc" / name).write_text("sent, and not listed")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer.cluster.coordination import TENURE_MARGIN_S, Coordination, Kept, Limits, Seen
-from gossamer.cluster.reports import Report
+from gossamer.cluster.coordination import TENURE_MARGIN_S, Coordination, CoordinatorRecord, Limits, ShardAnswer
+from gossamer.cluster.reports import ShardReport
 
 TENURE_S = 10.0
 
@@ -13,26 +13,26 @@ TENURE_S = 10.0
 class Story:
     """A coordinator with a clock, and what it saved."""
 
-    def __init__(self, shards: int = 2, limits: Limits | None = None, kept: Kept | None = None) -> None:
+    def __init__(self, shards: int = 2, limits: Limits | None = None, kept: CoordinatorRecord | None = None) -> None:
         self.now = 100.0
         self.saved: list[bytes] = []
         self.coordination = Coordination(
             shards, limits or Limits(), TENURE_S, self.now, kept, lambda kept: self.saved.append(_copy(kept))
         )
 
-    def round(self, *answers: Seen) -> None:
+    def round(self, *answers: ShardAnswer) -> None:
         self.now += 1.0
         self.coordination.took(answers, self.now)
 
 
-def _copy(kept: Kept) -> bytes:
+def _copy(kept: CoordinatorRecord) -> bytes:
     return msgspec.json.encode(kept)
 
 
-def seen(shard: int, *, passive: bool = True, activity: int = 5, pages: int = 0, **more: object) -> Seen:
-    report = Report(shard, 1, passive, activity, seeds_open=False, pages=pages)
+def seen(shard: int, *, passive: bool = True, activity: int = 5, pages: int = 0, **more: object) -> ShardAnswer:
+    report = ShardReport(shard, 1, passive, activity, seeds_open=False, pages=pages)
     fields: dict[str, object] = {"holder": f"node/{shard}", "asked_at": 50.0, "report": report, **more}
-    return Seen(shard=shard, state="running", **fields)  # type: ignore[arg-type]
+    return ShardAnswer(shard=shard, state="running", **fields)  # type: ignore[arg-type]
 
 
 def test_it_is_over_after_two_equal_rounds_of_all() -> None:
@@ -66,7 +66,7 @@ def test_pages_are_handed_out_once_also_by_a_coordinator_that_comes_back() -> No
     told = [story.coordination.look(shard).orders.quota or 0 for shard in (0, 1)]
     assert all(told)
     assert sum(told) <= 100
-    later = Story(limits=limits, kept=msgspec.json.decode(story.saved[-1], type=Kept))
+    later = Story(limits=limits, kept=msgspec.json.decode(story.saved[-1], type=CoordinatorRecord))
     for _ in range(20):
         later.round(seen(0, passive=False), seen(1, passive=False))
     assert sum(later.coordination.look(shard).orders.quota or 0 for shard in (0, 1)) <= 100
@@ -105,7 +105,7 @@ def test_on_the_same_machine_nobody_waits() -> None:
 def test_a_coordinator_that_comes_back_knows_the_machines() -> None:
     story = Story()
     story.round(seen(0))
-    later = Story(kept=msgspec.json.decode(story.saved[-1], type=Kept))
+    later = Story(kept=msgspec.json.decode(story.saved[-1], type=CoordinatorRecord))
     later.round(seen(0, holder="node/another process"), seen(1, holder="never seen/1"))
     assert later.coordination.look(0).granted == 50.0
     assert later.coordination.look(1).granted is None
@@ -114,24 +114,24 @@ def test_a_coordinator_that_comes_back_knows_the_machines() -> None:
 def test_after_an_end_in_order_nobody_waits_for_those_of_before() -> None:
     story = Story()
     story.round(seen(0), seen(1))
-    story.round(Seen(shard=0, state="done"), seen(1))
+    story.round(ShardAnswer(shard=0, state="done"), seen(1))
     assert not story.coordination.kept.closed
-    story.round(Seen(shard=0, state="done"), Seen(shard=1, state="done"))
-    later = Story(kept=msgspec.json.decode(story.saved[-1], type=Kept))
+    story.round(ShardAnswer(shard=0, state="done"), ShardAnswer(shard=1, state="done"))
+    later = Story(kept=msgspec.json.decode(story.saved[-1], type=CoordinatorRecord))
     later.round(seen(0, holder="elsewhere/1"))
     assert later.coordination.look(0).granted == 50.0
-    killed = Story(kept=msgspec.json.decode(later.saved[-1], type=Kept))
+    killed = Story(kept=msgspec.json.decode(later.saved[-1], type=CoordinatorRecord))
     killed.round(seen(0, holder="here/1"), seen(1, holder="here/2"))
     assert [killed.coordination.look(shard).granted for shard in (0, 1)] == [None, None]
 
 
 def test_a_shard_that_has_failed_ends_the_others_in_order() -> None:
     story = Story()
-    story.round(seen(0), Seen(shard=1, state="failed", failure="the disk is full"))
+    story.round(seen(0), ShardAnswer(shard=1, state="failed", failure="the disk is full"))
     assert story.coordination.look(0).orders.end == "stopped"
     assert story.coordination.failure == ("shard 1: the disk is full", False)
     assert not story.coordination.is_over
-    story.round(Seen(shard=0, state="done"))
+    story.round(ShardAnswer(shard=0, state="done"))
     assert story.coordination.is_over
 
 
@@ -139,7 +139,7 @@ def test_the_status_is_the_sum_and_what_is_gone_for_a_moment_still_counts() -> N
     story = Story(limits=Limits(max_pages=500))
     status = {"pages": 10, "queued": 3, "state": "running", "outcomes": {"fetched": 10}, "waiting_for": "a host"}
     story.round(seen(0, status=status), seen(1, status={**status, "waiting_for": ""}))
-    story.round(seen(0, status=status), Seen(shard=1, state="starting"))
+    story.round(seen(0, status=status), ShardAnswer(shard=1, state="starting"))
     told = story.coordination.status()
     assert (told["pages"], told["queued"], told["outcomes"]) == (20, 6, {"fetched": 20})
     assert (told["max_pages"], told["state"], told["waiting_for"]) == (500, "starting", "")

@@ -12,7 +12,10 @@ import ray.autoscaler
 import yaml
 
 from gossamer.config import configure
+from gossamer.config.presets import preset_values
 from gossamer.console.fleet import STOP_S_MAX
+from gossamer.frontier.politeness import politeness
+from gossamer.lab.simulate.arguments import options_of
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUBERAY = {
@@ -80,6 +83,20 @@ def test_the_crawl_works_where_the_machines_have_room(volume: str) -> None:
     config = configure(DEPLOY / "crawl.toml")
     assert volume in (config.cluster.work_directory, str(Path(config.output.directory).parent))
     assert volume in (DEPLOY / "kuberay.yaml").read_text()
+
+
+def test_the_crawl_has_the_settings_that_the_simulation_of_it_has() -> None:
+    config, simulated = configure(DEPLOY / "crawl.toml"), options_of("nielsen2012")
+    for key, value in preset_values("whitelist").items():
+        assert config.value(key) == (tuple(value) if isinstance(value, list) else value), key
+    assert (config.cluster.workers, config.limits.max_pages) == (simulated.shards, simulated.pages)
+    assert config.scope.own_site is (simulated.web.same_host_share == 1.0)
+    assert config.crawl.concurrency == simulated.machine.concurrency
+    assert config.frontier.active_hosts_bytes_max == simulated.frontier.active_hosts_bytes_max
+    crawled, modelled = politeness(config.politeness), politeness(simulated.politeness)
+    assert (crawled.delay_s_min, crawled.delay_s_max, crawled.site_delay_s) == (70.0, 70.0, 70.0)
+    assert (modelled.delay_s_min, modelled.delay_s_max, modelled.per_host) == (70.0, 70.0, crawled.per_host)
+    assert (crawled.per_address, crawled.address_delay_s) == (modelled.per_address, modelled.address_delay_s)
 
 
 def service_of(name: str) -> configparser.SectionProxy:

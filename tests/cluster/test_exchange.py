@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.cluster.exchange import Exchange, ShardStart
+from gossamer.cluster.exchange import Exchange, ShardRun
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.model.links import SEED_FILE, Link
@@ -87,7 +87,7 @@ class Member:
         self.store = Store(self.directory, 8 << 20, 8 << 20)
         self.epochs, self.ring = Epochs(self.store), Ring()
         self.exchange = Exchange(
-            ShardStart(self.number, self.opening, rolled_back, self.needs_cover), PARTITIONS, self.epochs,
+            ShardRun(self.number, self.opening, rolled_back, self.needs_cover), PARTITIONS, self.epochs,
             ClusterOptions(resend_s=RESEND_S), NAMER, WallClock(),
         )  # fmt: skip
         self.exchange.attach(self.ring, nothing)

@@ -13,22 +13,22 @@ import pytest
 
 from gossamer.cluster.coordination import Look
 from gossamer.cluster.reports import Orders
-from gossamer.cluster.shard_process import RESTARTS_MAX, ShardProcess, Start
-from gossamer.state.slots import Slots
+from gossamer.cluster.shard_process import RESTARTS_MAX, ShardProcess, ShardStart
+from gossamer.state.slots import ShardSlots
 from gossamer.world.clock import WallClock
 
 SOURCE = Path(__file__).parents[2] / "src"
 CHILD = """
 import asyncio, json, os, socket, sys, time
 from gossamer.cluster import line as said
-from gossamer.cluster.line import Line, read
-from gossamer.state.slots import Slots
+from gossamer.cluster.line import FrameLine, read
+from gossamer.state.slots import ShardSlots
 from pathlib import Path
 
 async def main():
     job = json.loads(sys.stdin.readline())
-    line = await Line.over(socket.socket(fileno=job["line"]))
-    slots = Slots(Path(job["slots"]))
+    line = await FrameLine.over(socket.socket(fileno=job["line"]))
+    slots = ShardSlots(Path(job["slots"]))
     lives = Path(job["slots"], "lives")
     life = int(lives.read_text()) if lives.exists() else 0
     lives.write_text(str(life + 1))
@@ -67,7 +67,7 @@ asyncio.run(main())
 
 
 def keeper_of(tmp_path: Path, *ways: str, carry: Callable[[int, bytes], Awaitable[bool]] | None = None) -> ShardProcess:
-    Slots(tmp_path).close()
+    ShardSlots(tmp_path).close()
 
     def job(line: int) -> bytes:
         return json.dumps({"line": line, "slots": str(tmp_path), "ways": ways}).encode() + b"\n"
@@ -76,7 +76,7 @@ def keeper_of(tmp_path: Path, *ways: str, carry: Callable[[int, bytes], Awaitabl
         return False
 
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    start = Start([sys.executable, "-c", CHILD], job, environment, tmp_path, 0.3)
+    start = ShardStart([sys.executable, "-c", CHILD], job, environment, tmp_path, 0.3)
     return ShardProcess(start, carry or nowhere, WallClock())
 
 
@@ -85,21 +85,21 @@ def test_a_page_that_a_process_died_of_is_accused_and_the_process_starts_again(t
     asyncio.run(keeper.run())
     assert (keeper.state, keeper.deaths) == ("done", 1)
     assert "SIGSEGV" in keeper.notes[0]
-    assert [suspect.fingerprint for suspect in Slots(tmp_path).take_suspects()] == [77]
+    assert [suspect.fingerprint for suspect in ShardSlots(tmp_path).take_suspects()] == [77]
 
 
 def test_a_process_that_somebody_killed_accuses_nobody(tmp_path: Path) -> None:
     keeper = keeper_of(tmp_path, "in a page signal 9", "end")
     asyncio.run(keeper.run())
     assert (keeper.state, keeper.deaths) == ("done", 1)
-    assert Slots(tmp_path).take_suspects() == []
+    assert ShardSlots(tmp_path).take_suspects() == []
 
 
 def test_a_process_that_hangs_in_a_page_is_ended_and_the_page_accused(tmp_path: Path) -> None:
     keeper = keeper_of(tmp_path, "in a page hang", "end")
     asyncio.run(keeper.run())
     assert "hung in a page" in keeper.notes[0]
-    assert len(Slots(tmp_path).take_suspects()) == 1
+    assert len(ShardSlots(tmp_path).take_suspects()) == 1
 
 
 def test_deaths_without_progress_end_and_those_with_progress_do_not(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.cluster.reports import Quotas, Report, Share
+from gossamer.cluster.reports import LimitShare, Quotas, ShardReport
 
 
 class Shard:
@@ -19,8 +19,8 @@ class Shard:
         self.quota, self.serial = 0, 0
         self.orders: list[tuple[int, int]] = []
 
-    def report(self, number: int) -> Report:
-        return Report(number, 1, not self.work, 0, pages=self.pages, quota_serial=self.serial)
+    def report(self, number: int) -> ShardReport:
+        return ShardReport(number, 1, not self.work, 0, pages=self.pages, quota_serial=self.serial)
 
 
 @pytest.mark.promise("Several shards", "A limit on pages is never exceeded by several shards together.")
@@ -51,7 +51,9 @@ def test_the_limit_is_never_passed_and_always_reached(seed: int, shards: int, pa
                 shard.work += shard.pages - shard.copy
                 shard.pages = shard.copy
             case "coordinator" if dice.random() < 0.1:
-                quotas = Quotas(pages_max, shards, [Share(one.quota, one.serial, one.most) for one in quotas.shares])
+                quotas = Quotas(
+                    pages_max, shards, [LimitShare(one.quota, one.serial, one.most) for one in quotas.shares]
+                )
         assert sum(one.pages for one in crawling) <= pages_max
         assert sum(max(one.quota, one.pages) for one in crawling) <= pages_max
         if quotas.exhausted([one.report(number) for number, one in enumerate(crawling)]):
@@ -69,12 +71,12 @@ def test_the_limit_is_never_passed_and_always_reached(seed: int, shards: int, pa
 
 def test_what_an_idle_shard_does_not_need_goes_to_the_others_once_it_said_so() -> None:
     quotas = Quotas(100, 2)
-    idle = Report(0, 1, False, 0, pages=10)
+    idle = ShardReport(0, 1, False, 0, pages=10)
     quota, serial = quotas.order(idle)
     assert 10 < quota < 100
-    used = Report(0, 1, True, 0, pages=10, quota_serial=serial)
+    used = ShardReport(0, 1, True, 0, pages=10, quota_serial=serial)
     lowered, later = quotas.order(used)
     assert lowered == 10
     assert quotas.left == 100 - quota, "the shard has not said that it knows"
-    quotas.order(Report(0, 1, True, 0, pages=10, quota_serial=later))
+    quotas.order(ShardReport(0, 1, True, 0, pages=10, quota_serial=later))
     assert quotas.left == 90

@@ -70,11 +70,11 @@ def test_what_cannot_be_scaled_is_refused_in_one_line(tmp_path: Path) -> None:
         scale_crawl(tmp_path, 2)
     directory = tmp_path / "crawl"
     with SimwebProcess(SimwebOptions.plain(hosts=4, pages=20), tmp_path / "web") as simweb:
-        config = config_of(simweb, directory, 2, "seen.form='bloom'")
+        config = config_of(simweb, directory, 2, "seen.backend='bloom'")
         assert set(ended(config, directory, 2).values()) == {"fetched"}
-        with pytest.raises(ConfigError, match=r"seen.form = 'bloom' cannot be divided"):
+        with pytest.raises(ConfigError, match=r"seen.backend = 'bloom' cannot be divided"):
             scale_crawl(directory, 3)
-        other = reopen(directory / "crawl.toml", sets=["seen.form='rocksdb'"])
+        other = reopen(directory / "crawl.toml", sets=["seen.backend='rocksdb'"])
         (directory / "crawl.toml").write_text(effective_toml(other))
         with pytest.raises(ConfigError, match="1 to 1024 shards"):
             scale_crawl(directory, 0)

@@ -27,7 +27,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A crawl of two shards that both have pages."""
     directory = tmp_path_factory.mktemp("two") / "crawl"
     with SimwebProcess(SimwebOptions.plain(seed=7, hosts=10, pages=300), directory.parent / "web") as simweb:
-        begun(config_of(simweb, directory, SHARDS), directory, SHARDS, pages=200)
+        begun(config_of(simweb, directory, SHARDS), directory, SHARDS, pages=200, of_each=1)
     assert {path.name[9:12] for path in (directory / "warc").iterdir()} == {"000", "001"}
     return directory
 
@@ -50,7 +50,7 @@ def refused(directory: Path) -> str:
     return str(error.value)
 
 
-@pytest.mark.promise("Crash safety", "A crawl or shard that lost its state never starts anew over its files.")
+@pytest.mark.promise("Crash safety", "A crawl or shard that lost its state never starts again over its files.")
 @pytest.mark.parametrize("unfinished", [False, True])
 def test_a_shard_that_lost_its_state_is_one_line_and_nothing_is_touched(crawl: Path, *, unfinished: bool) -> None:
     shutil.rmtree(crawl / "state/shard-1/store")

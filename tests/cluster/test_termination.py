@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.cluster.reports import Report, ScopeFinal, Termination
+from gossamer.cluster.reports import ScopeFinal, ShardReport, Termination
 
 
 class Shard(msgspec.Struct):
@@ -89,9 +89,9 @@ class Model:
         self.openings[number] += 1
         shard.opening, shard.activity = self.openings[number], 0
 
-    def report(self, number: int) -> Report:
+    def report(self, number: int) -> ShardReport:
         shard = self.shards[number]
-        return Report(
+        return ShardReport(
             number, shard.opening, not shard.work, shard.activity, shard.incarnation, dict(shard.outbox),
             dict(shard.taken),
         )  # fmt: skip
@@ -157,8 +157,8 @@ def test_it_always_ends(seed: int, shards: int) -> None:
     raise AssertionError("nobody was told")
 
 
-def quiet(shard: int, **changes: object) -> Report:
-    return msgspec.structs.replace(Report(shard, 1, True, 5, 1), **changes)  # type: ignore[arg-type]
+def quiet(shard: int, **changes: object) -> ShardReport:
+    return msgspec.structs.replace(ShardReport(shard, 1, True, 5, 1), **changes)  # type: ignore[arg-type]
 
 
 def test_two_equal_rounds_are_needed() -> None:

@@ -15,7 +15,7 @@ from gossamer.config.sections import ConsoleOptions
 from gossamer.console import connections, events, server
 from gossamer.console.access import Access
 from gossamer.console.app import console_app
-from gossamer.console.events import Feed
+from gossamer.console.events import EventFeed
 from gossamer.console.operations import Bounds
 from gossamer.console.server import served
 from gossamer.console.service import Service
@@ -186,7 +186,7 @@ def test_hosts_are_looked_at_as_seldom_as_their_cost_asks_for() -> None:
 
     async def scenario() -> None:
         desk = Slow()
-        told = Feed(desk, Service(64, OWN_SHARE).counts)
+        told = EventFeed(desk, Service(64, OWN_SHARE).counts)
         first = await told._made()
         assert b'"hosts"' in first
         for _ in range(5):

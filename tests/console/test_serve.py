@@ -189,6 +189,17 @@ def test_crawls_are_made_run_and_told_of(run: Commands, web: str) -> None:
     assert run("status", "two")[0] == 0
 
 
+def test_a_crawl_can_be_resumed_at_once_after_it_was_told_to_stop(run: Commands, web: str) -> None:
+    call, _ = run.served("serve", "--port", "0")
+    assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201
+    until(lambda: crawl_of(call, "one")["pages"] > 2)
+    assert call.post("/api/crawls/one/stop", now=True).status == 200
+    resumed = call.post("/api/crawls/one/resume")
+    assert resumed.status == 200, resumed.json
+    pages = crawl_of(call, "one")["pages"]
+    until(lambda: crawl_of(call, "one")["pages"] > pages)
+
+
 @pytest.mark.parametrize(
     "name", ["../x", "..", ".", ".gossamer", "a/b", "/etc", "a\\b", "x" * 65, "é", "a b", "-x", "a\0", "a\n"]
 )

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from gossamer.console.share import BURST_S, Share
+from gossamer.console.share import BURST_S, LoopShare
 
 
 class Clock:
@@ -25,7 +25,7 @@ class Clock:
 
 def test_work_is_paid_for_before_more_begins() -> None:
     clock = Clock()
-    share = Share(0.2, clock)
+    share = LoopShare(0.2, clock)
     assert share.wait_s() == 0.0
     with share.measured():
         clock.work(1.0)
@@ -38,7 +38,7 @@ def test_work_is_paid_for_before_more_begins() -> None:
 @pytest.mark.promise("Console", "No client keeps others out or takes more than its share of the crawl's event loop.")
 def test_over_any_time_no_more_than_the_share_is_spent() -> None:
     clock = Clock()
-    share = Share(0.2, clock)
+    share = LoopShare(0.2, clock)
     began, jobs = clock(), 0
     while clock() - began < 100.0:
         if (wait_s := share.wait_s()) > 0:
@@ -51,7 +51,7 @@ def test_over_any_time_no_more_than_the_share_is_spent() -> None:
 
 def test_only_the_steps_of_work_are_counted_not_its_waits() -> None:
     clock = Clock()
-    share = Share(0.5, clock)
+    share = LoopShare(0.5, clock)
 
     async def run() -> str:
         ready = asyncio.Event()
@@ -82,7 +82,7 @@ def raising(error: BaseException) -> Callable[[], Awaitable[None]]:
 
 def test_errors_and_cancellations_pass_through() -> None:
     async def run() -> None:
-        share = Share(1.0, asyncio.get_running_loop().time)
+        share = LoopShare(1.0, asyncio.get_running_loop().time)
         with pytest.raises(KeyError):
             await share.run(raising(KeyError("x"))())  # type: ignore[arg-type]
         cleaned = []
@@ -113,7 +113,7 @@ def test_errors_and_cancellations_pass_through() -> None:
 
 def test_work_that_waits_for_its_turn_and_is_cancelled_is_never_begun() -> None:
     clock = Clock()
-    share = Share(0.2, clock)
+    share = LoopShare(0.2, clock)
     share.spend(1_000.0)
     begun = []
 

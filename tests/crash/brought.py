@@ -14,7 +14,7 @@ import msgspec
 from xxhash import xxh3_64_digest
 
 from gossamer import processing_module
-from gossamer.fetch.bodies import Bodies
+from gossamer.fetch.bodies import BodyMemory
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.frontier import Frontier
@@ -22,7 +22,7 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.links import Link
 from gossamer.model.visits import Archived, Failure, Findings, Located, Original, Page, Reply, Request, Visited
-from gossamer.resolve.answers import Hosts
+from gossamer.resolve.answers import HostsFile
 from gossamer.resolve.options import ResolveOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
@@ -150,7 +150,7 @@ class HostsFileResolver:
     """A resolver that knows the hosts file and nothing else."""
 
     def __init__(self, *, options: ResolveOptions, clock: Clock) -> None:
-        self._hosts = Hosts(options.hosts_file)
+        self._hosts = HostsFile(options.hosts_file)
         self._clock = clock
         self._known: dict[str, Located] = {}
 
@@ -215,7 +215,7 @@ class CountingHttp:
     """A protocol module in place of ours for http."""
 
     def __init__(self, *, options: FetchOptions, agent: str, clock: Clock) -> None:
-        self._inner = HttpModule(options, agent, clock, Bodies(options))
+        self._inner = HttpModule(options, agent, clock, BodyMemory(options))
 
     async def fetch(self, request: Request) -> Reply | Failure:
         used("protocol")

@@ -32,7 +32,7 @@ def shown(crawl: Crawl, *words: str) -> str:
 def test_failures_are_counted_and_shown_wherever_people_look(tmp_path: Path) -> None:
     with Site(linked(HTML, 0)).serving() as site:
         crawl = crawl_of_site(site, tmp_path, module="Raise")
-        words = ["crawl", *crawl.arguments, "-o", str(crawl.directory), "--set", "progress.form=plain"]
+        words = ["crawl", *crawl.arguments, "-o", str(crawl.directory), "--set", "progress.style=plain"]
         done = subprocess.run(
             [sys.executable, "-m", "gossamer", *words],
             env=environment(), capture_output=True, text=True, check=False, timeout=60,
@@ -56,7 +56,7 @@ def test_failures_are_counted_and_shown_wherever_people_look(tmp_path: Path) -> 
     assert [(one["name"], one["failed"]) for one in reported] == [("deadly", PAGES)]
     page = tmp_path / "report.html"
     shown(crawl, "report", str(crawl.directory), "--html", str(page))
-    assert "Processing modules that failed" in page.read_text()
+    assert "Processing modules and fields that failed" in page.read_text()
     text = metrics_of(status).decode()
     assert f'gossamer_module_failures_total{{module="deadly"}} {PAGES}.0' in text
     assert f'gossamer_module_pages_total{{module="links"}} {PAGES + 1}.0' in text

@@ -13,10 +13,10 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from gossamer.crawl.commit import Committer
-from gossamer.crawl.copies import Copies, NearCopies
+from gossamer.crawl.copies import CopyMarks, NearCopies
 from gossamer.crawl.examine import Examiner, Look
 from gossamer.crawl.explain import Explainer
-from gossamer.crawl.history import History, PageRecord, UrlMemory
+from gossamer.crawl.history import PageHistory, PageRecord, UrlMemory
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.memory import ScopeMemory
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
@@ -28,10 +28,11 @@ from gossamer.crawl.shard import Shard
 from gossamer.crawl.stages import Stages
 from gossamer.crawl.tally import Tally, Telemetry, Totals
 from gossamer.crawl.trapping import Trapping, watch_key
+from gossamer.crawl.usage import Usage
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.hosts import Records
+from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.frontier.priority import BreadthFirst
@@ -39,6 +40,7 @@ from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import PageRow
 from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.options import ProcessOptions
+from gossamer.robots.documents import SiteDocuments
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import scope_chain
@@ -52,7 +54,7 @@ from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
-from gossamer.state.slots import Slots, Suspect
+from gossamer.state.slots import ShardSlots, Suspect
 from gossamer.state.storage import Storage
 from gossamer.state.store import Store
 from gossamer.testing import FakeClock, FakeWeb, FixedResolver, MemoryArchive
@@ -95,6 +97,7 @@ class Ring:
         clock: Clock | None = None,
         look: Look | None = None,
         near: str = "",
+        purpose: Sequence[str] = (),
     ) -> None:
         self.directory = directory
         self.fake_clock = FakeClock()
@@ -106,7 +109,7 @@ class Ring:
         self.archive = MemoryArchive()
         self.store = Store(directory / "store", 1 << 20, 1 << 20)
         self.contacts = Contacts(directory, b"boot" * 4, self.clock.now())
-        self.slots = Slots(directory)
+        self.slots = ShardSlots(directory)
         self.epochs = Epochs(self.store)
         self.journals = Journals(directory)
         self.tally = Tally(Totals(), self.options)
@@ -120,16 +123,18 @@ class Ring:
         rules = politeness(PolitenessOptions.model_validate({"preset": "own", **(polite or {})}))
         frontier_options = FrontierOptions.model_validate(frontier or {})
         self.frontier = Frontier(
-            Records(self.store, self.epochs, self.contacts),
+            HostRecords(self.store, self.epochs, self.contacts),
             FrontierRules(rules, frontier_options),
             self.namer.name,
             dice,
             self.clock.now(),
         )
-        self.url_seen, self.history = RocksUrlSeen(self.epochs, 1_000), History(self.epochs)
+        self.url_seen, self.history = RocksUrlSeen(self.epochs, 1_000), PageHistory(self.epochs)
         self.urls = UrlMemory(self.namer, self.url_seen, self.history)
         process = ProcessOptions()
         self.robots = SiteRobots(self.epochs, RobotsOptions.model_validate(robots or {}), self.namer.name, dice)
+        documents = SiteDocuments(self.epochs, RobotsOptions(), self.namer.name, self.robots, purpose)
+        usage = Usage(self.robots, documents, purpose)
         self.quarantine = Quarantine(self.epochs, accused, command, self.options.process_s_max)
         content_seen = ExactContentSeen(self.epochs, "site" if self.options.process_copies else "shard")
         near_seen = NearContentSeen(self.epochs, near) if near else None
@@ -143,7 +148,7 @@ class Ring:
             prioritizer=BreadthFirst(),
             frontier=self.frontier,
             resolver=self.resolver,
-            permit=Permit(self.exclusions, self.robots, self.trapping.reason, obey=obey),
+            permit=Permit(self.exclusions, self.robots, self.trapping.reason, usage, obey=obey),
             protocols=self.web,
             content_seen=content_seen,
             examiner=Examiner(BoundedDecoder(FetchOptions()), look or modules.process, self.clock, self.slots),
@@ -151,11 +156,12 @@ class Ring:
             archive=self.archive,
             digest_algorithm="sha1",
             history=self.history,
-            copies=Copies(
+            copies=CopyMarks(
                 content_seen, NearCopies(near_seen, sketch) if near_seen is not None else None, self.urls,
                 follow=self.options.follow_copies, process=self.options.process_copies,
             ),
             trapping=self.trapping,
+            usage=usage,
             pending_scope=memory.pending_scope,
         )  # fmt: skip
         storage = Storage(self.store, self.epochs, self.journals, self.contacts, self.slots)
@@ -184,7 +190,7 @@ class Ring:
             url = self.namer.name(address)
             assert url is not None, address
             self.roots.add_seed(url)
-            self.pipeline.discover([Link(url, "seed", 0, seed=SEED_ARGUMENT)])
+            self.pipeline.discovery.discover([Link(url, "seed", 0, seed=SEED_ARGUMENT)])
 
     async def turns(self, until: float | None = None) -> None:
         """Carry leases through, one at a time, until none is left; time passes when all gates are closed."""

@@ -14,7 +14,7 @@ import pytest
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.tally import Totals
 from gossamer.model.visits import Visited
-from gossamer.state.journals import Entry
+from gossamer.state.journals import ManifestEntry
 from gossamer.state.schema import MANIFEST, TALLY
 from gossamer.testing import page
 from tests.crawl.ring import Ring
@@ -52,7 +52,9 @@ def test_files_are_durable_before_the_store_names_their_lengths(tmp_path: Path) 
         assert order == ["cut", "cut", "sync", "commit", "apply", "settle", "settle", "committed"]
         stored = ring.store.get("meta", MANIFEST)
         assert stored is not None
-        assert msgspec.msgpack.decode(stored, type=list[Entry]) == [Entry("warc/one", 0, 6, crc=crc32(b"record"))]
+        assert msgspec.msgpack.decode(stored, type=list[ManifestEntry]) == [
+            ManifestEntry("warc/one", 0, 6, crc=crc32(b"record"))
+        ]
         assert (tmp_path / "warc/one.open").read_bytes() == b"record"
 
 

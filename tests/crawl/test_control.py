@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from gossamer.cli.control import ask
-from gossamer.crawl.control import REQUEST_BYTES_MAX, SOCKET, Control
+from gossamer.crawl.control import REQUEST_BYTES_MAX, SOCKET, ControlSocket
 from gossamer.crawl.logs import Logs
 from gossamer.model.verbs import RefusedError
 from gossamer.world.clock import WallClock
@@ -79,7 +79,7 @@ def served(directory: Path, logs: Logs, work: Callable[[Path], Coroutine[Any, An
     directory.mkdir(parents=True, exist_ok=True)
 
     async def serving() -> None:
-        control = Control(directory, {"echo": echo, "refuse": refuse, "fail": fail}, logs)
+        control = ControlSocket(directory, {"echo": echo, "refuse": refuse, "fail": fail}, logs)
         async with asyncio.timeout(20), asyncio.TaskGroup() as group:
             server = group.create_task(control.serve())
             await work(directory)

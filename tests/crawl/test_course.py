@@ -6,14 +6,14 @@ from itertools import pairwise
 
 import pytest
 
-from gossamer.crawl.tally import RINGS, Course, Point
+from gossamer.crawl.tally import RINGS, Point, Timeline
 
 POINTS_MAX = sum(most + 1 for _, most in RINGS)
 
 
-def course(lasts_s: int, every_s: int = 1) -> Course:
+def course(lasts_s: int, every_s: int = 1) -> Timeline:
     """Return one of a crawl of ten pages, and a thousand bytes, a second."""
-    found = Course()
+    found = Timeline()
     for second in range(0, lasts_s, every_s):
         found.add(Point(float(second), 10 * second, 11 * second, 1_000 * second, 5))
     return found
@@ -42,4 +42,4 @@ def test_rates_are_those_of_the_last_ten_minutes() -> None:
     assert [rate for _, rate, _ in rates] == pytest.approx([10.0] * 120)
     assert [rate for _, _, rate in rates] == pytest.approx([1_000.0] * 120)
     assert rates[-1][0] - rates[0][0] == pytest.approx(595.0)
-    assert Course().rates() == []
+    assert Timeline().rates() == []

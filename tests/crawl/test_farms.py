@@ -133,7 +133,7 @@ def test_hosts_without_end_that_say_nothing_new_are_cut_off(tmp_path: Path, web:
 
 
 def test_what_was_queued_of_a_farm_ends_without_a_lookup_or_a_request(tmp_path: Path) -> None:
-    with Ring(tmp_path, scope={"scope": "any"}, frontier={"bench_site_hosts_first": 4}) as ring:
+    with Ring(tmp_path, scope={"scope": "any"}, frontier={"active_site_hosts_first": 4}) as ring:
         crawled(ring, tree, FARM)
         ends = Counter(ring.outcomes.values())
         assert ends["trapped"] > 500
@@ -262,7 +262,7 @@ def test_a_farm_and_its_evidence_outlive_the_process_and_can_be_released(tmp_pat
             "*.farm.example",
             ring.namer,
             ring.history,
-            ring.pipeline.discover,
+            ring.pipeline.discovery.discover,
             lambda link: ring.frontier.add(link, 0, now),
         )
         assert ring.run(release) == [NAME]

@@ -13,7 +13,7 @@ from gossamer.scope.chain import scope_chain
 from gossamer.scope.filters import FILTERS, LIVE_KEYS, judges_again
 from gossamer.scope.lists import Lists, Whitelist
 from gossamer.scope.options import ScopeOptions
-from gossamer.scope.pages import Language
+from gossamer.scope.pages import WantedLanguages
 from gossamer.scope.roots import Roots
 from gossamer.scope.traps import Trapped
 from gossamer.testing import page, reply
@@ -33,7 +33,7 @@ LIVE = {
     "path_repeats_max": (1, "a/a/b", "kept"),
 }
 """Live keys of the scope: another value, a path that it rejects, and one that it lets in."""
-WITHOUT_QUEUE = {*Language.keys}
+WITHOUT_QUEUE = {*WantedLanguages.keys}
 """Keys that judge pages when they have come."""
 
 
@@ -52,7 +52,9 @@ def queue(ring: Ring, key: str, paths: Iterable[str]) -> None:
     for path in paths:
         depth = 2 if path == "deep" else 1
         hops = {"twice": 2, "once": 1}.get(path, 0)
-        ring.pipeline.discover([Link(url_of(ROOT + path), "redirect" if hops else "anchor", depth, hops, ROOT)])
+        ring.pipeline.discovery.discover(
+            [Link(url_of(ROOT + path), "redirect" if hops else "anchor", depth, hops, ROOT)]
+        )
     assert ring.frontier.counts.pending == 2, key
 
 
@@ -90,7 +92,7 @@ def test_every_option_that_makes_a_filter_is_declared() -> None:
 
 def test_a_filter_that_stands_behind_one_that_is_not_asked_again_is_asked(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT + "x": page()}) as ring:
-        ring.pipeline.discover([Link(url_of(ROOT + "x"), "anchor", 1, 0, "http://other.example/")])
+        ring.pipeline.discovery.discover([Link(url_of(ROOT + "x"), "anchor", 1, 0, "http://other.example/")])
         change(ring, own_site=True, exclude=["x$"])
         ring.run(ring.turns())
         assert ring.outcomes == {ROOT + "x": "excluded"}
@@ -99,7 +101,7 @@ def test_a_filter_that_stands_behind_one_that_is_not_asked_again_is_asked(tmp_pa
 def test_the_shortest_way_counts_that_is_known_by_then(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT + "x": page()}) as ring:
         for depth, hops in ((5, 3), (1, 0)):
-            ring.pipeline.discover([Link(url_of(ROOT + "x"), "anchor", depth, hops, ROOT)])
+            ring.pipeline.discovery.discover([Link(url_of(ROOT + "x"), "anchor", depth, hops, ROOT)])
         change(ring, depth_max=1, hops_max=0)
         ring.run(ring.turns())
         assert ring.outcomes == {ROOT + "x": "fetched"}
@@ -120,7 +122,7 @@ def test_a_redirect_that_is_one_too_many_is_named_by_why(tmp_path: Path) -> None
         told = ring.explainer.why(ROOT + "3")
         assert told["state"] == "unknown"
         assert f"{ROOT}2 redirected to it" in str(told["reason"])
-        ring.pipeline.discover([Link(url_of(ROOT + "3"), "seed", 0, 0, "", SEED_ARGUMENT)])
+        ring.pipeline.discovery.discover([Link(url_of(ROOT + "3"), "seed", 0, 0, "", SEED_ARGUMENT)])
         ring.run(ring.turns())
         assert ring.explainer.why(ROOT + "3")["state"] == "redirected"
 

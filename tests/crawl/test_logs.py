@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
-from gossamer.crawl.logs import ROOM_OF, Logs
-from gossamer.crawl.options import ROOMS, LogsOptions
+from gossamer.crawl.logs import PACKAGE_OF, Logs
+from gossamer.crawl.options import PACKAGES, LogsOptions
 from gossamer.testing import FakeClock
 
 
@@ -27,7 +27,7 @@ def test_a_line_says_when_how_grave_where_and_what(tmp_path: Path) -> None:
     logs.close()
     assert lines(tmp_path / "info.log") == [
         {
-            "at": "1970-01-12T13:46:40.000+00:00", "level": "info", "room": "resolve", "event": "dns_error",
+            "at": "1970-01-12T13:46:40.000+00:00", "level": "info", "package": "resolve", "event": "dns_error",
             "url": "http://a.test/", "error": "no such name",
         }
     ]  # fmt: skip
@@ -84,4 +84,4 @@ def test_a_file_that_is_there_goes_on(tmp_path: Path) -> None:
 def test_an_unknown_room_is_refused_with_the_nearest() -> None:
     with pytest.raises(ValidationError, match="did you mean 'robots'"):
         LogsOptions.model_validate({"levels": {"robot": "debug"}})
-    assert set(ROOM_OF.values()) <= set(ROOMS)
+    assert set(PACKAGE_OF.values()) <= set(PACKAGES)

@@ -87,7 +87,7 @@ def test_a_seed_that_was_found_as_an_ordinary_link_widens_the_scope_all_the_same
         assert fetched(found) == {"http://a.test/": "fetched", "http://a.test/r": "redirected"}
         assert not found.tally.notes
     else:
-        found.pipeline.discover([Link(url_of("http://a.test/r"), "anchor", 1)])
+        found.pipeline.discovery.discover([Link(url_of("http://a.test/r"), "anchor", 1)])
     found.crawl("http://a.test/r")
     assert fetched(found) == {
         "http://a.test/": "fetched",

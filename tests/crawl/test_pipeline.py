@@ -530,9 +530,9 @@ def test_a_visit_that_is_left_says_nothing_of_its_host_but_makes_it_rest(tmp_pat
 def test_discover_takes_a_url_once(tmp_path: Path) -> None:
     with Ring(tmp_path) as ring:
         links = [Link(url_of(ROOT + "a"), "anchor", 1), Link(url_of(ROOT + "a"), "anchor", 1)]
-        ring.pipeline.discover(links)
-        ring.pipeline.discover(links)
-        ring.pipeline.discover([])
+        ring.pipeline.discovery.discover(links)
+        ring.pipeline.discovery.discover(links)
+        ring.pipeline.discovery.discover([])
         assert ring.frontier.counts.discovered == 1
 
 
@@ -544,14 +544,14 @@ def test_a_link_that_was_let_in_is_judged_again_only_by_a_shorter_path(tmp_path:
         reason = ring.chain.reason
         ring.chain.reason = lambda link: judged.append((link.depth, link.hops)) or reason(link)  # type: ignore[method-assign, func-returns-value]
         for depth, hops in [(3, 1), (3, 1), (4, 1), (3, 2), (3, 0), (2, 1), (2, 1), (3, 0)]:
-            ring.pipeline.discover([Link(url, "anchor", depth, hops, ROOT)])
+            ring.pipeline.discovery.discover([Link(url, "anchor", depth, hops, ROOT)])
         # Depth and hops count each for itself: (2, 1) is no shorter than (3, 0) by hops.
         assert judged == [(3, 1), (3, 0), (2, 1), (3, 0)]
         assert ring.url_seen.way(url) == (2, 0)
         ring.pipeline.reconfigure(ring._retries, ring.options)
-        ring.pipeline.discover([Link(url, "anchor", 2, 1, ROOT)])
+        ring.pipeline.discovery.discover([Link(url, "anchor", 2, 1, ROOT)])
         assert judged[-1] == (2, 1)
         seed = Link(url, "seed", 2, 1, "", SEED_ARGUMENT)
-        ring.pipeline.discover([seed])
-        ring.pipeline.discover([seed])
+        ring.pipeline.discovery.discover([seed])
+        ring.pipeline.discovery.discover([seed])
         assert judged[-2:] == [(2, 1), (2, 1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.crawl.tally import KEPT_MAX, TOLD_CHARACTERS_MAX, Recent
+from gossamer.crawl.tally import KEPT_MAX, TOLD_CHARACTERS_MAX, RecentList
 from gossamer.model.visits import PageRow
 
 
@@ -20,7 +20,7 @@ def urls(told: object) -> list[str]:
 
 
 def test_each_is_told_once_to_who_asks_from_where_he_was() -> None:
-    recent = Recent()
+    recent = RecentList()
     for number in (1, 2, 3):
         recent.add(row(number, "timeout" if number == 2 else "fetched"))
     told = recent.since(0)
@@ -31,7 +31,7 @@ def test_each_is_told_once_to_who_asks_from_where_he_was() -> None:
 
 
 def test_what_is_left_out_is_counted() -> None:
-    recent = Recent()
+    recent = RecentList()
     for number in range(1, 101):
         recent.add(row(number))
     told = recent.since(50, 10)
@@ -41,13 +41,13 @@ def test_what_is_left_out_is_counted() -> None:
 
 
 def test_who_saw_another_run_begins_anew() -> None:
-    recent = Recent()
+    recent = RecentList()
     recent.add(row(1))
     assert urls(recent.since(5_000)["pages"]) == ["1"]
 
 
 def test_errors_are_not_pushed_out_by_pages() -> None:
-    recent = Recent()
+    recent = RecentList()
     recent.add(row(1, "dns_error"))
     for number in range(2, 1_000):
         recent.add(row(number, "not_modified" if number % 2 else "redirected"))
@@ -55,7 +55,7 @@ def test_errors_are_not_pushed_out_by_pages() -> None:
 
 
 def test_texts_of_strangers_are_bounded() -> None:
-    recent = Recent()
+    recent = RecentList()
     recent.add(row(1, title="t" * 5_000, error="e" * 5_000, media_type="m" * 5_000))
     [told] = recent.since(0)["pages"]  # type: ignore[misc]
     assert {len(told[name]) for name in ("title", "error", "media_type")} == {TOLD_CHARACTERS_MAX}  # type: ignore[index]

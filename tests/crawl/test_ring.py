@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.crawl.permit import Errands
-from gossamer.crawl.ring import Ring, Step
+from gossamer.crawl.permit import PrerequisiteResults
+from gossamer.crawl.ring import Ring, RingStep
 from gossamer.frontier.host import Lease
 from gossamer.model.visits import Failure, Located, Reply
 from tests.crawl.ring import Ring as Shard
@@ -25,7 +25,9 @@ class Driven:
         self.frontier = shard.frontier
         self.now = shard.clock.now()
         self.refused: list[tuple[str, str]] = []
-        errands = Errands(stages.permit, stages.frontier.control, stages.namer.name, lambda _errand, _why: None)
+        errands = PrerequisiteResults(
+            stages.permit, stages.frontier.control, stages.namer.name, lambda _errand, _why: None
+        )
         self.rejected: set[str] = set()
         self.ring = Ring(stages.frontier, stages.permit, errands, lambda _host: None, self._refuse, self._rejects)
 
@@ -36,7 +38,7 @@ class Driven:
     def _rejects(self, lease: Lease) -> str:
         return "by a new rule" if lease.url.text in self.rejected else ""
 
-    def next(self) -> tuple[Lease, Step]:
+    def next(self) -> tuple[Lease, RingStep]:
         """Lease what may be leased next, as soon as it may be."""
         wake_at = self.frontier.wake_at()
         assert wake_at is not None, "nothing is left"
@@ -48,13 +50,13 @@ class Driven:
     def located(self) -> None:
         """Look up the one host that there is."""
         lease, step = self.next()
-        assert step is Step.RESOLVE
+        assert step is RingStep.RESOLVE
         self.ring.resolved(lease, Located(("127.0.0.1",), self.now + 86_400.0), self.now)
 
     def fetched(self, status: int = 200, body: bytes = b"", lasted_s: float = 0.1, retry_after: str = "") -> Lease:
         """Carry out the next request, which is due, and answer it."""
         lease, step = self.next()
-        assert step is Step.FETCH
+        assert step is RingStep.FETCH
         assert self.ring.begun(lease, self.now)
         started, self.now = self.now, self.now + lasted_s
         headers = (("Retry-After", retry_after),) if retry_after else ()
@@ -75,7 +77,7 @@ def driven(tmp_path: Path) -> Iterator[Driven]:
 def test_an_address_then_robots_txt_then_one_page_after_the_other(driven: Driven) -> None:
     driven.located()
     _, step = driven.next()
-    assert step is Step.DONE, "it waits for robots.txt"
+    assert step is RingStep.DONE, "it waits for robots.txt"
     robots = driven.fetched(body=b"User-agent: *\nDisallow: /2\n")
     assert robots.errand is not None
     assert robots.url.text == HOST + "robots.txt"
@@ -83,14 +85,14 @@ def test_an_address_then_robots_txt_then_one_page_after_the_other(driven: Driven
     driven.frontier.finish(first, "fetched", driven.now)
     assert first.url.text == HOST + "1"
     _, step = driven.next()
-    assert step is Step.DONE
+    assert step is RingStep.DONE
     assert driven.refused == [(HOST + "2", "robots_denied")]
     assert driven.frontier.wake_at() is None
 
 
 def test_a_host_without_address_ends_its_pages(driven: Driven) -> None:
     lease, step = driven.next()
-    assert step is Step.RESOLVE
+    assert step is RingStep.RESOLVE
     driven.ring.resolved(lease, Failure("dns_error", "no such name"), driven.now)
     assert driven.refused == [(lease.url.text, "dns_error")]
     assert lease.is_finished
@@ -116,10 +118,10 @@ def test_a_queued_url_that_filters_reject_by_now_is_not_requested(driven: Driven
     while driven.frontier.wake_at() is not None:
         lease, step = driven.next()
         steps.append((lease.url.text, step))
-        if step is Step.FETCH:
+        if step is RingStep.FETCH:
             driven.frontier.give_back(lease, driven.now)
             break
-    assert steps[-1] == (HOST + "2", Step.FETCH)
+    assert steps[-1] == (HOST + "2", RingStep.FETCH)
     assert driven.refused == [(HOST + "1", "excluded")]
 
 

@@ -69,7 +69,11 @@ def test_what_is_released_is_crawled_to_its_end(tmp_path: Path, name: str) -> No
         ring.crawl(ROOT)
         now = ring.clock.now()
         release = ring.trapping.release(
-            name, ring.namer, ring.history, ring.pipeline.discover, lambda link: ring.frontier.add(link, 0, now)
+            name,
+            ring.namer,
+            ring.history,
+            ring.pipeline.discovery.discover,
+            lambda link: ring.frontier.add(link, 0, now),
         )
         assert ring.run(release) == [TRAP]
         assert ring.explainer.why(f"{ROOT}cal/2026/01/")["rule"] != "trapped"
@@ -96,6 +100,6 @@ def test_a_trap_and_its_evidence_outlive_the_process(tmp_path: Path) -> None:
 def test_a_name_that_no_trap_has_releases_nothing(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: page()}) as ring:
         release = ring.trapping.release(
-            "example.org/no", ring.namer, ring.history, ring.pipeline.discover, lambda _: None
+            "example.org/no", ring.namer, ring.history, ring.pipeline.discovery.discover, lambda _: None
         )
         assert ring.run(release) == []

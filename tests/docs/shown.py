@@ -33,8 +33,9 @@ import sys
 from gossamer.cli.entry import main
 
 words = sys.argv[1:]
-if "crawl" in words[:1]:
-    words += ["--allow-private", "--quiet", "--set", "politeness.delay_s_min=0.01"]
+if words[:1] in (["crawl"], ["fetch"], ["shell"], ["check"], ["archive"], ["corpus"]):
+    words += ["--allow-private", "--set", "politeness.delay_s_min=0.01"]
+    words += ["--quiet"] if words[0] in ("crawl", "check", "archive", "corpus") else []
     words += [] if "--hosts" in words else ["--hosts", "{hosts}"]
 sys.argv[1:] = words
 main()

@@ -8,10 +8,12 @@ import tomllib
 from itertools import groupby
 from pathlib import Path
 
-import click
 import pytest
 import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
+from gossamer.cli.crawl import with_port
 from gossamer.cli.main import tree
 from gossamer.config import configure
 from gossamer.config.sections import sections
@@ -91,10 +93,10 @@ def parse(words: list[str]) -> dict[str, object]:
     """Parse the words as the command line does, and return the options; nothing runs."""
     command = typer.main.get_command(tree())
     while True:
-        context = command.make_context("gossamer", list(words), resilient_parsing=isinstance(command, click.Group))
-        if not isinstance(command, click.Group):
+        context = command.make_context("gossamer", with_port(words), resilient_parsing=isinstance(command, TyperGroup))
+        if not isinstance(command, TyperGroup):
             return context.params
-        _, command, words = command.resolve_command(context, [*context.protected_args, *context.args])
+        _, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
         assert command is not None
 
 
@@ -107,10 +109,16 @@ def test_the_commands_of_a_page_exist_with_their_options(page: Path) -> None:
         for words in commands(block) if block.language in ("sh", "console") else ():
             try:
                 options = parse(words)
-            except click.ClickException as error:
+            except TyperException as error:
                 pytest.fail(f"{page}:{block.line}: gossamer {shlex.join(words)}: {error.format_message()}")
-            if words[0] in ("crawl", "resume", "set") and isinstance(sets := options.get("set"), (list, tuple)):
+            if words[0] in ("crawl", "resume", "set") and isinstance(sets := options.get("sets"), (list, tuple)):
                 assert {str(one).partition("=")[0] for one in sets} <= KEYS, f"{page}:{block.line}"
+
+
+@pytest.mark.parametrize("words", [["crawl", "--no-such-option"], ["segment", "show", "--no-such-option"]])
+def test_what_does_not_exist_is_found(words: list[str]) -> None:
+    with pytest.raises(TyperException):
+        parse(words)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -156,7 +164,7 @@ def places(part: object) -> list[str]:
 
 
 def test_messages_and_comments_name_pages_that_exist() -> None:
-    files = [*ROOT.glob("src/**/*.py"), *ROOT.glob("deploy/*")]
+    files = [*ROOT.glob("src/**/*.py"), *(one for one in ROOT.glob("deploy/**/*") if one.is_file())]
     named = {(path, file) for file in files for path in re.findall(r"\bdocs/[\w/-]+\.md", file.read_text("utf-8"))}
     assert named
     assert [pair for pair in named if not (ROOT / pair[0]).exists()] == []

@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from gossamer.fetch import transfer as transfers
-from gossamer.fetch.bodies import Bodies
+from gossamer.fetch.bodies import BodyMemory
 from gossamer.fetch.ftp import FtpModule
 from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.http import HttpModule, _settings
@@ -72,7 +72,7 @@ def test_a_body_of_single_bytes_comes_whole_in_small_turns(run: Run, tmp_path: P
     async def main() -> None:
         turns = 0
         options = FetchOptions(body_memory_bytes_max=BUFFER_BYTES) if spilled else FetchOptions()
-        bodies = Bodies(options, Spills(tmp_path, "sha1"))
+        bodies = BodyMemory(options, Spills(tmp_path, "sha1"))
         Watched.calls, Watched.turn = Counter(), lambda: turns
         async with serving(CHUNKED + b"1\r\nx\r\n" * size + b"0\r\n\r\n") as server:
             module = HttpModule(options, AGENT, WallClock(), bodies)
@@ -111,7 +111,7 @@ def test_pieces_of_ordinary_size_are_never_paused_for(run: Run) -> None:
 def test_memory_is_counted_as_it_is(run: Run) -> None:
     async def main() -> None:
         options = FetchOptions()
-        bodies = Bodies(options)
+        bodies = BodyMemory(options)
         transfer = Transfer(options, (), bodies)
         transfer.body_bytes_max = 1 << 30
         for _ in range(1_500):

@@ -15,7 +15,7 @@ import brotli
 import pytest
 import zstandard
 
-from gossamer.fetch.bodies import SPILL_BYTES_MIN, Bodies
+from gossamer.fetch.bodies import SPILL_BYTES_MIN, BodyMemory
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.file import FileModule
 from gossamer.fetch.http import HttpModule
@@ -33,7 +33,7 @@ TEXT = b"".join(b"%09d " % n for n in range(200_000))  # 2 MB
 
 def fetched(tmp_path: Path, answer: Answer, options: FetchOptions = SMALL, times: int = 1) -> list[Reply | Failure]:
     async def all_of_them(root: str) -> list[Reply | Failure]:
-        bodies = Bodies(options, Spills(tmp_path, "sha1"))
+        bodies = BodyMemory(options, Spills(tmp_path, "sha1"))
         module = HttpModule(options, "gossamer/1", WallClock(), bodies)
         request = Request(root + "x", "127.0.0.1", int(root.rsplit(":", 1)[1][:-1]))
         try:
@@ -112,7 +112,7 @@ def test_a_file_of_this_machine_goes_through_disk_too(tmp_path: Path) -> None:
     (tmp_path / "tree/large.bin").write_bytes(data)
     (tmp_path / "tree/small.txt").write_bytes(b"small")
     options = SMALL.model_copy(update={"file_roots": (str(tmp_path / "tree"),)})
-    module = FileModule(options, "x", WallClock(), Bodies(options, Spills(tmp_path / "spill", "sha1")))
+    module = FileModule(options, "x", WallClock(), BodyMemory(options, Spills(tmp_path / "spill", "sha1")))
 
     def read(name: str, most: int = 0) -> Reply:
         request = Request(f"file://{tmp_path}/tree/{name}", "", 0, body_bytes_max=most)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.hosts import Records
+from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.model.links import Link
@@ -58,7 +58,7 @@ class Shard:
         self.contacts = Contacts(self.directory, boot, now)
         self._cut = None
         self.frontier = Frontier(
-            Records(self.store, self.epochs, self.contacts),
+            HostRecords(self.store, self.epochs, self.contacts),
             FrontierRules(self.rules, self.options, self.budget, self.prioritizer),
             _namer.name,
             self.dice,

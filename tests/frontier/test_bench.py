@@ -10,7 +10,7 @@ from gossamer.frontier.host import Host
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord
-from gossamer.frontier.workbench import Place, Workbench
+from gossamer.frontier.workbench import AddressPlace, Workbench
 from tests.frontier.names import T0
 
 POLITE = politeness(PolitenessOptions())
@@ -175,7 +175,7 @@ def test_turns_come_in_the_order_of_their_times_however_far_ahead_they_lie(span_
 def test_a_rest_is_never_shortened() -> None:
     bench = Workbench(2)
     one = placed(bench, "a", "10.0.0.1", T0)
-    assert isinstance(one.place, Place)
+    assert isinstance(one.place, AddressPlace)
     bench.occupy(one.place)
     bench.occupy(one.place)
     bench.release(one.place, T0 + 10)

@@ -16,7 +16,7 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, BudgetOverride, PolitenessOptions
 from gossamer.frontier.overview import facts_of
 from gossamer.model.links import Link
-from gossamer.model.visits import Again, Contact, Errand
+from gossamer.model.visits import Contact, Errand, RevisitPlan
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
 
@@ -30,14 +30,14 @@ def opened(tmp_path: Path) -> Iterator[Open]:
     def open_shard(
         per_host: int = 1,
         preset: Any = "own",
-        bench_hosts_max: int = 100,
-        bench_hosts_first: int = 1_000,
+        active_hosts_max: int = 100,
+        active_hosts_first: int = 1_000,
         **budget: Any,
     ) -> Shard:
         options = {
             "window_urls_max": 4,
-            "bench_hosts_max": bench_hosts_max,
-            "bench_hosts_first": bench_hosts_first,
+            "active_hosts_max": active_hosts_max,
+            "active_hosts_first": active_hosts_first,
         }
         rules = PolitenessOptions(preset=preset, per_host=per_host)
         shard = Shard(tmp_path, rules, budget=BudgetOptions(**budget), **options)
@@ -300,7 +300,7 @@ def test_a_url_to_be_tried_again_waits_for_the_budget_as_well(opened: Open) -> N
         visit = lease.visit
         assert visit is not None
         if lease.url.host == "a.test" and visit.attempt == 1:
-            frontier.retry(lease, Again(lease.url, now, 2, 0, "HTTP 500"), now)
+            frontier.retry(lease, RevisitPlan(lease.url, now, 2, 0, "HTTP 500"), now)
         else:
             frontier.finish(lease, "fetched", now)
     assert sorted(order) == [("a.test", 1), ("a.test", 2), ("b.test", 1), ("b.test", 2), ("b.test", 3)]
@@ -323,7 +323,7 @@ def test_a_round_may_end_by_the_clock(opened: Open) -> None:
 
 def test_a_round_ends_by_the_clock_while_the_bench_is_full(opened: Open) -> None:
     """It once did not, and whoever waited asked again and again at an instant that was over."""
-    shard = opened(host_pages=1, round_s=30.0, preset="polite", bench_hosts_first=1)
+    shard = opened(host_pages=1, round_s=30.0, preset="polite", active_hosts_first=1)
     frontier, now = shard.frontier, T0
     for number in range(20):
         if number and frontier.benched == frontier._scheduler.room.hosts:
@@ -348,7 +348,7 @@ def test_a_round_ends_by_the_clock_while_the_bench_is_full(opened: Open) -> None
 
 def test_when_the_clock_ends_a_round_those_who_are_ready_keep_nobody_waiting(opened: Open) -> None:
     """More hosts than find place, all day long: who was deferred the day before comes as often as they do."""
-    shard = opened(host_pages=2, round_s=1.0, bench_hosts_max=1)
+    shard = opened(host_pages=2, round_s=1.0, active_hosts_max=1)
     frontier = shard.frontier
     add(shard, "a.test", 4)
     _, now = visits(frontier, T0, most=2)
@@ -364,7 +364,7 @@ def test_when_the_clock_ends_a_round_those_who_are_ready_keep_nobody_waiting(ope
 
 
 def test_who_has_not_come_when_the_next_round_begins_is_not_forgotten(opened: Open) -> None:
-    shard = opened(host_pages=1, round_s=0.025, bench_hosts_max=2)
+    shard = opened(host_pages=1, round_s=0.025, active_hosts_max=2)
     for number in range(40):
         add(shard, f"h{number}.test", 3)
     made, now = visits(shard.frontier, T0)
@@ -442,7 +442,7 @@ def visits_with_rounds(frontier: Frontier, now: float, most: int) -> tuple[list[
 
 @pytest.mark.promise("Order and fairness", "No URL is lost when budgets are used up, change or are removed.")
 def test_the_end_of_the_crawl_comes_with_nobody_deferred(opened: Open) -> None:
-    shard = opened(host_pages=1, site_pages=2, bench_hosts_max=2)
+    shard = opened(host_pages=1, site_pages=2, active_hosts_max=2)
     for number in range(30):
         add(shard, f"h{number % 5}.s{number % 3}.test", 1 + number % 4, start=100 * number)
     made, now = visits(shard.frontier, T0)
@@ -523,7 +523,7 @@ def test_what_is_told_of_budgets_is_as_of_now_and_what_is_counted(opened: Open) 
 
 
 def test_who_is_left_from_an_earlier_round_is_not_said_to_wait_for_the_next(opened: Open) -> None:
-    shard = opened(host_pages=1, bench_hosts_max=1)
+    shard = opened(host_pages=1, active_hosts_max=1)
     for name in ("a.test", "b.test", "c.test"):
         add(shard, name, 3)
     visits(shard.frontier, T0, most=4)

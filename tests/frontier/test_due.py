@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.hosts import Records
+from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.model.links import Link
-from gossamer.model.visits import Again, Contact
+from gossamer.model.visits import Contact, RevisitPlan
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -27,7 +27,7 @@ def test_a_host_whose_due_urls_are_all_lent_is_not_waited_for(tmp_path: Path) ->
     gate = politeness(PolitenessOptions(preset="own"))
     contacts = Contacts(tmp_path, b"boot", 0.0)
     frontier = Frontier(
-        Records(store, Epochs(store), contacts), FrontierRules(gate, FrontierOptions()), namer.name, Dice(), 1.0
+        HostRecords(store, Epochs(store), contacts), FrontierRules(gate, FrontierOptions()), namer.name, Dice(), 1.0
     )
     url = namer.name("http://h.test/")
     assert url is not None
@@ -42,7 +42,7 @@ def test_a_host_whose_due_urls_are_all_lent_is_not_waited_for(tmp_path: Path) ->
         assert frontier.wake_at() is None
         frontier.ended(lease, Contact(0.1, "answered"), now)
         assert frontier.wake_at() is None
-        frontier.retry(lease, Again(url, due, 2, 0), now)
+        frontier.retry(lease, RevisitPlan(url, due, 2, 0), now)
         assert frontier.wake_at() == due
     contacts.close()
     store.close()
@@ -54,7 +54,7 @@ def test_a_new_url_does_not_wait_for_a_retry_that_is_due_later(tmp_path: Path) -
     contacts = Contacts(tmp_path, b"boot", 0.0)
     gate = politeness(PolitenessOptions(preset="polite"))
     frontier = Frontier(
-        Records(store, Epochs(store), contacts), FrontierRules(gate, FrontierOptions()), namer.name, Dice(), 1.0
+        HostRecords(store, Epochs(store), contacts), FrontierRules(gate, FrontierOptions()), namer.name, Dice(), 1.0
     )
     first, second = namer.names(["http://h.test/1", "http://h.test/2"])
     assert first is not None
@@ -67,7 +67,7 @@ def test_a_new_url_does_not_wait_for_a_retry_that_is_due_later(tmp_path: Path) -
     assert lease is not None
     frontier.begin(lease, 1.0)
     frontier.ended(lease, Contact(0.1, "answered"), 1.1)
-    frontier.retry(lease, Again(first, 60.0, 2, 0), 1.1)
+    frontier.retry(lease, RevisitPlan(first, 60.0, 2, 0), 1.1)
     assert frontier.wake_at() == 60.0
 
     frontier.add(Link(second, "anchor", 1), 1, 1.2)

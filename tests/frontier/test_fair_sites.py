@@ -27,7 +27,7 @@ Web = Callable[[str, int], list[tuple[str, int]]]
 
 @pytest.fixture
 def shard(tmp_path: Path) -> Iterator[Shard]:
-    made = Shard(tmp_path, SHARED, bench_site_hosts_first=8)
+    made = Shard(tmp_path, SHARED, active_site_hosts_first=8)
     yield made
     made.crash()
 
@@ -128,7 +128,7 @@ def web_of(farms: Web) -> Web:
 
 
 @pytest.mark.promise(
-    "Order and fairness", "Sites with queued URLs at one address get equal turns there, however many hosts each has."
+    "Order and fairness", "Sites with queued URLs at one address get equal turns there, with any number of hosts each."
 )
 @pytest.mark.parametrize(
     ("farms", "sites"),
@@ -155,7 +155,7 @@ def test_a_farm_leaves_the_innocent_its_share_of_the_address(shard: Shard, farms
 
 def test_at_an_address_of_its_own_a_site_does_not_feel_a_farm(tmp_path: Path) -> None:
     def pace(*more: str) -> int:
-        run = Shard(tmp_path / f"run{len(more)}", SHARED, bench_site_hosts_first=8)
+        run = Shard(tmp_path / f"run{len(more)}", SHARED, active_site_hosts_first=8)
         world = World(run, lambda host: "10.0.0.2" if "innocent" in host else "10.0.0.1", web_of(farm))
         world.add(("http://www.innocent.test/0", 0), *((text, 0) for text in more))
         world.run(100.0)
@@ -222,7 +222,7 @@ def test_depth_counts_across_the_hosts_of_a_site(shard: Shard) -> None:
 
 def test_large_hosts_make_room_for_the_others_of_their_site(tmp_path: Path) -> None:
     """Eight hosts with pages without end do not keep the others from their turn."""
-    shard = Shard(tmp_path, SHARED, bench_site_hosts_first=8, bench_hosts_max=16)  # Never more than eight of a site.
+    shard = Shard(tmp_path, SHARED, active_site_hosts_first=8, active_hosts_max=16)  # Never more than eight of a site.
     world = World(shard, lambda host: f"10.0.0.{hash_of(host) % 16}", innocent)
     world.add(*((f"http://large{n}.innocent.test/0", 0) for n in range(8)))
     world.run(1.0)

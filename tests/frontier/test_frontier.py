@@ -13,7 +13,7 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.record import RECORD_VERSION
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Again, Contact, Errand
+from gossamer.model.visits import Contact, Errand, RevisitPlan
 from gossamer.state.contacts import FILE
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
@@ -76,7 +76,7 @@ def fail_all(frontier: Frontier, now: float) -> tuple[float, int]:
             assert frontier.begin(lease, now)
             now += 0.05
             frontier.ended(lease, Contact(0.05, "failed", error="refused"), now)
-            frontier.retry(lease, Again(lease.url, now + 30, 2, 0, "refused"), now)
+            frontier.retry(lease, RevisitPlan(lease.url, now + 30, 2, 0, "refused"), now)
             requests += 1
     return now, requests
 
@@ -152,10 +152,10 @@ def test_giving_back_twice_is_our_own_mistake(opened: Open) -> None:
     lease = lend(frontier, T0)
     assert lease is not None
     frontier.ended(lease, None, T0)
-    with pytest.raises(AssertionError, match="given back twice"):
+    with pytest.raises(AssertionError, match="returned twice"):
         frontier.ended(lease, None, T0)
     frontier.finish(lease, "robots_denied", T0)
-    with pytest.raises(AssertionError, match="given back twice"):
+    with pytest.raises(AssertionError, match="returned twice"):
         frontier.finish(lease, "robots_denied", T0)
 
 
@@ -177,7 +177,7 @@ def test_a_retry_waits_for_its_time_and_knows_its_attempt(opened: Open) -> None:
     lease = lend(frontier, T0)
     assert lease is not None
     now = request(frontier, lease, T0)
-    frontier.retry(lease, Again(named("http://a.test/1"), T0 + 40, 2, 1, "HTTP 500"), now)
+    frontier.retry(lease, RevisitPlan(named("http://a.test/1"), T0 + 40, 2, 1, "HTTP 500"), now)
     facts = frontier.facts(lease.url)
     assert (facts.due_at, facts.attempt, facts.error, facts.queued) == (T0 + 40, 2, "HTTP 500", 1)
     assert frontier.wake_at() == T0 + 40
@@ -200,7 +200,7 @@ def test_due_urls_that_nobody_asked_for_before_their_host_went_to_sleep_come_whe
         lease = lend(shard.frontier, now)
         assert lease is not None
         now = request(shard.frontier, lease, now)
-        shard.frontier.retry(lease, Again(lease.url, T0 + 8, 2, 0), now)
+        shard.frontier.retry(lease, RevisitPlan(lease.url, T0 + 8, 2, 0), now)
         now += 1.0
     now = T0 + 8
     lease = lend(shard.frontier, now)
@@ -218,7 +218,7 @@ def test_due_urls_that_nobody_asked_for_before_their_host_went_to_sleep_come_whe
 
 def test_who_has_slept_comes_before_those_who_are_ready(opened: Open) -> None:
     """Where there are always some of those, whoever rests for long would else never come back."""
-    shard = opened(bench_hosts_max=1, sleep_s_min=5.0)
+    shard = opened(active_hosts_max=1, sleep_s_min=5.0)
     add(shard, "http://a.test/1", "http://a.test/2")
     now = visit(shard.frontier, T0)
     shard.frontier.control.hold(named("http://a.test/"), now + 30, "a test", now)
@@ -294,6 +294,23 @@ def test_a_closing_that_is_lost_with_its_epoch_leaves_the_host_in_peace_as_long_
     assert [at >= T0 + 101 for at, _ in drain(shard.frontier, T0 + 2)] == [True, True]
 
 
+@pytest.mark.parametrize(("nth", "rest_s"), [(1, 30.0), (2, 60.0), (4, 240.0), (20, 3_600.0)])
+def test_a_host_whose_wall_answered_is_left_alone_as_after_a_429_also_after_a_crash(
+    opened: Open, nth: int, rest_s: float
+) -> None:
+    shard = opened()
+    add(shard, "http://a.test/1", "http://a.test/2", "http://b.test/1")
+    shard.commit_all(T0)
+    now = visit(shard.frontier, T0)
+    shard.frontier.control.back_off(named("http://a.test/1"), nth, "its wall answered", now)
+    assert shard.frontier.facts(named("http://a.test/2")).reason == "its wall answered"
+    shard.crash()
+    shard.open(now)
+    times = drain(shard.frontier, now)
+    assert {at >= now + rest_s for at, url in times if "a.test" in str(url)} == {True}
+    assert {at < now + rest_s for at, url in times if "b.test" in str(url)} == {True}
+
+
 def test_a_shorter_rest_takes_nothing_from_a_longer_one(opened: Open) -> None:
     shard = opened()
     add(shard, "http://a.test/1", "http://a.test/2")
@@ -317,7 +334,7 @@ def test_a_backlog_is_visited_as_quickly_as_politeness_allows(opened: Open, pres
 
 
 def test_hosts_beyond_the_bench_have_their_turn_when_others_are_done(opened: Open) -> None:
-    shard = opened(bench_hosts_max=4, records_cached_max=5)
+    shard = opened(active_hosts_max=4, records_cached_max=5)
     add(shard, *(f"http://h{host}.test/{number}" for number in range(3) for host in range(40)))
     visits = drain(shard.frontier, T0)
 
@@ -484,11 +501,11 @@ def test_a_crawl_delay_survives_a_death_before_its_commit(opened: Open) -> None:
 
 
 def test_a_resume_with_a_smaller_bench_keeps_to_it(opened: Open) -> None:
-    shard = opened(bench_hosts_max=20)
+    shard = opened(active_hosts_max=20)
     add(shard, *(f"http://h{host}.test/" for host in range(20)))
     shard.commit_all(T0)
     shard.crash()
-    shard.options = FrontierOptions.model_construct(bench_hosts_max=3)
+    shard.options = FrontierOptions.model_construct(active_hosts_max=3)
     frontier = shard.open(T0 + 1)
     assert frontier.benched == 3
     shard.commit_all(T0 + 1)
@@ -552,7 +569,7 @@ def test_a_url_given_back_to_a_closed_host_ends_too(opened: Open, how: str) -> N
         shard.frontier.give_back(lease, T0)
     else:
         request(shard.frontier, lease, T0)
-        shard.frontier.retry(lease, Again(lease.url, T0 + 1, 2, 0), T0)
+        shard.frontier.retry(lease, RevisitPlan(lease.url, T0 + 1, 2, 0), T0)
     shard.commit_all(T0)
     check_disk(shard.store, shard.frontier)
 
@@ -633,13 +650,13 @@ def test_a_host_that_closes_sends_no_errand_and_frees_who_waits_for_it(opened: O
 
 
 def test_a_sleeper_with_nothing_due_makes_room_for_others(opened: Open) -> None:
-    shard = opened(bench_hosts_max=1, sleep_s_min=5.0)
+    shard = opened(active_hosts_max=1, sleep_s_min=5.0)
     add(shard, "http://a.test/1")
     lease = lend(shard.frontier, T0)
     assert lease is not None
     now = request(shard.frontier, lease, T0)
     shard.frontier.control.hold(lease.url, now + 50, "because", now)
-    shard.frontier.retry(lease, Again(lease.url, now + 500, 2, 0), now)
+    shard.frontier.retry(lease, RevisitPlan(lease.url, now + 500, 2, 0), now)
     add(shard, "http://b.test/1", "http://c.test/1", now=now)
     shard.commit_all(now)
     lease = lend(shard.frontier, now + 51)
@@ -649,7 +666,7 @@ def test_a_sleeper_with_nothing_due_makes_room_for_others(opened: Open) -> None:
 
 
 def test_room_on_the_bench_is_told_at_once(opened: Open) -> None:
-    shard = opened(bench_hosts_max=1)
+    shard = opened(active_hosts_max=1)
     add(shard, "http://a.test/1", "http://b.test/1")
     now = visit(shard.frontier, T0)
 
@@ -666,7 +683,7 @@ def test_a_new_url_wakes_a_host_that_sleeps_until_a_retry(opened: Open) -> None:
     assert lease is not None
     now = request(shard.frontier, lease, T0)
     shard.frontier.control.hold(lease.url, now + 10, "because", now)
-    shard.frontier.retry(lease, Again(lease.url, now + 5000, 2, 0), now)
+    shard.frontier.retry(lease, RevisitPlan(lease.url, now + 5000, 2, 0), now)
     add(shard, "http://a.test/2", now=now)
 
     assert shard.frontier.wake_at() == pytest.approx(now + 10)
@@ -676,7 +693,7 @@ def test_a_new_url_wakes_a_host_that_sleeps_until_a_retry(opened: Open) -> None:
 
 
 def test_a_more_urgent_url_takes_a_waiting_host_up(opened: Open) -> None:
-    shard = opened(bench_hosts_max=1)
+    shard = opened(active_hosts_max=1)
     add(shard, "http://bench.test/")
     for number in range(60):
         add(shard, f"http://h{number}.test/", level=7)
@@ -726,5 +743,5 @@ def test_a_crawl_of_another_version_is_refused_when_it_is_opened(opened: Open) -
     shard.settle()
     shard.crash()
 
-    with pytest.raises(ConfigError, match="start anew in another directory"):
+    with pytest.raises(ConfigError, match="start a new crawl in another directory"):
         shard.open(T0)

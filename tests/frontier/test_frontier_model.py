@@ -24,7 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, PolitenessOptions
 from gossamer.frontier.origins import key_of
-from gossamer.model.visits import Again, Contact, Errand
+from gossamer.model.visits import Contact, Errand, RevisitPlan
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
 
@@ -43,8 +43,8 @@ LEVELS = (0, 3, 7)
 EPSILON = 1e-6
 DRAIN_STEPS_MAX = 3000
 OPTIONS = {
-    "bench_hosts_max": 3,
-    "bench_site_hosts_first": 2,
+    "active_hosts_max": 3,
+    "active_site_hosts_first": 2,
     "window_urls_max": 2,
     "records_cached_max": 2,
     "sleep_s_min": 5.0,
@@ -108,7 +108,7 @@ class Remembered:
 
 class FrontierMachine(RuleBasedStateMachine):
     asked = PolitenessOptions(preset="polite", backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0)
-    bench_hosts_first = 1000
+    active_hosts_first = 1000
     budget: BudgetOptions | None = None
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class FrontierMachine(RuleBasedStateMachine):
     @initialize(seed=st.integers(0, 1000))
     def start(self, seed: int) -> None:
         self.shard = Shard(
-            self.directory, self.asked, seed, self.budget, bench_hosts_first=self.bench_hosts_first, **OPTIONS
+            self.directory, self.asked, seed, self.budget, active_hosts_first=self.active_hosts_first, **OPTIONS
         )
         self.frontier = self.shard.open(self.now, bytes([self.boot]) * 16)
         self.politeness = self.shard.rules
@@ -422,7 +422,7 @@ class FrontierMachine(RuleBasedStateMachine):
             self.frontier.finish(lease, outcome, self.now)
             queued.state = outcome
         else:
-            again = Again(lease.url, self.now + wait_s, lease.visit.attempt + 1, 0, "error")
+            again = RevisitPlan(lease.url, self.now + wait_s, lease.visit.attempt + 1, 0, "error")
             self.frontier.retry(lease, again, self.now)
             queued.state = "host_closed" if self.known.felt[queued.host].closed else "pending"
             queued.due, queued.attempt = again.at, again.attempt
@@ -744,7 +744,7 @@ class SiteMachine(FrontierMachine):
         preset="polite", delay_s_min=0.5, delay_factor=1.0, per_address=0, per_site=1, site_delay_s=2.0,
         backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0,
     )  # fmt: skip
-    bench_hosts_first = 1
+    active_hosts_first = 1
 
 
 class CompanyMachine(FrontierMachine):
@@ -753,7 +753,7 @@ class CompanyMachine(FrontierMachine):
     asked = PolitenessOptions(
         preset="own", per_site=2, site_delay_s=1.0, backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0
     )
-    bench_hosts_first = 1
+    active_hosts_first = 1
 
 
 class BudgetMachine(FrontierMachine):
@@ -767,7 +767,7 @@ class RoundMachine(FrontierMachine):
     """Rounds that end by the clock as well."""
 
     budget = BudgetOptions(host_pages=1, round_s=15.0)
-    bench_hosts_first = 1
+    active_hosts_first = 1
 
 
 def _settings(examples: int) -> settings:
@@ -806,3 +806,15 @@ class TestBudget(BudgetMachine.TestCase):  # type: ignore[name-defined,misc]
 
 class TestRound(RoundMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(30)
+
+
+def test_a_host_without_work_is_not_kept_waiting_for_its_site_after_a_restart() -> None:
+    """It was in memory for a prerequisite fetch, which no restart remembers."""
+    machine = PairMachine()
+    machine.start(seed=1)
+    for host, count in (("h1.a.test", 5), ("h0.a.test", 1)):
+        machine.add(count=count, host=host, level=0, origins=["http://{}/"])
+    machine.run_errand(host="h2.a.test", origin="h0.a.test")
+    machine.stop_and_reopen()
+    machine.commit_all()
+    machine.teardown()

@@ -9,7 +9,7 @@ import pytest
 from xxhash import xxh3_64_intdigest
 
 from gossamer.frontier.host import Host
-from gossamer.frontier.hosts import EVICTIONS_MAX, Hosts
+from gossamer.frontier.hosts import EVICTIONS_MAX, HostTable
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, encode_record, host_prefix
@@ -39,11 +39,11 @@ def epochs(tmp_path: Path) -> Iterator[CountingEpochs]:
     store.close()
 
 
-def hosts_of(epochs: Epochs, cached_max: int, recovered: Recovered | None = None) -> Hosts:
-    return Hosts(epochs, POLITE, recovered or Recovered({}, {}), cached_max)
+def hosts_of(epochs: Epochs, cached_max: int, recovered: Recovered | None = None) -> HostTable:
+    return HostTable(epochs, POLITE, recovered or Recovered({}, {}), cached_max)
 
 
-def save(hosts: Hosts) -> None:
+def save(hosts: HostTable) -> None:
     for _ in hosts.cut():
         pass
 
@@ -174,8 +174,8 @@ def test_a_clock_that_was_set_back_holds_nobody_for_longer(tmp_path: Path) -> No
     record = HostRecord(RECORD_VERSION, "a.test", rest_until=5_000.0)
     epochs.put("host", host_prefix(1, "a.test"), encode_record(record))
     recovered = Recovered({xxh3_64_intdigest(b"a.test"): 1_400.0}, {}, shift_s=-3_600.0)
-    hosts = Hosts(epochs, POLITE, recovered, 100)
+    hosts = HostTable(epochs, POLITE, recovered, 100)
     assert hosts.get("a.test", 1).record.rest_until == 1_400.0
-    again = Hosts(epochs, POLITE, recovered, 100)
+    again = HostTable(epochs, POLITE, recovered, 100)
     assert again.get("a.test", 1).record.rest_until == 5_000.0, "once: what it says later is by the new clock"
     store.close()

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from gossamer.frontier.options import PolitenessOptions
-from gossamer.frontier.priority import BestFirst, BreadthFirst, Combined, HostOpic, LargerSites, LevelBias
+from gossamer.frontier.priority import (
+    BestFirst,
+    BreadthFirst,
+    Combined,
+    HostOpic,
+    LargerSites,
+    LevelBias,
+    PageImportance,
+)
 from gossamer.frontier.record import LEVELS
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.standing import Standing
@@ -32,6 +40,7 @@ ALL: dict[str, Prioritizer] = {
     "breadth_first": BreadthFirst(),
     "best_first": best_first(_docs_=2, _old_=-9, pdf=1),
     "larger_sites": LargerSites(),
+    "in_links": PageImportance(1_024),
     "opic": HostOpic(),
     "combined": Combined(),
     "combined with scores": Combined(best_first(_docs_=2, _old_=-9)),
@@ -66,6 +75,40 @@ def test_best_first_adds_up_what_the_patterns_say() -> None:
 def test_no_score_lifts_a_url_to_the_level_of_the_seeds() -> None:
     assert best_first(_docs_=99).level(link("http://a.test/docs/x")) == 1
     assert best_first(_docs_=99).level(link("http://a.test/docs/x", 1, "embed")) == 2
+
+
+def test_a_page_rises_with_each_doubling_of_the_links_to_it() -> None:
+    one, target = PageImportance(1 << 16), link("http://a.test/x")
+    levels = []
+    for number in range(70):
+        one.note(named(f"http://a.test/{number}"), [target, target])
+        levels.append(one.level(target))
+    assert [levels[links - 1] for links in (1, 2, 3, 4, 8, 16, 32, 64, 70)] == [6, 6, 6, 5, 4, 3, 2, 1, 1]
+
+
+def test_a_link_from_another_host_counts_as_eight_of_the_same_and_what_rose_is_named_once() -> None:
+    one, target, other = PageImportance(1 << 16), link("http://a.test/x"), link("http://a.test/y")
+    near, far = named("http://a.test/"), named("http://b.test/")
+    assert one.note(near, [target, other]) == {}, "one link is where every page begins"
+    assert one.note(far, [target]) == {target.url.fingerprint: 4}
+    assert one.note(near, [target]) == {}
+    assert (one.count(target.url.fingerprint), one.count(other.url.fingerprint)) == (10, 1)
+    assert one.note(None, [other]) == {other.url.fingerprint: 4}, "links from other shards are from other hosts"
+    for ignored in ("seed", "embed", "sitemap", "feed"):
+        assert one.note(far, [link("http://a.test/x", 1, ignored)]) == {}
+    assert one.count(target.url.fingerprint) == 10
+
+
+def test_counts_of_links_have_a_bound_and_are_never_too_low() -> None:
+    one = PageImportance(1_024)
+    targets = [link(f"http://a.test/{number}") for number in range(3_000)]
+    for number in range(3):
+        one.note(named(f"http://a.test/from{number}"), targets)
+    counts = [one.count(target.url.fingerprint) for target in targets]
+    assert min(counts) >= 3
+    for number in range(40):
+        one.note(named(f"http://b{number}.test/"), targets[:1])
+    assert one.count(targets[0].url.fingerprint) == 255
 
 
 def test_larger_sites_gain_a_level_with_each_fourfold() -> None:
@@ -139,7 +182,7 @@ def test_a_larger_host_is_activated_before_smaller_ones(tmp_path: Path) -> None:
         (tmp_path / str(seed)).mkdir()
         rules = PolitenessOptions(preset="own", per_host=1)
         shard = Shard(
-            tmp_path / str(seed), rules, seed=seed, bench_hosts_max=1, level_bias=4.0, prioritizer=LargerSites()
+            tmp_path / str(seed), rules, seed=seed, active_hosts_max=1, level_bias=4.0, prioritizer=LargerSites()
         )
         frontier = shard.open(T0)
         frontier.add(linked("http://first.test/"), 0, T0)

@@ -12,7 +12,15 @@ from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.queues import BLOCK_URLS_MAX, Queues
-from gossamer.frontier.record import RECORD_VERSION, Entry, HostRecord, Item, decode_record, encode_record, host_prefix
+from gossamer.frontier.record import (
+    RECORD_VERSION,
+    HostRecord,
+    QueuedUrl,
+    QueueEntry,
+    decode_record,
+    encode_record,
+    host_prefix,
+)
 from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -51,17 +59,17 @@ class OneHost:
             self.queues.append(self.host, level, Link(named(url), "anchor", 0))
         return urls
 
-    def lend(self, now: float = T0) -> Item | None:
+    def lend(self, now: float = T0) -> QueuedUrl | None:
         if self.host.window is None:
             self.queues.refill(self.host, now)
         return self.queues.take(self.host) if self.host.window is not None else None
 
-    def take(self, count: int, now: float = T0) -> list[Item]:
+    def take(self, count: int, now: float = T0) -> list[QueuedUrl]:
         items = [item for item in (self.lend(now) for _ in range(count)) if item is not None]
         self.host.lent += len(items)
         return items
 
-    def finish(self, *items: Item) -> None:
+    def finish(self, *items: QueuedUrl) -> None:
         for item in items:
             self.queues.finish(self.host, item)
             self.host.lent -= 1
@@ -89,7 +97,7 @@ def due(name: object) -> str:
     return f"http://a.example/due{name}"
 
 
-def urls(items: list[Item]) -> list[str]:
+def urls(items: list[QueuedUrl]) -> list[str]:
     return [item.url.text for item in items]
 
 
@@ -241,7 +249,7 @@ def test_levels_are_chosen_by_chance_biased_to_the_urgent(one: OneHost) -> None:
 def test_due_urls_wait_for_their_time_then_come_first(one: OneHost) -> None:
     put = one.append(3)
     for number, at in enumerate((T0 + 20, T0 + 10, T0 + 30)):
-        one.queues.put_due(one.host, Entry(due(number), 0, 0, "anchor", "", 2), at, number)
+        one.queues.put_due(one.host, QueueEntry(due(number), 0, 0, "anchor", "", 2), at, number)
     assert urls(one.take(3)) == put
     assert one.lend(T0 + 9.9) is None
     assert urls(one.take(5, T0 + 10)) == [due(1)]
@@ -251,7 +259,7 @@ def test_due_urls_wait_for_their_time_then_come_first(one: OneHost) -> None:
 
 
 def test_a_due_url_is_out_once_and_gone_when_finished(one: OneHost) -> None:
-    one.queues.put_due(one.host, Entry(due(""), 0, 0, "anchor", "", 2), T0, 1)
+    one.queues.put_due(one.host, QueueEntry(due(""), 0, 0, "anchor", "", 2), T0, 1)
     one.commit()
     items = one.take(2)
     assert urls(items) == [due("")]
@@ -267,7 +275,7 @@ def test_a_due_url_is_out_once_and_gone_when_finished(one: OneHost) -> None:
 
 def test_due_urls_survive_a_death(one: OneHost) -> None:
     for number in range(40):
-        one.queues.put_due(one.host, Entry(due(number), 0, 0, "anchor", "", 2), T0 + number, number)
+        one.queues.put_due(one.host, QueueEntry(due(number), 0, 0, "anchor", "", 2), T0 + number, number)
     one.commit()
     one.finish(*one.take(5, T0 + 100))
     one.commit()
@@ -280,7 +288,7 @@ def test_due_urls_survive_a_death(one: OneHost) -> None:
 def test_the_window_is_bounded(one: OneHost) -> None:
     one.append(200)
     for number in range(200):
-        one.queues.put_due(one.host, Entry(due(""), 0, 0, "anchor", ""), T0, number)
+        one.queues.put_due(one.host, QueueEntry(due(""), 0, 0, "anchor", ""), T0, number)
     for _ in range(100):
         one.queues.refill(one.host, T0)
         assert one.host.window is not None
@@ -293,7 +301,7 @@ def test_clearing_drops_all_but_counts_what_is_lent_until_it_ends(one: OneHost) 
     one.append(30, level=5)
     one.commit()
     one.append(4)
-    one.queues.put_due(one.host, Entry(due(""), 0, 0, "anchor", ""), T0, 1)
+    one.queues.put_due(one.host, QueueEntry(due(""), 0, 0, "anchor", ""), T0, 1)
     items = one.take(3)
     one.host.record.closed = "closed"
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from gossamer.frontier.record import (
     RECORD_VERSION,
-    Block,
-    Entry,
     HostRecord,
-    Item,
     LevelQueue,
     Origin,
+    QueueBlock,
+    QueuedUrl,
+    QueueEntry,
     block_key,
     decode_block,
     decode_entry,
@@ -83,7 +83,7 @@ def test_a_record_of_another_version_is_refused() -> None:
 
 
 def test_a_due_url_comes_back_as_it_was() -> None:
-    entry = Entry("https://a.example/ü", 1, 2, "anchor", "https://b.example/", 3, 1, "timeout")
+    entry = QueueEntry("https://a.example/ü", 1, 2, "anchor", "https://b.example/", 3, 1, "timeout")
 
     assert decode_entry(encode_entry(entry)) == entry
 
@@ -99,18 +99,18 @@ ADDRESSES = st.sampled_from(
 @settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(ADDRESSES, st.integers(0, 1), st.integers(0, 1), ADDRESSES | st.just(""), st.integers(0, 1))))
 def test_a_blocks_urls_come_back_as_they_were_put(put: list[tuple[str, int, int, str, int]]) -> None:
-    block = Block(7)
+    block = QueueBlock(7)
     for text, depth, hops, referrer, seed in put:
         link = Link(named(text), "anchor", depth, hops, referrer, seed)
         url = shortened(named(text).text, "a.example")
         assert block.add(url, link, shortened(referrer, "a.example")) >= len(url)
     back = decode_block(encode_block(block))
 
-    entries = [Entry(named(text).text, d, h, "anchor", referrer, 1, seed) for text, d, h, referrer, seed in put]
+    entries = [QueueEntry(named(text).text, d, h, "anchor", referrer, 1, seed) for text, d, h, referrer, seed in put]
     assert back.count == len(put)
     assert back.entries("a.example") == entries
     items = [
-        Item(named(text), d, h, "anchor", referrer, 1, seed, False, "", 3, 7 + number)
+        QueuedUrl(named(text), d, h, "anchor", referrer, 1, seed, False, "", 3, 7 + number)
         for number, (text, d, h, referrer, seed) in enumerate(put)
     ]
     for begin in range(len(put) + 1):
@@ -125,7 +125,7 @@ def test_an_address_without_its_host_comes_back_whole(text: str) -> None:
 
 
 def test_urls_of_one_page_share_all_but_their_paths() -> None:
-    block = Block(0)
+    block = QueueBlock(0)
     for number in range(50):
         block.add(f"/{number}", Link(named(f"https://a.example/{number}"), "anchor", 1), "/page")
 

@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.hosts import Records
+from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import FrontierRules, Politeness, politeness
 from gossamer.model.links import Link
@@ -45,7 +45,7 @@ class Crawl:
         self.epochs = Epochs(self.store)
         self.contacts = Contacts(self.directory, b"0123456789abcdef", now)
         self.frontier = Frontier(
-            Records(self.store, self.epochs, self.contacts),
+            HostRecords(self.store, self.epochs, self.contacts),
             FrontierRules(self.gate, FrontierOptions()),
             Namer(Canonicalizer()).name,
             Dice(),

@@ -10,12 +10,12 @@ import pytest
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.hosts import Records
+from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.frontier.record import decode_record
 from gossamer.model.links import Link
-from gossamer.model.visits import Again, Contact
+from gossamer.model.visits import Contact, RevisitPlan
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -54,7 +54,7 @@ class Opened:
         self.contacts = Contacts(self.directory, bytes(16), now)
         rules = politeness(PolitenessOptions.model_validate({"preset": self.preset}))
         self.frontier = Frontier(
-            Records(self.store, self.epochs, self.contacts),
+            HostRecords(self.store, self.epochs, self.contacts),
             FrontierRules(rules, self.options, share_new=self.share_new), NAMER.name, Dice(7), now,
         )  # fmt: skip
 
@@ -140,7 +140,7 @@ def test_a_failed_revisit_is_tried_again_and_still_is_one(opened: Opened) -> Non
     assert lease is not None
     assert frontier.begin(lease, T0 + 10)
     frontier.ended(lease, Contact(0.1, "answered"), T0 + 10)
-    frontier.retry(lease, Again(lease.url, T0 + 20, 2, 0, "HTTP 500"), T0 + 10)
+    frontier.retry(lease, RevisitPlan(lease.url, T0 + 20, 2, 0, "HTTP 500"), T0 + 10)
     opened.commit(T0 + 10)
     lease = opened.lend(T0 + 20)
     assert lease is not None
@@ -212,7 +212,7 @@ def test_new_pages_have_their_share_where_old_ones_wait_too(tmp_path: Path, shar
 def test_hosts_with_new_pages_find_room_beside_hosts_whose_old_ones_are_due(
     tmp_path: Path, share: float, comes: bool
 ) -> None:
-    room_for_one = FrontierOptions(bench_hosts_max=1, bench_hosts_first=1, sleep_s_min=0.0)
+    room_for_one = FrontierOptions(active_hosts_max=1, active_hosts_first=1, sleep_s_min=0.0)
     opened = Opened(tmp_path, share, options=room_for_one)
     for number in range(30):
         opened.frontier.add(Link(named(f"http://old{number}.test/"), "anchor", 1), 1, T0)

@@ -16,18 +16,18 @@ def room(**options: Any) -> WorkbenchSize:
 
 
 def test_it_begins_small_and_grows_by_one_for_whoever_waits() -> None:
-    hosts = room(bench_hosts_first=10, bench_hosts_max=12)
+    hosts = room(active_hosts_first=10, active_hosts_max=12)
     assert hosts.hosts == 10
     assert not hosts.widen(12, 0)
     assert hosts.widen(10, 0)
     assert hosts.hosts == 11
     assert hosts.widen(11, 0)
     assert hosts.hosts == 12
-    assert not hosts.widen(12, 0), "never past bench_hosts_max"
+    assert not hosts.widen(12, 0), "never past active_hosts_max"
 
 
 def test_it_never_grows_past_its_bytes() -> None:
-    hosts = room(bench_hosts_first=1, bench_bytes_max=1 << 20)
+    hosts = room(active_hosts_first=1, active_hosts_bytes_max=1 << 20)
     most = (1 << 20) // HOST_BYTES
     benched = 1
     while hosts.widen(benched, 0):
@@ -38,7 +38,7 @@ def test_it_never_grows_past_its_bytes() -> None:
 
 
 def test_it_shrinks_to_rate_times_mean_delay() -> None:
-    hosts = room(bench_hosts_first=5)
+    hosts = room(active_hosts_first=5)
     hosts.fit(T0)
     hosts.widen(999, 0)
     assert hosts.hosts == 1000
@@ -52,7 +52,7 @@ def test_it_shrinks_to_rate_times_mean_delay() -> None:
 
 
 def test_a_span_that_is_not_over_changes_nothing() -> None:
-    hosts = room(bench_hosts_first=5)
+    hosts = room(active_hosts_first=5)
     hosts.fit(T0)
     hosts.widen(50, 0)
     hosts.fit(T0 + SPAN_S - 1)
@@ -88,8 +88,8 @@ def crawl_all(shard: Shard, fetchers: int, hosts: int, urls: int) -> tuple[int, 
 def test_the_bench_holds_the_hosts_that_the_rate_needs_and_is_as_fast_as_one_that_holds_all(tmp_path: Path) -> None:
     """Ten fetchers, half a second a request, four and a half of rest: a hundred hosts keep them busy."""
     rules = PolitenessOptions(preset="polite", delay_s_min=4.5, delay_factor=0.0, address_delay_s=0.0)
-    small = Shard(tmp_path / "small", rules, bench_hosts_first=1)
-    all_of_them = Shard(tmp_path / "all", rules, bench_hosts_first=600)
+    small = Shard(tmp_path / "small", rules, active_hosts_first=1)
+    all_of_them = Shard(tmp_path / "all", rules, active_hosts_first=600)
     for directory in (small.directory, all_of_them.directory):
         directory.mkdir()
     most, lasted_s = crawl_all(small, 10, 400, 4)

@@ -146,12 +146,12 @@ def test_people_are_told_what_a_host_waits_for(shard: Shard) -> None:
     end(shard, first, T0 + 1)
     facts = frontier.facts(waiting)
     assert (facts.site_gate, facts.rest_until) == ("", T0 + 4)
-    assert facts.reason == "its site company.example rests (politeness.site_delay_s)"
+    assert facts.reason == "its site company.example waits (politeness.site_delay_s)"
     end(shard, second, T0 + 1)
     turn = frontier.next_turn()
     assert turn is not None
     assert turn[0] == T0 + 4
-    assert turn[2] == "its site company.example rests"
+    assert turn[2] == "its site company.example waits"
 
 
 def test_without_the_option_there_is_no_gate_and_no_site(tmp_path: Path) -> None:

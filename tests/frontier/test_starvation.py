@@ -30,8 +30,8 @@ def crawled(directory: Path, *, huge: bool, bench_hosts: int) -> tuple[list[floa
     """Return when each small host was through, sorted, and how many visits the huge one had by then."""
     directory.mkdir()
     shard = Shard(
-        directory, PolitenessOptions(preset="polite", per_address=1), window_urls_max=4, bench_hosts_max=bench_hosts,
-        bench_hosts_first=min(bench_hosts, 1_000),
+        directory, PolitenessOptions(preset="polite", per_address=1), window_urls_max=4, active_hosts_max=bench_hosts,
+        active_hosts_first=min(bench_hosts, 1_000),
     )  # fmt: skip
     frontier = shard.open(T0)
     if huge:  # Found first, and all of it: nobody could be more in the way.

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gossamer.frontier.options import PolitenessOptions, WalkOptions
-from gossamer.frontier.walk import Walk
+from gossamer.frontier.walk import WalkFrontier
 from gossamer.frontier.walked import all_pages, sample
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import Contact
@@ -40,7 +40,7 @@ class Walking:
 
     def open(self) -> None:
         gates = self.shard.open(self.now)
-        self.walk = Walk(gates, self.shard.epochs, self.options, named, self.shard.dice)
+        self.walk = WalkFrontier(gates, self.shard.epochs, self.options, named, self.shard.dice)
 
     def seed(self, *texts: str) -> None:
         for text in texts:

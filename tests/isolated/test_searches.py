@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.archive.search.documents import Document
+from gossamer.archive.search.documents import IndexedPage
 from gossamer.archive.search.index import IndexWriter
 from gossamer.isolated import searches as searching
 from gossamer.isolated.searches import FAILURES_MAX, WAITING_MAX, Searches
@@ -29,7 +29,7 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
     writer = IndexWriter(directory / "search", 15_000_000)
     for number in range(50):
         url = f"http://a.example/{number}"
-        writer.put(Document(url, url, "a.example", "a.example", f"Page {number}", "the quick\nfox", "en", "", AT))
+        writer.put(IndexedPage(url, url, "a.example", "a.example", f"Page {number}", "the quick\nfox", "en", "", AT))
     writer.commit("here")
     writer.close()
     return directory
@@ -115,7 +115,7 @@ def test_a_process_that_hangs_is_ended(crawl: Path, monkeypatch: pytest.MonkeyPa
         await searches.search(crawl, "fox")
         [process] = children()
         os.kill(process, signal.SIGSTOP)
-        with pytest.raises(verbs.OverdueError, match=r"longer than 0\.3 s; simplify"):
+        with pytest.raises(verbs.VerbTimeoutError, match=r"longer than 0\.3 s; simplify"):
             await searches.search(crawl, "fox")
         assert children() == set()
         assert (await searches.search(crawl, "fox")).total == 50
@@ -132,7 +132,7 @@ def test_a_query_that_takes_too_much_of_a_processor_is_said_to(crawl: Path) -> N
         await until(lambda: searches.queries == 2)
         os.kill(process, signal.SIGPROF)  # As the kernel does when its timer has run down.
         os.kill(process, signal.SIGCONT)
-        with pytest.raises(verbs.OverdueError, match=r"more than 5 s of processor time; simplify the query"):
+        with pytest.raises(verbs.VerbTimeoutError, match=r"more than 5 s of processor time; simplify the query"):
             await asked
 
     run(work)
@@ -177,7 +177,7 @@ def test_queries_that_wait_have_a_bound(crawl: Path) -> None:
     async def work(searches: Searches) -> None:
         asked = [asyncio.create_task(searches.search(crawl, "fox")) for _ in range(WAITING_MAX + 5)]
         found = await asyncio.gather(*asked, return_exceptions=True)
-        assert [type(one) for one in found] == [verbs.Found] * WAITING_MAX + [verbs.BusyError] * 5
+        assert [type(one) for one in found] == [verbs.SearchResults] * WAITING_MAX + [verbs.BusyError] * 5
         assert searches.starts == 1
 
     run(work)

@@ -9,16 +9,16 @@ from gossamer.assembly.segments import judge_of
 from gossamer.config import configure
 from gossamer.offline import build as building
 from gossamer.offline import steps
-from gossamer.offline.steps import Wish
+from gossamer.offline.steps import BuildRequest
 from tests.crash.forks import Steps, answer
 
 
 def run(job: dict[str, Any], _: Steps) -> None:
     """Make one build."""
     steps.BASE_BYTES, steps.BUFFER_BYTES_MIN = 1 << 40, job["buffer_bytes"]
-    wish = Wish(per_host=job["per_host"], parts=job["parts"], retries=1)
+    wish = BuildRequest(per_host=job["per_host"], parts=job["parts"], retries=1)
     known = Path(job["known"]) if job["known"] else None
-    order = building.Order(
+    order = building.SegmentOrder(
         tuple(map(Path, job["places"])), Path(job["target"]), known, job["bloom"], sets=tuple(job["sets"]), wish=wish
     )
     building.build(order)

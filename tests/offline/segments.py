@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from gossamer.model.links import Link
-from gossamer.offline.segment import About, Segment, SegmentWriter
+from gossamer.offline.segment import Segment, SegmentInfo, SegmentWriter
 from gossamer.url.name import Namer
 
 
@@ -20,7 +20,7 @@ def segment_of(path: Path, rows: Iterable[tuple[str, int, int]]) -> Path:
         assert url is not None
         links.append((Link(url, "anchor", depth, 0, f"http://{url.host}/" if depth else ""), level))
     links.sort(key=lambda row: (row[0].url.partition, row[0].url.site))
-    with SegmentWriter(path, About(made_by="a test")) as writer:
+    with SegmentWriter(path, SegmentInfo(made_by="a test")) as writer:
         writer.write_links([link for link, _ in links], [level for _, level in links], [1] * len(links))
     return path
 

@@ -10,9 +10,9 @@ import pytest
 
 from gossamer.config import configure
 from gossamer.offline import steps
-from gossamer.offline.build import ALL, Built, Order, build
+from gossamer.offline.build import ALL, SegmentBuilt, SegmentOrder, build
 from gossamer.offline.segment import Segment
-from gossamer.offline.steps import Wish
+from gossamer.offline.steps import BuildRequest
 from tests.offline.made import web, write
 from tests.offline.reference import Index, expected
 
@@ -42,9 +42,13 @@ def rows_of(*paths: Path) -> dict[str, Row]:
 
 
 def built(
-    folder: Path, name: str = "next.parquet", sets: tuple[str, ...] = SETTINGS[0], wish: Wish = ALL, **more: object
-) -> Built:
-    return build(Order((folder,), folder / name, sets=sets, wish=wish, **more))  # type: ignore[arg-type]
+    folder: Path,
+    name: str = "next.parquet",
+    sets: tuple[str, ...] = SETTINGS[0],
+    wish: BuildRequest = ALL,
+    **more: object,
+) -> SegmentBuilt:
+    return build(SegmentOrder((folder,), folder / name, sets=sets, wish=wish, **more))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sets", SETTINGS)
@@ -61,8 +65,8 @@ def test_it_lists_what_a_simple_reference_lists(
     for round_number in range(2):
         folder = write(tmp_path / str(round_number), pages, links, dice.choice([7, 50]))
         wanted = expected(pages, links, config, index, retries=1)
-        order = Order(
-            (folder,), tmp_path / f"{round_number}.parquet", tmp_path / "known", sets=sets, wish=Wish(retries=1)
+        order = SegmentOrder(
+            (folder,), tmp_path / f"{round_number}.parquet", tmp_path / "known", sets=sets, wish=BuildRequest(retries=1)
         )
         assert build(order).urls == len(wanted)
         found = rows_of(tmp_path / f"{round_number}.parquet")

@@ -10,9 +10,9 @@ import pytest
 
 from gossamer.model.errors import ConfigError
 from gossamer.offline import steps
-from gossamer.offline.build import Order, build
+from gossamer.offline.build import SegmentOrder, build
 from gossamer.offline.segment import Segment
-from gossamer.offline.steps import Wish
+from gossamer.offline.steps import BuildRequest
 from gossamer.url.url import Url
 from tests.offline.made import link, page, web, write
 from tests.offline.test_build import built, rows_of
@@ -48,7 +48,9 @@ def test_what_a_cap_keeps_back_is_listed_later_and_not_lost(tmp_path: Path) -> N
     empty = write(tmp_path / "other", [page("http://c.example/", 1)], [])
     found: list[str] = []
     for number, places in enumerate([(folder,), (empty,), (empty,), (empty,)]):
-        order = Order(places, tmp_path / f"{number}.parquet", tmp_path / "known", sets=ANY, wish=Wish(per_host=10))
+        order = SegmentOrder(
+            places, tmp_path / f"{number}.parquet", tmp_path / "known", sets=ANY, wish=BuildRequest(per_host=10)
+        )
         urls = [url.text for url in urls_in(order.target)] if build(order).urls else []
         assert sum(url.startswith("http://a.example/") for url in urls) <= 10
         found += urls
@@ -58,14 +60,14 @@ def test_what_a_cap_keeps_back_is_listed_later_and_not_lost(tmp_path: Path) -> N
 def test_without_an_index_a_cap_leaves_what_the_tables_still_have(tmp_path: Path) -> None:
     links = [link("http://a.example/", f"http://a.example/{n}") for n in range(25)]
     folder = write(tmp_path / "crawl", [page("http://a.example/", 1)], links)
-    first = build(Order((folder,), tmp_path / "1.parquet", sets=ANY, wish=Wish(per_host=10)))
+    first = build(SegmentOrder((folder,), tmp_path / "1.parquet", sets=ANY, wish=BuildRequest(per_host=10)))
     assert (first.urls, first.figures["left"]) == (10, 15)
 
 
 def test_parts_are_disjoint_by_site_and_hold_all(tmp_path: Path) -> None:
     links = [link("http://a.example/", f"http://site{n % 40}.example/{n}") for n in range(400)]
     folder = write(tmp_path, [page("http://a.example/", 1)], links)
-    made = built(folder, wish=Wish(parts=4))
+    made = built(folder, wish=BuildRequest(parts=4))
     assert [path.name for path in made.paths] == [f"next-{n}-of-4.parquet" for n in range(1, 5)]
     sites = [{url.site for url in urls_in(path)} for path in made.paths]
     assert sum(map(len, sites)) == len(set.union(*sites)) == 40
@@ -89,12 +91,12 @@ def test_what_failed_for_the_moment_is_listed_again_so_often_and_no_oftener(tmp_
             tmp_path / str(number), [row, page("http://a.example/gone", number, outcome="http_error", status=404)], []
         )
         target = tmp_path / f"{number}.parquet"
-        made = build(Order((folder,), target, tmp_path / "known", sets=ANY, wish=Wish(retries=2)))
+        made = build(SegmentOrder((folder,), target, tmp_path / "known", sets=ANY, wish=BuildRequest(retries=2)))
         if number < 2:
             assert rows_of(target) == {address: (address, 2, 2, 0, "anchor", "http://a.example/", number + 2)}
         else:
             assert made.urls == 0
-    assert build(Order((tmp_path / "2",), tmp_path / "no.parquet", sets=ANY)).urls == 0, "nor without --retry"
+    assert build(SegmentOrder((tmp_path / "2",), tmp_path / "no.parquet", sets=ANY)).urls == 0, "nor without --retry"
 
 
 def test_rank_by_in_links_counts_other_sites_once_each(tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ def test_rank_by_in_links_counts_other_sites_once_each(tmp_path: Path) -> None:
     links += [link(f"http://t.example/{n}", "http://t.example/by-itself") for n in range(9)]
     pages = [page(row["from_url"], n) for n, row in enumerate(links)]
     write(tmp_path, pages, links)
-    built(tmp_path, wish=Wish(in_links=True))
+    built(tmp_path, wish=BuildRequest(in_links=True))
     found = rows_of(tmp_path / "next.parquet")
     assert {url.rpartition("/")[2]: row[1] for url, row in found.items()} == {
         "popular": 4,
@@ -134,13 +136,13 @@ def test_a_bloom_index_lists_nothing_twice_and_loses_no_more_than_its_rate(tmp_p
         links += [link("http://a.example/", f"http://s{n % 50}.example/{max(0, number - 1)}/{n}") for n in range(4_000)]
         folder = write(tmp_path / str(number), [page("http://a.example/", 1)], links, 10_000)
         target = tmp_path / f"{number}.parquet"
-        listed += build(Order((folder,), target, tmp_path / "known", rate, sets=ANY)).urls
+        listed += build(SegmentOrder((folder,), target, tmp_path / "known", rate, sets=ANY)).urls
         texts = {url.text for url in urls_in(target)}
         assert not texts & seen, "nothing is listed twice"
         seen |= texts
     assert 16_000 * (1 - rate) <= listed <= 16_000
     with pytest.raises(ConfigError, match=r"begun as a Bloom filter of rate 0\.01"):
-        build(Order((folder,), tmp_path / "x.parquet", tmp_path / "known", 0.0, sets=ANY))
+        build(SegmentOrder((folder,), tmp_path / "x.parquet", tmp_path / "known", 0.0, sets=ANY))
 
 
 def test_one_site_larger_than_memory_is_sorted_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +152,7 @@ def test_one_site_larger_than_memory_is_sorted_on_disk(tmp_path: Path, monkeypat
     targets = [f"http://{'www.' if n % 2 else ''}a.example/{'%7E' if n % 3 else '~'}{n // 2}" for n in range(3_000)]
     dice.shuffle(targets)
     write(tmp_path, [page("http://a.example/", 1)], [link("http://a.example/", text) for text in targets], 500)
-    wish = Wish(per_host=600)
+    wish = BuildRequest(per_host=600)
     whole = built(tmp_path, "memory.parquet", wish=wish)
     monkeypatch.setattr(steps, "BUFFER_BYTES_MIN", 40_000)
     assert built(tmp_path, "disk.parquet", wish=wish).urls == whole.urls == 1_200
@@ -162,7 +164,7 @@ def test_seeds_make_a_first_segment_and_its_redirects_widen_the_scope(tmp_path: 
     seeds = tmp_path / "seeds.txt"
     seeds.write_text("http://a.example/\nhttp://old.b.example/\n")
     known = tmp_path / "known"
-    first = Order((), tmp_path / "0.parquet", known, options={"seeds": str(seeds)})
+    first = SegmentOrder((), tmp_path / "0.parquet", known, options={"seeds": str(seeds)})
     assert build(first).urls == 2
     assert {row[4] for row in rows_of(first.target).values()} == {"seed"}
     moved = page(
@@ -175,7 +177,7 @@ def test_seeds_make_a_first_segment_and_its_redirects_widen_the_scope(tmp_path: 
         for text in ("http://a.example/x", "http://other.example/", "http://b.example/y")
     ]
     write(tmp_path / "0", pages, links)
-    build(Order((tmp_path / "0",), tmp_path / "1.parquet", known))
+    build(SegmentOrder((tmp_path / "0",), tmp_path / "1.parquet", known))
     found = rows_of(tmp_path / "1.parquet")
     assert found.keys() == {"http://b.example/", "http://a.example/x", "http://b.example/y"}
     assert found["http://b.example/"][2:5] == (0, 1, "redirect")
@@ -195,10 +197,10 @@ def test_an_index_of_other_rules_is_refused_and_tables_of_other_rules_are_named_
     ]
     folder = write(tmp_path / "crawl", [page("http://a.example/", 1)], links)
     sets = (*ANY, 'url.rules=["drop_trailing_slash"]')
-    build(Order((folder,), tmp_path / "1.parquet", tmp_path / "known", sets=sets))
+    build(SegmentOrder((folder,), tmp_path / "1.parquet", tmp_path / "known", sets=sets))
     assert len(rows_of(tmp_path / "1.parquet")) == 2, "with that rule the first two are one"
     with pytest.raises(ConfigError, match=r"other rules of the section \[url\]"):
-        build(Order((folder,), tmp_path / "2.parquet", tmp_path / "known", sets=ANY))
+        build(SegmentOrder((folder,), tmp_path / "2.parquet", tmp_path / "known", sets=ANY))
 
 
 def test_repeating_a_build_does_nothing_and_another_order_is_refused(tmp_path: Path) -> None:
@@ -209,7 +211,7 @@ def test_repeating_a_build_does_nothing_and_another_order_is_refused(tmp_path: P
     assert (again.complete, again.urls) == (True, first.urls)
     assert (tmp_path / "next.parquet").stat().st_mtime_ns == stamp
     with pytest.raises(ConfigError, match="built by another order"):
-        built(tmp_path, known=tmp_path / "known", wish=Wish(per_host=1))
+        built(tmp_path, known=tmp_path / "known", wish=BuildRequest(per_host=1))
     assert built(tmp_path, "more.parquet", known=tmp_path / "known").urls == 0
     assert not list(tmp_path.glob("*.part"))
 
@@ -225,7 +227,7 @@ def test_repeating_a_build_does_nothing_and_another_order_is_refused(tmp_path: P
         ({"target": "text.txt"}, "exists and is no segment"),
         ({"known": "tables"}, "there are files in it, and no index"),
         ({"sets": ("scope.scope=all",)}, "scope.scope"),
-        ({"wish": Wish(parts=0)}, "--split 0"),
+        ({"wish": BuildRequest(parts=0)}, "--split 0"),
         ({"options": {"seeds": "none.txt"}}, "cannot read seeds"),
     ],
 )
@@ -243,6 +245,6 @@ def test_mistakes_are_one_line_and_leave_nothing(
         if name in values:
             values[name] = Path(str(values[name]))
     with pytest.raises(ConfigError, match=said) as raised:
-        build(Order(**values))  # type: ignore[arg-type]
+        build(SegmentOrder(**values))  # type: ignore[arg-type]
     assert "\n" not in str(raised.value)
     assert not list(Path().glob("*.part"))

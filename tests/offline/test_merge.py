@@ -12,7 +12,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.offline import merge as merging
 from gossamer.offline.merge import merge, split, summary
-from gossamer.offline.segment import About, Segment, SegmentWriter
+from gossamer.offline.segment import Segment, SegmentInfo, SegmentWriter
 from gossamer.url.name import Namer
 from tests.offline.test_build import rows_of
 
@@ -27,7 +27,7 @@ def segment(path: Path, numbers: list[int], depth: int, rules: str = "") -> Path
         if url
     ]
     links.sort(key=lambda link: (link.url.partition, link.url.site))
-    with SegmentWriter(path, About(made_by="a test", rules=rules)) as writer:
+    with SegmentWriter(path, SegmentInfo(made_by="a test", rules=rules)) as writer:
         for at in range(0, len(links), 100):
             part = links[at : at + 100]
             writer.write_links(part, [link.depth for link in part], [1] * len(part))

@@ -12,7 +12,7 @@ import pytest
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
-from gossamer.offline.segment import GROUP_ROWS, METADATA, SCHEMA, About, Segment, SegmentWriter, table_of
+from gossamer.offline.segment import GROUP_ROWS, METADATA, SCHEMA, Segment, SegmentInfo, SegmentWriter, table_of
 from gossamer.url.name import Namer
 
 
@@ -24,8 +24,8 @@ def links_of(count: int) -> list[Link]:
     return sorted(links, key=lambda link: (link.url.partition, link.url.site))
 
 
-def written(path: Path, links: list[Link], step: int = 1_000) -> About:
-    with SegmentWriter(path, About(made_by="a test", rules="{}")) as writer:
+def written(path: Path, links: list[Link], step: int = 1_000) -> SegmentInfo:
+    with SegmentWriter(path, SegmentInfo(made_by="a test", rules="{}")) as writer:
         for at in range(0, len(links), step):
             part = links[at : at + step]
             writer.write_links(part, [1] * len(part), [2] * len(part))
@@ -76,14 +76,14 @@ def test_it_is_small_because_keys_stand_in_it_only_where_they_differ(tmp_path: P
 
 
 def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError), SegmentWriter(tmp_path / "a.parquet", About()) as writer:
+    with pytest.raises(AssertionError), SegmentWriter(tmp_path / "a.parquet", SegmentInfo()) as writer:
         writer.write_links(links_of(10)[::-1], [0] * 10, [1] * 10)
     assert not list(tmp_path.iterdir())
 
 
 def test_rows_out_of_order_are_our_mistake(tmp_path: Path) -> None:
     links = links_of(2_000)
-    writer = SegmentWriter(tmp_path / "a", About())
+    writer = SegmentWriter(tmp_path / "a", SegmentInfo())
     writer.write_links(links[1_000:], [0] * 1_000, [1] * 1_000)
     with pytest.raises(AssertionError, match="by partition and site"):
         writer.write_links(links[:1_000], [0] * 1_000, [1] * 1_000)

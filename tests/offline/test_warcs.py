@@ -14,7 +14,7 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from gossamer.model.errors import ConfigError
-from gossamer.offline.build import Order, build
+from gossamer.offline.build import SegmentOrder, build
 from tests.offline.test_build import rows_of
 
 HTML = [("Content-Type", "text/html; charset=utf-8")]
@@ -53,7 +53,7 @@ def test_links_redirects_and_codings(tmp_path: Path, zipped: bool) -> None:
         ("http://a.example/none", "404 Not Found", HTML, b'<a href="/not">n</a>'),
         zipped=zipped,
     )  # fmt: skip
-    build(Order((path,), tmp_path / "next.parquet", sets=ANY))
+    build(SegmentOrder((path,), tmp_path / "next.parquet", sets=ANY))
     found = rows_of(tmp_path / "next.parquet")
     assert {url: row[2:5] for url, row in found.items()} == {
         "http://a.example/new": (1, 0, "anchor"),
@@ -71,8 +71,8 @@ def test_a_directory_of_warcs_and_an_index_that_knows_how_deep_pages_are(tmp_pat
         tmp_path / "two" / "b.warc.gz", ("http://a.example/1", "200 OK", HTML, b'<a href="/2">2</a><a href="/">0</a>')
     )
     known = tmp_path / "known"
-    build(Order((tmp_path / "one",), tmp_path / "1.parquet", known, sets=ANY))
-    build(Order((tmp_path / "two",), tmp_path / "2.parquet", known, sets=ANY))
+    build(SegmentOrder((tmp_path / "one",), tmp_path / "1.parquet", known, sets=ANY))
+    build(SegmentOrder((tmp_path / "two",), tmp_path / "2.parquet", known, sets=ANY))
     assert {url: row[2] for url, row in rows_of(tmp_path / "2.parquet").items()} == {"http://a.example/2": 2}
 
 
@@ -81,10 +81,10 @@ def test_a_damaged_archive_is_named_and_one_that_was_cut_short_is_read_as_far_as
     path = archive(tmp_path / "a.warc.gz", *pages)
     data, middle = path.read_bytes(), path.stat().st_size // 2
     path.write_bytes(data[:middle])
-    assert build(Order((path,), tmp_path / "cut.parquet", sets=ANY)).urls in range(8, 12)
+    assert build(SegmentOrder((path,), tmp_path / "cut.parquet", sets=ANY)).urls in range(8, 12)
     path.write_bytes(data[:middle] + b"\xff" * 60 + data[middle + 60 :])
     with pytest.raises(ConfigError, match=r"a\.warc\.gz is damaged"):
-        build(Order((path,), tmp_path / "next.parquet", sets=ANY))
+        build(SegmentOrder((path,), tmp_path / "next.parquet", sets=ANY))
     assert not (tmp_path / "next.parquet.part").exists()
 
 
@@ -110,5 +110,5 @@ def test_what_wget_archived_is_read(tmp_path: Path) -> None:
         command = ["wget", "-q", "--warc-file=site", "-O", "page", f"{base}/", f"{base}/one"]
         subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
         server.shutdown()
-    assert build(Order((tmp_path,), tmp_path / "next.parquet", sets=ANY)).urls == 2
+    assert build(SegmentOrder((tmp_path,), tmp_path / "next.parquet", sets=ANY)).urls == 2
     assert rows_of(tmp_path / "next.parquet").keys() == {f"{base}/two", "http://b.example/"}

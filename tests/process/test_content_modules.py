@@ -12,7 +12,7 @@ from pypdf.annotations import Link
 from gossamer.model.visits import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process.content import MainText, Markdown
-from gossamer.process.language import Language
+from gossamer.process.language import LanguageModule
 from gossamer.process.metadata import Metadata, TagCounter
 from gossamer.process.options import ProcessOptions
 from gossamer.process.pdf import PdfLinks
@@ -100,19 +100,19 @@ def test_markdown() -> None:
 )
 def test_language(text: str, language: str) -> None:
     for options in (TREE, SCAN):
-        columns = found(Language(options), f"<p>{text}</p>").columns
+        columns = found(LanguageModule(options), f"<p>{text}</p>").columns
         assert columns["language"] == language
         assert 0.5 < float(str(columns["language_score"])) <= 1.01
-    assert found(Language(), text, media_type="text/plain").columns["language"] == language
+    assert found(LanguageModule(), text, media_type="text/plain").columns["language"] == language
 
 
 def test_too_little_text_has_no_language() -> None:
-    assert found(Language(), "<p>Hi</p>").columns == {}
+    assert found(LanguageModule(), "<p>Hi</p>").columns == {}
 
 
 def test_language_looks_at_the_text_that_a_module_before_it_found() -> None:
     findings = Findings(text="Les jeunes araignées traversent les océans au bout d'un fil.")
-    Language().process(page("<p>The quick brown fox jumps over the lazy dog.</p>"), findings)
+    LanguageModule().process(page("<p>The quick brown fox jumps over the lazy dog.</p>"), findings)
     assert findings.columns["language"] == "fr"
 
 
@@ -135,6 +135,7 @@ def test_metadata(options: ProcessOptions) -> None:
         "canonical": "https://example.org/b/c",
         "declared_language": "en-GB",
         "open_graph": {"og:title": ["A"], "og:image": ["1.png", "2.png"], "twitter:card": ["summary"]},
+        "og_image": "https://example.org/b/1.png",
         "json_ld": [{"@type": "Article", "name": "A"}, [1]],
         "schema_types": ["Article"],
     }
@@ -209,7 +210,7 @@ def test_links_of_a_pdf() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [MainText(), Markdown(), Language(), Metadata(), TagCounter(), TextLinks()],
+    [MainText(), Markdown(), LanguageModule(), Metadata(), TagCounter(), TextLinks()],
     ids=lambda module: module.name,
 )
 def test_they_keep_the_promises_of_their_port(module: ProcessingModule) -> None:

@@ -4,44 +4,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.process.listings import LINE_BYTES_MAX, Entry, entries
+from gossamer.process.listings import LINE_BYTES_MAX, ListingEntry, entries
 
 
-def one(line: bytes) -> Entry | None:
+def one(line: bytes) -> ListingEntry | None:
     return next(entries(line + b"\r\n"), None)
 
 
 @pytest.mark.parametrize(
     ("line", "entry"),
     [
-        (b"drwxr-xr-x   2 root     root         4096 Jan  1 12:00 my dir", Entry(b"my dir", "directory")),
-        (b"-rw-r--r--   1 0        0             123 Dec 31  2020 a  b -> c", Entry(b"a  b -> c", "file")),
-        (b"lrwxrwxrwx   1 ftp ftp 7 Feb 10 2021 cur -> ../my dir", Entry(b"cur", "link", b"../my dir")),
-        (b"lrwxrwxrwx   1 ftp ftp 7 Feb 10 2021 cur", Entry(b"cur", "link", b"")),
-        (b"-rw-r--r--   1 ftp               12 Mar  3 09:08  lead", Entry(b" lead", "file")),
-        (b"-rw-r--r--   1 ftp ftp 12 Mar  3 09:08 12 Mar  3 09:08 x", Entry(b"12 Mar  3 09:08 x", "file")),
-        (b"-rw-r--r--@ 1 u staff 1 2020-01-02 10:11 iso", Entry(b"iso", "file")),
-        (b"-rw-r--r--+ 1 u staff 1 2020-01-02 10:11:12.000000000 +0100 full", Entry(b"full", "file")),
-        (b"-rw-r--r--   1 o g 5 1 Mai 2020 fr", Entry(b"fr", "file")),
-        (b"-rw-r--r--   1 o g 5 2. Jan 10:00 de", Entry(b"de", "file")),
-        ("-rw-r--r--   1 o g 5 Mär  1 2020 ü".encode(), Entry("ü".encode(), "file")),
-        ("-rw-r--r--   1 o g 5 1月  1 2020 jp".encode(), Entry(b"jp", "file")),
-        (b"drwxrwxrwt999 o g 5 May  1 2020 \xff\xfe", Entry(b"\xff\xfe", "directory")),
+        (b"drwxr-xr-x   2 root     root         4096 Jan  1 12:00 my dir", ListingEntry(b"my dir", "directory")),
+        (b"-rw-r--r--   1 0        0             123 Dec 31  2020 a  b -> c", ListingEntry(b"a  b -> c", "file")),
+        (b"lrwxrwxrwx   1 ftp ftp 7 Feb 10 2021 cur -> ../my dir", ListingEntry(b"cur", "link", b"../my dir")),
+        (b"lrwxrwxrwx   1 ftp ftp 7 Feb 10 2021 cur", ListingEntry(b"cur", "link", b"")),
+        (b"-rw-r--r--   1 ftp               12 Mar  3 09:08  lead", ListingEntry(b" lead", "file")),
+        (b"-rw-r--r--   1 ftp ftp 12 Mar  3 09:08 12 Mar  3 09:08 x", ListingEntry(b"12 Mar  3 09:08 x", "file")),
+        (b"-rw-r--r--@ 1 u staff 1 2020-01-02 10:11 iso", ListingEntry(b"iso", "file")),
+        (b"-rw-r--r--+ 1 u staff 1 2020-01-02 10:11:12.000000000 +0100 full", ListingEntry(b"full", "file")),
+        (b"-rw-r--r--   1 o g 5 1 Mai 2020 fr", ListingEntry(b"fr", "file")),
+        (b"-rw-r--r--   1 o g 5 2. Jan 10:00 de", ListingEntry(b"de", "file")),
+        ("-rw-r--r--   1 o g 5 Mär  1 2020 ü".encode(), ListingEntry("ü".encode(), "file")),
+        ("-rw-r--r--   1 o g 5 1月  1 2020 jp".encode(), ListingEntry(b"jp", "file")),
+        (b"drwxrwxrwt999 o g 5 May  1 2020 \xff\xfe", ListingEntry(b"\xff\xfe", "directory")),
         (b"crw-rw-rw-   1 0 0 1, 3 Jan  1 12:00 null", None),
         (b"total 12", None),
-        (b"01-31-20  12:00PM       <DIR>          Some Dir", Entry(b"Some Dir", "directory")),
-        (b"2020-01-31  12:00             1,234 f.txt", Entry(b"f.txt", "file")),
-        (b"01-31-2020  12:00PM   <JUNCTION>   j [C:\\x y]", Entry(b"j", "link", b"C:/x y")),
-        (b"type=dir;modify=20200101000000; x y", Entry(b"x y", "directory")),
-        (b"Size=1;Type=file;Perm=r;  lead", Entry(b" lead", "file")),
-        (b"type=OS.unix=slink:/foo/bar;size=3; lnk", Entry(b"lnk", "link", b"/foo/bar")),
-        (b"type=OS.unix=symlink;size=3; lnk", Entry(b"lnk", "link", b"")),
+        (b"01-31-20  12:00PM       <DIR>          Some Dir", ListingEntry(b"Some Dir", "directory")),
+        (b"2020-01-31  12:00             1,234 f.txt", ListingEntry(b"f.txt", "file")),
+        (b"01-31-2020  12:00PM   <JUNCTION>   j [C:\\x y]", ListingEntry(b"j", "link", b"C:/x y")),
+        (b"type=dir;modify=20200101000000; x y", ListingEntry(b"x y", "directory")),
+        (b"Size=1;Type=file;Perm=r;  lead", ListingEntry(b" lead", "file")),
+        (b"type=OS.unix=slink:/foo/bar;size=3; lnk", ListingEntry(b"lnk", "link", b"/foo/bar")),
+        (b"type=OS.unix=symlink;size=3; lnk", ListingEntry(b"lnk", "link", b"")),
         (b"type=cdir; .", None),
         (b"type=pdir; up", None),
         (b"type=OS.unix=chr-1/3; null", None),
         (b"size=3; untyped", None),
-        (b"+i8388621.29609,m824255902,/,\tdev", Entry(b"dev", "directory")),
-        (b"+i8388621.44468,m839956783,r,s10376,\tRFC EPLF", Entry(b"RFC EPLF", "file")),
+        (b"+i8388621.29609,m824255902,/,\tdev", ListingEntry(b"dev", "directory")),
+        (b"+i8388621.44468,m839956783,r,s10376,\tRFC EPLF", ListingEntry(b"RFC EPLF", "file")),
         (b"+up644,\tnothing", None),
         (b"drwxr-xr-x   2 root root 4096 Jan  1 12:00 .", None),
         (b"drwxr-xr-x   2 root root 4096 Jan  1 12:00 ..", None),
@@ -52,13 +52,13 @@ def one(line: bytes) -> Entry | None:
         (b"<html>", None),
     ],
 )
-def test_a_line_is_read(line: bytes, entry: Entry | None) -> None:
+def test_a_line_is_read(line: bytes, entry: ListingEntry | None) -> None:
     assert one(line) == entry
 
 
 def test_a_last_line_without_end_may_be_cut_and_is_left_out() -> None:
     line = b"-rw-r--r--   1 root root 4096 Jan  1 12:00 whole"
-    assert list(entries(line + b"\n" + line[:-2])) == [Entry(b"whole", "file")]
+    assert list(entries(line + b"\n" + line[:-2])) == [ListingEntry(b"whole", "file")]
     assert list(entries(line)) == []
 
 
@@ -78,7 +78,7 @@ def test_a_name_comes_back_whatever_it_is(name: bytes, kind: str, form: str) -> 
         "dos": b"01-31-20  12:00PM  " + (b"<DIR>" if is_directory else b"12") + b" %b",
         "eplf": (b"+/,m1," if is_directory else b"+r,s1,") + b"\t%b",
     }[form]
-    assert one(line % name) == Entry(name, "directory" if is_directory else "file")
+    assert one(line % name) == ListingEntry(name, "directory" if is_directory else "file")
 
 
 @given(st.binary(max_size=2000))

@@ -40,6 +40,54 @@ def test_meta_elements_and_links_come_second() -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "published", "modified"),
+    [
+        ('<time class="entry-date published" datetime="2024-01-02">a</time><time datetime=2023-01-01>', (1, 2), None),
+        (
+            "<time itemprop=datePublished datetime=2024-01-02><time itemprop=dateModified datetime=2024-01-03>",
+            (1, 2),
+            (1, 3),
+        ),
+        ("<time pubdate datetime=2024-01-02><time class='updated' datetime=2024-01-03>", (1, 2), (1, 3)),
+        ("<p><time datetime=2024-01-02>one</time> and <time datetime=2024-01-02>again</time>", (1, 2), None),
+        ("<time datetime=2024-01-02><time datetime=2024-01-03>", None, None),
+        ("<time datetime=P2D><time>2024-01-02</time>", None, None),
+        ("<time class=unpublished datetime=2024-01-02><time datetime=2024-01-04>", None, None),
+    ],
+)
+def test_time_elements_come_last(
+    body: str, published: tuple[int, int] | None, modified: tuple[int, int] | None
+) -> None:
+    expected = {
+        name: datetime(2024, *day, tzinfo=UTC)
+        for name, day in (("published", published), ("modified", modified))
+        if day is not None
+    }
+    columns = found(Metadata(), body).columns
+    assert {name: columns[name] for name in ("published", "modified") if name in columns} == expected
+    stated = found(Metadata(), "<meta name=date content=2020-01-01>" + body).columns
+    assert stated["published"] == datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def test_links_name_author_and_license() -> None:
+    by = "<a href='http://creativecommons.org/licenses/by-sa/4.0/deed.en'>CC</a>"
+    columns = found(Metadata(), f"<p>By <a rel=author href=/ann>Ann Writer</a>. {by} {by}").columns
+    assert columns["byline"] == "Ann Writer"
+    assert columns["license"] == "http://creativecommons.org/licenses/by-sa/4.0/"
+    several = by + "<a href=https://creativecommons.org/publicdomain/zero/1.0/>0</a>"
+    assert "license" not in found(Metadata(), several).columns
+    assert found(Metadata(), several + "<a rel=license href=/own>").columns["license"] == "https://example.org/own"
+
+
+def test_open_graph_has_columns_of_its_own() -> None:
+    body = "<meta property=og:type content=article><meta property=og:image content=/i.png>"
+    body += "<meta property=og:image content=2>"
+    columns = found(Metadata(), body + "<meta property=og:site_name content='The  Site'>").columns
+    assert (columns["og_type"], columns["og_site_name"]) == ("article", "The Site")
+    assert columns["og_image"] == "https://example.org/i.png"
+
+
+@pytest.mark.parametrize(
     ("written", "expected"),
     [
         ("2024-05-06", datetime(2024, 5, 6, tzinfo=UTC)),

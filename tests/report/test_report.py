@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from gossamer.model.errors import DamagedError
 from gossamer.model.visits import Awaited
-from gossamer.report.figures import Copies, Count, Domain, Report, as_json
+from gossamer.report.figures import CopyFigures, Count, Domain, Report, as_json
 from gossamer.report.html import as_html
 from gossamer.report.report import summary
 from gossamer.report.text import as_text, printable
@@ -51,7 +51,7 @@ def test_figures_are_right(tmp_path: Path) -> None:
     assert [count.name for count in report.depths] == ["0", "1", "2"]
     assert report.link_types == (Count("anchor", 7, 1.0),)
     assert report.domains == (Domain("org", 1, 7), Domain("com", 1, 3), Domain("(address)", 2, 0))
-    assert report.copied == (Copies("http://a.example.org/1", 1, 250),)
+    assert report.copied == (CopyFigures("http://a.example.org/1", 1, 250),)
     assert report.duplicate_bytes == 250
     assert report.bits_per_s == pytest.approx(8 * report.wire_bytes / 42)
     assert [host.host for host in report.top_hosts][:2] == ["a.example.org", "b.example.com"]

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.report.figures import Bucket, Gaps
+from gossamer.report.figures import Bucket, Gaps, Uses
+from gossamer.report.html import as_html
 from gossamer.report.report import summary
-from gossamer.report.text import binary_size, bucket_name, duration, seconds, size
+from gossamer.report.text import as_text, binary_size, bucket_name, duration, seconds, size
 from tests.report.crawled import START, crawled, page
 
 
@@ -68,3 +69,33 @@ def test_words() -> None:
     ]
     assert [seconds(n) for n in (0.0004, 0.9, 2.5)] == ["0.4 ms", "900.0 ms", "2.50 s"]
     assert bucket_name(Bucket(4096, 1, 1), of_bytes=False) == "4,096"
+
+
+def test_answers_and_statements_on_use_are_counted(tmp_path: Path) -> None:
+    stated = "robots.txt Content-Usage: train-ai=n: x\nheader X-Robots-Tag: noai\nheader X-Robots-Tag: a"
+    rows = [
+        page(0, usage_ai_train="refused", usage_search="allowed", usage_statements=stated),
+        page(1, usage_ai_train="refused", usage_statements="robots.txt Content-Usage: train-ai=n"),
+        page(2, usage_ai_train="refused", outcome="usage_withheld", usage_statements="meta robots: noai"),
+        page(3),
+        page(4, outcome="http_error"),
+    ]
+    report = summary(crawled(tmp_path, rows))
+    assert report.uses == (
+        Uses("search", 1, 0, 3), Uses("ai-train", 0, 3, 1), Uses("ai-input", 0, 0, 4), Uses("archive", 0, 0, 4),
+    )  # fmt: skip
+    assert {one.name: one.count for one in report.statements} == {
+        "robots.txt Content-Usage": 2,
+        "header X-Robots-Tag": 1,
+        "meta robots": 1,
+    }
+    assert report.statements[0].share == 0.5
+    shown = as_text(report)
+    assert ["ai-train", "0", "3", "1"] in [line.split() for line in shown.splitlines()]
+    assert "Permitted uses" in as_html(report, "x")
+
+
+def test_a_crawl_without_statements_has_no_part_about_them(tmp_path: Path) -> None:
+    report = summary(crawled(tmp_path, [page(0)]))
+    assert (report.uses, report.statements) == ((), ())
+    assert "permitted use" not in as_text(report)

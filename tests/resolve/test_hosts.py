@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.model.errors import ConfigError
-from gossamer.resolve.answers import Hosts, parse_hosts
+from gossamer.resolve.answers import HostsFile, parse_hosts
 
 
 def test_names_comments_and_several_addresses() -> None:
@@ -34,19 +34,19 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "hosts"
     path.write_text(f"127.0.0.1 ok.test\n\n{line}\n")
     with pytest.raises(ConfigError, match=rf"{path}:3: .*expected ADDRESS NAME") as caught:
-        Hosts(str(path))
+        HostsFile(str(path))
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_file_is_the_operators(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
-        Hosts(str(tmp_path / "nothing"))
+        HostsFile(str(tmp_path / "nothing"))
 
 
 def test_a_hundred_thousand_lines(tmp_path: Path) -> None:
     path = tmp_path / "hosts"
     path.write_text("".join(f"127.{i >> 16}.{i >> 8 & 255}.{i & 255} h{i}.test\n" for i in range(1, 100_001)))
-    hosts = Hosts(str(path))
+    hosts = HostsFile(str(path))
     assert len(hosts) == 100_000
     assert hosts.addresses("h65536.test") == ("127.1.0.0",)
     assert hosts.addresses("h0.test") == ()
@@ -55,7 +55,7 @@ def test_a_hundred_thousand_lines(tmp_path: Path) -> None:
 def test_reading_again(tmp_path: Path) -> None:
     path = tmp_path / "hosts"
     path.write_text("127.0.0.1 a.test\n")
-    hosts = Hosts(str(path))
+    hosts = HostsFile(str(path))
     path.write_text("127.0.0.2 a.test\n")
     hosts.read()
     assert hosts.addresses("a.test") == ("127.0.0.2",)

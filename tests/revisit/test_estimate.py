@@ -9,7 +9,7 @@ import statistics
 import pytest
 
 from gossamer.model.headers import http_date
-from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, History, rate_of
+from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, VisitHistory, rate_of
 
 INTERVAL_S = 1_000.0
 
@@ -19,7 +19,7 @@ def estimates(rate: float, visits: int, *, dated: bool, off: float = 1.0, runs: 
     draw = random.Random(4)
     found = []
     for _ in range(runs):
-        history = History()
+        history = VisitHistory()
         for _ in range(visits):
             waited_s, since_s = draw.expovariate(1.0) * INTERVAL_S, draw.expovariate(rate)
             if since_s < waited_s:
@@ -61,7 +61,7 @@ def test_dates_help_where_pages_change_more_often_than_they_are_seen() -> None:
 def test_regular_visits_give_what_the_closed_form_gives() -> None:
     # Cho and Garcia-Molina's corrected form for U of n visits unchanged: -ln((U + 0.5) / (n + 0.5)) / I; with a
     # prior whose imaginary interval is I, ours adds half a visit of each kind, and a quarter of a quiet one.
-    history = History()
+    history = VisitHistory()
     for _ in range(7):
         history.unchanged(INTERVAL_S)
     for _ in range(3):
@@ -71,22 +71,22 @@ def test_regular_visits_give_what_the_closed_form_gives() -> None:
 
 
 def test_nothing_seen_gives_the_prior_and_extremes_stay_finite() -> None:
-    assert rate_of(History(), 1e-4) == pytest.approx(1e-4, rel=1e-3)
-    always, never = History(), History()
+    assert rate_of(VisitHistory(), 1e-4) == pytest.approx(1e-4, rel=1e-3)
+    always, never = VisitHistory(), VisitHistory()
     for _ in range(1_000):
         always.changed(1.0)
         never.unchanged(1e6)
     assert rate_of(always, 1e-4) <= RATE_MAX
     assert RATE_MIN <= rate_of(never, 1e-4) < 1e-8
     assert rate_of(never, 1e-4, weight=0.0) == RATE_MIN
-    at_once = History()
+    at_once = VisitHistory()
     at_once.changed(10.0, 0.0)
     assert rate_of(at_once, 1e-4, weight=0.0) == RATE_MAX
 
 
 def test_a_history_is_small_however_long_it_is() -> None:
     draw = random.Random(1)
-    history = History()
+    history = VisitHistory()
     for _ in range(20_000):
         history.changed(draw.expovariate(1e-7))
         history.fade(0.99)
@@ -94,7 +94,7 @@ def test_a_history_is_small_however_long_it_is() -> None:
 
 
 def test_a_page_that_changes_its_habits_is_believed() -> None:
-    history = History()
+    history = VisitHistory()
     for _ in range(200):
         history.unchanged(1_000.0)
         history.fade(1 - 1 / 30)
@@ -106,7 +106,7 @@ def test_a_page_that_changes_its_habits_is_believed() -> None:
 
 
 def test_a_date_before_the_visit_before_is_not_believed() -> None:
-    history = History()
+    history = VisitHistory()
     history.changed(100.0, 5_000.0)
     assert history.dated == 0
     assert history.undated

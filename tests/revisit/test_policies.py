@@ -10,7 +10,7 @@ import pytest
 from gossamer.model.revisits import Habits
 from gossamer.ports import RevisitPolicy
 from gossamer.revisit.estimate import age_s, freshness
-from gossamer.revisit.policies import POLICIES, Adaptive, Bounded, LambdaCrawl, Optimal, PoissonOptimal
+from gossamer.revisit.policies import POLICIES, Adaptive, BoundedPolicy, LambdaCrawl, Optimal, PoissonOptimal
 from gossamer.revisit.rhythm import Census
 from gossamer.revisit.state import Calendar, span_of
 from gossamer.testing import check_revisit_policy
@@ -85,7 +85,7 @@ def test_poisson_optimum_is_the_closed_form_of_azar_and_others() -> None:
 def test_lambda_crawl_starves_nobody_and_bounds_hold() -> None:
     assert min(divided(LambdaCrawl())) > 0.0
     assert min(divided(Optimal())) == 0.0
-    bounded = Bounded(Optimal(), 3_600.0, 30 * DAY_S)
+    bounded = BoundedPolicy(Optimal(), 3_600.0, 30 * DAY_S)
     rates = [bounded.rate(Habits(rate, importance), 1e6) for rate, importance in PAGES]
     assert min(rates) == pytest.approx(1 / (30 * DAY_S))
     assert max(bounded.rate(Habits(rate, importance), 1e-6) for rate, importance in PAGES) == pytest.approx(1 / 3_600.0)

@@ -12,7 +12,7 @@ from gossamer.model.announced import Announced, Announcement
 from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Link
 from gossamer.model.revisits import Held, Notice, Sight
 from gossamer.revisit.hints import NESTED_MAX, SitemapHints, always_now, interval_s
-from gossamer.revisit.options import ToldOptions
+from gossamer.revisit.options import DiscoveryOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
@@ -66,7 +66,7 @@ def pages() -> Remembered:
 
 @pytest.fixture
 def hints(epochs: Epochs, pages: Remembered) -> SitemapHints:
-    return SitemapHints(epochs, ToldOptions(), NAMER.name, pages, sitemaps=True, feeds=True)
+    return SitemapHints(epochs, DiscoveryOptions(), NAMER.name, pages, sitemaps=True, feeds=True)
 
 
 def sitemap(*entries: tuple[str, float]) -> Announcement:
@@ -114,7 +114,9 @@ def test_who_is_named_too_late_is_read_again_once(hints: SitemapHints) -> None:
 
 
 def test_indexes_are_followed_so_deep_and_no_host_has_more_than_its_bound(epochs: Epochs, pages: Remembered) -> None:
-    hints = SitemapHints(epochs, ToldOptions(sitemaps_per_host_max=3), NAMER.name, pages, sitemaps=True, feeds=True)
+    hints = SitemapHints(
+        epochs, DiscoveryOptions(sitemaps_per_host_max=3), NAMER.name, pages, sitemaps=True, feeds=True
+    )
     index = Announcement("sitemap_index")
     given = links(*(f"https://e.example/{n}.xml" for n in range(9)), link_type=SITEMAP_FILE)
     assert len(hints.admitted(url(MAP), SITEMAP_FILE, 0, index, given)) == 3
@@ -130,7 +132,7 @@ def test_a_feed_is_a_page_with_links_unless_it_stands_for_a_sitemap(hints: Sitem
 
 
 def test_a_host_has_so_many_feeds(epochs: Epochs, pages: Remembered) -> None:
-    hints = SitemapHints(epochs, ToldOptions(feeds_per_host_max=2), NAMER.name, pages, sitemaps=True, feeds=True)
+    hints = SitemapHints(epochs, DiscoveryOptions(feeds_per_host_max=2), NAMER.name, pages, sitemaps=True, feeds=True)
     given = [
         *links(*(f"https://e.example/{n}/feed" for n in range(5)), link_type=FEED_FILE),
         *links("https://e.example/"),
@@ -204,7 +206,7 @@ def test_a_source_whose_changes_are_none_is_not_believed_until_it_mends_its_ways
 
 
 def test_so_many_changes_are_passed_on_the_oldest_first(epochs: Epochs, pages: Remembered) -> None:
-    hints = SitemapHints(epochs, ToldOptions(notices_max=3), NAMER.name, pages, sitemaps=True, feeds=True)
+    hints = SitemapHints(epochs, DiscoveryOptions(notices_max=3), NAMER.name, pages, sitemaps=True, feeds=True)
     hints.heard(url(MAP), sitemap(), (), NOW)
     hints.heard(url(MAP), sitemap(*((f"https://e.example/{n}", NOW - n) for n in range(9))), (), NOW + DAY_S)
     assert [notice.changed_at for notice in pages.notices] == [NOW - 8, NOW - 7, NOW - 6]
@@ -212,7 +214,7 @@ def test_so_many_changes_are_passed_on_the_oldest_first(epochs: Epochs, pages: R
 
 def test_what_is_known_survives_with_the_epoch(epochs: Epochs, pages: Remembered) -> None:
     def made() -> SitemapHints:
-        return SitemapHints(epochs, ToldOptions(), NAMER.name, pages, sitemaps=True, feeds=True)
+        return SitemapHints(epochs, DiscoveryOptions(), NAMER.name, pages, sitemaps=True, feeds=True)
 
     made().named(url("https://other.example/"), [MAP])
     made().heard(url(MAP), sitemap(("https://e.example/a", NOW)), (), NOW)

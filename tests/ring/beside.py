@@ -11,7 +11,7 @@ from time import perf_counter
 from gossamer import Crawler
 from gossamer.config import configure
 from gossamer.lab.simweb.behaviors.declared import PAGED
-from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.judge import Promise
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -50,7 +50,7 @@ class Beside:
     """What a crawl showed."""
 
     innocent: HostRate
-    hosts: tuple[Host, ...]
+    hosts: tuple[WebHost, ...]
     hostile: int
     """Requests to all other hosts."""
     lags_s: list[float]

@@ -21,7 +21,7 @@ from gossamer import Crawler
 from gossamer.assembly import open_stopped
 from gossamer.config import configure
 from gossamer.config.gather import reopen
-from gossamer.lab.simweb.truth import Walked
+from gossamer.lab.simweb.truth import TruthWalk
 from gossamer.state.slots import progress
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class Crawled:
         """The last outcome of each key."""
         return {str(row["key"]): str(row["outcome"]) for row in self.rows}
 
-    def ends(self, walked: Walked) -> dict[str, str]:
+    def ends(self, walked: TruthWalk) -> dict[str, str]:
         """The outcomes, with those of the URLs that ended with their host: they have no row, but `why` knows."""
         found = self.outcomes
         closed = [url for url, end in walked.pages.items() if url not in found and end.allows("host_closed")]

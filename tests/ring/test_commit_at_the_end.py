@@ -13,7 +13,8 @@ from gossamer import Crawler
 from gossamer.config import configure
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.state.store import Range, Store
+from gossamer.state.redo import Range
+from gossamer.state.store import Store
 from tests.ring.crawls import OWN
 
 

@@ -19,7 +19,7 @@ from tests.answering import Answering
 from tests.ring.crawls import crawl
 
 pytestmark = pytest.mark.promise(
-    "Order and fairness", "Sites with queued URLs at one address get equal turns there, however many hosts each has."
+    "Order and fairness", "Sites with queued URLs at one address get equal turns there, with any number of hosts each."
 )
 
 PAGES = 250

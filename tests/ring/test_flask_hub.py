@@ -13,7 +13,7 @@ from tests.ring.hostile import whole
 from tests.ring.test_websub import Publisher, ask, crawling, status
 
 pytestmark = pytest.mark.promise(
-    "Continuous crawls", "A WebSub notification that is answered with 2xx leads to a visit, whatever is killed."
+    "Continuous crawls", "A WebSub notification that is answered with 2xx leads to a visit, also after kills."
 )
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

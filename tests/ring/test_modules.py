@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.api.search import build_index_of, search_of
+from gossamer.api.views import export_of
 from gossamer.model.errors import ConfigError
 from gossamer.process.choice import DEFAULT_TYPES, MODULES
 from tests.process.test_content_modules import ARTICLE, METADATA, pdf
+from tests.process.test_documents import DOCX, docx, message, pdf_of
+from tests.process.test_documents import shown as pdf_shown
 from tests.process.test_images import drawn
 from tests.ring.crawls import OWN, crawl, rows
 from tests.ring.hostile import HostileServer, whole
@@ -77,7 +81,7 @@ def test_the_modules_of_the_documentation_add_what_it_says(
 
 
 def test_all_of_ours_together(server: HostileServer, tmp_path: Path) -> None:
-    (example, default) = shown("toml")
+    (example, default, _) = shown("toml")
     chosen = re.search(r"^types = (.*)$", example, re.MULTILINE)
     assert chosen is not None
     assert eval(default.partition("=")[2].replace("] }", "]}").replace('" =', '" :')) == {
@@ -102,6 +106,30 @@ def test_all_of_ours_together(server: HostileServer, tmp_path: Path) -> None:
     assert (f"{server.root}b/t.txt", "https://e.example/from-text") in crawled.links
     tags = {(row["tag"], row["count"]) for row in rows(tmp_path / "c/tags") if row["url"] == f"{server.root}b/article"}
     assert ("p", 2) in tags
+
+
+def test_text_of_documents_is_in_the_table_in_the_index_and_in_exports(server: HostileServer, tmp_path: Path) -> None:
+    word = docx("<w:p><w:r><w:t>Spinnaker in a document.</w:t></w:r></w:p>")
+    server.answers |= {
+        "/files": whole(b"<a href=f.docx>d</a><a href=f.eml>m</a><a href=f.pdf>p</a>"),
+        "/f.docx": whole(word, DOCX),
+        "/f.eml": whole(message("Sails", "Spinnaker in a message.").as_bytes(), "message/rfc822"),
+        "/f.pdf": whole(pdf_of(pdf_shown((50, 700, "Spinnaker in a PDF."))), "application/pdf"),
+    }
+    chosen = 'process.modules=["pdf_text", "documents", "mail"]'
+    crawled = crawl((server.root + "files",), tmp_path / "c", *OWN, chosen, "search.enabled=true")
+    assert crawled.critical() == ""
+    files = {str(row["url"])[-4:]: row for row in crawled.rows if row["text_method"] == "document"}
+    assert {name: row["document"] for name, row in files.items()} == dict.fromkeys((".pdf", "docx", ".eml"), "whole")
+    assert files[".pdf"]["main_text"] == "Spinnaker in a PDF."
+    export_of(tmp_path / "c", "datasets", tmp_path / "corpus", dedupe="near")
+    assert sum("Spinnaker in" in row["text"] for row in rows(tmp_path / "corpus/data")) == 3
+    export_of(tmp_path / "c", "markdown", tmp_path / "markdown")
+    assert sum("Spinnaker in" in path.read_text() for path in (tmp_path / "markdown").rglob("*.md")) == 3
+    for again in (False, True):
+        if again:
+            build_index_of(tmp_path / "c")
+        assert search_of(tmp_path / "c", "spinnaker").total == 3
 
 
 @pytest.mark.promise(

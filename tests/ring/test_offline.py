@@ -205,12 +205,12 @@ def test_a_crawl_that_has_ended_stays_as_it_is_when_it_is_only_settled(site: Sit
 @pytest.mark.parametrize(
     ("seeds", "options", "says"),
     [
-        (("one.parquet",), {}, "add --mode offline"),
+        (("one.parquet",), {}, "add mode offline"),
         (("missing.parquet",), {"mode": "offline"}, "there is no segment"),
         (("hosts",), {"mode": "offline"}, "is no segment"),
         ((), {"mode": "offline"}, "no segment; name one"),
         ((), {"mode": "offline", "watch": "nowhere"}, "make it, or name another"),
-        ((), {"mode": "ofline"}, "--mode"),
+        ((), {"mode": "ofline"}, 'mode "ofline"'),
         (("http://a.test/",), {"mode": "offline", "segment": ["nothing"]}, "there is no segment"),
     ],
 )
@@ -228,7 +228,7 @@ def test_mistakes_are_told_before_anything_starts(
 
 def test_an_offline_crawl_does_not_walk(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot walk"):
-        configure(options={"mode": "offline"}, sets=["frontier.form='walk'"])
+        configure(options={"mode": "offline"}, sets=["frontier.strategy='walk'"])
 
 
 @pytest.mark.parametrize(("begun", "resumed"), [("offline", "batch"), ("batch", "offline")])

@@ -18,7 +18,7 @@ from warcio.archiveiterator import ArchiveIterator
 from gossamer import Crawler
 from gossamer.api.changes import changes, instant_of
 from gossamer.api.status import status_of, why_of
-from gossamer.archive.views.changes import Change
+from gossamer.archive.views.changes import PageChange
 from gossamer.assembly.revisits import frontier_options_of, patient
 from gossamer.cli.main import status_of_command
 from gossamer.config import configure
@@ -200,7 +200,7 @@ def test_revisit_records_refer_to_the_response_that_stands(lived: tuple[Site, Pa
 
 def test_versions_of_a_page_are_listed_with_their_records(lived: tuple[Site, Path]) -> None:
     site, directory = lived
-    found: list[Change] = list(changes(directory, url=f"{site.origin}/words"))
+    found: list[PageChange] = list(changes(directory, url=f"{site.origin}/words"))
     kinds = [one.change for one in found]
     assert kinds[0] == "appeared"
     assert kinds.count("changed") == 1
@@ -309,7 +309,7 @@ def test_a_policy_of_ones_own_divides_the_visits(tmp_path: Path) -> None:
     [
         (("revisit.policy='best'",), "no policy 'best'"),
         (("revisit.policy='nowhere:Policy'",), "revisit.policy"),
-        (("frontier.form='walk'",), "frontier.form = sweep"),
+        (("frontier.strategy='walk'",), "frontier.strategy = sweep"),
         (("revisit.max_age_s={'(' = 5.0}",), "("),
     ],
 )

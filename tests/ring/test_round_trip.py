@@ -12,7 +12,7 @@ import pytest
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.lab.simweb.sheet import Answer
+from gossamer.lab.simweb.sheet import ServedAnswer
 from gossamer.lab.simweb.web import Web
 from tests.archive import strict
 from tests.archive.strict import Read
@@ -51,10 +51,10 @@ def _tells(record: Read) -> bool:
     return record.kind == "metadata"
 
 
-def sent(web: Web, url: str) -> list[Answer]:
+def sent(web: Web, url: str) -> list[ServedAnswer]:
     """Return every answer that the maker has for an address: the first, the second …"""
     authority, _, path = url.removeprefix("http://").partition("/")
-    found: list[Answer] = []
+    found: list[ServedAnswer] = []
     for nth in range(10):
         answer = web.page(authority.partition(":")[0], f"/{path}", nth)
         if answer not in found:
@@ -62,7 +62,7 @@ def sent(web: Web, url: str) -> list[Answer]:
     return found
 
 
-def is_what_was_sent(record: Read, payload: bytes, answer: Answer) -> bool:
+def is_what_was_sent(record: Read, payload: bytes, answer: ServedAnswer) -> bool:
     head = record.head.decode("latin-1").lower()
     if not head.startswith(f"http/1.1 {answer.status} "):
         return False

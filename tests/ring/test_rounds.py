@@ -9,12 +9,12 @@ import pytest
 from gossamer.config.gather import reopen
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.offline.build import Order, build
+from gossamer.offline.build import SegmentOrder, build
 from tests.ring.crawls import OWN, Crawled, crawl
 
 pytestmark = pytest.mark.promise(
     "Offline crawls",
-    "Rounds of fetching and building end with the pages and links of a live crawl, whatever is killed.",
+    "Rounds of fetching and building end with the pages and links of a live crawl, also after kills.",
 )
 
 ROUNDS_MAX = 40
@@ -33,7 +33,7 @@ def rounds(seeds: tuple[str, ...], directory: Path, *sets: str, **options: objec
     directory.mkdir()
     (directory / "seeds.txt").write_text("".join(f"{seed}\n" for seed in seeds))
     first = {"seeds": str(directory / "seeds.txt"), "scope": options["scope"]}
-    order = Order((), directory / "0.parquet", directory / "known", options=first)
+    order = SegmentOrder((), directory / "0.parquet", directory / "known", options=first)
     crawls: list[Crawled] = []
     while build(order).urls:
         number = len(crawls)
@@ -44,7 +44,7 @@ def rounds(seeds: tuple[str, ...], directory: Path, *sets: str, **options: objec
         )  # fmt: skip
         assert crawled.end == "finished"
         crawls.append(crawled)
-        order = Order((crawled.directory,), directory / f"{number + 1}.parquet", directory / "known")
+        order = SegmentOrder((crawled.directory,), directory / f"{number + 1}.parquet", directory / "known")
     return crawls
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.config import configure
-from gossamer.config.gather import reopen
+from gossamer.config import configure, effective_toml
+from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.secret import holds_secrets, redacted, secret_keys
 from gossamer.config.sections import Config, keys, sections
 from gossamer.model.errors import ConfigError
@@ -111,7 +111,7 @@ def test_headers_of_an_origin_go_there_and_nowhere_else(
         origin = f"http://ours.test:{ours.port}"
         crawled = crawl(
             (f"{origin}/",), tmp_path / "crawl", *OWN, f"resolve.hosts_file={names}", "crawl.concurrency=4",
-            f'fetch.origin_headers={{"{origin}" = {{Cookie = "env:SITE_COOKIE", X-Tenant = "{INLINE}"}}}}',
+            f'request.{origin}={{headers = {{Cookie = "env:SITE_COOKIE", X-Tenant = "{INLINE}"}}}}',
             'fetch.headers={"X-Everywhere" = "yes"}', scope="any",
         )  # fmt: skip
         assert crawled.end == "finished"
@@ -146,7 +146,9 @@ def test_a_credential_for_all_requests_goes_to_the_only_seeds_origin(tmp_path: P
 
 
 def test_of_several_seeds_none_is_guessed(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"fetch.headers: Authorization is a credential.*fetch.origin_headers = "):
+    with pytest.raises(
+        ConfigError, match=r"fetch.headers: Authorization is a credential.*request.*http://a.test.* headers = "
+    ):
         crawl(
             ("http://a.test/", "http://b.test/"),
             tmp_path / "crawl",
@@ -168,9 +170,13 @@ def test_a_reference_that_names_nothing_is_one_line(tmp_path: Path, value: str, 
 
 
 def test_a_reference_to_a_file_is_relative_to_the_file_that_has_it(tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text('[fetch]\norigin_headers = {"http://a.test" = {Cookie = "file:cookie"}}\n')
+    (tmp_path / "a.toml").write_text(
+        '[request."http://a.test"]\nheaders = {Cookie = "file:cookie"}\ncertificate = "me.pem"\n'
+    )
     config = configure(tmp_path / "a.toml")
-    assert config.fetch.origin_headers == {"http://a.test": {"Cookie": f"file:{tmp_path}/cookie"}}
+    [(where, rule)] = config.request.rules.items()
+    assert (where, rule.headers) == ("http://a.test", {"Cookie": f"file:{tmp_path}/cookie"})
+    assert rule.certificate == f"{tmp_path}/me.pem"
     assert not holds_secrets(config)
 
 
@@ -229,6 +235,7 @@ def test_commands_and_the_process_list_show_no_secret(tmp_path: Path, names: str
     with sites() as (ours, _), command_line(tmp_path / "crawl") as running:
         secret = (
             f'fetch.headers={{Authorization = "Bearer {BEARER}"}}',
+            f'request.http://theirs.test/={{headers = {{X-Tenant = "{INLINE}"}}}}',
             f"fetch.proxy=http://me:{PASSWORD}@127.0.0.1:9",
         )
         running.crawl((f"http://ours.test:{ours.port}/",), *OWN, f"resolve.hosts_file={names}", *secret)
@@ -252,7 +259,7 @@ def test_commands_and_the_process_list_show_no_secret(tmp_path: Path, names: str
 @pytest.mark.promise("Operation", "No output shows credentials.")
 def test_a_mistake_about_a_secret_does_not_repeat_it() -> None:
     with pytest.raises(ConfigError) as found:
-        configure(sets=[f'fetch.origin_headers={{"http://a.test" = "{INLINE}"}}'])
+        configure(sets=[f'request.http://a.test="{INLINE}"'])
     assert INLINE not in str(found.value)
 
 
@@ -260,6 +267,7 @@ SUSPICIOUS = re.compile(r"header|token|secret|passw|credential|proxy|login|cooki
 HARMLESS = {
     "archive.store_secrets_file": "a path",
     "fetch.logins_file": "a path",
+    "identity.key_file": "a path",
     "robots.product_token": "the name by which robots.txt files address the crawler",
     "websub.secret": "when hubs are given one: https or always",
 }
@@ -288,6 +296,28 @@ def test_what_is_shown_of_a_secret() -> None:
         "secret_access_key": "[redacted]",
     }
     assert not holds_secrets(Config())
+
+
+def test_what_is_shown_of_rules_and_logins() -> None:
+    rule = (
+        'headers = {X-Own = "a", User-Agent = "gossamer b", Cookie = "env:C"}, basic = {user = "me", password = "d"}, '
+        'query = {k = "e"}, certificate = "/f", proxy = "socks5://g:h@i:1"'
+    )
+    login = 'url = "http://a.test/l", fields = {name = "j", password = "env:K"}, token = "t"'
+    config = configure(sets=[f"request.http://a.test/={{{rule}}}", f"login.app={{{login}}}"])
+    assert redacted("request.http://a.test/", config.value("request.http://a.test/")) == {
+        "headers": {"X-Own": "[redacted]", "User-Agent": "gossamer b", "Cookie": "env:C"},
+        "basic": {"user": "me", "password": "[redacted]"},
+        "query": {"k": "[redacted]"},
+        "certificate": "/f",
+        "proxy": "socks5://[redacted]@i:1",
+    }
+    shown = {"name": "[redacted]", "password": "env:K"}
+    assert redacted("login.app", config.value("login.app")) == {"url": "http://a.test/l", "fields": shown, "token": "t"}
+    assert holds_secrets(config)
+    assert reopen_text(effective_toml(config), "crawl.toml").request == config.request
+    references = configure(sets=['request.http://a.test/={bearer = "env:T"}'])
+    assert not holds_secrets(references)
 
 
 def test_an_effective_configuration_keeps_what_resume_needs(tmp_path: Path, names: str) -> None:

@@ -156,7 +156,7 @@ def test_a_sitemap_that_has_moved_is_still_one(site: HostileServer, tmp_path: Pa
 def test_a_random_walk_reads_none(site: HostileServer, tmp_path: Path) -> None:
     site.answers["/robots.txt"] = robots(f"{site.root}s.xml")
     pages(site, "linked.html")
-    crawl((site.root,), tmp_path / "c", *OWN, "frontier.form='walk'", "walk.steps_max=20")
+    crawl((site.root,), tmp_path / "c", *OWN, "frontier.strategy='walk'", "walk.steps_max=20")
     assert site.counts["/linked.html"] == 1
     assert "/s.xml" not in site.counts
 
@@ -175,7 +175,7 @@ def test_with_a_limit_of_depth_and_where_it_is_told_not_to_no_sitemap_is_asked_f
     site.answers["/robots.txt"] = robots(f"{site.root}s.xml")
     site.answers["/s.xml"] = whole(sitemap(f"{site.root}only.html"), "text/xml")
     pages(site, "linked.html", "only.html")
-    for name, setting in (("a", "scope.depth_max=5"), ("b", "told.sitemaps='never'")):
+    for name, setting in (("a", "scope.depth_max=5"), ("b", "discovery.sitemaps='never'")):
         crawl((site.root,), tmp_path / name, *OWN, setting)
     assert not {"/s.xml", "/only.html"} & site.counts.keys()
 
@@ -185,7 +185,7 @@ def test_where_none_is_named_one_may_be_guessed(site: HostileServer, tmp_path: P
     pages(site, "linked.html", "only.html")
     crawl((site.root,), tmp_path / "a", *OWN)
     assert "/sitemap.xml" not in site.counts
-    crawled = crawl((site.root,), tmp_path / "b", *OWN, "told.sitemap_guess=true")
+    crawled = crawl((site.root,), tmp_path / "b", *OWN, "discovery.sitemap_guess=true")
     assert f"{site.root}only.html" in fetched(crawled)
 
 
@@ -197,7 +197,7 @@ def test_indexes_without_end_end(site: HostileServer, tmp_path: Path) -> None:
             index(f"{root}{number + 1}.xml", f"{root}{number}.xml", f"{root}wide{number}.xml"), "text/xml"
         )
     pages(site, "linked.html")
-    crawled = crawl((root,), tmp_path / "c", *OWN, "told.sitemaps_per_host_max=5")
+    crawled = crawl((root,), tmp_path / "c", *OWN, "discovery.sitemaps_per_host_max=5")
     assert sum(count for path, count in site.counts.items() if path.endswith(".xml")) <= 6
     assert crawled.critical() == ""
 
@@ -220,7 +220,7 @@ def test_feeds_are_asked_for_where_they_are_wanted_and_their_entries_followed(
     pages(site, "entry.html")
     crawl((site.root,), tmp_path / "a", *OWN)
     assert "/0.atom" not in site.counts
-    crawled = crawl((site.root,), tmp_path / "b", *OWN, "told.feeds='always'", "told.feeds_per_host_max=3")
+    crawled = crawl((site.root,), tmp_path / "b", *OWN, "discovery.feeds='always'", "discovery.feeds_per_host_max=3")
     assert f"{site.root}entry.html" in fetched(crawled)
     assert sum(path.endswith(".atom") for path in site.counts) == 3
 

@@ -86,7 +86,7 @@ def test_a_feed_is_asked_at_its_own_pace_and_its_news_are_fetched(site: HostileS
     feed("one")
     with command_line(tmp_path / "c") as running:
         running.crawl(
-            (site.root,), *OWN, *PATIENT, "told.feed_s_min=0.5", "told.feed_s_max=0.5", mode="continuous"
+            (site.root,), *OWN, *PATIENT, "discovery.feed_s_min=0.5", "discovery.feed_s_max=0.5", mode="continuous"
         )  # fmt: skip
         until(lambda: site.counts["/one"] and site.counts["/feed"] > 1)
         feed("two", "one")

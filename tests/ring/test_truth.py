@@ -10,18 +10,18 @@ from gossamer.lab.simweb.behaviors.declared import ROBOTS
 from gossamer.lab.simweb.behaviors.traps import KINDS
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.lab.simweb.truth import Scope, Truth, Walked
+from gossamer.lab.simweb.truth import Scope, Truth, TruthWalk
 from tests.further import with_further
 from tests.ring.crawls import OWN, Crawled, crawl
 
 pytestmark = pytest.mark.promise(
-    "What is fetched", "A crawl fetches exactly what the web and the scope define, in whatever order replies come."
+    "What is fetched", "A crawl fetches exactly what the web and the scope define, in any order of replies."
 )
 
 SMALL = {"oversized_bytes": 3_000_000, "bomb_bytes": 8_000_000, "drip_s": 0.2, "crawl_delay_s": 0.1, "retry_after_s": 1}
 
 
-def assert_right(crawled: Crawled, walked: Walked, simweb: SimwebProcess, *, links: bool = True) -> None:
+def assert_right(crawled: Crawled, walked: TruthWalk, simweb: SimwebProcess, *, links: bool = True) -> None:
     """Compare outcomes by key, links, and what the crawl says of itself."""
     assert crawled.end == "finished"
     ends = crawled.ends(walked)

@@ -19,7 +19,7 @@ from tests.ring.crawls import OWN, crawl, states
 from tests.ring.test_seeds import Site, serving
 
 PAGES = 40
-WALK = ("frontier.form=walk", "walk.steps_max=2000", "walk.walkers=4")
+WALK = ("frontier.strategy=walk", "walk.steps_max=2000", "walk.walkers=4")
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_walk_stops_at_its_limit_is_resumed_and_ends_with_its_steps(site: Site
 
 def test_a_url_that_no_walker_went_to_is_found_but_not_queued(site: Site, tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
-    steps = ("frontier.form=walk", "walk.steps_max=3", "walk.walkers=1")
+    steps = ("frontier.strategy=walk", "walk.steps_max=3", "walk.walkers=1")
     crawl((site.url("http://a.test/0"),), directory, *OWN, *steps, hosts=str(tmp_path / "hosts"))
     named = {str(row["to_key"]) for row in rows_of_links(directory)}
     assert set(states(directory, named).values()) == {"fetched", "found"}
@@ -72,7 +72,7 @@ def rows_of_links(directory: Path) -> list[dict[str, object]]:
 def test_a_crawl_that_swept_has_no_sample(site: Site, tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
     crawl((site.url("http://a.test/0"),), directory, *OWN, hosts=str(tmp_path / "hosts"), max_pages=2)
-    with pytest.raises(ConfigError, match=r"frontier\.form=walk"):
+    with pytest.raises(ConfigError, match=r"frontier\.strategy=walk"):
         sample_of(directory, 5)
 
 
@@ -85,6 +85,6 @@ def test_neither_form_goes_on_with_what_the_other_began(site: Site, tmp_path: Pa
         crawl(seeds, directory, *OWN, *sets, hosts=hosts, max_pages=5)
         before = (directory / "crawl.toml").read_text()
         with pytest.raises(ConfigError, match=f"began with '{begun}' and keeps it"):
-            crawl((), directory, f"frontier.form={other}", "limits.max_pages=none", resuming=True)
+            crawl((), directory, f"frontier.strategy={other}", "limits.max_pages=none", resuming=True)
         assert (directory / "crawl.toml").read_text() == before
         assert crawl((), directory, "limits.max_pages=none", resuming=True).end == "finished"

@@ -80,8 +80,8 @@ def crawling(publisher: Publisher, directory: Path, *sets: str) -> Iterator[tupl
             (publisher.root,),
             *OWN,
             f"console.public_url='{root}'",
-            "told.feed_s_min=3600",
-            "told.feed_s_max=3600",
+            "discovery.feed_s_min=3600",
+            "discovery.feed_s_max=3600",
             "websub.secret='always'",
             *sets,
             mode="continuous",
@@ -100,7 +100,7 @@ def ask(url: str, body: bytes | None = None, headers: dict[str, str] | None = No
 
 
 @pytest.mark.promise(
-    "Continuous crawls", "A WebSub notification that is answered with 2xx leads to a visit, whatever is killed."
+    "Continuous crawls", "A WebSub notification that is answered with 2xx leads to a visit, also after kills."
 )
 def test_from_a_publishers_word_to_the_fetch_of_its_news_take_seconds_also_after_a_death(
     publisher: Publisher, hub: Hub, tmp_path: Path

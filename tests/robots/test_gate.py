@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.gate import RETRY_AFTER_S_MAX, Redirect, RobotsGate, asked_s, robots_url
 from gossamer.robots.options import RobotsOptions
-from gossamer.robots.record import VERSION, Kind, RobotsRecord, decode, encode
+from gossamer.robots.record import VERSION, AnswerKind, RobotsRecord, decode, encode
 from gossamer.url.url import Url
 
 NOW = 1_800_000_000.0
@@ -50,26 +50,26 @@ def kind(record: RobotsRecord | None, now: float, path: str = "/x") -> str:
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        (200, Kind.RULES),
-        (203, Kind.RULES),
-        (204, Kind.RULES),
-        (400, Kind.ALLOW_ALL),
-        (401, Kind.ALLOW_ALL),
-        (403, Kind.ALLOW_ALL),
-        (404, Kind.ALLOW_ALL),
-        (410, Kind.ALLOW_ALL),
-        (451, Kind.ALLOW_ALL),
-        (429, Kind.UNREACHABLE),
-        (500, Kind.UNREACHABLE),
-        (503, Kind.UNREACHABLE),
-        (599, Kind.UNREACHABLE),
-        (100, Kind.UNREACHABLE),
-        (999, Kind.UNREACHABLE),
-        (300, Kind.ALLOW_ALL),
-        (304, Kind.ALLOW_ALL),
+        (200, AnswerKind.RULES),
+        (203, AnswerKind.RULES),
+        (204, AnswerKind.RULES),
+        (400, AnswerKind.ALLOW_ALL),
+        (401, AnswerKind.ALLOW_ALL),
+        (403, AnswerKind.ALLOW_ALL),
+        (404, AnswerKind.ALLOW_ALL),
+        (410, AnswerKind.ALLOW_ALL),
+        (451, AnswerKind.ALLOW_ALL),
+        (429, AnswerKind.UNREACHABLE),
+        (500, AnswerKind.UNREACHABLE),
+        (503, AnswerKind.UNREACHABLE),
+        (599, AnswerKind.UNREACHABLE),
+        (100, AnswerKind.UNREACHABLE),
+        (999, AnswerKind.UNREACHABLE),
+        (300, AnswerKind.ALLOW_ALL),
+        (304, AnswerKind.ALLOW_ALL),
     ],
 )
-def test_what_a_status_means(status: int, expected: Kind) -> None:
+def test_what_a_status_means(status: int, expected: AnswerKind) -> None:
     assert after(status, b"User-agent: *\nDisallow: /").kind == expected
 
 
@@ -127,7 +127,7 @@ def test_redirects_are_followed_up_to_their_bound() -> None:
         assert gate().after_reply(None, moved, None, b"", NOW, hops) == Redirect("https://other.example/r", hops + 1)
     record = gate().after_reply(None, moved, None, b"", NOW, 5)
     assert isinstance(record, RobotsRecord)
-    assert record.kind == Kind.ALLOW_ALL
+    assert record.kind == AnswerKind.ALLOW_ALL
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_where_a_redirect_leads(location: str | None, target: str | None) -> Non
     decided = gate().after_reply(None, reply(302, *headers), None, b"", NOW)
     if target is None:
         assert isinstance(decided, RobotsRecord)
-        assert decided.kind == Kind.ALLOW_ALL
+        assert decided.kind == AnswerKind.ALLOW_ALL
     else:
         assert decided == Redirect(target, 1)
 
@@ -161,10 +161,10 @@ def test_not_modified_renews_the_copy() -> None:
 def test_a_file_cut_by_time_is_no_answer() -> None:
     cut = gate().after_reply(None, reply(200, truncated="time"), None, b"User-agent: *\nAllow: /", NOW)
     assert isinstance(cut, RobotsRecord)
-    assert cut.kind == Kind.UNREACHABLE
+    assert cut.kind == AnswerKind.UNREACHABLE
     long = gate().after_reply(None, reply(200, truncated="length"), None, b"User-agent: *\nDisallow: /", NOW)
     assert isinstance(long, RobotsRecord)
-    assert long.kind == Kind.RULES
+    assert long.kind == AnswerKind.RULES
 
 
 def test_only_what_is_read_is_kept() -> None:
@@ -361,7 +361,9 @@ def test_records_come_back_as_they_were() -> None:
     assert decode(encode(record)) == record
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00", b"\xff" * 10, encode(RobotsRecord(Kind.RULES, version=VERSION + 1))])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00", b"\xff" * 10, encode(RobotsRecord(AnswerKind.RULES, version=VERSION + 1))]
+)
 def test_records_of_another_version_are_none(data: bytes) -> None:
     assert decode(data) is None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.robots.patterns import WILDCARD_BYTES_MAX
-from gossamer.robots.rules import Rules
+from gossamer.robots.rules import RobotsRules
 from tests.robots.test_protego import shown
 
 HOST = "https://example.org"
@@ -38,7 +38,7 @@ DIFFERENT = [
 @pytest.mark.promise("Politeness", "Every difference from Google's robots.txt parser is listed in the documentation.")
 @pytest.mark.parametrize(("text", "path", "allowed"), DIFFERENT)
 def test_every_cause_is_listed_with_its_example(text: str, path: str, allowed: bool) -> None:
-    assert Rules.parse(f"User-agent: *\n{text}\n".encode(), origin=HOST).allows(HOST + path) is allowed
+    assert RobotsRules.parse(f"User-agent: *\n{text}\n".encode(), origin=HOST).allows(HOST + path) is allowed
     ours, theirs = ("allowed", "denied") if allowed else ("denied", "allowed")
     assert f"| `{shown(text)}` | `{path}` | {ours} | {theirs} |" in SECTION
 
@@ -57,7 +57,7 @@ def test_utf16_and_its_marks_and_long_groups_are_read_strictly() -> None:
         b"\xfe\xffUser-agent: *\nDisallow: /x\n",
         f"User-agent: *\n{wild}Disallow: /x*y\n".encode(),
     ):
-        assert not Rules.parse(text).allows("/x")
+        assert not RobotsRules.parse(text).allows("/x")
 
 
 # Files whose answers agree, because they did not always: file, path, the answer of both.
@@ -83,4 +83,4 @@ EQUAL = [
 
 @pytest.mark.parametrize(("text", "path", "allowed"), EQUAL)
 def test_where_both_agree(text: str, path: str, allowed: bool) -> None:
-    assert Rules.parse(text.encode(), origin=HOST).allows(HOST + path) is allowed
+    assert RobotsRules.parse(text.encode(), origin=HOST).allows(HOST + path) is allowed

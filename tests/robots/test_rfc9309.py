@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.crawl.permit import Permit, Verdict
+from gossamer.crawl.permit import FetchVerdict, Permit
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
@@ -51,7 +51,7 @@ class Gate:
     def site(self) -> str:
         return f"https://site{next(self.numbers)}.example"
 
-    def ask(self, address: str, now: float = NOW) -> Verdict:
+    def ask(self, address: str, now: float = NOW) -> FetchVerdict:
         return Permit(ExcludedHost(), self.robots, obey=True).ask(url(address), now)
 
     def tell(

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.robots.patterns import WILDCARD_BYTES_MAX, Matcher, pattern_of, target_of
-from gossamer.robots.rules import LINE_BYTES_MAX, SITEMAPS_MAX, Rules, cut
+from gossamer.robots.rules import LINE_BYTES_MAX, SITEMAPS_MAX, RobotsRules, cut
 
 H = "https://example.org"
 
 
-def rules(text: str | bytes) -> Rules:
-    return Rules.parse(text.encode() if isinstance(text, str) else text, origin=H)
+def rules(text: str | bytes) -> RobotsRules:
+    return RobotsRules.parse(text.encode() if isinstance(text, str) else text, origin=H)
 
 
 def allows(path_rules: str, path: str) -> bool:
@@ -310,7 +310,7 @@ def test_the_rest_of_a_very_long_line_is_not_read() -> None:
 
 def test_a_rule_with_the_origin_of_a_host_with_a_port_or_an_international_name() -> None:
     def denies(origin: str, rule: str) -> bool:
-        return not Rules.parse(f"User-agent: *\nDisallow: {rule}".encode(), origin=origin).allows(origin + "/x")
+        return not RobotsRules.parse(f"User-agent: *\nDisallow: {rule}".encode(), origin=origin).allows(origin + "/x")
 
     assert denies("http://127.0.0.1:8080", "http://127.0.0.1:8080/x")
     assert not denies("http://127.0.0.1:8080", "http://127.0.0.1/x")
@@ -324,8 +324,8 @@ def test_a_rule_with_the_origin_of_a_host_with_a_port_or_an_international_name()
 
 def test_a_long_file_is_read_to_its_bound_in_whole_lines() -> None:
     text = b"User-agent: *\n" + b"# x\n" * 130_000 + b"Disallow: /late\n"
-    assert Rules.parse(text).allows("/late")
-    assert not Rules.parse(text, bytes_max=1_000_000).allows("/late")
+    assert RobotsRules.parse(text).allows("/late")
+    assert not RobotsRules.parse(text, bytes_max=1_000_000).allows("/late")
     assert cut(b"ab\ncd\nef", 7) == b"ab\ncd\n"
     assert cut(b"ab\rcd\ref", 7) == b"ab\rcd\r"
     assert cut(b"abcdef", 5) == b""
@@ -336,7 +336,7 @@ def test_five_hundred_kibibytes_are_read() -> None:
     filler = b"# " + b"x" * 98 + b"\n"
     text = filler * (500 * 1024 // len(filler) - 1) + b"User-agent: *\nDisallow: /\n"
     assert len(text) <= 500 * 1024
-    assert not Rules.parse(text).allows("/x")
+    assert not RobotsRules.parse(text).allows("/x")
 
 
 HOSTILE = {
@@ -363,7 +363,7 @@ def test_hostile_files_cost_a_line(kind: str) -> None:
         spent = []
         for _ in range(3):
             started = time.process_time()
-            found = Rules.parse(text, bytes_max=10_000_000)
+            found = RobotsRules.parse(text, bytes_max=10_000_000)
             found.allows("/" + "a" * 2000)
             spent.append(time.process_time() - started)
         return min(spent)
@@ -388,7 +388,7 @@ def test_beyond_the_bound_on_wildcards_rules_are_read_strictly() -> None:
 @given(st.binary(max_size=400))
 def test_any_bytes_are_a_file(body: bytes) -> None:
     for text in (body, b"User-agent: *\nDisallow: /" + body, b"User-agent: *\nAllow: *" + body):
-        found = Rules.parse(text)
+        found = RobotsRules.parse(text)
         assert found.allows("/robots.txt")
         found.allows("/x?y")
 
@@ -404,3 +404,20 @@ def test_the_matcher_does_what_a_regular_expression_would(pattern: str, path: st
         assert Matcher({normal: False}).allows(target) is not matches
     elif matches:
         assert not Matcher({normal: False}).allows(target)
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("User-agent: CCBot\nDisallow: /", False),
+        ("User-agent: other\nDisallow: /", True),
+        ("User-agent: *\nDisallow: /\nUser-agent: ccbot\nAllow: /", True),
+        ("User-agent: ccbot\nDisallow: /\nUser-agent: gossamer\nAllow: /", True),
+        ("User-agent: gossamer\nDisallow: /\nUser-agent: ccbot\nAllow: /", False),
+        ("User-agent: archiver\nAllow: /\nUser-agent: ccbot\nDisallow: /", False),
+        ("User-agent: ccbot\nUser-agent: archiver\nDisallow: /", False),
+    ],
+)
+def test_of_several_product_tokens_the_first_that_is_named_decides(text: str, allowed: bool) -> None:
+    rules = RobotsRules.parse(text.encode(), agents=("ccbot", "archiver"))
+    assert rules.allows("/x") is allowed

@@ -88,3 +88,14 @@ def test_a_list_of_hosts_stands_in_place_of_the_one_before() -> None:
     assert not again.covers("c.example")
     assert excluded.rejects(linked("http://c.example/"))
     assert not excluded.covers(named("http://d.example/").host)
+
+
+def test_only_hosts_leaves_out_all_others_whatever_names_them() -> None:
+    excluded = ExcludedHost(["c.example.org"], only=["a.example", ".example.org"])
+    hosts = ("a.example", "www.a.example", "example.org", "b.example.org", "c.example.org", "example.com")
+    assert [host for host in hosts if not excluded.covers(host)] == ["a.example", "example.org", "b.example.org"]
+    for link_type in ("seed", "anchor", "redirect", "sitemap_file", "embed"):
+        link = linked("http://example.com/", link_type)
+        assert excluded.rejects(link)
+        assert excluded.detail(link) == "example.com is not among the hosts of only_hosts"
+    assert not ExcludedHost().covers("example.com")

@@ -163,7 +163,7 @@ def test_filters_say_more_of_what_they_reject() -> None:
     assert told == {
         "exclude": r"the pattern '\\.gif$' is found in it",
         "excluded_host": "g.example is excluded by exclude_hosts or `exclude`",
-        "repeated_path": "the segment 'a' stands 4 times in its path, more than 3",
+        "repeated_path": "its path has the segment 'a' 4 times, more than 3",
         "depth": "it is 4 clicks from a seed, more than 3",
         "length": "it has 49 bytes, more than 40",
         "scheme": "",

@@ -12,7 +12,7 @@ from gossamer.seen.diskmerge import DiskMergeUrlSeen
 from gossamer.seen.options import SeenOptions
 from gossamer.seen.urls import MemoryUrlSeen, RocksUrlSeen
 from gossamer.state.epoch import Epochs
-from gossamer.state.journals import Entry, Journals
+from gossamer.state.journals import Journals, ManifestEntry
 from gossamer.state.schema import MANIFEST
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
@@ -47,7 +47,7 @@ class Opened:
         self.epochs = Epochs(self.store)
         self.journals = Journals(directory)
         manifest = self.store.get("meta", MANIFEST)
-        self.journals.recover(msgspec.msgpack.decode(manifest, type=list[Entry]) if manifest else [])
+        self.journals.recover(msgspec.msgpack.decode(manifest, type=list[ManifestEntry]) if manifest else [])
         self.seen: UrlSeen
         match form:
             case "rocksdb":
@@ -62,7 +62,7 @@ class Opened:
     def offer(self, urls: list[Url], depth: int = 1, hops: int = 0) -> list[int]:
         return list(self.seen.offer(urls, [depth] * len(urls), [hops] * len(urls)))
 
-    def begin_commit(self) -> tuple[int, list[Entry]]:
+    def begin_commit(self) -> tuple[int, list[ManifestEntry]]:
         """Do the loop's part of a commit."""
         if not isinstance(self.seen, RocksUrlSeen):
             self.seen.cut(0.0)  # type: ignore[attr-defined]

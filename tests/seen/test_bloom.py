@@ -46,7 +46,7 @@ def test_no_more_new_urls_are_lost_than_was_stated(tmp_path: Path, rate: float, 
 
 @pytest.mark.parametrize("url", [numbered, of_one_site])
 def test_memory_is_what_the_expected_urls_need(tmp_path: Path, url: Callable[[int], Url]) -> None:
-    options = SeenOptions(form="bloom", expected_urls=100_000, false_positive_rate=1e-4)
+    options = SeenOptions(backend="bloom", expected_urls=100_000, false_positive_rate=1e-4)
     opened = Opened("bloom", tmp_path, options)
     for start in range(0, 100_000, 1000):
         opened.offer([url(number) for number in range(start, start + 1000)])

@@ -1,4 +1,4 @@
-"""The form that the configuration names is the one that a crawl gets, keeps, and can be asked when it is stopped."""
+"""The backend that the configuration names is the one that a crawl gets, keeps, and can be asked when it is stopped."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ URLS = [numbered(number) for number in range(200)]
 ZEROS = [0] * len(URLS)
 
 
-def config_of(form: str) -> Config:
-    seen = SeenOptions.model_validate({"form": form, "front_urls_max": 50, "log_urls_max": 1, "expected_urls": 1000})
+def config_of(backend: str) -> Config:
+    seen = SeenOptions.model_validate(
+        {"backend": backend, "front_urls_max": 50, "log_urls_max": 1, "expected_urls": 1000}
+    )
     return Config(seen=seen)
 
 
-async def crawled(form: str, directory: Path) -> tuple[str, list[int]]:
-    """Open a crawl, offer, commit as the shard does, and close; return the form's class and its answers."""
-    shard = assemble(config_of(form), directory)
+async def crawled(backend: str, directory: Path) -> tuple[str, list[int]]:
+    """Open a crawl, offer, commit as the shard does, and close; return the backend's class and its answers."""
+    shard = assemble(config_of(backend), directory)
     try:
         answers = list(shard.ring.urls.url_seen.offer(URLS, ZEROS, ZEROS))
         for _ in range(4):
@@ -36,20 +38,20 @@ async def crawled(form: str, directory: Path) -> tuple[str, list[int]]:
         await shard.close()
 
 
-@pytest.mark.parametrize(("form", "name"), list(zip(FORMS, NAMES, strict=True)))
-def test_a_crawl_gets_its_form_and_keeps_what_it_committed(tmp_path: Path, form: str, name: str) -> None:
-    assert asyncio.run(crawled(form, tmp_path)) == (name, [1] * 200)
-    stopped = open_stopped(config_of(form), tmp_path)
-    assert stopped.url_seen.way(URLS[0]) == (None if form == "bloom" else (0, 0))
+@pytest.mark.parametrize(("backend", "name"), list(zip(FORMS, NAMES, strict=True)))
+def test_a_crawl_gets_its_form_and_keeps_what_it_committed(tmp_path: Path, backend: str, name: str) -> None:
+    assert asyncio.run(crawled(backend, tmp_path)) == (name, [1] * 200)
+    stopped = open_stopped(config_of(backend), tmp_path)
+    assert stopped.url_seen.way(URLS[0]) == (None if backend == "bloom" else (0, 0))
     stopped.close()
-    assert asyncio.run(crawled(form, tmp_path)) == (name, [0] * 200)
+    assert asyncio.run(crawled(backend, tmp_path)) == (name, [0] * 200)
 
 
 def test_a_crawl_keeps_the_form_that_it_began_with(tmp_path: Path) -> None:
     asyncio.run(crawled("memory", tmp_path))
-    with pytest.raises(ConfigError, match=r"seen\.form: this crawl began with 'memory'"):
+    with pytest.raises(ConfigError, match=r"seen\.backend: this crawl began with 'memory'"):
         assemble(config_of("bloom"), tmp_path)
-    with pytest.raises(ConfigError, match=r"seen\.form"):
+    with pytest.raises(ConfigError, match=r"seen\.backend"):
         open_stopped(config_of("rocksdb"), tmp_path)
     assert asyncio.run(crawled("memory", tmp_path))[1] == [0] * 200, "a refusal changes nothing and holds nothing"
 
@@ -76,5 +78,7 @@ def test_a_crawl_keeps_a_component_of_its_own_and_takes_none_later(tmp_path: Pat
         assert asyncio.run(begin(config_of("rocksdb"), tmp_path / "ours")) == "RocksUrlSeen"
     with pytest.raises(ConfigError, match=r"^components\.url_seen: this crawl began with a component of its own and "):
         assemble(config_of("rocksdb"), tmp_path / "own")
-    with pytest.raises(ConfigError, match=r"^components\.url_seen: this crawl began with seen\.form = 'rocksdb' and "):
+    with pytest.raises(
+        ConfigError, match=r"^components\.url_seen: this crawl began with seen\.backend = 'rocksdb' and "
+    ):
         assemble(own, tmp_path / "ours")

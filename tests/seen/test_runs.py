@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gossamer.seen.runs import BLOCK_BYTES, BLOCK_URLS, SLICE_BLOCKS, Run, Slice, mask_of, merged, write_run
+from gossamer.seen.runs import BLOCK_BYTES, BLOCK_URLS, SLICE_BLOCKS, FingerprintRun, Slice, mask_of, merged, write_run
 
 LAST = (1 << 64) - 1
 Model = dict[int, int]
@@ -24,12 +24,12 @@ def slice_of(ways: Model) -> Slice:
     return np.array(fingerprints, np.uint64), np.array([ways[one] for one in fingerprints], np.uint32)
 
 
-def written(path: Path, ways: Model, filter_bits: int = 12) -> Run:
+def written(path: Path, ways: Model, filter_bits: int = 12) -> FingerprintRun:
     write_run(path, [slice_of(ways)], len(ways), filter_bits)
-    return Run(path)
+    return FingerprintRun(path)
 
 
-def all_of(run: Run) -> Model:
+def all_of(run: FingerprintRun) -> Model:
     fingerprints, ways = run.between(0, 1 << 64)
     return dict(zip(fingerprints.tolist(), ways.tolist(), strict=True))
 
@@ -72,7 +72,7 @@ def test_runs_become_one_with_the_least_way_of_each(tmp_path: Path) -> None:
     slices = list(merged(runs, slice_of(fresh)))
     assert max(len(one[0]) for one in slices) < 2 * SLICE_BLOCKS * BLOCK_URLS, "memory does not grow with the runs"
     write_run(tmp_path / "all", slices, sum(map(len, (large, small, fresh))), 12)
-    run = Run(tmp_path / "all")
+    run = FingerprintRun(tmp_path / "all")
     assert all_of(run) == least
     assert all(run.may_hold(one, mask_of(one)) for one in least)
     for one in [*runs, run]:
@@ -86,7 +86,7 @@ def test_damage_is_an_error_and_not_an_answer(tmp_path: Path) -> None:
     sound = path.read_bytes()
 
     path.write_bytes(sound[:100] + bytes([sound[100] ^ 1]) + sound[101:])
-    run = Run(path)
+    run = FingerprintRun(path)
     with pytest.raises(OSError, match="damaged"):
         run.find(min(ways))
     with pytest.raises(OSError, match="damaged"):
@@ -97,4 +97,4 @@ def test_damage_is_an_error_and_not_an_answer(tmp_path: Path) -> None:
     for broken in (sound[:-1], sound[: len(sound) // 2], b"", sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :]):
         path.write_bytes(broken)
         with pytest.raises(OSError, match="damaged"):
-            Run(path)
+            FingerprintRun(path)

@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from gossamer.model.counters import Counters
 from gossamer.ports import KNOWN, NEW, SHORTER
 from gossamer.seen import urls as urls_seen
 from gossamer.seen.offers import DEPTH_MAX, HOPS_MAX
@@ -44,6 +45,25 @@ def epochs(tmp_path: Path) -> Iterator[Epochs]:
     store = Store(tmp_path / "store")
     yield Epochs(store)
     store.close()
+
+
+def test_submissions_that_reach_the_disk_are_counted(epochs: Epochs) -> None:
+    def counted(seen: RocksUrlSeen) -> tuple[int, int, int]:
+        counters = Counters()
+        seen.count(counters)
+        return counters.urls_hits, counters.urls_misses, counters.urls_on_disk
+
+    seen = RocksUrlSeen(epochs, 1)
+    two = URLS[:2]
+    seen.offer(two, [0, 0], [0, 0])
+    assert counted(seen) == (0, 2, 2), "new URLs are looked for in the store"
+    seen.offer(two, [0, 0], [0, 0])
+    hits, misses, on_disk = counted(seen)
+    assert (hits + misses, on_disk) == (4, 2), "the open epoch and the popular URLs are in memory"
+    commit(epochs)
+    again = RocksUrlSeen(Epochs(epochs._store), 1)
+    again.offer(two, [0, 0], [0, 0])
+    assert counted(again) == (0, 2, 2)
 
 
 def one(seen: RocksUrlSeen, url: Url, depth: int = 0, hops: int = 0) -> int:

@@ -14,10 +14,10 @@ COUNTS = {
 }  # fmt: skip
 
 
-def footprint(shards: int = 4, form: str = "rocksdb", **counts: float) -> Footprint:
+def footprint(shards: int = 4, backend: str = "rocksdb", **counts: float) -> Footprint:
     options = SimulateOptions(
         shards=shards,
-        seen=SeenOptions.model_validate({"form": form}),
+        seen=SeenOptions.model_validate({"backend": backend}),
         web=WebOptions(hosts=1_000, pages=10**7, links_per_page=50, page_bytes_mean=100_000),
         machine=MachineOptions(shards=2, concurrency=10),
     )
@@ -37,20 +37,20 @@ def test_memory_is_of_one_shard_and_of_those_on_a_machine() -> None:
     assert footprint(shards=1).memory_per_machine == footprint(shards=1).memory_per_shard
     per_host = HOST_BYTES + SimulateOptions().frontier.window_urls_max * 150
     assert more_hosts.memory_per_shard - whole.memory_per_shard == pytest.approx(100 * per_host)
-    in_memory = footprint(form="memory")
+    in_memory = footprint(backend="memory")
     assert in_memory.memory_per_shard - whole.memory_per_shard == pytest.approx(90 * 5e6 / 4 - (20 << 20))
-    assert footprint(urls=9e9).memory_per_shard == whole.memory_per_shard, "the default form is bounded"
+    assert footprint(urls=9e9).memory_per_shard == whole.memory_per_shard, "the default backend is bounded"
 
 
 def test_what_each_form_of_the_eliminator_takes() -> None:
     memory, merged = (
-        SeenOptions(form="memory"),
-        SeenOptions(form="diskmerge", popular_urls_max=1_000, front_urls_max=10),
+        SeenOptions(backend="memory"),
+        SeenOptions(backend="diskmerge", popular_urls_max=1_000, front_urls_max=10),
     )
     assert seen_memory_bytes(memory, 1e6) == 90e6
     assert seen_memory_bytes(merged, 1e6) == 1.5e6 + 12_000 + 3_000
     assert seen_disk_bytes(merged, 1e6) == 13e6
-    bloom = SeenOptions(form="bloom", expected_urls=1_000_000, false_positive_rate=1e-4)
+    bloom = SeenOptions(backend="bloom", expected_urls=1_000_000, false_positive_rate=1e-4)
     assert seen_memory_bytes(bloom, 10) == seen_disk_bytes(bloom, 1e6) == bloom.filter_bytes
     assert seen_memory_bytes(bloom, 1e6 + 1) == pytest.approx(3 * bloom.filter_bytes)
     assert seen_memory_bytes(bloom, 7e6) == pytest.approx(7 * bloom.filter_bytes)

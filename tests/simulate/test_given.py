@@ -20,7 +20,7 @@ def test_what_is_given_stands_above_the_preset() -> None:
     options = options_of("web2025", {"pages": 5_000, "shards": None}, ["web.hosts=2e3", "web.pages=1_000_000"])
     assert (options.pages, options.shards, options.web.hosts, options.web.pages) == (5_000, 12, 2_000, 1_000_000)
     assert options_of("mercator2001", {}, ["machine.cpu_us_per_page=none"]).machine.cpu_us_per_page is None
-    assert options_of("", {}, ["seen.form=memory", "web.robots=false"]).seen.form == "memory"
+    assert options_of("", {}, ["seen.backend=memory", "web.robots=false"]).seen.backend == "memory"
 
 
 def test_a_synthetic_web_follows_its_changes_and_its_seed() -> None:

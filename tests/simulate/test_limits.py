@@ -11,7 +11,7 @@ from gossamer.lab.simulate.samples import Sample, intervals, shares
 OPTIONS = SimulateOptions(
     shards=2,
     machine=MachineOptions(shards=2, cores=2, bandwidth_bits_per_s=16_000.0),
-    frontier=FrontierOptions(bench_hosts_max=50),
+    frontier=FrontierOptions(active_hosts_max=50),
 )
 """Two cores and 2,000 bytes a second in all; 90 hosts fill the workbenches."""
 

@@ -19,7 +19,7 @@ WEB = WebOptions(hosts=3_000, pages=120_000, zipf_exponent=0.6, dead_host_share=
 PAGES = 18_000
 REGIMES = {
     "politeness": {"machine": LARGE},
-    "workbench": {"machine": LARGE, "frontier": FrontierOptions(bench_hosts_max=600)},
+    "workbench": {"machine": LARGE, "frontier": FrontierOptions(active_hosts_max=600)},
     "cpu": {"machine": MachineOptions(cpu_us_per_page=8_000, concurrency=600)},
 }
 SEEDS = {10: 6, 100: 18}

@@ -87,7 +87,7 @@ def test_requests_at_once_limit_a_crawl() -> None:
 
 def test_a_small_workbench_limits_a_crawl() -> None:
     web = {**EVEN, "hosts": 400, "pages": 8_000}
-    small = simulated(web, frontier=FrontierOptions(bench_hosts_max=40), politeness=FIXED, pages=4_000)
+    small = simulated(web, frontier=FrontierOptions(active_hosts_max=40), politeness=FIXED, pages=4_000)
     large = simulated(web, politeness=FIXED, pages=4_000)
     assert next(iter(small.limits)) == "workbench"
     assert small.hosts_benched_most <= 40
@@ -190,11 +190,17 @@ def test_the_best_tenth_is_no_single_moment() -> None:
     assert 0.05 < quicker / result.time_s <= 0.11
 
 
-@pytest.mark.parametrize("form", ["memory", "diskmerge", "bloom"])
-def test_every_form_of_the_eliminator_gives_the_same_crawl(form: str) -> None:
+@pytest.mark.parametrize("backend", ["memory", "diskmerge", "bloom"])
+def test_every_form_of_the_eliminator_gives_the_same_crawl(backend: str) -> None:
     web = {"hosts": 50, "pages": 2_000}
     seen = SeenOptions.model_validate(
-        {"form": form, "front_urls_max": 100, "false_positive_rate": 1e-9, "log_urls_max": 100, "expected_urls": 500}
+        {
+            "backend": backend,
+            "front_urls_max": 100,
+            "false_positive_rate": 1e-9,
+            "log_urls_max": 100,
+            "expected_urls": 500,
+        }
     )
     first = simulated(web, pages=1_000, commit_visits=50)
     second = simulated(web, pages=1_000, commit_visits=50, seen=seen)
@@ -203,7 +209,7 @@ def test_every_form_of_the_eliminator_gives_the_same_crawl(form: str) -> None:
 
 def test_what_a_bloom_filter_loses_is_lost_to_the_crawl() -> None:
     web = {**EVEN, "hosts": 50, "pages": 4_000}
-    lossy = SeenOptions(form="bloom", expected_urls=4_000, false_positive_rate=0.2)
+    lossy = SeenOptions(backend="bloom", expected_urls=4_000, false_positive_rate=0.2)
     result = simulated(web, politeness=FIXED, seen=lossy)
     assert result.ended == "finished"
     assert 4_000 * 0.8 < result.pages < 4_000 * 0.99
@@ -238,7 +244,7 @@ def test_progress_is_told_and_nothing_is_left_behind(tmp_path: Path) -> None:
 def test_small_crawls_are_simulated_whole_and_large_ones_by_a_shard() -> None:
     assert scale_of(SimulateOptions(web=SOUND, shards=4)) == (1, 4)
     assert scale_of(SimulateOptions(pages=10**9, shards=12)) == (278, 1)
-    few = FrontierOptions(bench_hosts_max=10_000)
+    few = FrontierOptions(active_hosts_max=10_000)
     assert scale_of(SimulateOptions(pages=10**9, shards=12, frontier=few)) == (200, 1)  # 50 hosts on the workbench.
     many = MachineOptions(concurrency=100)
     assert scale_of(SimulateOptions(pages=10**9, machine=many)) == (50, 1)

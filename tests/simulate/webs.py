@@ -25,7 +25,7 @@ def small_sites_s(hosts: int) -> tuple[float, float]:
     }  # fmt: skip
     rules = {
         "politeness": PolitenessOptions(delay_s_min=2.0, delay_factor=0.0),
-        "frontier": FrontierOptions(bench_hosts_max=hosts // 20 * 21 // 10),
+        "frontier": FrontierOptions(active_hosts_max=hosts // 20 * 21 // 10),
     }
     alone = simulated(web, **rules)
     giant = {"giant_pages": 10 * hosts, "giant_fetch_s": 5.0}

@@ -12,7 +12,7 @@ from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
 from gossamer.lab.simweb.conformance import Row, conformance, showcase, table
 from gossamer.lab.simweb.log import Logged, RequestLog
 from gossamer.lab.simweb.options import SimwebOptions
-from gossamer.lab.simweb.truth import Truth, Walked
+from gossamer.lab.simweb.truth import Truth, TruthWalk
 from gossamer.lab.simweb.web import Web
 
 OPTIONS = SimwebOptions(
@@ -23,7 +23,7 @@ WEB = Web(OPTIONS)
 WALKED = Truth(WEB).walk(WEB.seeds)
 
 
-def requests(walked: Walked = WALKED) -> list[Logged]:
+def requests(walked: TruthWalk = WALKED) -> list[Logged]:
     """Return what a right crawl asks for."""
     urls = [url for url, page in walked.pages.items() if page.outcome not in ("robots_denied", "dns_error")]
     return [asked(url) for url in urls] + [asked(web_front + "robots.txt") for web_front in WEB.fronts]

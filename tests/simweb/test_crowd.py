@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -16,7 +16,7 @@ from gossamer.lab.simweb.rates import rates
 PROMISE = Promise(delay_s_min=0.05, factor=10, delay_s_max=0.5, address_delay_s=0.002)
 
 
-async def fetch(process: SimwebProcess, host: Host, path: str) -> float:
+async def fetch(process: SimwebProcess, host: WebHost, path: str) -> float:
     """Fetch one page on a connection of its own; return how long it took."""
     began = time.monotonic()
     reader, writer = await asyncio.open_connection(host.address, process.port)
@@ -27,7 +27,7 @@ async def fetch(process: SimwebProcess, host: Host, path: str) -> float:
     return time.monotonic() - began
 
 
-async def visit(process: SimwebProcess, host: Host, gate: asyncio.Lock, haste: float) -> None:
+async def visit(process: SimwebProcess, host: WebHost, gate: asyncio.Lock, haste: float) -> None:
     """Fetch a dozen pages of a host, `haste` times as soon as was promised."""
     recent: deque[float] = deque(maxlen=5)
     for path in ["/robots.txt", *(process.web.url(host, k).partition(f":{process.port}")[2] for k in range(11))]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.judge import Promise, judge, promised_gaps, repeats
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
@@ -13,7 +13,7 @@ PROMISE = Promise(delay_s_min=1.0, factor=10.0, delay_s_max=60.0, address_delay_
 WEB = Web(SimwebOptions(hosts=60, pages=600, port=8480))
 
 
-def host_of(robots: str, *, beside: Host | None = None) -> Host:
+def host_of(robots: str, *, beside: WebHost | None = None) -> WebHost:
     """Return a host by its kind of robots.txt, or the first other one on the same address."""
     if beside is not None:
         return next(host for host in WEB.hosts if host.address == beside.address and host != beside)
@@ -23,14 +23,14 @@ def host_of(robots: str, *, beside: Host | None = None) -> Host:
 PLAIN = host_of("robots_404")
 
 
-def entry(at: Host, path: str, start: float, fetch_s: float = 0.01, **changes: object) -> Logged:
+def entry(at: WebHost, path: str, start: float, fetch_s: float = 0.01, **changes: object) -> Logged:
     status = WEB.page(at.name, path, 9).status
     base = Logged(start, start + fetch_s, start, at.address, at.name, path, status, 1, 1, 100, True, 0.0, "GET", "test")
     return Logged(**{name: changes.get(name, getattr(base, name)) for name in Logged.__struct_fields__})
 
 
 def visit(
-    host: Host, paths: list[str], start: float = 100.0, gap_s: float = 1.001, fetch_s: float = 0.01
+    host: WebHost, paths: list[str], start: float = 100.0, gap_s: float = 1.001, fetch_s: float = 0.01
 ) -> list[Logged]:
     """Return a polite visit: robots.txt first, then the paths."""
     return [entry(host, path, start + k * (gap_s + fetch_s), fetch_s) for k, path in enumerate(["/robots.txt", *paths])]

@@ -10,39 +10,39 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from gossamer.lab.simweb.behaviors.replies import HANGING
-from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.process import SimwebProcess
 
 
 @contextmanager
-def client(process: SimwebProcess, host: Host, timeout_s: float = 10) -> Iterator[socket.socket]:
+def client(process: SimwebProcess, host: WebHost, timeout_s: float = 10) -> Iterator[socket.socket]:
     with closing(socket.create_connection((host.address, process.port), timeout=timeout_s)) as one:
         yield one
 
 
-def ask(host: Host, path: str, *lines: str, method: str = "GET", version: str = "1.1") -> bytes:
+def ask(host: WebHost, path: str, *lines: str, method: str = "GET", version: str = "1.1") -> bytes:
     return "\r\n".join((f"{method} {path} HTTP/{version}", f"Host: {host.name}:1", *lines, "", "")).encode()
 
 
-def raw(process: SimwebProcess, host: Host, path: str, *lines: str, method: str = "GET") -> bytes:
+def raw(process: SimwebProcess, host: WebHost, path: str, *lines: str, method: str = "GET") -> bytes:
     with client(process, host) as one:
         one.sendall(ask(host, path, "Connection: close", *lines, method=method))
         return b"".join(iter(lambda: one.recv(65_536), b""))
 
 
-def get(process: SimwebProcess, host: Host, path: str, **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
+def get(process: SimwebProcess, host: WebHost, path: str, **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
     with closing(http.client.HTTPConnection(host.address, process.port, timeout=10)) as connection:
         connection.request("GET", path, headers={"Host": host.name, **headers})
         reply = connection.getresponse()
         return reply, reply.read()
 
 
-def having(process: SimwebProcess, behavior: str) -> Host:
+def having(process: SimwebProcess, behavior: str) -> WebHost:
     return next(host for host in process.web.hosts if behavior in host.behaviors)
 
 
-def hanging(process: SimwebProcess, manner: str) -> tuple[Host, str]:
+def hanging(process: SimwebProcess, manner: str) -> tuple[WebHost, str]:
     hosts = [host for host in process.web.hosts if "hangs" in host.behaviors]
     return hosts[[kind for kind, _ in HANGING].index(manner)], f"/hangs/{manner}"  # type: ignore[arg-type]
 

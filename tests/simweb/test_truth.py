@@ -30,7 +30,7 @@ def test_truth_is_what_an_independent_walker_finds(fresh: SimwebProcess) -> None
     assert walker.links - truth.links - truth.links_optional == set()
     assert {expected.outcome for expected in truth.pages.values()} == {
         "fetched", "redirected", "http_error", "robots_denied", "robots_unreachable", "connect_error", "dns_error",
-        "timeout", "protocol_error",
+        "timeout", "protocol_error", "legally_blocked",
     }  # fmt: skip
 
 

@@ -20,6 +20,8 @@ HOPS_MAX = 5
 RETRIES = 3
 BODY_MAX = 3_000_000
 
+REFUSALS = {402: "payment_required", 451: "legally_blocked"}
+
 
 class Walker:
     """Crawls all it can reach. `outcomes` by address, `links` as (from, to)."""
@@ -73,7 +75,7 @@ class Walker:
             if key(target) == key(url) and hops < HOPS_MAX and target != url:
                 return self.visit(target, hops + 1)
             return [(target, True)] if target.startswith("http://") else []
-        self.outcomes[key(url)] = "http_error" if status >= 400 else "fetched"
+        self.outcomes[key(url)] = REFUSALS.get(status, "http_error" if status >= 400 else "fetched")
         return [(target, False) for target in self.read(url, headers, body)] if status < 400 else []
 
     def robots(self, origin: str) -> Protego | None:

@@ -121,10 +121,12 @@ def test_a_lost_file_makes_the_past_unknown_and_that_is_remembered(tmp_path: Pat
         assert contacts.recovered.unknown_at == NOW
 
 
-def test_a_file_of_another_size_is_none(tmp_path: Path) -> None:
+def test_of_a_file_of_another_size_it_is_unknown_when_the_last_contacts_were(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"short")
     with opened(tmp_path) as contacts:
-        assert contacts.recovered.missing
+        assert not contacts.recovered.missing
+        assert contacts.recovered.unknown_at == NOW
+        assert contacts.recovered.damaged == 1
 
 
 def test_what_was_recovered_survives_further_deaths_commits_and_laps(tmp_path: Path) -> None:

@@ -11,15 +11,16 @@ import pytest
 
 from gossamer.state import contacts as contacts_module
 from gossamer.state.contacts import Contacts, Rest
-from gossamer.state.journals import Entry, Journals, Phase, differs, lacking
+from gossamer.state.journals import Journals, ManifestEntry, Phase, differs, lacking
+from gossamer.state.redo import DamagedStoreError
 from gossamer.state.schema import FAMILIES
-from gossamer.state.store import DamagedStoreError, Store
+from gossamer.state.store import Store
 from gossamer.state.sums import Sums, crc_of, sums_of
 
 BOOT, NOW = b"b" * 16, 1_000_000.0
 
 
-def committed(journals: Journals) -> list[Entry]:
+def committed(journals: Journals) -> list[ManifestEntry]:
     manifest = journals.cut()
     journals.sync()
     journals.settle(manifest)
@@ -74,8 +75,12 @@ def test_files_that_are_missing_cut_or_longer_are_told(tmp_path: Path) -> None:
         if data is not None:
             (tmp_path / name).write_bytes(data)
     (tmp_path / "growing.open").write_bytes(b"123456")
-    manifest = [Entry(name, Phase.FINAL, 4) for name in names]
-    manifest += [Entry("growing", Phase.OPEN, 4), Entry("elsewhere", Phase.AWAY, 4), Entry("closed", Phase.CLOSED, 4)]
+    manifest = [ManifestEntry(name, Phase.FINAL, 4) for name in names]
+    manifest += [
+        ManifestEntry("growing", Phase.OPEN, 4),
+        ManifestEntry("elsewhere", Phase.AWAY, 4),
+        ManifestEntry("closed", Phase.CLOSED, 4),
+    ]
     found = {entry.name: what for entry, _, what in lacking(manifest, lambda name: tmp_path / name)}
     assert found == {
         "missing": "is missing",

@@ -17,7 +17,7 @@ from gossamer import Crawler
 from gossamer.assembly.scaling import ADD
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.state.schema import FAMILIES, HOSTS_STORE, KEYS, META_PARTITION, Key, Sharing, under, with_sharing
+from gossamer.state.schema import FAMILIES, HOSTS_STORE, KEYS, META_PARTITION, DurableKey, Sharing, under, with_sharing
 from gossamer.state.store import Store
 from tests.cluster.crawls import begun, config_of
 
@@ -40,12 +40,12 @@ def kind_of(written: str) -> Any:
     return eval(re.sub(r"(gossamer(?:\.\w+)*)\.(\w+)", imported, written), names)
 
 
-def name_of(key: Key) -> str:
+def name_of(key: DurableKey) -> str:
     return key.key.removeprefix(META_PARTITION).decode()
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.family}-{name_of(key)}")
-def test_a_declaration_names_a_family_an_owner_and_a_type(key: Key) -> None:
+def test_a_declaration_names_a_family_an_owner_and_a_type(key: DurableKey) -> None:
     assert key.family in (*FAMILIES, HOSTS_STORE)
     assert key.key.startswith(META_PARTITION)
     assert import_module(key.owner)
@@ -89,7 +89,7 @@ def simweb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimwebProcess]:
 CRAWLS: dict[str, tuple[int, tuple[str, ...], set[str]]] = {
     "shards": (2, (), {"outbox", ""}),
     "budgets": (1, ("budget.host_pages=3", "budget.growth_max=4"), {"budgets", "linking_max"}),
-    "walk": (1, ("frontier.form='walk'", "walk.walkers=2", "walk.steps_max=60"), {"c", "w", "h"}),
+    "walk": (1, ("frontier.strategy='walk'", "walk.walkers=2", "walk.steps_max=60"), {"c", "w", "h"}),
     "continuous": (1, ("crawl.mode='continuous'", "limits.max_pages=50"), {"revisit"}),
 }
 
@@ -110,9 +110,9 @@ def test_a_store_holds_only_what_is_declared(case: str, simweb: SimwebProcess, t
     assert found >= ALWAYS | expected
 
 
-def held(path: Path) -> set[Key]:
+def held(path: Path) -> set[DurableKey]:
     store = Store(path, writable=False)
-    used: set[Key] = set()
+    used: set[DurableKey] = set()
     for family in FAMILIES:
         for name, value in store.scan(family, *under(META_PARTITION)):
             (key,) = (one for one in KEYS if one.family == family and one.range[0] <= name < one.range[1])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.state.slots import FILE, SLOTS, STAGES, Slots, Suspect, accuse, overdue, progress
+from gossamer.state.slots import FILE, SLOTS, STAGES, ShardSlots, Suspect, accuse, overdue, progress
 
 DECODE, PROCESS = STAGES.index("decode"), STAGES.index("process")
 NOW = 1_700_000_000.0
@@ -21,8 +21,8 @@ def die_of(directory: Path, code: str) -> int:
     script = f"""
 import ctypes, sys, faulthandler
 from pathlib import Path
-from gossamer.state.slots import Slots
-slots = Slots(Path(sys.argv[1]))
+from gossamer.state.slots import ShardSlots
+slots = ShardSlots(Path(sys.argv[1]))
 slots.take_suspects()
 {code}
 ctypes.string_at(0)
@@ -39,7 +39,7 @@ def test_a_page_that_killed_its_process_is_accused_and_suspected(tmp_path: Path)
     assert die_of(tmp_path, f"slots.enter(0, 77, {PROCESS}, {NOW})") == -signal.SIGSEGV
     assert accuse(tmp_path) == 1
 
-    slots = Slots(tmp_path)
+    slots = ShardSlots(tmp_path)
     assert slots.take_suspects() == [Suspect(77, "process", 1)]
     assert slots.take_suspects() == []
     slots.close()
@@ -52,7 +52,7 @@ def test_a_page_that_killed_its_process_is_accused_and_suspected(tmp_path: Path)
 def test_a_death_that_nobody_accused_accuses_nobody(tmp_path: Path) -> None:
     die_of(tmp_path, f"slots.enter(0, 77, {PROCESS}, {NOW})")
 
-    slots = Slots(tmp_path)
+    slots = ShardSlots(tmp_path)
     assert slots.take_suspects() == []
     slots.close()
     assert accuse(tmp_path) == 0, "what was found is cleared, so a later death is not laid at its door"
@@ -73,7 +73,7 @@ def test_every_slot_in_use_is_accused(tmp_path: Path) -> None:
     die_of(tmp_path, code)
     assert accuse(tmp_path) == SLOTS - 1
 
-    slots = Slots(tmp_path)
+    slots = ShardSlots(tmp_path)
     assert [suspect.fingerprint for suspect in slots.take_suspects()] == [100, 101, 102, 104, 105, 106, 107]
     slots.close()
 
@@ -83,14 +83,14 @@ def test_strikes_add_up_until_somebody_takes_them(tmp_path: Path) -> None:
     accuse(tmp_path)
     accuse(tmp_path)
 
-    slots = Slots(tmp_path)
+    slots = ShardSlots(tmp_path)
     assert slots.take_suspects() == [Suspect(2**64 - 1, "decode", 2)]
     slots.close()
 
 
 def test_a_slot_busy_for_too_long_is_overdue(tmp_path: Path) -> None:
     assert not overdue(tmp_path, NOW, 30.0), "no file"
-    slots = Slots(tmp_path)
+    slots = ShardSlots(tmp_path)
     assert not overdue(tmp_path, NOW + 1e6, 30.0), "nobody is in a slot"
     slots.enter(5, 77, PROCESS, NOW)
     assert not overdue(tmp_path, NOW + 30.0, 30.0)
@@ -101,7 +101,7 @@ def test_a_slot_busy_for_too_long_is_overdue(tmp_path: Path) -> None:
 
 
 def test_entering_anew_starts_anew(tmp_path: Path) -> None:
-    slots = Slots(tmp_path)
+    slots = ShardSlots(tmp_path)
     slots.enter(0, 77, DECODE, NOW)
     slots.enter(0, 77, PROCESS, NOW + 40)
     assert not overdue(tmp_path, NOW + 50, 30.0)
@@ -110,12 +110,12 @@ def test_entering_anew_starts_anew(tmp_path: Path) -> None:
 
 def test_progress_is_the_last_epoch_that_was_told(tmp_path: Path) -> None:
     assert progress(tmp_path) == 0
-    slots = Slots(tmp_path)
+    slots = ShardSlots(tmp_path)
     assert progress(tmp_path) == 0
     slots.note_epoch(300)
     assert progress(tmp_path) == 300
     slots.close()
-    again = Slots(tmp_path)
+    again = ShardSlots(tmp_path)
     again.enter(SLOTS - 1, 1, DECODE, NOW)
     assert progress(tmp_path) == 300, "the slots and the epoch do not meet"
     again.close()
@@ -124,7 +124,7 @@ def test_progress_is_the_last_epoch_that_was_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [b"", b"x", bytes(4096)])
 def test_a_file_of_another_size_is_made_anew(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / FILE).write_bytes(damage)
-    slots = Slots(tmp_path)
+    slots = ShardSlots(tmp_path)
     assert slots.take_suspects() == []
     slots.close()
     assert accuse(tmp_path) == 0

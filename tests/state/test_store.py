@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.state.redo import SLICE_BYTES_MAX, SLICE_OPERATIONS_MAX, Range
 from gossamer.state.schema import FAMILIES, META_PARTITION, REDO
-from gossamer.state.store import SLICE_BYTES_MAX, SLICE_OPERATIONS_MAX, Range, Store
+from gossamer.state.store import Store
 
 Open = Callable[[Path], Store]
 Changed = dict[int, dict[bytes, bytes | None]]

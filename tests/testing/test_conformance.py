@@ -14,15 +14,25 @@ import pytest
 
 from gossamer.archive.archive import Archives
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.tables import Tables
-from gossamer.archive.warc import About, WarcArchive
+from gossamer.archive.tables import TableWriters
+from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.links import Found, Link
 from gossamer.model.visits import Archived, Failure, Findings, Original, Page, Reply, Request, Visited
 from gossamer.process.chain import standard_modules
 from gossamer.process.options import ProcessOptions
-from gossamer.scope.filters import Depth, Exclude, Hops, Include, Length, LinkType, PathDepth, RepeatedPath, Scheme
+from gossamer.scope.filters import (
+    Depth,
+    ExcludePatterns,
+    Hops,
+    Include,
+    Length,
+    LinkType,
+    PathDepth,
+    RepeatedPath,
+    Scheme,
+)
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
@@ -82,7 +92,7 @@ def test_our_content_seen_keeps_the_contract(fresh_epochs: Callable[[], Epochs],
         (LinkType(("anchor",)), ["http://a.example/"], []),
         (PathDepth(3), ["http://a.example/a/b"], ["http://a.example/a/b/c/d/e"]),
         (RepeatedPath(2), ["http://a.example/a/a"], ["http://a.example/a/b/a/b/a/b"]),
-        (Exclude(["secret"]), ["http://a.example/"], ["http://a.example/secret"]),
+        (ExcludePatterns(["secret"]), ["http://a.example/"], ["http://a.example/secret"]),
         (Include(["docs"]), ["http://a.example/docs/"], ["http://a.example/"]),
         (Hops(5), ["http://a.example/"], []),
         (Depth(3), ["http://a.example/"], []),
@@ -95,13 +105,13 @@ def test_our_filters_keep_the_contract(one: object, accepts: list[str], rejects:
 
 def test_our_archives_keep_the_contract(tmp_path: Path) -> None:
     numbers = count()
-    about = About("software", "agent", "RFC 9309", "me@example.org", "crawl", "")
+    about = WarcInfo("software", "agent", "RFC 9309", "me@example.org", "crawl", "")
 
     def make() -> Archives:
         journals = Journals(tmp_path / str(next(numbers)))
         made.append(journals)
         warc = WarcArchive(ArchiveOptions(), journals, about, 0, 1)
-        return Archives([warc, Tables(ArchiveOptions(), journals, 0, 1)])
+        return Archives([warc, TableWriters(ArchiveOptions(), journals, 0, 1)])
 
     made: list[Journals] = []
     check_archive(make)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gossamer.url.canonical import Canonicalizer
-from gossamer.url.hosts import HostRules
+from gossamer.url.hosts import HostNameRules
 from gossamer.url.join import absolute
 from gossamer.url.name import Namer
 from gossamer.url.options import UrlOptions
@@ -18,14 +18,14 @@ from gossamer.url.rules import DEFAULT_RULES, RULES
 from gossamer.url.site import partition_of, site_of
 from gossamer.url.url import Url
 
-MUNICH = HostRules(
+MUNICH = HostNameRules(
     {"www.": "", "www2.": ""},
     {".uni-muenchen.de": ".lmu.de", ".informatik.lmu.de": ".ifi.lmu.de"},
     {"uni-muenchen.de": "lmu.de", "alt.lmu.de": "neu.example.org", "127.0.0.1": "lmu.de"},
 )
 
 
-def named(text: str, hosts: HostRules, rules: tuple[str, ...] = DEFAULT_RULES) -> Url:
+def named(text: str, hosts: HostNameRules, rules: tuple[str, ...] = DEFAULT_RULES) -> Url:
     whole = absolute(text)
     assert whole is not None
     url = Namer(Canonicalizer(rules, hosts)).name(whole)
@@ -62,10 +62,10 @@ def test_the_name_by_which_a_host_is_compared(host: str, name: str) -> None:
 
 def test_kinds_run_in_their_order_and_of_a_kind_the_first_that_fits() -> None:
     """As in LARM: startsWith, endsWith, synonym, and each sees what the one before it made."""
-    rules = HostRules({"a.": "b."}, {".x.org": ".y.org", ".org": ".example.net"}, {"b.h.y.org": "c.h.y.org"})
+    rules = HostNameRules({"a.": "b."}, {".x.org": ".y.org", ".org": ".example.net"}, {"b.h.y.org": "c.h.y.org"})
     assert rules._once("a.h.x.org") == "c.h.y.org"
-    assert HostRules({"a.b.": "1.", "a.": "2."}).resolve("a.b.h.org") == "1.h.org"
-    assert HostRules({"a.": "2.", "a.b.": "1."}).resolve("a.b.h.org") == "2.b.h.org"
+    assert HostNameRules({"a.b.": "1.", "a.": "2."}).resolve("a.b.h.org") == "1.h.org"
+    assert HostNameRules({"a.": "2.", "a.b.": "1."}).resolve("a.b.h.org") == "2.b.h.org"
 
 
 def test_the_url_as_written_is_what_is_fetched() -> None:
@@ -88,7 +88,7 @@ def test_hosts_compared_as_one_meet_in_one_partition_and_so_does_each_site() -> 
 
 
 def test_rules_that_move_whole_sites() -> None:
-    rules = HostRules(ends_with={".co.uk": ".com"}, synonyms={"shop.example": "a.co.uk"})
+    rules = HostNameRules(ends_with={".co.uk": ".com"}, synonyms={"shop.example": "a.co.uk"})
     assert rules.resolve("x.b.co.uk") == "x.b.com"
     assert rules.home("b.co.uk") == rules.home("b.com") == "b.com"
     assert rules.resolve("shop.example") == "a.com"
@@ -96,7 +96,7 @@ def test_rules_that_move_whole_sites() -> None:
 
 
 def test_hosts_that_never_come_to_rest_keep_their_names() -> None:
-    rules = HostRules({"a.": "b.", "b.": "a."})
+    rules = HostNameRules({"a.": "b.", "b.": "a."})
     assert rules.resolve("a.example.org") == "a.example.org"
     assert rules.resolve("b.example.org") == "b.example.org"
 
@@ -110,7 +110,7 @@ def test_hosts_that_never_come_to_rest_keep_their_names() -> None:
         ({"starts_with": {"www.": "www."}}, "changes nothing"),
         ({"ends_with": {"example.org": ".example.com"}}, "'example.org' is not the end of a host"),
         ({"ends_with": {".example.org": ".a.example.org"}}, "never come to rest"),
-        ({"ends_with": {".example.org": ".org"}}, "anybody may register"),
+        ({"ends_with": {".example.org": ".org"}}, "anyone can register"),
         ({"ends_with": {".example.org": ""}}, "'' is not the end of a host"),
         ({"synonyms": {"a.org": "b.org", "b.org": "c.org", "c.org": "a.org"}}, "in a circle: a.org, b.org, c.org"),
         ({"synonyms": {"a.org/x": "b.org"}}, "'a.org/x' is not a host"),
@@ -120,7 +120,7 @@ def test_hosts_that_never_come_to_rest_keep_their_names() -> None:
 )
 def test_rules_that_cannot_be_meant(options: dict[str, dict[str, str]], said: str) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
-        HostRules(**options)
+        HostNameRules(**options)
     with pytest.raises(ValidationError, match=re.escape(said)):
         UrlOptions.model_validate({"hosts": options})
 
@@ -179,7 +179,7 @@ ends = st.one_of(domains, st.sampled_from(["org", "com", "co.uk", "github.io", "
 
 
 @st.composite
-def host_rules(draw: st.DrawFn) -> HostRules:
+def host_rules(draw: st.DrawFn) -> HostNameRules:
     while True:
         starts = draw(
             st.dictionaries(labels.map("{}.".format), st.one_of(st.just(""), labels.map("{}.".format)), max_size=2)
@@ -187,16 +187,16 @@ def host_rules(draw: st.DrawFn) -> HostRules:
         tails = draw(st.dictionaries(ends.map(".{}".format), ends.map(".{}".format), max_size=3))
         synonyms = draw(st.dictionaries(hosts, hosts, max_size=3))
         try:
-            return HostRules(starts, tails, synonyms)
+            return HostNameRules(starts, tails, synonyms)
         except ValueError:
             continue
 
 
-@pytest.mark.promise(
-    "Several shards", "Equal keys and all hosts of a site belong to one shard, whatever the host rules say."
-)
+@pytest.mark.promise("Several shards", "Equal keys and all hosts of a site belong to one shard, under any host rules.")
 @given(host_rules(), st.lists(hosts, min_size=2, max_size=12), st.lists(st.sampled_from(list(RULES)), unique=True))
-def test_equal_keys_have_one_partition_and_so_has_each_site(rules: HostRules, some: list[str], more: list[str]) -> None:
+def test_equal_keys_have_one_partition_and_so_has_each_site(
+    rules: HostNameRules, some: list[str], more: list[str]
+) -> None:
     note(f"{rules._starts} {rules._ends} {rules._synonyms}")
     partitions: dict[str, set[int]] = {}
     for host in some:
@@ -210,14 +210,14 @@ def test_equal_keys_have_one_partition_and_so_has_each_site(rules: HostRules, so
 
 
 @given(host_rules(), hosts, st.lists(st.sampled_from(list(RULES)), unique=True))
-def test_the_key_of_a_key_is_itself(rules: HostRules, host: str, more: list[str]) -> None:
+def test_the_key_of_a_key_is_itself(rules: HostNameRules, host: str, more: list[str]) -> None:
     canonicalizer = Canonicalizer(more, rules)
     key = canonicalizer.key(f"http://{host}/A")
     assert canonicalizer.key(key) == key
 
 
 @given(host_rules(), st.lists(hosts, max_size=5))
-def test_the_fast_path_is_the_readable_one(rules: HostRules, some: list[str]) -> None:
+def test_the_fast_path_is_the_readable_one(rules: HostNameRules, some: list[str]) -> None:
     for more in (DEFAULT_RULES, tuple(RULES)):
         namer = Namer(Canonicalizer(more, rules))
         texts = [f"http://{host}/a%41?b" for host in some]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gossamer.url import name as name_module
 from gossamer.url.canonical import Canonicalizer
-from gossamer.url.hosts import HostRules
+from gossamer.url.hosts import HostNameRules
 from gossamer.url.join import absolute, join
 from gossamer.url.name import Namer
 from gossamer.url.parts import split
@@ -72,8 +72,8 @@ def test_host(text: str, host: str) -> None:
     ],
 )
 @pytest.mark.parametrize("rules", [DEFAULT_RULES, (*DEFAULT_RULES, "lower_path")])
-@pytest.mark.parametrize("hosts", [None, HostRules(starts_with={"www.": ""})])
-def test_credentials_are_left_out(text: str, bare: str, rules: Sequence[str], hosts: HostRules | None) -> None:
+@pytest.mark.parametrize("hosts", [None, HostNameRules(starts_with={"www.": ""})])
+def test_credentials_are_left_out(text: str, bare: str, rules: Sequence[str], hosts: HostNameRules | None) -> None:
     namer = Namer(Canonicalizer(rules, hosts))
     url, plain = named(text, namer), named(bare, namer)
     assert url is not None

@@ -8,14 +8,14 @@ import time
 
 import pytest
 
-from gossamer.world.alarm import Alarm
+from gossamer.world.alarm import OverrunAlarm
 
 TICK_S = 0.05
 pytestmark = pytest.mark.timeout(60, method="thread")  # Its other method uses the signal.
 
 
 def test_a_run_that_does_not_end_is_interrupted_and_the_next_is_not() -> None:
-    alarm = Alarm.set(TICK_S, 60.0)
+    alarm = OverrunAlarm.set(TICK_S, 60.0)
     assert alarm is not None
     try:
         for _ in range(2):
@@ -37,7 +37,7 @@ def test_a_run_that_does_not_end_is_interrupted_and_the_next_is_not() -> None:
 @pytest.mark.promise("Components and Python", "A module's time limit counts its own processor time alone.")
 def test_a_busy_machine_interrupts_nobody_and_a_run_that_waits_is_interrupted() -> None:
     processor, now = [5.0], [100.0]
-    alarm = Alarm(600.0, 1_800.0, lambda: processor[0], lambda: now[0])  # Its own ticks do not come.
+    alarm = OverrunAlarm(600.0, 1_800.0, lambda: processor[0], lambda: now[0])  # Its own ticks do not come.
     try:
         alarm.begin()
         for _ in range(1_790):  # A second of the machine brings this thread a third of one.
@@ -64,7 +64,7 @@ def test_a_busy_machine_interrupts_nobody_and_a_run_that_waits_is_interrupted() 
 
 
 def test_whoever_swallows_it_is_interrupted_again() -> None:
-    alarm = Alarm.set(TICK_S, 60.0)
+    alarm = OverrunAlarm.set(TICK_S, 60.0)
     assert alarm is not None
     times = 0
     try:
@@ -83,11 +83,11 @@ def test_whoever_swallows_it_is_interrupted_again() -> None:
 def test_there_is_none_where_another_uses_the_signal_or_outside_the_main_thread() -> None:
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     try:
-        assert Alarm.set(1.0, 3.0) is None
+        assert OverrunAlarm.set(1.0, 3.0) is None
     finally:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    found: list[Alarm | None] = []
-    thread = threading.Thread(target=lambda: found.append(Alarm.set(1.0, 3.0)))
+    found: list[OverrunAlarm | None] = []
+    thread = threading.Thread(target=lambda: found.append(OverrunAlarm.set(1.0, 3.0)))
     thread.start()
     thread.join()
     assert found == [None]

@@ -3,8 +3,8 @@
 Takes    seeds, options, a directory
 Gives    Crawler, what a crawl that does not run knows of itself, and exports
 Keeps    one assembled shard while it runs
-Imports  archive, assembly, cluster, config, crawl, frontier, model, offline, ports, report, revisit, scope, state,
-         url, world
+Imports  archive, assembly, cluster, config, crawl, forget, frontier, identity, model, offline, ports, process, report,
+         revisit, scope, state, url, world
 Touches  the crawl's directory, through what is assembled
 Never    builds the components of a shard: assembly does
 """
@@ -16,31 +16,47 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gossamer.api.cluster import ClusterCrawler as ClusterCrawler
+    from gossamer.api.cookies import cookies_of as cookies_of
     from gossamer.api.crawler import Crawler as Crawler
     from gossamer.api.looking import about_of as about_of
     from gossamer.api.maintenance import accept_loss_of as accept_loss_of
+    from gossamer.api.maintenance import forget_of as forget_of
+    from gossamer.api.maintenance import forgettable_of as forgettable_of
     from gossamer.api.maintenance import scale_crawl as scale_crawl
     from gossamer.api.maintenance import verify_of as verify_of
-    from gossamer.api.page import Page as Page
+    from gossamer.api.page import CrawledPage as CrawledPage
     from gossamer.api.releasing import release_of as release_of
     from gossamer.api.sample import sample_of as sample_of
     from gossamer.api.status import status_of as status_of
     from gossamer.api.status import why_of as why_of
 
 __all__ = [
-    "ClusterCrawler", "Crawler", "Page", "about_of", "accept_loss_of", "release_of", "sample_of", "scale_crawl",
-    "status_of", "verify_of", "why_of",
+    "ClusterCrawler",
+    "CrawledPage",
+    "Crawler",
+    "about_of",
+    "accept_loss_of",
+    "cookies_of",
+    "forget_of",
+    "forgettable_of",
+    "release_of",
+    "sample_of",
+    "scale_crawl",
+    "status_of",
+    "verify_of",
+    "why_of",
 ]  # fmt: skip
 
 _HOMES = {
-    "ClusterCrawler": "cluster", "Crawler": "crawler", "Page": "page", "about_of": "looking",
-    "accept_loss_of": "maintenance", "release_of": "releasing", "sample_of": "sample", "scale_crawl": "maintenance",
+    "ClusterCrawler": "cluster", "Crawler": "crawler", "CrawledPage": "page", "about_of": "looking",
+    "accept_loss_of": "maintenance", "cookies_of": "cookies", "forget_of": "maintenance",
+    "forgettable_of": "maintenance", "release_of": "releasing", "sample_of": "sample", "scale_crawl": "maintenance",
     "status_of": "status", "verify_of": "maintenance", "why_of": "status",
 }  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    # Lazily: a crawl of one shard needs nothing of a cluster, and a look at one that stands nothing of what crawls.
+    # Lazily: a crawl of one shard does not need the cluster, and queries of a stopped crawl need none of the fetching.
     if name in _HOMES:
         return getattr(import_module(f"gossamer.api.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

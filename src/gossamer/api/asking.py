@@ -1,4 +1,4 @@
-"""Asking: what is asked of a crawl in this process, answered as on its control socket, and also before and after it."""
+"""Asking: answers requests to a crawl in this process as its control socket does, also before and after the crawl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALWAYS = "status"
 
 
 class Asking:
-    """Answers while there is somebody to answer; else with how the crawl stands, or that it does not run."""
+    """Passes requests to the running crawl; else answers with the status, or that the crawl does not run."""
 
     def __init__(self, status: Callable[[], Mapping[str, object]]) -> None:
         self._status = status
@@ -29,7 +29,7 @@ class Asking:
             return {"ok": True, "result": status}
         state = status.get("state")
         says = "it is starting; try again" if state == "starting" else f"it is {state}"
-        return refusal("conflict", f"the crawl cannot be asked now: {says}")
+        return refusal("conflict", f"the crawl does not answer: {says}")
 
     @contextmanager
     def open(self, verbs: Mapping[str, Verb], logs: Logs) -> Iterator[None]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from xxhash import xxh3_128
 
-from gossamer.assembly import Ring
+from gossamer.assembly import CrawlRing
 from gossamer.crawl.tally import Telemetry
 from gossamer.model.links import FEED, Link
 from gossamer.model.revisits import Notice
@@ -24,9 +24,9 @@ CHALLENGE_CHARACTERS_MAX = 4_096
 
 
 class Callbacks:
-    """The subscriber's side of WebSub, for whoever serves HTTP. All methods are for the crawl's loop."""
+    """The subscriber's side of WebSub, for an HTTP server. Call all methods on the crawl's loop."""
 
-    def __init__(self, hubs: Subscriptions, schedule: Schedule, ring: Ring, telemetry: Telemetry) -> None:
+    def __init__(self, hubs: Subscriptions, schedule: Schedule, ring: CrawlRing, telemetry: Telemetry) -> None:
         self._hubs = hubs
         self._schedule = schedule
         self._ring = ring
@@ -81,12 +81,12 @@ class Callbacks:
         return 200, challenge
 
     def notification(self, token: str, signature: str) -> Notification | None:
-        """Begin to take a hub's POST; None where nothing is subscribed to (any more): the answer is 410 then."""
+        """Begin to take a hub's POST; None if nothing is subscribed to (any more): the answer is 410 then."""
         one = self._hubs.get(token)
         return Notification(self, one, Check(one.secret, signature)) if one is not None else None
 
     def subscriptions(self) -> list[dict[str, object]]:
-        """Return what stands, for people; addresses of callbacks and secrets are left out."""
+        """Return the subscriptions for display, without callback addresses and secrets."""
         return [
             {
                 "topic": one.topic, "hub": one.hubs[one.hub], "pending": one.pending, "lease_until": one.lease_until,
@@ -98,12 +98,12 @@ class Callbacks:
 
     async def told(self, one: Subscription, digest: bytes) -> None:
         """Take a ping that is what it says: its pages are due, and that is durable when this returns. `digest` is of
-        its content, empty where it has none.
+        its content, empty if it has none.
         """
         now = self._clock.now()
         due = self._hubs.pinged(one, digest, now)
         unknown = [url for url in due.pages if not self._is_due(url, due.at, now)]
-        self._ring.pipeline.discover([Link(url, FEED, 0) for url in unknown])
+        self._ring.pipeline.discovery.discover([Link(url, FEED, 0) for url in unknown])
         self._ring.loop.stir()
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(durable)

@@ -1,4 +1,4 @@
-"""Changes: what a crawl saw appear, change and vanish, whether it runs or not."""
+"""Changes: what a crawl saw appear, change and vanish, and the history of a robots.txt, whether it runs or not."""
 
 from __future__ import annotations
 
@@ -6,27 +6,38 @@ import re
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from heapq import merge
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
 
-from gossamer.archive.views.changes import Change, changes_of, versions_of
-from gossamer.archive.views.export import inputs_of
+from gossamer.archive.schema import ITEMS
+from gossamer.archive.views.changes import (
+    FieldChange,
+    PageChange,
+    RobotsVersion,
+    changes_of,
+    field_changes_of,
+    robots_of,
+    versions_of,
+)
+from gossamer.archive.views.export import inputs_of, tables_of
 from gossamer.assembly.schemes import namer_for
-from gossamer.assembly.views import crawl_in
+from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
 
-__all__ = ["Change", "changes"]
+__all__ = ["FieldChange", "PageChange", "RobotsVersion", "changes", "robots_history"]
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _UNIT_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 
 
-def changes(directory: Path, since: str = "", url: str = "") -> Iterator[Change]:
-    """Yield what changed since an instant (ISO 8601, in UTC where it does not say; or a time ago, such as `12h`), in
-    the order of time; with `url`, all attempts at that page since then.
+def changes(directory: Path, since: str = "", url: str = "") -> Iterator[PageChange | FieldChange]:
+    """Yield what changed since an instant (ISO 8601, in UTC where it does not say; or a time ago, such as `12h`), pages
+    and fields of items, in the order of time; with `url`, all attempts at that page since then.
 
     Raises:
         ConfigError: there is no crawl, or `since` is no time.
@@ -34,11 +45,18 @@ def changes(directory: Path, since: str = "", url: str = "") -> Iterator[Change]
     since_s = instant_of(since) if since else 0.0
     with tempfile.TemporaryDirectory(prefix="gossamer-changes-") as name:
         folder = Path(name)
-        pieces = inputs_of(crawl_in(directory), ["pages"], folder).tables["pages"]
-        config = reopen(directory / "crawl.toml")
-        compared = config.revisit.change
+        crawl, config = crawl_in(directory), reopen(directory / "crawl.toml")
+        items = [] if url else [name for name in tables_of(crawl, "parquet", "") if name.startswith(ITEMS)]
+        tables = inputs_of(crawl, ["pages", *items], folder).tables
+        pieces, compared = tables["pages"], config.revisit.change
         if not url:
-            yield from (msgspec.structs.replace(one, compared=compared) for one in changes_of(pieces, since_s, folder))
+            pages = (msgspec.structs.replace(one, compared=compared) for one in changes_of(pieces, since_s, folder))
+            fields: list[Iterator[PageChange | FieldChange]] = [
+                field_changes_of(tables[name], name.removeprefix(ITEMS), since_s, folder / str(number))
+                for number, name in enumerate(items)
+            ]
+            found: Iterator[PageChange | FieldChange] = merge(pages, *fields, key=attrgetter("at"))
+            yield from found
             return
         named = namer_for(config).name(url)
         if named is None:
@@ -47,6 +65,18 @@ def changes(directory: Path, since: str = "", url: str = "") -> Iterator[Change]
         for one in versions_of(pieces, named.key, folder):
             if one.at >= begin:
                 yield msgspec.structs.replace(one, compared=compared)
+
+
+def robots_history(directory: Path, host: str) -> Iterator[RobotsVersion]:
+    """Yield what a host answered for robots.txt, by time, from the WARC files of a crawl, all of which are read.
+
+    Raises:
+        ConfigError: there is no crawl, or it archives no robots.txt.
+    """
+    config = reopen(directory / "crawl.toml")
+    if not (config.archive.warc and config.archive.warc_robots):
+        raise ConfigError(f"{directory} has no robots.txt files: archive.warc or archive.warc_robots is false")
+    yield from robots_of(directory / "warc", host.lower(), export_means(config).decode)
 
 
 def instant_of(text: str) -> float:

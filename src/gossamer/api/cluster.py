@@ -1,4 +1,4 @@
-"""Cluster: a crawl of several shards, run by whoever holds the `ClusterCrawler`: one crawl, run once."""
+"""Cluster: a crawl of several shards in Python. A `ClusterCrawler` runs one crawl, once."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from heapq import nlargest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 import msgspec
 
 from gossamer.api.asking import Asking
-from gossamer.api.given import directory_of, require_config, seeds_of
+from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
 from gossamer.api.looking import about, recent_of_all
 from gossamer.api.restoring import check_vault, gather
 from gossamer.api.shards import keep_standing, map_of, owner_of, require_states
@@ -24,21 +24,22 @@ from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import checked
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, locked, require_files
-from gossamer.assembly.told import may_be_called_back
+from gossamer.assembly.discovery import may_be_called_back
 from gossamer.cluster.aggregate import whole
-from gossamer.cluster.coordination import Kept, Limits
-from gossamer.cluster.job import HERE, STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
+from gossamer.cluster.coordination import CoordinatorRecord, Limits
+from gossamer.cluster.job import HERE, STATE_FILE, ClusterPlan, environment_of_a_cluster, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, configure, effective_toml
+from gossamer.config.flags import Options
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.live import save
 from gossamer.config.seeds import check_seeds
-from gossamer.crawl.control import Control, Verb
+from gossamer.crawl.control import ControlSocket, Verb
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.shard import End
-from gossamer.crawl.tally import Course, Point
+from gossamer.crawl.tally import Point, Timeline
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.extras import require
 from gossamer.model.verbs import (
@@ -48,13 +49,13 @@ from gossamer.model.verbs import (
     Nothing,
     RecentOf,
     RefusedError,
-    Request,
     StatusOf,
-    Stop,
+    StopCrawl,
+    VerbRequest,
     Why,
 )
 from gossamer.world.clock import WallClock
-from gossamer.world.files import write_whole
+from gossamer.world.files import make_directory, write_whole
 
 if TYPE_CHECKING:
     from gossamer.cluster.ray import Engine
@@ -79,23 +80,25 @@ class ClusterCrawler:
         output: str | Path = "crawl",
         config: Config | None = None,
         resuming: bool = False,
-        **options: object,
+        **options: Unpack[Options],
     ) -> None:
         """Prepare a crawl, as `Crawler` does; `workers=4` says how many shards it has.
 
         Raises:
-            ConfigError: what the operator can mend, in one line.
+            ConfigError: a mistake that the operator can fix, in one line.
         """
         directory = directory_of(output, "output")
         require_config(config)
         stored = directory / "crawl.toml"
         if resuming:
-            config = config if config is not None else reopen(stored, options=options)
+            with named_as_keywords():
+                config = config if config is not None else reopen(stored, options=options)
         else:
             if stored.exists():
                 raise ConfigError(f"{directory} already holds a crawl; `gossamer resume {directory}` continues it")
             given = {**options, "output": str(directory)}
-            config = config if config is not None else configure(options=given, seeds=seeds_of(seeds))
+            with named_as_keywords():
+                config = config if config is not None else configure(options=given, seeds=seeds_of(seeds))
             check_lists(config)
             check_seeds(config)
         check_cluster(config, directory)
@@ -106,18 +109,18 @@ class ClusterCrawler:
         self._status = whole([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
         self._listeners: list[Callable[[str], None]] = []
-        self._course = Course()
+        self._course = Timeline()
         self._warned = False
         self._asking = Asking(self.status)
         self._logs: Logs | None = None
 
     @classmethod
-    def resume(cls, directory: str | Path, *, config: Config | None = None, **options: object) -> Self:
+    def resume(cls, directory: str | Path, *, config: Config | None = None, **options: Unpack[Options]) -> Self:
         """Prepare to continue a crawl. Raises ConfigError: there is none in `directory`."""
         return cls((), output=directory, config=config, resuming=True, **options)
 
     def status(self) -> dict[str, object]:
-        """Return counts, rates and state of the whole; `shards` tells of each."""
+        """Return counts, rates and state of the crawl; `shards` has those of each shard."""
         return self._status
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
@@ -125,7 +128,7 @@ class ClusterCrawler:
         return await self._asking.ask(request)
 
     def failed(self, error: Exception) -> None:
-        """Note a mistake of ours beside the crawl, of who serves its console, in its log."""
+        """Log an internal error outside the crawl, such as one of the console's server."""
         if self._logs is not None:
             self._logs.critical("console_failed", error)
 
@@ -149,7 +152,7 @@ class ClusterCrawler:
             ConfigError: the engine cannot be started, or a shard names a mistake.
             CrawlFailedError: a shard cannot go on.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self.directory)
         if self._resuming:
             require_states(self.config, self.directory)
         lock = locked(self.directory)
@@ -187,26 +190,26 @@ class ClusterCrawler:
         """Answer until cancelled."""
         verbs = self._verbs()
         with self._asking.open(verbs, logs):
-            await Control(self.directory / "state", verbs, logs).serve()
+            await ControlSocket(self.directory / "state", verbs, logs).serve()
 
     def _write_down(self) -> None:
         """Write what shards and coordinator read, before there are any."""
-        (self.directory / "state").mkdir(exist_ok=True)
+        make_directory(self.directory / "state")
         if PartitionMap.load(self.directory) is None:
             PartitionMap.even(self.config.cluster.workers).save(self.directory)
         path = self.directory / STATE_FILE
         if path.exists():  # What ended the run before does not end this one.
-            kept = msgspec.json.decode(path.read_bytes(), type=Kept)
+            kept = msgspec.json.decode(path.read_bytes(), type=CoordinatorRecord)
             kept.end, kept.paused, kept.hurried = "", False, False
             write_whole(path, msgspec.json.encode(kept))
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> ClusterPlan:
         config, cluster = self.config, self.config.cluster
         limits = config.limits
         work = ""
         if config.state.checkpoint_uri:
             work = cluster.work_directory or str(self.directory.resolve() / "machines")
-        return Plan(
+        return ClusterPlan(
             directory=str(self.directory.resolve()),
             shards=cluster.workers,
             config=effective_toml(config),
@@ -308,7 +311,7 @@ class ClusterCrawler:
     async def _told(self, request: StatusOf) -> object:
         if not request.detail:
             return self._status
-        with suppress(RefusedError):  # While shards start anew, there is the rest.
+        with suppress(RefusedError):  # While shards restart, return the status without hosts.
             return {**self._status, "hosts": await self._hosts(HostsOf(n=HOSTS_TOLD_MAX))}
         return self._status
 
@@ -343,12 +346,12 @@ class ClusterCrawler:
         await self._called("pause", paused=False)
         return {"state": "running"}
 
-    async def _stopped(self, request: Stop) -> object:
+    async def _stopped(self, request: StopCrawl) -> object:
         self.stop(now=request.now)
         return {"state": "stopping"}
 
-    def _for_all(self, name: str) -> Callable[[Request], Awaitable[object]]:
-        async def answer(request: Request) -> object:
+    def _for_all(self, name: str) -> Callable[[VerbRequest], Awaitable[object]]:
+        async def answer(request: VerbRequest) -> object:
             if name == "seed":
                 await self._called("seeded")
             shards, some = list(range(self.config.cluster.workers)), name in ("release", "host")
@@ -356,14 +359,14 @@ class ClusterCrawler:
 
         return answer
 
-    async def _asked(self, verb: str, request: Request, shards: list[int], *, some: bool = False) -> list[object]:
+    async def _asked(self, verb: str, request: VerbRequest, shards: list[int], *, some: bool = False) -> list[object]:
         """Return the answers of shards. Raises RefusedError when one refuses; with `some`, when all do."""
         if self._engine is None:
             raise ConflictError("the crawl is ending")
         try:
             answers = await self._engine.ask({"verb": verb, **msgspec.to_builtins(request)}, shards)
         except ConnectionError as error:
-            raise ConflictError("the coordinator starts anew; try again") from error
+            raise ConflictError("the coordinator is restarting; try again") from error
         refusals = [str(answer.get("error")) for answer in answers if not answer.get("ok")]
         if refusals and (not some or len(refusals) == len(answers)):
             raise RefusedError(refusals[0])
@@ -375,7 +378,7 @@ class ClusterCrawler:
         try:
             await self._engine.call(name, **arguments)
         except ConnectionError as error:
-            raise ConflictError("the coordinator starts anew; try again") from error
+            raise ConflictError("the coordinator is restarting; try again") from error
 
 
 def check_cluster(config: Config, directory: Path) -> None:
@@ -385,8 +388,8 @@ def check_cluster(config: Config, directory: Path) -> None:
         ConfigError: it is not there, or cannot be with several.
     """
     require("ray", f"--workers {config.cluster.workers}")
-    if config.frontier.form == "walk":
-        raise ConfigError("frontier.form: a walk is one shard's; leave out --workers, or sweep")
+    if config.frontier.strategy == "walk":
+        raise ConfigError("frontier.strategy: a walk is one shard's; leave out --workers, or sweep")
     if config.frontier.hosts_min:
         raise ConfigError("frontier.hosts_min: not with several workers, of which each has hosts of its own")
     if may_be_called_back(config):
@@ -396,7 +399,7 @@ def check_cluster(config: Config, directory: Path) -> None:
     map_of(config, directory)
 
 
-def started(plan: Plan, options: ClusterOptions) -> Engine:
+def started(plan: ClusterPlan, options: ClusterOptions) -> Engine:
     """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
     has = os.environ
     has.update(environment_of_a_cluster(has, options.address) if options.address else environment_of_our_own(has))
@@ -412,7 +415,7 @@ def _hear_signals_as_before() -> None:
 
 
 def _joined(answers: Sequence[object]) -> object:
-    """Return the answers of all shards as one: numbers are added, lists joined, equal ones told once."""
+    """Merge the answers of all shards: numbers are added, lists joined, equal values listed once."""
     joined: dict[str, object] = {}
     for answer in answers:
         if not isinstance(answer, Mapping):
@@ -436,7 +439,7 @@ def _point(at: float, status: Mapping[str, Any]) -> Point:
 
 
 def _hosts_of_all(answers: Sequence[object], most: int) -> object:
-    """Return what all shards tell of hosts as one."""
+    """Merge the hosts of all shards."""
     told = [answer for answer in answers if isinstance(answer, Mapping)]
     limits: Counter[str] = Counter()
     for answer in told:

@@ -15,14 +15,14 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from gossamer.api.asking import Asking
 from gossamer.api.callbacks import Callbacks
 from gossamer.api.feeding import Feeding, check_segments, feeding_of
-from gossamer.api.given import directory_of, require_callable, require_config, seeds_of, sets_of
+from gossamer.api.given import directory_of, named_as_keywords, require_callable, require_config, seeds_of, sets_of
 from gossamer.api.low_water import LowWater, MoreSeeds, Sources
-from gossamer.api.page import Page
+from gossamer.api.page import CrawledPage
 from gossamer.api.remainder import FILE as REMAINDER
 from gossamer.api.remainder import write_remainder
 from gossamer.api.restoring import Vault, check_vault, vault_of
@@ -35,24 +35,28 @@ from gossamer.archive.archive import Following, Task
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, Home, assemble, damaged_store, locked, text_of
 from gossamer.config import Config, configure
+from gossamer.config.flags import Options
 from gossamer.config.footprint import require_memory
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.live import save
 from gossamer.config.seeds import check_seeds
-from gossamer.crawl.control import Control, Verb
+from gossamer.crawl.control import ControlSocket, Verb
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import Companion, End, first_of
-from gossamer.crawl.tally import Recent
+from gossamer.crawl.tally import RecentList
 from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
 from gossamer.model.errors import ConfigError
-from gossamer.state.store import DamagedStoreError
+from gossamer.state.redo import DamagedStoreError
 from gossamer.world.clock import WallClock
+from gossamer.world.files import make_directory
 from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, dies_with_parent
 
 LOCK_POLL_S = 0.05
 HURRY_POLL_S = 0.2
+FOLLOW_S = 1.0
+"""Between two looks for logs that are finished."""
 ENDED: dict[str, End] = {"finished": "finished", "low_water": "low_water", "patience": "patience"}
 """Ends after which there is nothing to do but to finish files."""
 
@@ -73,15 +77,15 @@ class Crawler:
         resuming: bool = False,
         settle: bool = False,
         more_seeds: MoreSeeds | None = None,
-        **options: object,
+        **options: Unpack[Options],
     ) -> None:
         """Prepare a crawl of `seeds` (or of one) in the new directory `output`. `options` are those of `gossamer
-        crawl`, `settings` any keys of the configuration (`{"crawl.commit_s": 2.0}`); a `config` stands for them all.
-        `resuming` and `settle` are what `resume` sets. `more_seeds` is asked when fewer hosts are left than
+        crawl`, `settings` any keys of the configuration (`{"crawl.commit_s": 2.0}`); a `config` replaces them all.
+        `resume` sets `resuming` and `settle`. `more_seeds` is called when fewer hosts are left than
         `frontier.hosts_min`.
 
         Raises:
-            ConfigError: what the operator can mend, in one line. A directory that holds a crawl is refused.
+            ConfigError: a mistake that the operator can fix, in one line; also if the directory holds a crawl.
         """
         directory = directory_of(output, "output")
         require_config(config)
@@ -91,7 +95,8 @@ class Crawler:
         if resuming:
             if not stored.exists():
                 raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
-            config = config if config is not None else reopen(stored, options=options, sets=sets)
+            with named_as_keywords():
+                config = config if config is not None else reopen(stored, options=options, sets=sets)
         else:
             if stored.exists():
                 raise ConfigError(
@@ -99,7 +104,8 @@ class Crawler:
                 )
             if config is None:
                 given = {**options, "output": str(directory)}
-                config = configure(options=given, sets=sets, seeds=seeds_of(seeds))
+                with named_as_keywords():
+                    config = configure(options=given, sets=sets, seeds=seeds_of(seeds))
             check_lists(config)
             check_seeds(config)
             check_segments(config)
@@ -129,7 +135,7 @@ class Crawler:
         self._vault: Vault | None = None
         self._asking = Asking(self.status)
         self._told = False
-        """Whoever iterates has heard how it ended."""
+        """Whether the iterator has reported the end."""
         self._conversion: asyncio.Future[object] | None = None
         self._following: tuple[Following, Task] | None = None
 
@@ -142,7 +148,7 @@ class Crawler:
         settings: Mapping[str, object] | None = None,
         settle: bool = False,
         more_seeds: MoreSeeds | None = None,
-        **options: object,
+        **options: Unpack[Options],
     ) -> Self:
         """Prepare to continue a crawl; `options` and `settings` change its limits and other keys. With `settle` one
         that had ended, by itself or with few hosts left, fetches nothing more: only its files are finished.
@@ -162,7 +168,7 @@ class Crawler:
             ConfigError: the directory is in use, or a seed is none.
             OSError: the disk refused; everything up to the last commit is saved.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self.directory)
         shard = self._shard = await self._assembled()
         try:
             self._write_config()
@@ -201,8 +207,8 @@ class Crawler:
         return end
 
     def status(self, *, detail: bool = False) -> dict[str, object]:
-        """Return counts, rates and state. Cheap: it may be asked several times a second; with `detail` (hosts, the
-        course of rates, what was set) about once a second.
+        """Return counts, rates and state. Cheap enough for several calls a second; with `detail` (hosts, rates over
+        time, changed keys) for about one.
         """
         if self._shard is None:
             return self._last_status
@@ -228,7 +234,7 @@ class Crawler:
             self._shard.ring.loop.stop(now=now)
 
     def failed(self, error: Exception) -> None:
-        """Note a mistake of ours beside the crawl, of who serves its console, in its log."""
+        """Log an internal error outside the crawl, such as one of the console's server."""
         if self._shard is not None:
             self._shard.controls.telemetry.logs.critical("console_failed", error)  # noqa: PLE1205 - not the logging module
 
@@ -269,11 +275,11 @@ class Crawler:
         if kind is None and failed is not None and not self._told:
             raise failed  # Of two errors the caller's own is the one to hear of.
 
-    async def __aiter__(self) -> AsyncIterator[Page]:
+    async def __aiter__(self) -> AsyncIterator[CrawledPage]:
         assert self._delivery is not None, "iterate inside `async with`"
         assert self._task is not None
         while (visited := await self._delivery.next()) is not None:
-            yield Page(visited, lambda seen: text_of(seen, self.config))
+            yield CrawledPage(visited, lambda seen: text_of(seen, self.config))
         self._told = True
         await asyncio.shield(self._task)
 
@@ -330,7 +336,7 @@ class Crawler:
         self.config = config
 
     def _check_memory(self) -> None:
-        """Refuse a budget that does not hold the program, in a process of our own: it holds nothing else so far."""
+        """Refuse a budget that does not hold the program, in a separate process: it holds nothing else so far."""
         if dies_with_parent():
             require_memory(self.config, ThisMachine(supervised=True).memory_bytes())
 
@@ -343,7 +349,7 @@ class Crawler:
     def _attach(self, shard: Assembled) -> None:
         telemetry = shard.controls.telemetry
         if self.config.console.port is not None:
-            telemetry.tally.recent = Recent()
+            telemetry.tally.recent = RecentList()
         telemetry.tally.listeners.append(lambda sentence: self._tell(sentence, shard))
         if self._delivery is not None:
             telemetry.tally.delivery = self._delivery
@@ -356,14 +362,14 @@ class Crawler:
             shard.ring.loop.stop(now=self._stop)
 
     def _begin_or_settle(self, shard: Assembled) -> None:
-        """See that a crawl that had ended does nothing more, if that was asked for; else the rest is its own again."""
+        """End a crawl that had ended before, if `settle` is set; else let it continue with its remaining URLs."""
         ended = shard.controls.telemetry.tally.totals.ended
         if self._settle and ended in ENDED:
             shard.ring.loop.end_early(ENDED[ended])
             return
         (self.directory / REMAINDER).unlink(missing_ok=True)
         if ended == "low_water":
-            shard.ring.frontier.count_anew()  # Somebody wants to have the rest after all.
+            shard.ring.frontier.count_anew()  # This run fetches the remainder.
 
     async def _save_remainder(self, shard: Assembled, feeding: Feeding, end: End) -> None:
         """Make what an offline crawl leaves a segment for the next one."""
@@ -410,7 +416,7 @@ class Crawler:
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
         """Answer until cancelled."""
         with self._asking.open(verbs, shard.controls.telemetry.logs):
-            await Control(self.directory / "state", verbs, shard.controls.telemetry.logs).serve()
+            await ControlSocket(self.directory / "state", verbs, shard.controls.telemetry.logs).serve()
 
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX
@@ -425,7 +431,7 @@ class Crawler:
     async def _follow_logs(self) -> None:
         """Make of finished logs what others read (Parquet, an index) while the crawl goes on."""
         while True:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(FOLLOW_S)
             assert self._shard is not None
             if not self._shard.ring.loop.held:  # A conversion needs room before it gives some back.
                 await self._follow_one()
@@ -439,7 +445,7 @@ class Crawler:
                 return None
             self._following = found
             self._conversion = asyncio.get_running_loop().run_in_executor(None, found[1].make)
-        # A thread cannot be cancelled: whoever comes after us waits for it, and settles what it has made.
+        # A thread cannot be cancelled: after a cancellation, the next caller waits for it and settles its result.
         result = await asyncio.shield(self._conversion)
         self._conversion = None
         assert self._following is not None
@@ -448,7 +454,7 @@ class Crawler:
         return follower
 
     async def _conversion_ended(self) -> None:
-        """Wait for the thread that still writes: the directory is let go next."""
+        """Wait for the thread that still writes: the directory is unlocked next."""
         if self._conversion is not None:
             await asyncio.wait([self._conversion])
             if not self._conversion.cancelled():
@@ -480,7 +486,7 @@ class Crawler:
         await asyncio.to_thread(shard.outputs.write_index)
 
     async def _finish_uploads(self, shard: Assembled, uploads: Uploads) -> None:
-        """Wait for what is still to be copied, unless told to go at once."""
+        """Wait for pending uploads, unless an immediate stop was ordered."""
         async with asyncio.TaskGroup() as group:
             work = group.create_task(uploads.finish(shard.kept.committer.commit, (INDEX,)))
             while not work.done():

@@ -1,4 +1,4 @@
-"""Feeding: segments become the queue of an offline crawl, batch by batch, each URL once, whatever happens between."""
+"""Feeding: queues the URLs of segments in an offline crawl, batch by batch, each URL once, also after a crash."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from xxhash import xxh3_128_hexdigest
 
-from gossamer.assembly import Assembled, Ring
+from gossamer.assembly import Assembled, CrawlRing
 from gossamer.config import Config
 from gossamer.config.segments import Visitable
 from gossamer.crawl.tally import Telemetry
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 URLS_A_STEP_MAX = 500
 """URLs that are queued before others have a turn: about 5 ms."""
 FOOTER_BYTES = 1 << 16
-"""Of a file's end, by which a segment is known: it tells how long each of its columns is, and what they span."""
+"""Bytes at the end of a file, which identify a segment: they have the length and range of each column."""
 NAMES = ("*.segment", "*.parquet")
 """What is taken for a segment in a directory that is watched."""
 LEVEL_MAX = 7
@@ -37,7 +37,7 @@ DONE = ".taken"
 """What the name of a segment ends with when it was taken in from there."""
 
 
-class Taken(msgspec.Struct, array_like=True):
+class SegmentProgress(msgspec.Struct, array_like=True):
     """How far a segment was taken in, as the commit keeps it."""
 
     path: str
@@ -52,7 +52,7 @@ class Taken(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Taken).decode
+_decode = msgspec.msgpack.Decoder(SegmentProgress).decode
 
 
 def feeding_of(shard: Assembled) -> Feeding:
@@ -70,7 +70,7 @@ class Feeding:
     """
 
     def __init__(
-        self, config: Config, ring: Ring, epochs: Epochs, telemetry: Telemetry, has: Callable[[Url], bool] | None
+        self, config: Config, ring: CrawlRing, epochs: Epochs, telemetry: Telemetry, has: Callable[[Url], bool] | None
     ) -> None:
         """`has` says whether a URL is this shard's; None: all are."""
         self._ring = ring
@@ -109,7 +109,7 @@ class Feeding:
         before = self._ring.frontier.counts.discovered
         key = SEGMENTS + identity(path)
         with closing(_segment(path)) as segment:
-            taken = self._taken(key) or Taken(str(path), segment.rows)
+            taken = self._taken(key) or SegmentProgress(str(path), segment.rows)
             for rows in segment.links(taken.at, URLS_A_STEP_MAX):
                 self._offer(rows.links, rows.levels, taken)
                 taken.at = rows.end
@@ -162,7 +162,7 @@ class Feeding:
         found = {path for name in NAMES for path in self._directory.glob(name) if not path.name.startswith(".")}
         return min(found, default=None)
 
-    def _offer(self, links: list[Link], levels: list[int], taken: Taken) -> None:
+    def _offer(self, links: list[Link], levels: list[int], taken: SegmentProgress) -> None:
         """Queue URLs under our own names for them: the file may have been made by other rules, or another tool."""
         names = self._ring.urls.namer.names([link.url.text for link in links])
         may = self._visitable.which(names)
@@ -176,9 +176,9 @@ class Feeding:
             ours.append(Link(url, link.link_type, link.depth, link.hops, link.referrer, link.seed))
             at.append(min(level, LEVEL_MAX))
         self._tally.seeded([link.url.text for link in ours if self._has is None or self._has(link.url)])
-        self._ring.pipeline.take_in(ours, at)
+        self._ring.pipeline.discovery.take_in(ours, at)
 
-    def _taken(self, key: bytes) -> Taken | None:
+    def _taken(self, key: bytes) -> SegmentProgress | None:
         stored = self._epochs.get("meta", key)
         return None if stored is None else _decode(stored)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from gossamer.config import Config
+from gossamer.config.flags import FLAGS
 from gossamer.config.toml import written
 from gossamer.model.errors import ConfigError
 
@@ -54,6 +57,19 @@ def sets_of(given: object) -> list[str]:
         if not isinstance(key, str) or "." not in key:
             raise ConfigError(f"settings has the key {_shown(key)}: expected section.key, such as crawl.commit_s")
     return [f"{key}={'none' if value is None else written(value)}" for key, value in given.items()]
+
+
+@contextmanager
+def named_as_keywords() -> Iterator[None]:
+    """Have an error name keywords, `max_pages`, where the command line has options, `--max-pages`."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(_OPTION.sub(lambda match: _KEYWORDS.get(match[1], match[0]), str(error))) from error
+
+
+_OPTION = re.compile(r"--([a-z][a-z-]*)")
+_KEYWORDS = {flag.option: flag.name for flag in FLAGS} | {"set": "settings"}
 
 
 def require_config(given: object) -> None:

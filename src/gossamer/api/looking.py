@@ -1,4 +1,4 @@
-"""Looking: what people who look on are told beside the status: the course of the crawl, and its last attempts."""
+"""Looking: figures for displays beside the status: rates over time, and the last attempts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gossamer.api.given import directory_of
 from gossamer.archive.search.folder import indexes_of
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.tally import Recent, Telemetry
+from gossamer.crawl.tally import RecentList, Telemetry
 from gossamer.model.product import __version__
 
 POINTS_TOLD_MAX = 2_000
 
 
 def about(directory: Path, config: Config) -> dict[str, object]:
-    """Return what does not change while a crawl is looked at."""
+    """Return the constant facts of a crawl."""
     return {
         "name": directory.resolve().name,
         "mode": config.crawl.mode,
@@ -35,8 +35,8 @@ def about_of(directory: str | Path) -> dict[str, object]:
 
 
 def recent_of_all(answers: Sequence[object], after: int, most: int) -> dict[str, object]:
-    """Return what all shards tell of their last attempts as one. Their numbers are instants here: microseconds since
-    1970 at which they ended; nobody counts what is left out.
+    """Merge the last attempts of all shards. Here an attempt's number is its end in microseconds since 1970, and
+    attempts that are left out are not counted.
     """
     lists: dict[str, list[dict[str, Any]]] = {"pages": [], "errors": []}
     for answer in answers:
@@ -52,20 +52,20 @@ def recent_of_all(answers: Sequence[object], after: int, most: int) -> dict[str,
 
 
 class Looking:
-    """Answers for a running shard. Attempts are kept from the first question on: nobody asks, nobody pays."""
+    """Answers for a running shard. It keeps attempts from the first request on: without requests it costs nothing."""
 
     def __init__(self, directory: Path, telemetry: Telemetry) -> None:
         self._directory = directory
         self._logs, self._tally = telemetry.logs, telemetry.tally
         self._began_at = telemetry.clock.now()
         self._before: Sequence[Sequence[float | int | None]] | None = None
-        """The course of earlier runs."""
+        """Rates over time of earlier runs."""
         self._one_at_a_time = asyncio.Lock()
 
     def recent(self, after: int, most: int) -> dict[str, object]:
         """Return the last attempts since that numbered `after`."""
         if self._tally.recent is None:
-            self._tally.recent = Recent()
+            self._tally.recent = RecentList()
         return self._tally.recent.since(after, most)
 
     async def course(self) -> dict[str, object]:

@@ -1,6 +1,5 @@
-"""Low water: what happens when few hosts are left. A crawl of few hosts is slow, whoever pays for the machine: each
-host is asked no oftener for it. So then somebody is asked for more seeds, or for the next segment, or the crawl stops
-and saves the rest.
+"""Low water: reacts when few hosts are left. A crawl of few hosts wastes its machine, since politeness limits the rate
+of each host. So it requests more seeds or the next segment, or stops and saves the remainder.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from subprocess import DEVNULL, PIPE
 
 from gossamer.api.feeding import Feeding
 from gossamer.api.seeding import Seeding
-from gossamer.assembly import Home, Ring, Settings
+from gossamer.assembly import CrawlRing, Home, Settings
 from gossamer.config.seeds import check_addresses, local_hosts
 from gossamer.crawl.tally import Telemetry
 from gossamer.model.errors import ConfigError
@@ -28,12 +27,12 @@ MoreSeeds = Callable[[], Iterable[str] | Awaitable[Iterable[str]]]
 """Called when few hosts are left; returns more seeds, or none when there are none."""
 
 LOOK_S = 0.25
-"""Between two looks at how many hosts are left."""
+"""Interval of checks of the number of hosts left."""
 OUTPUT_BYTES_MAX = 16 << 20
-"""What is read of the command's output; more is left out."""
+"""Bytes of the command's output that are read."""
 SEEDS_A_STEP_MAX = 500
 REFUSED_TOLD_MAX = 20
-"""Lines of one answer that the log names as none of ours; the others are counted."""
+"""Rejected lines of one answer that the log names; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +45,12 @@ class Sources:
 
 
 class LowWater:
-    """Promises: while more than `frontier.hosts_min` hosts are left nobody is asked and nothing ends. A directory that
-    is watched is looked into first. A source of seeds is asked again as long as it brings something new; after that, or
-    where there is none, the crawl stops once it has had as many hosts and has fewer. One that never had so many goes on
-    to its end.
+    """Does nothing while at least `frontier.hosts_min` hosts are left. Then it looks into the watched directory first.
+    It calls the source of seeds as long as that brings something new. After that, or without a source, a crawl that
+    once had that many hosts stops; one that never had them goes on to its end.
     """
 
-    def __init__(self, home: Home, settings: Settings, ring: Ring, telemetry: Telemetry, sources: Sources) -> None:
+    def __init__(self, home: Home, settings: Settings, ring: CrawlRing, telemetry: Telemetry, sources: Sources) -> None:
         options = settings.config.frontier
         self._directory = home.directory
         self._settings = settings

@@ -1,4 +1,4 @@
-"""Maintenance: check the files of a crawl, accept a loss, divide a crawl among another number of shards."""
+"""Maintenance: check the files of a crawl, accept a loss, forget pages, change the number of shards."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from gossamer.assembly import Scaled, accept_loss, homes, locked, scale
 from gossamer.assembly.verify import Verification
 from gossamer.config.gather import reopen
 from gossamer.config.live import save
+from gossamer.forget.forgetting import ForgetRequest, Result, count, forget
 from gossamer.model.damage import Damage
 from gossamer.model.errors import ConfigError
+from gossamer.world.clock import WallClock
 
 DAMAGE_MAX = 1_000
 """Damages that are kept; the others are counted."""
@@ -80,6 +82,35 @@ def accept_loss_of(directory: str | Path) -> list[str]:
         lock.release()
 
 
+def forget_of(
+    directory: str | Path,
+    pattern: str,
+    *,
+    until: str = "",
+    reason: str = "",
+    whom: str = "",
+    everything: bool = False,
+    note: Callable[[str], None] = lambda _: None,
+) -> Result:
+    """Remove the pages that `pattern` means from all that a crawl that does not run keeps, and keep them out until
+    `until` (ISO 8601; empty: for good). What was interrupted is finished when it is called again with the same pattern.
+    `everything`: the pattern may mean all pages. `note` is called with the name of each step.
+
+    Raises:
+        ConfigError: there is no crawl, it runs, or the pattern means no page; one line says why.
+        DamagedError: a file of the crawl is not what was written.
+    """
+    directory = directory_of(directory)
+    config = reopen(directory / "crawl.toml")
+    return forget(config, directory, ForgetRequest(pattern, until, reason, whom, everything), WallClock().now(), note)
+
+
+def forgettable_of(directory: str | Path, pattern: str) -> dict[str, int]:
+    """Return how many pages and rows `forget_of` would remove; changes nothing. Raises ConfigError as that does."""
+    directory = directory_of(directory)
+    return count(reopen(directory / "crawl.toml"), directory, ForgetRequest(pattern, everything=True))
+
+
 def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None] = lambda _: None) -> Scaled:
     """Divide a stopped crawl among `workers` shards, by moving partitions with all that is known of their sites.
 
@@ -96,8 +127,8 @@ def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None]
     config = reopen(stored)
     if config.state.checkpoint_uri:
         raise ConfigError(
-            "state.checkpoint_uri: this crawl goes on from its checkpoints, and `scale` moves what lies in its "
-            "directory alone"
+            "state.checkpoint_uri: this crawl keeps its state in checkpoints, and `scale` moves only what is in "
+            "its directory"
         )
 
     def write_config(shards: int) -> None:

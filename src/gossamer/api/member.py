@@ -1,8 +1,8 @@
-"""Member: one shard of several, in a process of its own, under its keeper.
+"""Member: one shard of several, in a separate process, under a `ShardProcess`.
 
-`python -m gossamer.api.member` reads its job on standard input. It ends with 0 when it was told that the crawl is
-over and everything is saved, with 2 and 1 after a mistake of the operator's or of ours, and with `TENURE_LOST` when
-nobody renews its right to crawl: another may have the shard by now.
+`python -m gossamer.api.member` reads its job on standard input. It exits with 0 when the coordinator has ended the
+crawl and everything is saved, with 2 after a mistake of the operator, with 1 after an internal error, and with
+`TENURE_LOST` when its lease of the shard expires: another process may have the shard by then.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from gossamer.api.shards import map_of
 from gossamer.assembly import Assembled, Home, assemble, locked
 from gossamer.cluster import line as said
 from gossamer.cluster.coordination import Look, Tenure
-from gossamer.cluster.job import Job
-from gossamer.cluster.line import Line
+from gossamer.cluster.job import ShardJob
+from gossamer.cluster.line import FrameLine
 from gossamer.cluster.shard_process import LOOK
 from gossamer.config.gather import reopen_text
 from gossamer.config.secret import holds_secrets
@@ -44,18 +44,18 @@ from gossamer.world.process import DirectoryLock, die_with_parent
 FAILED, REFUSED, TENURE_LOST = 1, 2, 75
 TENURE_LOOK_S = 0.1
 SEND_S = 0.1
-"""Longest time between two looks at what is to be sent: batches that nobody confirmed are due again."""
+"""Longest interval of checks for frames to send: unconfirmed batches become due again."""
 WAIT_S = 0.05
 LOCK_S_MAX = 30.0
-"""A process that is being killed lets go of its directory within this, on a busy machine too."""
+"""A killed process frees its directory within this, on a busy machine too."""
 
 
-class Member(Crawler):
-    """A crawler that is one of several: it crawls under a tenure, and ends when it is told."""
+class ClusterMember(Crawler):
+    """The crawler of one shard: it crawls under a lease, and ends when the coordinator orders it."""
 
-    def __init__(self, job: Job, line: Line) -> None:
+    def __init__(self, job: ShardJob, line: FrameLine) -> None:
         config = reopen_text(job.config, f"{job.crawl}/crawl.toml")
-        # Limits are those of the whole crawl: what we may have of them we are told.
+        # Limits are those of the whole crawl: the coordinator sends this shard's quota.
         self._begin(Path(job.directory), config.model_copy(update={"limits": LimitsOptions()}))
         self._is_limited = config.limits.max_pages is not None
         self._job = job
@@ -64,7 +64,7 @@ class Member(Crawler):
         self._clock = WallClock()
         self._tenure = Tenure(job.tenure_s)
         self._began = False
-        """It crawls, or is about to: without tenure it must end."""
+        """It crawls, or is about to: without a lease it must end."""
         self._holder = f"{job.node}/{os.getpid()}-{self._clock.now():.3f}"
         self._is_locked = False
         self._verbs: Mapping[str, Verb] = {}
@@ -114,7 +114,7 @@ class Member(Crawler):
         return shard
 
     def _write_config(self) -> None:
-        """Nothing: it stands there already."""
+        """Do nothing: the file exists already."""
 
     def _write_down(self) -> None:
         """Have beside our state what is read there, where that is not the crawl's own directory."""
@@ -124,7 +124,7 @@ class Member(Crawler):
         one_at_a_time = DirectoryLock(self.directory / "state/written.lock")
         try:
             if not one_at_a_time.acquire(LOCK_S_MAX):
-                raise ConfigError(f"{self.directory}: another shard does not let go of state/written.lock")
+                raise ConfigError(f"{self.directory}: another shard still holds state/written.lock")
             map_of(self.config, Path(self._job.crawl)).save(self.directory)
             write_whole(self.directory / "crawl.toml", self._job.config.encode(), private=holds_secrets(self.config))
         finally:
@@ -184,10 +184,10 @@ class Member(Crawler):
                 membership.exchange.take(rest, self._clock.now())
             elif membership is not None and kind == said.DROPPED:
                 membership.exchange.lost(number)
-        os._exit(FAILED)  # Whoever kept us is gone, and sees that we go too.
+        os._exit(FAILED)  # The parent is gone, so this process ends too.
 
     def _looked(self, look: Look) -> dict[str, object]:
-        """Obey a round's orders, and say how we stand."""
+        """Follow a round's orders, and return the status."""
         now, shard = self._clock.now(), self._shard
         if look.granted is not None:
             self._tenure.renewed(look.granted)
@@ -223,9 +223,9 @@ class Member(Crawler):
 
 def main() -> None:
     """Read the job, crawl, exit."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # Those are for whoever runs the whole crawl.
+    for number in (signal.SIGINT, signal.SIGTERM):  # The process that runs the whole crawl handles them.
         signal.signal(number, signal.SIG_IGN)
-    job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
+    job = msgspec.json.decode(sys.stdin.buffer.readline(), type=ShardJob)
     die_with_parent(job.parent)
     faulthandler.enable()
     calm_collector()
@@ -235,15 +235,15 @@ def main() -> None:
     os._exit(status)
 
 
-async def _crawl(job: Job) -> int:
-    line = await Line.over(socket.socket(fileno=job.line))
+async def _crawl(job: ShardJob) -> int:
+    line = await FrameLine.over(socket.socket(fileno=job.line))
     try:
-        await Member(job, line).crawl()
+        await ClusterMember(job, line).crawl()
     except ConfigError as error:
         line.send(said.LAST_WORDS, 1, str(error).encode())
         await line.flush()
         return REFUSED
-    except Exception as error:  # noqa: BLE001 - told to whoever keeps us
+    except Exception as error:  # noqa: BLE001 - sent to the parent
         line.send(said.LAST_WORDS, 0, _kept(error, Path(job.directory)).encode())
         await line.flush()
         return FAILED
@@ -251,7 +251,9 @@ async def _crawl(job: Job) -> int:
 
 
 def _kept(error: Exception, directory: Path) -> str:
-    """Write an error of ours to `logs/critical.log`, and return it in one line; what others can mend is that line."""
+    """Write an internal error to `logs/critical.log`, and return it in one line. Errors that the operator can fix are
+    only returned.
+    """
     is_component = isinstance(error, ComponentFailedError)
     if isinstance(error, CrawlFailedError) and not is_component:
         return str(error)

@@ -48,6 +48,8 @@ LABELLED_COUNTERS = (
     ("finished_urls", "terminal_outcomes", "outcome", "URLs by how they ended for good"),
     ("rejected_links", "rejected", "filter", "Links by the filter that rejected them"),
     ("fetched_pages", "media_types", "media_type", "Documents fetched by media type"),
+    ("rendered_pages", "rendered", "result", "Pages that were to be rendered, by what became of it"),
+    ("rendering", "rendering", "what", "What rendering took and brought: processor seconds, links, resources"),
     ("pages_with_text", "text_methods", "text_method", "Pages fetched by how their text was found"),
 )
 SHARD_GAUGES = (
@@ -111,7 +113,7 @@ class _Collected(Collector):
                 counter.add_metric([str(value) or "unknown"], _float(count))
             yield counter
         for name, what in SAYS.items():
-            metric = name.removesuffix("_s") + "_seconds" if name == "dns_s" else name
+            metric = name.removesuffix("_s") + "_seconds" if name in ("dns_s", "requests_s") else name
             yield CounterMetricFamily(PREFIX + metric, f"{what}, in this process", status.counters.get(name, 0.0))
         for name, key, what in (
             ("module_pages", "pages", "Pages that a processing module was given"),

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from io import BytesIO
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from gossamer.model import visits
 from gossamer.model.links import Found
 from gossamer.model.visits import PageRow, Visited
 
+if TYPE_CHECKING:
+    from gossamer.process.items import ItemPage, Selection
 
-class Page:
+
+class CrawledPage:
     """What came of one URL: the row of `pages`, and the content while it is in memory."""
 
     def __init__(self, visited: Visited, text_of: Callable[[Visited], str]) -> None:
@@ -81,6 +85,48 @@ class Page:
     def text(self) -> str:
         """The visible text, one line a block. Extracted when first asked for, about 0.3 ms."""
         return self._text_of(self._visited)
+
+    def css(self, selector: str) -> Selection:
+        """Return the elements that a CSS selector finds. The page is parsed once, about 0.1 ms.
+
+        Raises:
+            ConfigError: it is not a CSS selector.
+            SelectError: the page is too large or too deeply nested, or is not HTML.
+        """
+        return self._item_page.css(selector)
+
+    def xpath(self, expression: str) -> Selection:
+        """Return the elements or values that an XPath 1.0 expression finds. Raises as `css`."""
+        return self._item_page.xpath(expression)
+
+    def jsonpath(self, query: str) -> Selection:
+        """Return the values that a JSONPath query finds in a JSON document, or in `json_ld`. Raises as `css`."""
+        return self._item_page.jsonpath(query)
+
+    def re(self, pattern: str) -> list[str]:
+        """Return the first group of each match of a regular expression (RE2) in the markup, else the match. Raises
+        ConfigError.
+        """
+        return self._item_page.re(pattern)
+
+    @property
+    def json_ld(self) -> list[Any]:
+        """The JSON-LD blocks of an HTML page."""
+        return self._item_page.json_ld
+
+    @property
+    def parsed(self) -> visits.Page:
+        """The page as processing modules see it."""
+        reply, content = self._visited.reply, self._visited.content
+        kind, charset = (reply.media_type, reply.charset) if reply is not None else ("text/html", "")
+        file = content.file if content is not None else None
+        return visits.Page(self.url, kind, charset, self.headers, self.body, file)
+
+    @cached_property
+    def _item_page(self) -> ItemPage:
+        from gossamer.process.items import ItemPage  # noqa: PLC0415 - only where a program selects
+
+        return ItemPage.of(self.parsed)
 
     def __repr__(self) -> str:
         return f"<Page {self.url} {self.outcome} {self.status or ''}>"

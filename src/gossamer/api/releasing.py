@@ -1,4 +1,4 @@
-"""Releasing: traps that are none are let go, in a crawl that runs or that will be resumed."""
+"""Releasing: releases false traps, in a crawl that runs or that will be resumed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gossamer.api.given import directory_of
 from gossamer.api.shards import held_stopped, require_here
-from gossamer.assembly import Ring, assemble
+from gossamer.assembly import CrawlRing, assemble
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
 from gossamer.scope.traps import Traps
@@ -18,11 +18,15 @@ from gossamer.world.clock import Clock
 SHOWN_MAX = 5
 
 
-async def release(ring: Ring, name: str, clock: Clock) -> list[str]:
-    """Let go of the traps of a host, or of one (`host/template`); return their names. To be committed."""
+async def release(ring: CrawlRing, name: str, clock: Clock) -> list[str]:
+    """Release the traps of a host, or one trap (`host/template`); return their names. The caller commits."""
     frontier, urls = ring.frontier, ring.urls
     return await ring.scope.trapping.release(
-        name, urls.namer, urls.history, ring.pipeline.discover, lambda link: frontier.add(link, 0, clock.now())
+        name,
+        urls.namer,
+        urls.history,
+        ring.pipeline.discovery.discover,
+        lambda link: frontier.add(link, 0, clock.now()),
     )
 
 
@@ -37,7 +41,7 @@ def no_trap(traps: Traps, name: str) -> str:
 
 
 def release_of(directory: str | Path, name: str) -> dict[str, object]:
-    """Let go of the traps of a crawl that does not run; `resume` then goes on in them.
+    """Release traps of a crawl that does not run; `resume` then continues in them.
 
     Raises:
         ConfigError: there is no such trap, or another process holds the crawl.

@@ -35,7 +35,7 @@ def write_remainder(
         OSError: the disk refuses; there is no file then.
     """
     # It brings pyarrow.compute: only an offline crawl has a use for it.
-    from gossamer.offline.segment import About, SegmentWriter, rules_of  # noqa: PLC0415
+    from gossamer.offline.segment import SegmentInfo, SegmentWriter, rules_of  # noqa: PLC0415
 
     path = directory / FILE
     was_offered = offered_to(url_seen)
@@ -45,7 +45,7 @@ def write_remainder(
     if first is None:
         path.unlink(missing_ok=True)
         return 0
-    about = About(made_by=f"{PRODUCT} {__version__}: what {directory.name} left", rules=rules_of(config.url))
+    about = SegmentInfo(made_by=f"{PRODUCT} {__version__}: what {directory.name} left", rules=rules_of(config.url))
     with SegmentWriter(path, about) as writer:
         step = [first, *islice(rows, URLS_A_STEP)]
         while step:

@@ -1,8 +1,8 @@
-"""Restoring: a shard's way back from a lost machine: checkpoints where all machines find them.
+"""Restoring: checkpoints in a place that all machines reach, from which a shard recovers after the loss of its machine.
 
-A checkpoint finishes the files that grow and then saves the last commit, so state and archive always match. Whoever
-starts a shard says so first where all see it, with a number greater than any before; the state on a machine is the
-shard's only while that is the last word.
+A checkpoint finishes the growing files and then saves the last commit, so state and archive always match. The starter
+of a shard first writes a claim there, with a number greater than all before. The state on a machine is valid only while
+its claim is the last one.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from gossamer.archive.uploads import StoreError
 from gossamer.assembly import Assembled, Home, homes
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen, reopen_text
+from gossamer.config.lists import FORGOTTEN
 from gossamer.config.live import save
-from gossamer.config.secret import redacted
+from gossamer.config.secret import shows_secret
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.extras import require
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
 
 if TYPE_CHECKING:
-    from gossamer.archive.checkpoints import Checkpoints, Saved
+    from gossamer.archive.checkpoints import Checkpoints, SavedCheckpoint
 
 CLAIM = "claim"
 """In a shard's state: the openings that its owner claimed, or was about to."""
@@ -82,12 +83,13 @@ class Vault:
             await self._restore(saved)
         self._opening = before + 1
         write_whole(path, f"{before if is_ours else self._opening} {self._opening}".encode())
-        await self._checkpoints.claim(module.Claim(self._opening, self._node))
+        await self._checkpoints.claim(module.ShardClaim(self._opening, self._node))
+        await _bring_list(self._checkpoints, self._home.directory)
         return self._opening
 
-    def _require_own(self, saved: Saved | None, *, known: bool) -> None:
-        """Raise ConfigError where the checkpoints are not those of this directory: nothing here is replaced by what
-        another one left, and none of its checkpoints is lost. A crawl that died before its first commit begins anew.
+    def _require_own(self, saved: SavedCheckpoint | None, *, known: bool) -> None:
+        """Raise ConfigError if the checkpoints belong to another directory, so that neither its checkpoints nor the
+        state here are overwritten. A crawl that died before its first commit starts from zero.
         """
         self._home.require_state()
         if saved is not None or not known:
@@ -96,7 +98,7 @@ class Vault:
                 f"ran later; name another place, or `gossamer restore {self._uri} -o DIR` and resume that"
             )
 
-    async def _restore(self, saved: Saved | None) -> None:
+    async def _restore(self, saved: SavedCheckpoint | None) -> None:
         await self._checkpoints.sweep()
         state = self._home.state
         for path in list(state.iterdir()) if state.exists() else []:
@@ -105,7 +107,7 @@ class Vault:
             elif path.name != "lock":  # We hold it.
                 path.unlink()
         if saved is None:
-            self.restored = "begins anew: it was lost before its first checkpoint"
+            self.restored = "starts from the beginning: it was lost before its first checkpoint"
             return
         await self._checkpoints.restore(saved, self._home.directory, state, outputs=False)
         self.restored = (
@@ -113,7 +115,7 @@ class Vault:
         )
 
     async def keep_up(self, shard: Assembled) -> None:
-        """Make a checkpoint at every interval, until cancelled; a store that fails is asked again."""
+        """Make a checkpoint at every interval, until cancelled; retry if the store fails."""
         if self.restored:
             shard.controls.telemetry.tally.note(self.restored)
             shard.controls.telemetry.logs.info("restored", opening=self._opening, how=self.restored)
@@ -151,6 +153,8 @@ class Vault:
             now = self._clock.now()
             await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept)
             await self._checkpoints.keep_config(effective_toml(shard.controls.settings.config, shown=_without_secrets))
+            if (listed := self._home.directory / FORGOTTEN).exists():
+                await self._checkpoints.keep_forgotten(await asyncio.to_thread(listed.read_bytes))
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             if membership is not None:
                 membership.exchange.covered(taken.epoch)
@@ -207,11 +211,19 @@ async def gather(config: Config, directory: Path) -> None:
     """
     for home in homes(directory, config.cluster.workers):
         checkpoints = checkpoints_of(config, home.shard)
+        await _bring_list(checkpoints, directory)
         saved = await checkpoints.latest()
         if saved is not None:
             await asyncio.to_thread(shutil.rmtree, home.state, ignore_errors=True)
             home.state.mkdir(parents=True)
             await checkpoints.restore(saved, directory, home.state, outputs=True)
+
+
+async def _bring_list(checkpoints: Checkpoints, directory: Path) -> None:
+    """Have a directory that has no list of forgotten pages go by the one that the checkpoints came with."""
+    listed = None if (directory / FORGOTTEN).exists() else await checkpoints.forgotten()
+    if listed is not None:
+        await asyncio.to_thread(write_whole, directory / FORGOTTEN, listed)
 
 
 def restore_of(source: str, directory: Path, sets: Sequence[str] = ()) -> str:
@@ -235,7 +247,7 @@ def restore_of(source: str, directory: Path, sets: Sequence[str] = ()) -> str:
 
 def _without_secrets(key: str, value: object) -> object:
     """Return what a checkpoint elsewhere has of a key: nothing of one that holds credentials."""
-    return value if redacted(key, value) == value else None
+    return None if shows_secret(key, value) else value
 
 
 def _restore_copy(source: Path, directory: Path) -> str:

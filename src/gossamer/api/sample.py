@@ -21,9 +21,9 @@ def sample_of(directory: str | Path, size: int, seed: int | None = None) -> list
     """
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
-    if config.frontier.form != "walk":
+    if config.frontier.strategy != "walk":
         raise ConfigError(
-            f"{directory} swept and did not walk; begin a crawl with --set frontier.form=walk to draw samples from it"
+            f"{directory} did not walk; begin a crawl with --set frontier.strategy=walk to draw samples from it"
         )
     opened = open_stopped(config, directory)
     try:

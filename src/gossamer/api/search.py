@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from gossamer.api.given import directory_of
-from gossamer.archive.search.build import Built, build
+from gossamer.archive.search.build import IndexBuilt, build
 from gossamer.archive.search.folder import indexes_of, no_index
-from gossamer.archive.search.query import Found, search
-from gossamer.archive.search.question import Question
+from gossamer.archive.search.query import QueryAnswer, search
+from gossamer.archive.search.question import SearchQuestion
 from gossamer.archive.views.export import MEMORY_BYTES
 from gossamer.assembly import locked
 from gossamer.assembly.views import crawl_in, export_means
@@ -19,12 +19,12 @@ from gossamer.model.errors import ConfigError
 
 
 def untold(_done: int, _rows: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 def search_of(
     directory: str | Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = ""
-) -> Found:
+) -> QueryAnswer:
     """Return the pages that answer a query best; also of a crawl that runs. It runs in this process.
 
     Raises:
@@ -35,7 +35,7 @@ def search_of(
     folders = indexes_of(directory)
     if not folders:
         raise ConfigError(no_index(directory))
-    return search(folders, Question(query, limit, host, site, language))
+    return search(folders, SearchQuestion(query, limit, host, site, language))
 
 
 def build_index_of(
@@ -43,7 +43,7 @@ def build_index_of(
     *,
     memory_bytes_max: int = MEMORY_BYTES,
     advance: Callable[[int, int], None] = untold,
-) -> Built:
+) -> IndexBuilt:
     """Make a crawl's index of its archive, or finish one that was begun.
 
     Raises:
@@ -55,7 +55,7 @@ def build_index_of(
     if crawl.running and config.search.enabled:
         raise ConfigError(f"{directory} crawls and keeps its own index meanwhile; ask that, or build when it has ended")
     with ExitStack() as stack:
-        if not crawl.running:  # Nobody may begin to write there.
+        if not crawl.running:  # No other process may start to write there.
             stack.callback(locked(directory, 0.0).release)
         heap_bytes = config.search.memory_bytes_max
         return build(crawl, export_means(config), heap_bytes, max(memory_bytes_max - heap_bytes, 0), advance)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gossamer.assembly import Assembled, Ring
+from gossamer.assembly import Assembled, CrawlRing
 from gossamer.config import Config
 from gossamer.config.seeds import domain_seeds, file_seeds
 from gossamer.crawl.tally import Tally
@@ -16,6 +18,9 @@ from gossamer.scope.roots import seed_url
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import SEEDED
 from gossamer.url.url import Url
+
+if TYPE_CHECKING:
+    from gossamer.crawl.requests import Listed, Requests
 
 SEEDS_A_STEP_MAX = 500
 
@@ -32,10 +37,10 @@ def seeding_of(shard: Assembled) -> Seeding:
 
 
 class Seeding:
-    """Adds the configuration's seeds. Until all are in a commit, a restart begins anew: offers are idempotent."""
+    """Adds the configuration's seeds. Until all are committed, a restart adds them again: offers are idempotent."""
 
     def __init__(
-        self, config: Config, ring: Ring, epochs: Epochs, tally: Tally, has: Callable[[Url], bool] | None
+        self, config: Config, ring: CrawlRing, epochs: Epochs, tally: Tally, has: Callable[[Url], bool] | None
     ) -> None:
         """`has` says whether a URL is this shard's; None: all are."""
         self._config = config
@@ -45,6 +50,7 @@ class Seeding:
         self._has = has
         self._schemes = config.scope.schemes
         self._done = epochs.get("meta", SEEDED) is not None
+        self._requests = ring.requests
 
     def busy(self) -> bool:
         """Say whether seeds are still to come: the crawl is not over while there are."""
@@ -60,6 +66,10 @@ class Seeding:
             return
         for _ in self._links(seeds.urls, SEED_ARGUMENT):
             pass
+        if self._requests is not None:
+            for text, _ in self._listed():
+                if (url := self._ring.urls.namer.name(text)) is not None:
+                    self._ring.scope.roots.add_seed(url)
         if not seeds.file:
             return
         lines = file_seeds(Path(seeds.file), self._schemes)
@@ -76,12 +86,34 @@ class Seeding:
             self.add(seeds.urls, SEED_ARGUMENT)
             if seeds.file:
                 await self._add_all(file_seeds(Path(seeds.file), self._schemes))
+            if self._requests is not None:
+                await self._add_requests(self._requests)
             if seeds.domains_file:
                 await self._add_all(domain_seeds(Path(seeds.domains_file)))
             self._epochs.put("meta", SEEDED, b"1")
             self._done = True
             self._ring.loop.stir()
         await asyncio.Event().wait()
+
+    async def _add_requests(self, requests: Requests) -> None:
+        """Add the requests of a list."""
+        for text, request in self._listed():
+            url = self._ring.urls.namer.name(text)
+            if url is None:
+                continue
+            self._ring.scope.roots.add_seed(url)
+            if self._has is None or self._has(url):
+                requests.keep(url, request)
+                self._tally.seeded([url.text])
+                self._ring.pipeline.discovery.discover([Link(url, "seed", 0, seed=SEED_FILE)])
+                self._ring.loop.stir()
+                await self._ring.loop.relieve()
+
+    def _listed(self) -> Iterator[tuple[str, Listed]]:
+        found: Iterator[tuple[str, Listed]] = import_module("gossamer.crawl.requests").listed(
+            Path(self._config.seeds.requests_file), self._schemes
+        )
+        return found
 
     async def _add_all(self, lines: Iterator[str]) -> None:
         while step := list(islice(lines, SEEDS_A_STEP_MAX)):
@@ -90,15 +122,15 @@ class Seeding:
             await asyncio.sleep(0)
 
     def add(self, texts: Iterable[str], kind: int) -> int:
-        """Take seeds into the scope and offer them; return how many. Of several shards each is told all, and offers its
-        own.
+        """Add seeds to the scope and offer them; return how many. Each of several shards gets all seeds and offers
+        those of its partitions.
 
         Raises:
             ConfigError: one of them is no address; those before it were taken.
         """
         links = list(self._links(texts, kind))
         self._tally.seeded([link.url.text for link in links])
-        self._ring.pipeline.discover(links)
+        self._ring.pipeline.discovery.discover(links)
         self._ring.loop.stir()
         return len(links)
 

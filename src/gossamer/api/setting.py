@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from gossamer.assembly import Kept, Settings
+from gossamer.assembly import DurableState, Settings
 from gossamer.config import Config
-from gossamer.config.live import Change, changed, for_host, live_keys, save
+from gossamer.config.live import KeyChange, changed, for_host, live_keys, save
 from gossamer.config.toml import as_assignments, written
 from gossamer.crawl.tally import Telemetry
 from gossamer.model.errors import ConfigError
@@ -20,7 +20,7 @@ from gossamer.state.schema import CHANGES, under
 CHANGES_TOLD_MAX = 100
 
 
-class Changed(msgspec.Struct, array_like=True):
+class StoredSetting(msgspec.Struct, array_like=True):
     """One change, as the store keeps it."""
 
     at: float
@@ -30,12 +30,12 @@ class Changed(msgspec.Struct, array_like=True):
 
 
 class Setting:
-    """Changes live keys, one request at a time. The file is written before the commit that knows the change: whoever
-    dies between the two is started again with it, and nobody has been told yet that it holds.
+    """Changes live keys, one request at a time. The file is written before the commit that records the change: a
+    process that dies in between restarts with the change, which it has not confirmed yet.
     """
 
     def __init__(
-        self, settings: Settings, kept: Kept, telemetry: Telemetry, on_change: Callable[[Config], None]
+        self, settings: Settings, kept: DurableState, telemetry: Telemetry, on_change: Callable[[Config], None]
     ) -> None:
         self._settings = settings
         self._kept = kept
@@ -44,7 +44,7 @@ class Setting:
         self.directory = kept.home.directory
         self._one_at_a_time = asyncio.Lock()
 
-    async def set(self, assignments: Sequence[str]) -> list[Change]:
+    async def set(self, assignments: Sequence[str]) -> list[KeyChange]:
         """Apply `key=value` texts, all or none, and return what changed; durable then.
 
         Raises:
@@ -61,7 +61,7 @@ class Setting:
             self._telemetry.logs.info("configuration_changed", changes={change.key: change.after for change in changes})
             return changes
 
-    async def set_host(self, host: str, values: Mapping[str, object]) -> list[Change]:
+    async def set_host(self, host: str, values: Mapping[str, object]) -> list[KeyChange]:
         """Change one host's rules; None takes one away. Raises as `set`."""
         return await self.set([for_host(self._settings.config, host, values)])
 
@@ -71,10 +71,10 @@ class Setting:
         keys = [*live_keys(), *(key for key in config.all_keys() if key.startswith("host."))]
         return {key: "none" if config.value(key) is None else written(config.value(key)) for key in keys}
 
-    def _apply(self, config: Config, changes: Sequence[Change]) -> None:
+    def _apply(self, config: Config, changes: Sequence[KeyChange]) -> None:
         epochs, now = self._kept.storage.epochs, self._telemetry.clock.now()
         self._settings.change(config)
-        kept = [Changed(now, *change) for change in changes]
+        kept = [StoredSetting(now, *change) for change in changes]
         epochs.put("meta", CHANGES + epochs.number.to_bytes(8), msgspec.msgpack.encode(kept))
         self._on_change(config)
 
@@ -89,7 +89,7 @@ def assignments_of(request: Set) -> list[str]:
 
 def changes_of(epochs: Epochs) -> list[dict[str, object]]:
     """Return what was changed while the crawl ran, over all its runs, the last `CHANGES_TOLD_MAX`."""
-    found: list[Changed] = []
+    found: list[StoredSetting] = []
     for _, value in epochs.scan("meta", *under(CHANGES)):
-        found += msgspec.msgpack.decode(value, type=list[Changed])
+        found += msgspec.msgpack.decode(value, type=list[StoredSetting])
     return [msgspec.structs.asdict(change) for change in found[-CHANGES_TOLD_MAX:]]

@@ -14,7 +14,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.world.files import write_whole
 
 STANDING = "state/standing.json"
-"""How the crawl stood when it was last looked at: all that is left here of shards whose state lies elsewhere."""
+"""The last status of the crawl: the only trace here of shards whose state is elsewhere."""
 
 
 @contextmanager
@@ -28,10 +28,10 @@ def held_stopped(directory: Path) -> Iterator[None]:
 
 
 def map_of(config: Config, directory: Path) -> PartitionMap:
-    """Return whose each partition is.
+    """Return the map of partitions to shards.
 
     Raises:
-        ConfigError: the map is not that of so many shards.
+        ConfigError: the map has another number of shards.
     """
     found = PartitionMap.load(directory) or PartitionMap.even(config.cluster.workers)
     if found.shards != config.cluster.workers:
@@ -58,8 +58,8 @@ def require_here(directory: Path, shard: int, shards: int) -> None:
 
 
 def require_states(config: Config, directory: Path) -> None:
-    """Raise ConfigError where a shard's state is gone and no checkpoint can bring it back: before anything begins anew
-    beside it, or is told what it knew already.
+    """Raise ConfigError if a shard's state is gone and no checkpoint can restore it. Call it before any shard starts:
+    a new state would fetch its pages again.
     """
     if config.state.checkpoint_uri:
         return
@@ -76,7 +76,7 @@ def require_states(config: Config, directory: Path) -> None:
 
 
 def keep_standing(directory: Path, status: Mapping[str, object]) -> None:
-    """Write down how the crawl stands."""
+    """Save the status of the crawl."""
     write_whole(directory / STANDING, json.dumps(status, default=str).encode())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 from msgspec import UNSET
@@ -12,14 +13,14 @@ from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
 from gossamer.api.shards import held_stopped, owner_of, require_here, told_last
 from gossamer.api.waiting import waiting
-from gossamer.assembly import Assembled, budget_of, homes, lost_views, open_stopped
+from gossamer.assembly import Assembled, budget_of, half_forgotten, homes, lost_views, open_stopped
 from gossamer.cluster.aggregate import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.crawl.options import LimitsOptions
-from gossamer.crawl.tally import Seeds, Totals
+from gossamer.crawl.tally import SeedTally, Totals, login_warning
 from gossamer.frontier.budgets import stored_round
-from gossamer.frontier.record import Counts
+from gossamer.frontier.record import QueueCounts
 from gossamer.model.damage import Damage
 from gossamer.model.modules import module_facts
 from gossamer.model.status import Alarm, Closing, SeedsState, SeedState, ShardHealth, Status
@@ -44,7 +45,7 @@ ENDED_SAYS = {
 
 def running_status(shard: Assembled, *, detail: bool = False) -> Status:
     """Return a running crawl's status. Some tens of microseconds, plus one per host in memory when nothing happens;
-    `detail` adds hosts and the course of rates: about 1 µs more per host in memory.
+    `detail` adds hosts and rates over time: about 1 µs more per host in memory.
     """
     ring, controls, epochs, uploads = shard.ring, shard.controls, shard.kept.storage.epochs, shard.outputs.uploads
     config, telemetry, watchdogs = controls.settings.config, controls.telemetry, controls.watchdogs
@@ -55,8 +56,8 @@ def running_status(shard: Assembled, *, detail: bool = False) -> Status:
     status.state = loop.state
     if loop.state == "running" and (loop.paused or loop.held):  # What ends goes on ending.
         status.state = "paused"
-    # Errands such as robots.txt are no URLs, and a visit that has ended is under way for a moment yet: every URL that
-    # was discovered is told in one place.
+    # Prerequisite fetches such as robots.txt are not URLs, and a visit that has ended counts as running a moment more.
+    # So cap the number: every discovered URL counts once.
     status.in_flight = loop.in_flight if ring.recrawl is not None else min(loop.in_flight, counts.pending)
     status.queued = max(0, counts.pending - status.in_flight)
     status.hosts_active = frontier.benched
@@ -112,6 +113,13 @@ def status_of(directory: str | Path) -> dict[str, object]:
     """
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
+    found = _found_status(config, directory)
+    if unfinished := half_forgotten(directory):
+        found["warnings"] = [*cast("list[str]", found.get("warnings", [])), unfinished]
+    return found
+
+
+def _found_status(config: Config, directory: Path) -> dict[str, object]:
     if config.cluster.workers == 1:
         return _status_of(config, directory, 0).as_object()
     with held_stopped(directory):
@@ -127,7 +135,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
     opened = open_stopped(config, directory, shard, config.cluster.workers)
     try:
         stored = opened.store.get("meta", FRONTIER_COUNTS)
-        counts = Counts() if stored is None else msgspec.msgpack.decode(stored, type=Counts)
+        counts = QueueCounts() if stored is None else msgspec.msgpack.decode(stored, type=QueueCounts)
         totals, now = opened.totals, WallClock().now()
         status = _common(counts, totals, totals.elapsed_s, config)
         status.seeds = seeds_told(totals.seeds, opened.explainer.why)
@@ -159,7 +167,7 @@ def _tell_damage(status: Status, lost: Sequence[Damage], directory: Path) -> Non
     status.waiting_for = f"{many} missing or cut short; `gossamer verify {directory}` says which, and what to do"
 
 
-def _state_of(counts: Counts, totals: Totals, config: Config) -> str:
+def _state_of(counts: QueueCounts, totals: Totals, config: Config) -> str:
     is_over = not counts.pending and counts.discovered and config.crawl.mode != "continuous"
     return "finished" if is_over or totals.ended in COMPLETE else "stopped"
 
@@ -177,7 +185,7 @@ def _ended_says(totals: Totals, elapsed_s: float, limits: LimitsOptions) -> str:
     return "limit reached"
 
 
-def seeds_told(seeds: Seeds, why: Callable[[str], dict[str, object]]) -> SeedsState:
+def seeds_told(seeds: SeedTally, why: Callable[[str], dict[str, object]]) -> SeedsState:
     """Return how many seeds there are and whether any was fetched; while none is, the state of the first ones with the
     reason: about 0.1 ms for each.
     """
@@ -225,7 +233,7 @@ def _why_of(config: Config, directory: Path, shard: int, url: str) -> dict[str, 
         opened.close()
 
 
-def _common(counts: Counts, totals: Totals, elapsed_s: float, config: Config) -> Status:
+def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Config) -> Status:
     limits = config.limits
     return Status(
         state="",
@@ -240,6 +248,8 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, config: Config) ->
         media_types=dict(totals.media_types),
         modules=module_facts(totals.modules),
         text_methods=dict(totals.text_methods),
+        rendered=dict(totals.rendered),
+        rendering=dict(totals.rendering),
         levels={str(level): max(0, urls) for level, urls in enumerate(counts.levels) if urls > 0},
         elapsed_s=elapsed_s,
         hosts_known=counts.hosts,
@@ -248,6 +258,7 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, config: Config) ->
         ended=totals.ended,
         ended_says=_ended_says(totals, elapsed_s, limits),
         awaited=list(totals.awaited),
+        warnings=[login_warning(name, reason) for name, reason in sorted(totals.logins.items())],
         max_pages=limits.max_pages,
         max_time_s=limits.max_time_s,
         max_bytes=limits.max_bytes,
@@ -256,7 +267,7 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, config: Config) ->
     )
 
 
-def _stopped(counts: Counts, totals: Totals, config: Config, directory: Path, ended_says: str) -> str:
+def _stopped(counts: QueueCounts, totals: Totals, config: Config, directory: Path, ended_says: str) -> str:
     if not counts.pending and config.crawl.mode != "continuous":
         return ""
     few = f"fewer hosts than frontier.hosts_min = {config.frontier.hosts_min} were left"

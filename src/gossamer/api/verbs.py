@@ -1,6 +1,4 @@
-"""Verbs: what a running crawl does when it is asked or told, over its control socket, its console, or by whoever holds
-the `Crawler`.
-"""
+"""Verbs: the queries and commands of a running crawl, from its control socket, its console, or a Python program."""
 
 from __future__ import annotations
 
@@ -12,26 +10,26 @@ from gossamer.api.releasing import no_trap, release
 from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting, assignments_of
-from gossamer.assembly import Assembled, Controls, Ring
-from gossamer.config.live import Change
+from gossamer.assembly import Assembled, Controls, CrawlRing
+from gossamer.config.live import KeyChange
 from gossamer.config.seeds import check_addresses
 from gossamer.crawl.control import Verb
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.verbs import (
     VERBS,
-    Exclude,
-    HostRules,
+    ExcludeHosts,
+    HostSettings,
     HostsOf,
     Nothing,
     RecentOf,
     RefusedError,
     Release,
-    Request,
     Seed,
     Set,
     StatusOf,
-    Stop,
+    StopCrawl,
+    VerbRequest,
     Why,
     read,
 )
@@ -45,7 +43,7 @@ Status = Callable[..., dict[str, object]]
 class Queries:
     """Verbs that change nothing. Each takes its request and returns the answer."""
 
-    def __init__(self, directory: Path, ring: Ring, controls: Controls, status: Status) -> None:
+    def __init__(self, directory: Path, ring: CrawlRing, controls: Controls, status: Status) -> None:
         self._directory = directory
         self._frontier = ring.frontier
         self._controls = controls
@@ -56,7 +54,7 @@ class Queries:
         return self._status(detail=request.detail)
 
     async def metrics(self, _: Nothing) -> object:
-        """Tell what Prometheus reads."""
+        """Report the metrics for Prometheus."""
         from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - who never asks does not pay for the library
 
         return {"metrics": metrics_of(self._status(detail=True)).decode()}
@@ -65,7 +63,7 @@ class Queries:
         return self._controls.explainer.why(request.url)
 
     async def hosts(self, request: HostsOf) -> object:
-        """Tell of hosts in memory: about 1 µs for each."""
+        """Report the hosts in memory: about 1 µs for each."""
         frontier, now = self._frontier, self._controls.telemetry.clock.now()
         closed = [{"host": host, "reason": reason} for host, reason in frontier.closings]
         return {**frontier.overview(now, request.n), "closed": closed[-request.n :]}
@@ -74,11 +72,11 @@ class Queries:
         return about(self._directory, self._controls.settings.config)
 
     async def recent(self, request: RecentOf) -> object:
-        """Tell of the last attempts; they are kept from the first question on."""
+        """Report the last attempts; they are kept from the first request on."""
         return self._looking.recent(request.after, request.most)
 
     async def course(self, _: Nothing) -> object:
-        """Tell how the counts went, over all runs; the first time what is on disk is read, in a thread."""
+        """Report the counts over time, of all runs; the first call reads earlier runs from disk, in a thread."""
         return await self._looking.course()
 
 
@@ -86,7 +84,13 @@ class Commands:
     """Verbs that change the crawl. Each takes its request and returns the answer."""
 
     def __init__(
-        self, ring: Ring, controls: Controls, seeding: Seeding, setting: Setting, status: Status, checkpoint: Checkpoint
+        self,
+        ring: CrawlRing,
+        controls: Controls,
+        seeding: Seeding,
+        setting: Setting,
+        status: Status,
+        checkpoint: Checkpoint,
     ) -> None:
         self._loop = ring.loop
         self._ring = ring
@@ -108,7 +112,7 @@ class Commands:
         await self._loop.commit()
         return {"added": added}
 
-    async def exclude(self, request: Exclude) -> object:
+    async def exclude(self, request: ExcludeHosts) -> object:
         """Leave hosts alone from now on, all or none; what is queued for them ends as `excluded` in its turn."""
         try:
             HostSet(request.hosts)
@@ -120,7 +124,7 @@ class Commands:
         return {"excluded": request.hosts}
 
     async def release(self, request: Release) -> object:
-        """Let go of a host's traps, or of one template; what ended in them is queued again, and committed."""
+        """Release a host's traps, or one template; queue the URLs that ended in them again, and commit."""
         released = await release(self._ring, request.name, self._controls.telemetry.clock)
         if not released:
             raise RefusedError(no_trap(self._ring.scope.traps, request.name))
@@ -129,17 +133,17 @@ class Commands:
         return {"released": released}
 
     async def set(self, request: Set) -> object:
-        """Change live keys, all or none; durable when the answer comes. Without any, tell which there are."""
+        """Change live keys, all or none; durable when the answer comes. Without any, list them."""
         assignments = assignments_of(request)
         if not assignments:
             return {"live": self._setting.live()}
         return await self._changed(self._setting.set(assignments))
 
-    async def host(self, request: HostRules) -> object:
+    async def host(self, request: HostSettings) -> object:
         """Change what is agreed with one host; durable when the answer comes."""
         return await self._changed(self._setting.set_host(request.host, request.values))
 
-    async def _changed(self, setting: Awaitable[list[Change]]) -> object:
+    async def _changed(self, setting: Awaitable[list[KeyChange]]) -> object:
         try:
             changes = await setting
         except ConfigError as error:
@@ -159,7 +163,7 @@ class Commands:
         """Make a consistent copy by hard links and return where it is; and one at `state.checkpoint_uri`."""
         return await self._checkpoint()
 
-    async def stop(self, request: Stop) -> object:
+    async def stop(self, request: StopCrawl) -> object:
         self._loop.stop(now=request.now)
         return {**self._status(), "state": "stopping"}
 
@@ -185,11 +189,11 @@ async def checkpoint_of(shard: Assembled, vault: Vault | None) -> dict[str, str]
 
 
 def checked(verbs: Mapping[str, Callable[..., Awaitable[object]]]) -> dict[str, Verb]:
-    """Return verbs that are asked with fields of any kind; what is no request of theirs raises InvalidError."""
+    """Return verbs that take untyped fields; fields that do not fit the verb raise InvalidError."""
     return {name: _checked(name, verb) for name, verb in verbs.items()}
 
 
-def _checked(name: str, verb: Callable[[Request], Awaitable[object]]) -> Verb:
+def _checked(name: str, verb: Callable[[VerbRequest], Awaitable[object]]) -> Verb:
     async def answer(request: dict[str, object]) -> object:
         return await verb(read(name, {field: value for field, value in request.items() if field != "verb"}))
 

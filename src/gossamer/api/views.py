@@ -8,20 +8,24 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gossamer.api.given import directory_of
+from gossamer.archive.views.copies import How
 from gossamer.archive.views.export import (
     MEMORY_BYTES,
-    Crawl,
     Exported,
+    ExportedCrawl,
     Progress,
     committed_logs,
     export,
     stream,
     untold,
 )
+from gossamer.archive.views.permitted import permission
 from gossamer.archive.views.source import pieces_of, require_sound
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, CrawlFailedError
+
+__all__ = ["Exported", "export_of", "stream_of", "unfinished_of"]
 
 
 def export_of(
@@ -31,10 +35,18 @@ def export_of(
     *,
     table: str = "",
     where: str = "",
+    permitted: str = "",
+    unknown: bool = False,
+    dedupe: How = "",
+    against: Sequence[str | Path] = (),
     memory_bytes_max: int = MEMORY_BYTES,
     progress: Progress = untold,
 ) -> Exported:
     """Make an export of a crawl, or finish one that was begun. See `archive.views.export.export`.
+
+    With `permitted`, a purpose such as `ai-train`, it holds only pages whose owners allow that use, and with `unknown`
+    also those about which nothing is stated. With `dedupe`, `exact` or `near`, of texts that are equal or nearly so it
+    holds one, and none that a crawl or corpus export in `against` has.
 
     Raises:
         ConfigError: there is no crawl, or an option is wrong.
@@ -48,9 +60,17 @@ def export_of(
         export_means(reopen(directory / "crawl.toml")),
         table=table,
         where=where,
+        permitted=permission(permitted, unknown=unknown, to=to),
+        dedupe=dedupe,
+        against=[_earlier(directory_of(one, "against")) for one in against],
         memory_bytes_max=memory_bytes_max,
         progress=progress,
     )
+
+
+def _earlier(directory: Path) -> ExportedCrawl | Path:
+    """Return a crawl, or the directory of an export."""
+    return crawl_in(directory) if (directory / "crawl.toml").exists() else directory
 
 
 def unfinished_of(directory: Path, folder: Path, tables: Sequence[str] = ("pages", "links", "epochs")) -> str:
@@ -64,7 +84,7 @@ def unfinished_of(directory: Path, folder: Path, tables: Sequence[str] = ("pages
     try:
         crawl = crawl_in(directory)
     except (ConfigError, CrawlFailedError, OSError) as error:
-        crawl = Crawl(directory, running=False, unread=str(error))
+        crawl = ExportedCrawl(directory, running=False, unread=str(error))
     unread = crawl.unread
     try:
         for table in tables:
@@ -78,7 +98,17 @@ def unfinished_of(directory: Path, folder: Path, tables: Sequence[str] = ("pages
     return unread if has_logs else ""
 
 
-def stream_of(directory: Path, to: str, out: BinaryIO, *, table: str = "", where: str = "") -> Exported:
+def stream_of(
+    directory: Path,
+    to: str,
+    out: BinaryIO,
+    *,
+    table: str = "",
+    where: str = "",
+    permitted: str = "",
+    unknown: bool = False,
+) -> Exported:
     """Write a table of a crawl as JSON lines or CSV to an open stream. Raises ConfigError as `export_of`."""
     with tempfile.TemporaryDirectory(prefix="gossamer-export-") as folder:
-        return stream(crawl_in(directory), to, out, Path(folder), table=table, where=where)
+        wanted = permission(permitted, unknown=unknown, to=to)
+        return stream(crawl_in(directory), to, out, Path(folder), table=table, where=where, permitted=wanted)

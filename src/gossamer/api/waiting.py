@@ -1,43 +1,43 @@
-"""Waiting: what a crawl waits for when nothing happens, and until when. There is no silent stall."""
+"""Waiting: what an idle crawl waits for, and until when. No stall is silent."""
 
 from __future__ import annotations
 
 from gossamer.archive.uploads import Uploads
-from gossamer.assembly import Ring
+from gossamer.assembly import CrawlRing
 from gossamer.crawl.tally import Telemetry
-from gossamer.model.status import Waiting
+from gossamer.model.status import WaitingReason
 from gossamer.model.words import duration
 
 QUIET_S = 3.0
-"""An answer that takes longer is told of when nothing else comes meanwhile."""
+"""A reply that takes longer is reported if nothing else happens meanwhile."""
 
 
-def waiting(ring: Ring, uploads: Uploads | None, telemetry: Telemetry) -> Waiting | None:
+def waiting(ring: CrawlRing, uploads: Uploads | None, telemetry: Telemetry) -> WaitingReason | None:
     """Return what the crawl waits for; None while it works, or is over. A pass over the hosts in memory at worst."""
     crawl = ring.loop
     if crawl.paused:
-        return Waiting("operator", "`gossamer unpause`")
+        return WaitingReason("operator", "`gossamer unpause`")
     if crawl.held:
         who, why = next(iter(crawl.held.items()))
-        return Waiting(who, why)
+        return WaitingReason(who, why)
     counts = uploads.counts if uploads is not None else None
     if counts is not None and counts.waiting_files and crawl.state in ("finished", "stopped"):
-        return Waiting("uploads", f"uploads to {counts.store}")
+        return WaitingReason("uploads", f"uploads to {counts.store}")
     if crawl.state != "running":
         return None
     if crawl.in_flight:
-        return _answer(ring, telemetry) or (Waiting("blocked", crawl.blocked) if crawl.blocked else None)
+        return _answer(ring, telemetry) or (WaitingReason("blocked", crawl.blocked) if crawl.blocked else None)
     if blocked := crawl.blocked:
-        return Waiting("blocked", blocked)
+        return WaitingReason("blocked", blocked)
     turn = ring.frontier.next_turn()
     now = telemetry.clock.now()
     if turn is None or turn.at <= now:
         return None
     says = f"{turn.host or 'a sleeping host'} ({turn.reason}), next request in {duration(turn.at - now)}"
-    return Waiting("host", says, turn.host, None, turn.at)
+    return WaitingReason("host", says, turn.host, None, turn.at)
 
 
-def _answer(ring: Ring, telemetry: Telemetry) -> Waiting | None:
+def _answer(ring: CrawlRing, telemetry: Telemetry) -> WaitingReason | None:
     """Return the request that has been under way for longest, when nothing has come for a while."""
     now = telemetry.clock.now()
     lease, since = min(ring.loop.under_way, key=lambda under_way: under_way[1])
@@ -47,5 +47,5 @@ def _answer(ring: Ring, telemetry: Telemetry) -> Waiting | None:
     host, more = lease.url.host, ring.loop.in_flight - 1
     others = f", and {more} more" if more else ""
     if not lease.address:
-        return Waiting("lookup", f"the address of {host} (DNS, for {now - since:.0f} s){others}", host, since)
-    return Waiting("answer", f"an answer of {host} (for {now - since:.0f} s){others}", host, since)
+        return WaitingReason("lookup", f"the address of {host} (DNS, for {now - since:.0f} s){others}", host, since)
+    return WaitingReason("answer", f"an answer of {host} (for {now - since:.0f} s){others}", host, since)

@@ -13,7 +13,7 @@ from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.options import ScopeOptions
 
 Stamp = tuple[int, int, int]
-"""What tells one state of a file from another: time of change, length, inode."""
+"""Identifies a state of a file: time of change, length, inode."""
 
 
 class Watching:

@@ -13,7 +13,7 @@ from gossamer.ports import Archive, EpochArchive, PrerequisiteArchive
 from gossamer.world.files import NO_ROOM
 
 
-class Closing(Archive, Protocol):
+class Closable(Archive, Protocol):
     """An archive that can be finished."""
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class Following(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go. Blocks."""
+        """Close. Blocks."""
         ...
 
 
@@ -64,7 +64,7 @@ class Followers:
         return None
 
     def close(self) -> None:
-        """Let go of all. Blocks: an index merges what it has under way."""
+        """Close all files. Blocks: an index first finishes its merges."""
         for follower in self._followers:
             follower.close()
 
@@ -76,7 +76,7 @@ class Archives:
     archive, and `resume` fetches its pages again.
     """
 
-    def __init__(self, own: Sequence[Closing], components: Sequence[tuple[str, Closing]] = ()) -> None:
+    def __init__(self, own: Sequence[Closable], components: Sequence[tuple[str, Closable]] = ()) -> None:
         """`components` are the operator's, each with the name that the configuration gives."""
         self._own = tuple(own)
         self._components = tuple(components)
@@ -142,7 +142,7 @@ class Archives:
                 component.cut()
 
     def finish_segments(self) -> None:
-        """Finish the files of our own that grow, and go on: a checkpoint copies finished files once."""
+        """Finish our growing files, and go on: a checkpoint copies finished files once."""
         for archive in self._own:
             archive.close()
 

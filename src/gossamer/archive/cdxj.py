@@ -23,6 +23,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from gossamer.archive.surt import surt
 from gossamer.model.errors import DamagedError
 from gossamer.state.sums import Sums, sums_of
+from gossamer.url.name import REQUEST_MARK
 from gossamer.world.files import publish, write_whole
 
 INDEX = "index.cdxj"
@@ -53,7 +54,8 @@ class IndexEntry(msgspec.Struct, frozen=True):
 
     def line(self) -> bytes:
         """Return the line, its end included."""
-        fields = {"url": self.url, "mime": self.mime or "unk"}
+        url, mark, sent = self.url.partition(REQUEST_MARK)
+        fields = {"url": url, "mime": self.mime or "unk"}
         if self.status:
             fields["status"] = self.status
         fields |= {
@@ -63,14 +65,15 @@ class IndexEntry(msgspec.Struct, frozen=True):
             "filename": self.filename,
         }
         stamp = f"{datetime.fromtimestamp(self.instant_s, UTC):%Y%m%d%H%M%S}"
-        return f"{surt(self.url)} {stamp} ".encode() + _JSON.encode(fields) + b"\n"
+        key = surt(_with_request(url, sent) if mark else url)
+        return f"{key} {stamp} ".encode() + _JSON.encode(fields) + b"\n"
 
 
-class Standing:
+class StandingRecords:
     """Lets the line of a visit that was answered 304 lead to the record that stood then.
 
     Replay tools show a 304 as they find it, which is an empty page; and without a line of its own the visit would be
-    answered with whatever version is nearest, before it or after. Lines come in order, so that what stood is the last
+    answered with the nearest version, before it or after. Lines come in order, so that what stood is the last
     line of the same address with the same digest that was answered with a page.
     """
 
@@ -91,6 +94,14 @@ class Standing:
         return line
 
 
+def _with_request(url: str, sent: str) -> str:
+    """Return what the key of a listed request is made of, so that its answer is not replayed for a plain GET. Replay
+    tools take other methods than GET into the key in this way, with the body where we have its digest.
+    """
+    method, _, digest = sent.partition(":")
+    return f"{url}{'&' if '?' in url else '?'}__wb_method={method}&__wb_post_data={digest}"
+
+
 def _fields(line: bytes) -> dict[str, str]:
     return _FIELDS.decode(line[line.find(b"{") :])
 
@@ -103,7 +114,7 @@ class Seal(msgspec.Struct, frozen=True):
 
 
 def seal_of(index: Path) -> Seal | None:
-    """Return what is recorded of a crawl's index; None where there is none yet.
+    """Return what is recorded of a crawl's index; None if there is none yet.
 
     Raises:
         DamagedError: the record cannot be read.
@@ -115,8 +126,8 @@ def seal_of(index: Path) -> Seal | None:
         return None
     except msgspec.MsgspecError as error:
         raise DamagedError(
-            f"{path} was damaged ({error}): it holds the checksums of {index}; `gossamer resume {index.parent}` makes "
-            "both anew"
+            f"{path} was damaged ({error}): it holds the checksums of {index}; `gossamer resume {index.parent}` "
+            "rebuilds both"
         ) from error
 
 
@@ -150,7 +161,7 @@ def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
         temporary = Path(folder) / "index"
         with temporary.open("wb") as file, ExitStack() as stack:
-            last, standing = b"", Standing()
+            last, standing = b"", StandingRecords()
             for raw in _sorted_lines((entry.line() for entry in entries), Path(folder), sort_bytes_max, stack):
                 line = standing.line(raw)
                 if line != last:
@@ -163,7 +174,7 @@ def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int
 
 
 def _record(temporary: Path, target: Path) -> None:
-    """Record the checksums of the next index, first: whatever a crash leaves under its name is one of two."""
+    """Record the checksums of the next index first, so that after a crash the file matches one of two."""
     before: Seal | None = None
     with suppress(DamagedError):
         before = seal_of(target)

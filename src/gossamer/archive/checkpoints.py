@@ -20,11 +20,11 @@ from gossamer.state.journals import STATE
 
 STORE = STATE + "store/"
 TABLE = ".sst"
-CONFIG = "crawl.toml"
+CONFIG, FORGOTTEN = "crawl.toml", "forgotten.jsonl"
 UPLOADS_AT_ONCE = 4
 
 
-class Claim(msgspec.Struct, frozen=True):
+class ShardClaim(msgspec.Struct, frozen=True):
     """Who has a shard: said before it begins, so that no number is ever given twice."""
 
     opening: int
@@ -44,7 +44,7 @@ class Part(msgspec.Struct, frozen=True):
     """A journal that was open: it goes on under its working name."""
 
 
-class Saved(msgspec.Struct, frozen=True):
+class SavedCheckpoint(msgspec.Struct, frozen=True):
     """A checkpoint that is complete."""
 
     opening: int
@@ -54,7 +54,7 @@ class Saved(msgspec.Struct, frozen=True):
     parts: list[Part]
 
 
-class Taken(msgspec.Struct, frozen=True):
+class SnapshotFile(msgspec.Struct, frozen=True):
     """A file to be saved, where a snapshot has it."""
 
     name: str
@@ -73,7 +73,7 @@ class Checkpoints:
         """
         self._store = ObjectStore(options.model_copy(update={"store": uri}))
         self._own = f"shard-{shard}"
-        self.saved: Saved | None = None
+        self.saved: SavedCheckpoint | None = None
         """The newest that is known: what it lists need not be sent again."""
         self._number = 0
 
@@ -82,12 +82,12 @@ class Checkpoints:
         await self._store.write(f"{self._own}/trial", b"may we write here?")
         await self._store.remove([f"{self._own}/trial"])
 
-    async def claimed(self) -> Claim | None:
-        """Return who has the shard, if anybody ever had. Raises StoreError."""
+    async def claimed(self) -> ShardClaim | None:
+        """Return the claim of the shard's holder, if there was one. Raises StoreError."""
         found = await self._store.read(f"{self._own}/claim.json")
-        return None if found is None else msgspec.json.decode(found, type=Claim)
+        return None if found is None else msgspec.json.decode(found, type=ShardClaim)
 
-    async def claim(self, claim: Claim) -> None:
+    async def claim(self, claim: ShardClaim) -> None:
         """Take the shard. Raises StoreError."""
         await self._store.write(f"{self._own}/claim.json", msgspec.json.encode(claim))
 
@@ -95,22 +95,48 @@ class Checkpoints:
         """Put the crawl's configuration where all shards' checkpoints are. Raises StoreError."""
         await self._store.write(CONFIG, text.encode())
 
+    async def keep_forgotten(self, listed: bytes) -> None:
+        """Put the crawl's list of forgotten pages beside its configuration. Raises StoreError."""
+        await self._store.write(FORGOTTEN, listed)
+
+    async def forgotten(self) -> bytes | None:
+        """Return the list of forgotten pages, or None if there is none. Raises StoreError."""
+        return await self._store.read(FORGOTTEN)
+
     async def config(self) -> str | None:
         """Return the crawl's configuration, or None before the first checkpoint. Raises StoreError."""
         found = await self._store.read(CONFIG)
         return None if found is None else found.decode()
 
-    async def latest(self) -> Saved | None:
+    async def latest(self) -> SavedCheckpoint | None:
         """Return the newest checkpoint, or None before the first. Raises StoreError."""
         found = await self._store.read(f"{self._own}/latest.json")
-        self.saved = None if found is None else msgspec.json.decode(found, type=Saved)
+        self.saved = None if found is None else msgspec.json.decode(found, type=SavedCheckpoint)
+        self._number = max(self._number, self.saved.number if self.saved is not None else 0)
         return self.saved
+
+    async def send_anew(self, name: str, path: Path, length: int) -> None:
+        """Replace a finished file that the newest checkpoint lists; the next `save` lists what it is now.
+
+        Raises:
+            StoreError: the store does not take it.
+        """
+        assert self.saved is not None, "there is a checkpoint"
+        parts = []
+        for part in self.saved.parts:
+            if part.name == name and not part.grows:
+                digest = await self._store.copy(path, part.key, overwrite=True)
+                part = msgspec.structs.replace(part, length=length, sha256=digest)
+            parts.append(part)
+        self.saved = msgspec.structs.replace(self.saved, parts=parts)
 
     def has(self, name: str) -> bool:
         """Say whether a finished file was saved by the newest checkpoint: it need not be in the next snapshot."""
         return self.saved is not None and any(part.name == name and not part.grows for part in self.saved.parts)
 
-    async def save(self, opening: int, epoch: int, at: float, taken: Sequence[Taken], kept: Iterable[str]) -> Saved:
+    async def save(
+        self, opening: int, epoch: int, at: float, taken: Sequence[SnapshotFile], kept: Iterable[str]
+    ) -> SavedCheckpoint:
         """Save a snapshot: its files, and those of `kept` that the checkpoint before has. It counts when this returns.
 
         Raises:
@@ -122,7 +148,7 @@ class Checkpoints:
         parts = [known[name] for name in kept if name in known]
         gate = asyncio.Semaphore(UPLOADS_AT_ONCE)
 
-        async def one(file: Taken) -> Part:
+        async def one(file: SnapshotFile) -> Part:
             old = known.get(file.name)
             length = file.path.stat().st_size
             if old is not None and _is_final(file) and old.length == length:
@@ -135,14 +161,14 @@ class Checkpoints:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(file)) for file in taken]
         parts += [task.result() for task in tasks]
-        saved = Saved(opening, self._number, epoch, at, parts)
+        saved = SavedCheckpoint(opening, self._number, epoch, at, parts)
         await self._store.write(f"{self._own}/latest.json", msgspec.json.encode(saved))
         self.saved = saved
         if before is not None:
             await self._forget(before, saved)
         return saved
 
-    async def restore(self, saved: Saved, directory: Path, state: Path, *, outputs: bool) -> None:
+    async def restore(self, saved: SavedCheckpoint, directory: Path, state: Path, *, outputs: bool) -> None:
         """Bring a checkpoint's files to disk: the shard's state to `state`, journals that were open and, with
         `outputs`, finished files to `directory`. The store comes last: without it nothing of this counts.
 
@@ -180,14 +206,14 @@ class Checkpoints:
         number = int(self._own.removeprefix("shard-"))
         return name.startswith(self._own + "/") or bool(re.fullmatch(rf"[^/]+/[^/]+-{number:03d}-\d+-\d+\..+", name))
 
-    async def _forget(self, before: Saved, now: Saved) -> None:
+    async def _forget(self, before: SavedCheckpoint, now: SavedCheckpoint) -> None:
         """Remove what only the checkpoint before had. Finished files stay: they are the crawl's."""
         needed = {part.key for part in now.parts}
         old = [part.key for part in before.parts if part.key not in needed and part.key.startswith(self._own)]
         if old:
             await self._store.remove(old)
 
-    def _key(self, file: Taken, opening: int) -> str:
+    def _key(self, file: SnapshotFile, opening: int) -> str:
         own = f"{self._own}/{opening:04d}"
         if not file.name.startswith(STATE) and not file.grows:
             return file.name
@@ -196,7 +222,7 @@ class Checkpoints:
         return f"{own}/{self._number:06d}/{file.name.removeprefix(STATE)}"
 
 
-def _is_final(file: Taken) -> bool:
+def _is_final(file: SnapshotFile) -> bool:
     """Say whether a file of this name can never come to be another, within one opening."""
     if file.name.startswith(STORE):
         return file.name.endswith(TABLE)

@@ -14,27 +14,27 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.archive.archive import Closing, Followers, Following
-from gossamer.archive.logs import batches, schemas
+from gossamer.archive.archive import Closable, Followers, Following
+from gossamer.archive.logs import batches, schemas, table_of
 from gossamer.archive.options import SearchOptions
-from gossamer.archive.schema import TABLES, fitted, united
+from gossamer.archive.schema import ITEMS, TABLES, fitted, united
 from gossamer.archive.tables import LOG_FOLDER, LOG_SUFFIX
 from gossamer.model.errors import DamagedError
 from gossamer.model.extras import require
-from gossamer.state.journals import Entry, Journals
+from gossamer.state.journals import Journals, ManifestEntry
 from gossamer.state.sums import Sums, sums_of
 from gossamer.world.clock import Clock
-from gossamer.world.files import publish
+from gossamer.world.files import make_directory, publish
 
 
 class Sealing(msgspec.Struct, frozen=True):
     """One finished file."""
 
-    entry: Entry
+    entry: ManifestEntry
     path: Path
 
     def make(self) -> str:
-        """Return the SHA-256 in hexadecimal; empty where the file is not here. Blocks.
+        """Return the SHA-256 in hexadecimal; empty if the file is not here. Blocks.
 
         An upload may have removed it meanwhile, and the files of a shard that moved stay on the machine before.
 
@@ -116,7 +116,7 @@ class Follower:
         """Return the oldest finished log, or None when there is none. Ask again after `settle`."""
         for entry in self._journals.finals(LOG_FOLDER):
             stem = entry.name.removeprefix(LOG_FOLDER).removesuffix(LOG_SUFFIX)
-            parquet = f"{stem.partition('-')[0]}/{stem}.parquet"
+            parquet = f"{table_of(stem)}/{stem}.parquet"
             path = self._journals.path
             return Conversion(entry.name, parquet, path(entry.name), path(parquet), self._group_bytes_max)
         return None
@@ -138,10 +138,11 @@ class Follower:
         return made
 
     def sweep(self) -> None:
-        """Remove what a crash left behind: half-written Parquet files, and logs that the manifest let go."""
+        """Remove what a crash left: half-written Parquet files, and logs that the manifest no longer has."""
         journals = self._journals
-        for stray in journals.directory.glob(f"*/.{journals.stray}.parquet.tmp"):
-            stray.unlink()
+        for folder in ("*", f"{ITEMS}*"):
+            for stray in journals.directory.glob(f"{folder}/.{journals.stray}.parquet.tmp"):
+                stray.unlink()
         kept = {entry.name for entry in journals.finals(LOG_FOLDER)}
         for log in journals.path(LOG_FOLDER).glob(journals.stray + LOG_SUFFIX):
             if LOG_FOLDER + log.name not in kept:
@@ -157,7 +158,7 @@ def make_parquet(
     Its columns are those of all frames together: a module that came or went within the log does no harm. In memory: one
     frame and, three times, one group of `ROW_GROUP_ROWS_MAX` rows or `group_bytes_max`. Costs about 1 µs a row.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(target.parent)
     temporary = target.with_name(f".{target.name}.tmp")
     schema = united(schemas(source, length), TABLES.get(target.parent.name))
     with pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer:
@@ -184,13 +185,13 @@ def _write_group(writer: pq.ParquetWriter, waiting: list[pa.RecordBatch], schema
 
 def followed(
     options: SearchOptions, journals: Journals, clock: Clock, shard: int, incarnation: int, group_bytes_max: int
-) -> tuple[list[Closing], Followers]:
+) -> tuple[list[Closable], Followers]:
     """Return archives that only note things for a follower, and all followers; what a crash left is swept up.
 
     Raises:
         ConfigError: search is on and its library is not installed, or its index is one that we cannot read.
     """
-    logs: list[Closing] = []
+    logs: list[Closable] = []
     tables = Follower(journals, group_bytes_max)
     tables.sweep()
     # What is sealed takes effect with the commits that the others need.

@@ -23,7 +23,7 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
 class BrokenFrameError(DamagedError):
-    """A log holds other bytes than were written. Says in which file and at which offset, and what mends it."""
+    """A log holds other bytes than were written. Names the file, the offset, and the repair."""
 
     def __init__(self, path: Path, what: str) -> None:
         self.what = what
@@ -81,6 +81,16 @@ def _payloads(path: Path, length: int | None) -> Iterator[bytes]:
 
 def _checksum(payload: bytes) -> int:
     return xxhash.xxh3_64_intdigest(payload, seed=len(payload))
+
+
+def stem_of(table: str) -> str:
+    """Return how the names of a table's files begin: `items.book` for `items/book`."""
+    return table.replace("/", ".")
+
+
+def table_of(file_name: str) -> str:
+    """Return the table that a file belongs to, by its name without folder."""
+    return file_name.partition("-")[0].replace(".", "/")
 
 
 class Segments:

@@ -25,7 +25,7 @@ class BrokenMemberError(Exception):
     """A member that is not what was written: what is wrong, as the rest of a sentence."""
 
 
-class Member(msgspec.Struct, frozen=True):
+class GzipMember(msgspec.Struct, frozen=True):
     """One record as it was found."""
 
     offset: int
@@ -37,12 +37,12 @@ class Member(msgspec.Struct, frozen=True):
 
 
 def is_sound(file: BinaryIO, offset: int, length: int, *, zstd: bool) -> str:
-    """Return what is wrong with the member that stands in `length` bytes from `offset`; nothing for a sound one.
+    """Return what is wrong with the member of `length` bytes at `offset`; empty for a sound one.
 
     About 15 µs and 2 µs a KB of text.
     """
     file.seek(offset)
-    reader = _Reader(file, length, zstd=zstd)
+    reader = _MemberReader(file, length, zstd=zstd)
     try:
         for _ in reader.member():
             pass
@@ -51,13 +51,13 @@ def is_sound(file: BinaryIO, offset: int, length: int, *, zstd: bool) -> str:
     return "" if reader.taken == length else "ends early"
 
 
-def members_of(file: BinaryIO, length: int, *, zstd: bool) -> Iterator[Member]:
+def members_of(file: BinaryIO, length: int, *, zstd: bool) -> Iterator[GzipMember]:
     """Yield the records in the first `length` bytes of a WARC file. After a member that cannot be unpacked the rest of
     the file is looked through for the next one.
 
     About 3 ms a MB of text, for the digests most of all.
     """
-    reader = _Reader(file, length, zstd=zstd)
+    reader = _MemberReader(file, length, zstd=zstd)
     while reader.taken < length:
         offset = reader.taken
         about = _Record()
@@ -68,10 +68,10 @@ def members_of(file: BinaryIO, length: int, *, zstd: bool) -> Iterator[Member]:
         except BrokenMemberError as broken:
             fault = str(broken)
             reader.skip_to_next(offset)
-        yield Member(offset, reader.taken - offset, about.record_type, about.url, fault)
+        yield GzipMember(offset, reader.taken - offset, about.record_type, about.url, fault)
 
 
-class _Reader:
+class _MemberReader:
     """Reads members one behind the other."""
 
     def __init__(self, file: BinaryIO, length: int, *, zstd: bool) -> None:
@@ -229,7 +229,7 @@ class _Record:
 
 
 def _hash(digest: str) -> hashlib._Hash | None:
-    """Return what computes a digest that is labelled so; None where it is not known."""
+    """Return what computes a digest that is labelled so; None if it is not known."""
     name = digest.partition(":")[0].replace("-", "").lower()
     return hashlib.new(name, usedforsecurity=False) if name in hashlib.algorithms_guaranteed else None
 

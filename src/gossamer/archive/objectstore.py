@@ -96,7 +96,7 @@ class ObjectStore:
         return fixity.sha256
 
     async def read(self, name: str) -> bytes | None:
-        """Return a small object, or None where there is none. Raises StoreError."""
+        """Return a small object, or None if there is none. Raises StoreError."""
         try:
             async with asyncio.timeout(self._options.store_request_s_max):
                 result = await obstore.get_async(self._store, name)
@@ -107,7 +107,7 @@ class ObjectStore:
             raise _told(error) from error
 
     async def write(self, name: str, data: bytes) -> None:
-        """Put a small object in the place of what was there: whole, or not at all. Raises StoreError."""
+        """Write or replace a small object, atomically. Raises StoreError."""
         try:
             async with asyncio.timeout(self._options.store_request_s_max):
                 await obstore.put_async(self._store, name, data)

@@ -46,7 +46,7 @@ class ArchiveOptions(BaseModel):
         256_000_000, ge=1, description="A table's log with this many bytes is finished and becomes Parquet."
     )
     table_segment_s_max: float = Field(
-        600.0, gt=0, description="A table's log that has grown for so long is finished and becomes Parquet, in seconds."
+        600.0, gt=0, description="Seconds after which a table's log is finished and becomes Parquet."
     )
     table_frame_rows_max: int = Field(
         50_000, ge=1, description="Rows held in memory before they go to the log, even within an epoch."
@@ -110,7 +110,7 @@ class SearchOptions(BaseModel):
     commit_s: float = Field(
         10.0, gt=0, allow_inf_nan=False, description="What was fetched can be found after about this many seconds."
     )
-    commit_pages: int = Field(2_000, ge=1, description="Or after so many pages, if that comes first.")
+    commit_pages: int = Field(2_000, ge=1, description="Or after this many pages, if that comes first.")
     frame_bytes_max: int = Field(
         1_000_000, ge=1, description="Text held in memory before it goes to the log, even within an epoch."
     )

@@ -1,4 +1,4 @@
-"""The tables' columns, as they stand in logs and Parquet files, and the values of rows as such columns."""
+"""The tables' columns in logs and Parquet files, and the values of rows as such columns."""
 
 from __future__ import annotations
 
@@ -50,6 +50,17 @@ PAGES = pa.schema(
         ("change", FEW),
         ("hops", pa.int32()),
         ("text_method", FEW),
+        ("usage_search", FEW),
+        ("usage_ai_train", FEW),
+        ("usage_ai_input", FEW),
+        ("usage_archive", FEW),
+        ("usage_reason", FEW),
+        ("usage_statements", FEW),
+        ("wall", FEW),
+        ("offer", _TEXT),
+        ("authenticated", pa.bool_()),
+        ("rendered", FEW),
+        ("links_gained", pa.int64()),
     ]
 )
 """One row per attempt: the fields of `PageRow`, in their order."""
@@ -87,6 +98,12 @@ EPOCHS = pa.schema(
 )
 """One row per commit: the fields of `EpochRow`, in their order, and those of its `counters`."""
 
+ITEMS = "items/"
+"""Begins the names of tables of items: `items/NAME` is a folder in a folder."""
+ITEM = "item"
+ITEM_PLACES = {"key": _TEXT, "fetched_at": pa.timestamp("us", tz="UTC"), ITEM: _TEXT}
+"""Columns of tables of items, behind `url`."""
+
 TABLES = {"pages": PAGES, "links": LINKS, "epochs": EPOCHS}
 """By folder."""
 
@@ -105,7 +122,7 @@ KINDS = {
 def united(schemas: Iterable[pa.Schema], first: pa.Schema | None = None) -> pa.Schema:
     """Return one schema for frames of different ones: columns of `first`, then the others in order of appearance.
 
-    Where two differ, the wider stands: whole numbers and fractions make fractions, all else text.
+    Of two types the wider one is taken: integers and floats make floats, all else text.
     """
     fields: dict[str, pa.DataType] = {field.name: field.type for field in first or ()}
     fixed = set(fields)
@@ -162,7 +179,7 @@ class MoreColumns:
         return [(name, self._array(name, rows)) for name in names]
 
     def clear(self) -> None:
-        """Let go of all values."""
+        """Drop all values."""
         self._values = {}
 
     def _array(self, name: str, rows: int) -> pa.Array:

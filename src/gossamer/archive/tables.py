@@ -9,9 +9,9 @@ from functools import partial
 import msgspec
 import pyarrow as pa
 
-from gossamer.archive.logs import Segments, frame
+from gossamer.archive.logs import Segments, frame, stem_of
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.schema import EPOCHS, FEW, LINKS, PAGES, MoreColumns, column_of
+from gossamer.archive.schema import EPOCHS, FEW, ITEM, ITEM_PLACES, ITEMS, LINKS, PAGES, MoreColumns, column_of
 from gossamer.model.counters import values
 from gossamer.model.links import EMBED
 from gossamer.model.visits import Archived, EpochRow, PageRow, Visited
@@ -23,7 +23,7 @@ LOG_SUFFIX = ".journal"
 _FETCHED_AT = PageRow.__struct_fields__.index("fetched_at")
 
 
-class Tables:
+class TableWriters:
     """Takes the rows of each attempt; durable with the epoch.
 
     Costs about 5 µs a page and 0.4 µs a link, the work of `cut` included. In memory: at most
@@ -70,7 +70,7 @@ class Tables:
         else:
             self._pages.add(visited.row, findings.columns)
             for table, rows in findings.rows.items():
-                (self._own.get(table) or self._add_table(table)).add(visited.row.url, rows)
+                (self._own.get(table) or self._add_table(table)).add(visited.row, rows)
         if visited.links and self._options.links:
             self._links.add(visited)
         for log in self._logs:
@@ -101,7 +101,8 @@ class Tables:
             log.finish()
 
     def _add_table(self, table: str) -> OwnRows:
-        rows = self._own[table] = OwnRows(self._kinds.get(table, {}))
+        kind = ItemRows if table.startswith(ITEMS) else OwnRows
+        rows = self._own[table] = kind(self._kinds.get(table, {}))
         self._logs.append(self._log(table, rows))
         return rows
 
@@ -114,7 +115,8 @@ class TableLog:
     ) -> None:
         self.rows = rows
         self._options = options
-        self._segments = Segments(journals, LOG_FOLDER + table, LOG_SUFFIX, shard, incarnation, f"{table}/{table}")
+        stem = stem_of(table)
+        self._segments = Segments(journals, LOG_FOLDER + stem, LOG_SUFFIX, shard, incarnation, f"{table}/{stem}")
         self._segment_rows = 0
 
     def cut(self) -> None:
@@ -196,19 +198,47 @@ class OwnRows:
     def count(self) -> int:
         return len(self._urls)
 
-    def add(self, url: str, rows: Sequence[Mapping[str, object]]) -> None:
+    def add(self, page: PageRow, rows: Sequence[Mapping[str, object]]) -> None:
         for row in rows:
             self._more.add(len(self._urls), row)
-            self._urls.append(url)
+            self._urls.append(page.url)
 
     def batch(self) -> pa.RecordBatch:
-        more = self._more.arrays(len(self._urls))
+        more = [*self._of_pages(), *self._more.arrays(len(self._urls))]
         arrays = [column_of(self._urls, FEW), *(array for _, array in more)]
         return pa.record_batch(arrays, names=["url", *(name for name, _ in more)])
 
     def clear(self) -> None:
         self._urls = []
         self._more.clear()
+
+    def _of_pages(self) -> list[tuple[str, pa.Array]]:
+        return []
+
+
+class ItemRows(OwnRows):
+    """Rows of a table of items: behind `url` the page's `key`, `fetched_at` and what identifies the item on it: its
+    own `item`, else its number.
+    """
+
+    def __init__(self, columns: Mapping[str, str]) -> None:
+        super().__init__(columns)
+        self._places: list[tuple[str, int, str]] = []
+
+    def add(self, page: PageRow, rows: Sequence[Mapping[str, object]]) -> None:
+        at = round(page.fetched_at * 1_000_000)
+        self._places += ((page.key, at, str(row.get(ITEM, number))) for number, row in enumerate(rows))
+        super().add(page, [{name: row[name] for name in row if name != ITEM} for row in rows])
+
+    def clear(self) -> None:
+        super().clear()
+        self._places = []
+
+    def _of_pages(self) -> list[tuple[str, pa.Array]]:
+        columns = [[place[n] for place in self._places] for n in range(len(ITEM_PLACES))]
+        return [
+            (name, column_of(values, kind)) for (name, kind), values in zip(ITEM_PLACES.items(), columns, strict=True)
+        ]
 
 
 class LinksRows:

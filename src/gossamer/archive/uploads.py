@@ -1,7 +1,7 @@
-"""Uploads: finished files are copied to an object store while the crawl goes on, and what is left at its end.
+"""Uploads: copies finished files to an object store during the crawl, and the remaining ones at its end.
 
-A file is uploaded once it is final, then verified, then marked in the manifest, which the next commit makes durable;
-only after that commit may the local copy go. Whatever a crash interrupts is done again, and what had arrived is found.
+A file is uploaded once it is final, then verified, then marked in the manifest, which the next commit makes durable.
+Only then may the local copy be removed. Interrupted steps are repeated, and objects that arrived are found.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.model.extras import require
-from gossamer.state.journals import STATE, Entry, Journals, Phase
+from gossamer.state.journals import STATE, Journals, ManifestEntry, Phase
 from gossamer.world.dice import Dice
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class StoreError(Exception):
         self.of_file = of_file
 
 
-class Counts(msgspec.Struct):
+class UploadCounts(msgspec.Struct):
     """How far the uploads of a crawl have come. Sums over all its runs."""
 
     store: str = ""
@@ -66,27 +66,27 @@ class Uploads:
         self._say = say
         self._one_pass = asyncio.Lock()
         self._finishing = False
-        self._waiting: deque[Entry] = deque()
+        self._waiting: deque[ManifestEntry] = deque()
         self._refused: dict[str, str] = {}
         self._failure: StoreError | None = None
         self._failures = 0
-        self.counts = Counts(store.url, uploaded_files=0)
+        self.counts = UploadCounts(store.url, uploaded_files=0)
         for entry in journals.uploads():
             self.counts.uploaded_files += 1
             self.counts.uploaded_bytes += entry.length
         self._count()
 
     async def run(self) -> None:
-        """Upload files as they are finished, until `finish` takes over. A store that fails is tried ever less often."""
+        """Upload finished files until `finish` takes over. A store that fails is retried at growing intervals."""
         while not self._finishing:
             await self._pass()
             await asyncio.sleep(self._pause_s())
 
     async def finish(self, commit: Callable[[], Awaitable[None]], views: Sequence[str]) -> bool:
-        """Upload what is left, then `views` (files that are made anew each time), then the manifest of it all.
+        """Upload the remaining files, then `views` (files that are rewritten each time), then the manifest.
 
-        Gives up after `store_wait_s` without a file uploaded, and at once on what trying again does not mend. Returns
-        whether everything is there.
+        Gives up after `store_wait_s` without an uploaded file, and at once on a permanent error. Returns whether
+        everything is uploaded.
         """
         self._finishing = True  # A pass of `run` beside ours would hide how ours ended.
         loop = asyncio.get_running_loop()
@@ -105,7 +105,7 @@ class Uploads:
         return self._failure is None and not self.counts.waiting_files
 
     async def _finished(self, views: Sequence[str]) -> bool:
-        """Copy what tells of the other files, once they are there; return whether that went well."""
+        """Upload views and manifest, once all other files are uploaded; return whether that succeeded."""
         if self._refused:
             return True  # The manifest must not say that this is all.
         directory = self._journals.directory
@@ -143,7 +143,7 @@ class Uploads:
             else:
                 self._succeeded(entry, digest)
 
-    def _succeeded(self, entry: Entry, digest: str) -> None:
+    def _succeeded(self, entry: ManifestEntry, digest: str) -> None:
         keep = self._options.store_keep_warc or not entry.name.startswith(WARC)
         self._journals.uploaded(entry.name, digest, keep=keep)
         self.counts.uploaded_files += 1
@@ -158,7 +158,7 @@ class Uploads:
             self.counts.error = next(iter(self._refused.values()), "")
             self._say(f"Uploads to {self._store.url} work again.")
 
-    def _failed(self, error: StoreError, entry: Entry | None = None) -> None:
+    def _failed(self, error: StoreError, entry: ManifestEntry | None = None) -> None:
         self.counts.error = str(error)
         if error.of_file and entry is not None:
             self._refused[entry.name] = str(error)
@@ -169,7 +169,7 @@ class Uploads:
         if self._failures == 1:
             self._say(f"Uploads to {self._store.url} fail: {error}. The files are kept here, the crawl goes on.")
 
-    def _count(self) -> list[Entry]:
+    def _count(self) -> list[ManifestEntry]:
         """Return what waits and may be tried."""
         waiting = self._journals.to_upload()
         self.counts.waiting_files, self.counts.waiting_bytes = len(waiting), sum(entry.length for entry in waiting)
@@ -198,11 +198,11 @@ def uploads_of(
     return Uploads(options, journals, module.ObjectStore(options), dice, say)
 
 
-def counts_of(store: str, manifest: Iterable[Entry]) -> Counts | None:
+def counts_of(store: str, manifest: Iterable[ManifestEntry]) -> UploadCounts | None:
     """Return how far a crawl that does not run has come, if its files go to a store."""
     if not store:
         return None
-    counts = Counts(store)
+    counts = UploadCounts(store)
     for entry in manifest:
         if entry.phase >= Phase.UPLOADED:
             counts.uploaded_files += 1

@@ -1,7 +1,7 @@
 """Verify: whether what a crawl archived is what was written, and whether its parts agree with each other.
 
 Files are read one after another, in pieces. What every record, row and index line says of places in WARC files goes
-to Parquet files in a temporary folder, and is joined there: memory is bounded, whatever the size of the crawl.
+to Parquet files in a temporary folder, and is joined there: memory is bounded for any size of crawl.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gossamer.archive.members import members_of
 from gossamer.archive.views.bodies import is_zstd
 from gossamer.archive.views.source import read_through, told_of
 from gossamer.model.errors import DamagedError
-from gossamer.state.journals import DIFFERS, Entry, differs
+from gossamer.state.journals import DIFFERS, ManifestEntry, differs
 from gossamer.state.sums import sums_of
 
 MEMORY_BYTES = 256_000_000
@@ -46,7 +46,7 @@ _LINES = 'SELECT file, "offset", length, url FROM lines'
 _NOTHING = 'SELECT NULL::VARCHAR AS file, NULL::BIGINT AS "offset", NULL::BIGINT AS length, NULL::VARCHAR AS url'
 
 
-class Fault(msgspec.Struct, frozen=True):
+class FileFault(msgspec.Struct, frozen=True):
     """What is wrong with a file."""
 
     path: Path
@@ -55,7 +55,7 @@ class Fault(msgspec.Struct, frozen=True):
     url: str = ""
 
 
-class Records:
+class RecordPlaces:
     """The places of all records that were found, for the comparison at the end. Use as a context."""
 
     def __init__(self, folder: Path) -> None:
@@ -91,9 +91,9 @@ class Records:
         return self._folder / f"{table}.parquet"
 
 
-def faults_of_warc(path: Path, entry: Entry | None, records: Records) -> Iterator[Fault]:
-    """Read a WARC file, record by record, into `records`: `faults_of_places` tells of the damaged ones, with their
-    URLs. Yield what is wrong with the file beside them.
+def faults_of_warc(path: Path, entry: ManifestEntry | None, records: RecordPlaces) -> Iterator[FileFault]:
+    """Read a WARC file, record by record, into `records`. Yield the faults of the file itself; `faults_of_places`
+    reports damaged records, with their URLs.
     """
     name = path.name.removesuffix(".open")
     length = entry.length if entry is not None else path.stat().st_size
@@ -103,18 +103,18 @@ def faults_of_warc(path: Path, entry: Entry | None, records: Records) -> Iterato
             found = found or bool(member.fault)
             records.add("records", name, member.offset, member.length, member.url, member.fault)
     if not found and entry is not None and differs(entry, path):
-        yield Fault(path, f"{DIFFERS}; its records are sound")
+        yield FileFault(path, f"{DIFFERS}; its records are sound")
 
 
-def faults_of_table(path: Path, entry: Entry | None) -> Iterator[Fault]:
+def faults_of_table(path: Path, entry: ManifestEntry | None) -> Iterator[FileFault]:
     """Yield what is wrong with a Parquet file."""
     try:
         if entry is not None and differs(entry, path):
-            yield Fault(path, DIFFERS + _rows_in(path))
+            yield FileFault(path, DIFFERS + _rows_in(path))
             return
         read_through(path)
     except DamagedError:
-        yield Fault(path, "cannot be read: it was damaged, or not copied whole")
+        yield FileFault(path, "cannot be read: it was damaged, or not copied whole")
 
 
 def _rows_in(path: Path) -> str:
@@ -125,56 +125,56 @@ def _rows_in(path: Path) -> str:
         return ""
 
 
-def faults_of_log(path: Path, entry: Entry) -> Iterator[Fault]:
+def faults_of_log(path: Path, entry: ManifestEntry) -> Iterator[FileFault]:
     """Yield what is wrong with the committed part of a log of record batches."""
     try:
         for _ in batches(path, entry.length):
             pass
     except (BrokenFrameError, pa.ArrowException) as broken:
-        yield Fault(path, f"cannot be read ({getattr(broken, 'what', broken)})")
+        yield FileFault(path, f"cannot be read ({getattr(broken, 'what', broken)})")
         return
     yield from faults_of_file(path, entry)
 
 
-def faults_of_file(path: Path, entry: Entry) -> Iterator[Fault]:
+def faults_of_file(path: Path, entry: ManifestEntry) -> Iterator[FileFault]:
     """Yield what is wrong with a file of which only the checksum is known."""
     if differs(entry, path):
-        yield Fault(path, DIFFERS)
+        yield FileFault(path, DIFFERS)
 
 
-def faults_of_index_lines(index: Path, records: Records) -> Iterator[Fault]:
+def faults_of_index_lines(index: Path, records: RecordPlaces) -> Iterator[FileFault]:
     """Yield what is wrong with `index.cdxj` itself; the places in its lines go to `records`."""
     for what in faults_of_index(index):
-        yield Fault(index, what)
+        yield FileFault(index, what)
         return
     if not index.exists():
         return
     seal = seal_of(index)
     if seal is not None and sums_of(index) not in (seal.now, seal.before):
-        yield Fault(index, "does not hold what was written into it (its SHA-256 differs)")
+        yield FileFault(index, "does not hold what was written into it (its SHA-256 differs)")
     with index.open("rb") as file:
         at, last = 0, b""
         for line in file:
             try:
-                entry = msgspec.json.decode(line[line.index(b"{") :], type=_Line)
+                entry = msgspec.json.decode(line[line.index(b"{") :], type=_IndexLine)
                 records.add("lines", entry.filename, int(entry.offset), int(entry.length), entry.url)
             except (ValueError, msgspec.MsgspecError):
-                yield Fault(index, "has a line that is no index entry", at)
+                yield FileFault(index, "has a line that is no index entry", at)
                 return
             if line < last:
-                yield Fault(index, "is not sorted", at)
+                yield FileFault(index, "is not sorted", at)
                 return
             at, last = at + len(line), line
 
 
-class _Line(msgspec.Struct):
+class _IndexLine(msgspec.Struct):
     url: str
     filename: str
     offset: str
     length: str
 
 
-def faults_of_places(index: Path, places: dict[str, Path], pages: Sequence[Path], folder: Path) -> Iterator[Fault]:
+def faults_of_places(index: Path, places: dict[str, Path], pages: Sequence[Path], folder: Path) -> Iterator[FileFault]:
     """Yield the damaged records, and what rows of `pages` and lines of the index say of places in WARC files where no
     record was found. Only files of which records were found are looked at: the others are an object store's, or told
     already.
@@ -196,17 +196,17 @@ def faults_of_places(index: Path, places: dict[str, Path], pages: Sequence[Path]
         warcs = index.parent / "warc"
         for name, offset, what, url in database.execute(_BROKEN.format(known=known)).fetchall():
             path = warcs / name
-            yield Fault(
+            yield FileFault(
                 path if path.exists() else Path(f"{path}.open"), f"has a damaged record: it {what}", offset, url
             )
         if pages:
             for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_ROWS)).fetchall():
                 what = f"lacks {_records(count)} that rows of `pages` name, the first"
-                yield Fault(warcs / name, what, offset, url)
+                yield FileFault(warcs / name, what, offset, url)
         if "lines" in places:
             for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_LINES)).fetchall():
                 what = f"names {_records(count)} that warc/{name} does not hold, the first"
-                yield Fault(index, what, offset, url)
+                yield FileFault(index, what, offset, url)
 
 
 def _records(count: int) -> str:

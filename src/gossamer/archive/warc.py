@@ -25,17 +25,20 @@ from gossamer.archive.records import (
     request_head,
     response_head,
 )
-from gossamer.model.visits import Archived, Original, Reply, Visited
+from gossamer.model.visits import Archived, Original, Rendered, Reply, Visited
 from gossamer.state.journals import Journal, Journals
 
 SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+AUTHENTICATED = ("Gossamer-Authenticated", "yes")
+"""The request carried a credential. WARC 1.1, section 4, allows fields of one's own."""
+RENDERED_HTML = "text/html; charset=utf-8"
 SECONDS_MAX = 64
 """Seconds that are remembered as written: many pages are fetched in each."""
 CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 
 
-class About(msgspec.Struct, frozen=True):
+class WarcInfo(msgspec.Struct, frozen=True):
     """What every WARC file says of its making, in its warcinfo record. Empty fields are left out."""
 
     software: str
@@ -63,7 +66,7 @@ class WarcArchive:
     """
 
     def __init__(
-        self, options: ArchiveOptions, journals: Journals, about: About, shard: int = 0, incarnation: int = 1
+        self, options: ArchiveOptions, journals: Journals, about: WarcInfo, shard: int = 0, incarnation: int = 1
     ) -> None:
         self._options = options
         self._about = about
@@ -92,22 +95,24 @@ class WarcArchive:
         if original is not None and not row.duplicate_of and original.url != row.url:
             row.duplicate_of = original.url
         main = self._main_record(reply, row.fetched_at, row.digest, original)
-        place = self._write(main, reply, self._story(visited, reply))
+        place = self._write(main, reply, self._story(visited, reply), visited.rendered)
         row.warc_file, row.warc_offset, row.warc_length = place.warc_file, place.warc_offset, place.warc_length
         row.warc_type = main.record_type
         return place
 
     def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
-        """Archive what was asked before a page could be: a robots.txt (`robots`) or a host's addresses (`dns`).
+        """Archive a prerequisite of a page: a robots.txt (`robots`), a document about the use of a site (`usage`), a
+        host's addresses (`dns`), or a resource of a rendered page (its type).
 
-        `via` is a URL of the origin that waited for it; without it there is no story to tell in a metadata record.
-        Where the options leave it out, nothing happens.
+        `via` is a URL of the origin that waited for it; without it no metadata record is written. Does nothing if the
+        options exclude it.
 
         Raises:
             OSError: the disk is full; nothing was archived then.
         """
         options = self._options
-        if not options.warc or not (options.warc_dns if link_type == "dns" else options.warc_robots):
+        is_kept = {"dns": options.warc_dns, "robots": options.warc_robots, "usage": options.warc_robots}
+        if not (options.warc and is_kept.get(link_type, True)):
             return
         digest = labelled_digest(options.digests, reply.body, file=reply.file)
         main = self._main_record(reply, reply.started_at, digest, None)
@@ -121,13 +126,15 @@ class WarcArchive:
         """Finish the file that grows. The commit that follows gives it its final name."""
         self._segments.finish()
 
-    def _write(self, main: Record, reply: Reply, story: Fields) -> Archived:
+    def _write(self, main: Record, reply: Reply, story: Fields, rendered: Rendered | None = None) -> Archived:
         """Append a record and what belongs to it, and return the record's place."""
         others = []
         if self._options.warc_request_records and reply.request_head:
             others.append(self._member(self._request_record(main, reply)))
         if story and self._options.warc_metadata_records:
             others.append(self._member(self._metadata_record(main, reply, story)))
+        if rendered is not None:
+            others.append(self._member(self._conversion_record(main, reply, rendered)))
         journal = self._segments.journal or self._begin(main.date)
         if main.file is None:
             packed = self._member(main)
@@ -166,6 +173,9 @@ class WarcArchive:
             fields.append(("WARC-Protocol", protocol))
         if reply.truncated:
             fields.append(("WARC-Truncated", reply.truncated))
+        if reply.authenticated:
+            fields.append(AUTHENTICATED)
+        fields += _part_of(reply)
         if not reply.url.startswith(("http://", "https://")):
             fields.append(("WARC-Payload-Digest", digest))
             return self._record("resource", at, reply.media_type, fields, b"", reply)
@@ -182,11 +192,14 @@ class WarcArchive:
         fields: Fields = [("WARC-Target-URI", reply.url), ("WARC-Concurrent-To", f"<{main.record_id}>")]
         if reply.ip:
             fields.append(("WARC-IP-Address", reply.ip))
+        if reply.authenticated:
+            fields.append(AUTHENTICATED)
+        fields += _part_of(reply)
         head = request_head(reply.request_head)
-        return Record("request", self._next_id(), main.date, HTTP_REQUEST, fields, head)
+        return Record("request", self._next_id(), main.date, HTTP_REQUEST, fields, head, reply.request_body)
 
     def _story(self, visited: Visited, reply: Reply) -> Fields:
-        """Return what the metadata record tells; nothing when there is to be none."""
+        """Return the fields of the metadata record; empty if none is written."""
         if not self._options.warc_metadata_records:
             return []
         row = visited.row
@@ -196,6 +209,11 @@ class WarcArchive:
         if row.link_type:
             story.append(("linkType", row.link_type))
         story += [("depth", str(row.depth)), ("attempt", str(row.attempt)), ("wireBytes", str(reply.wire_bytes))]
+        if row.usage_statements:
+            story += [
+                ("usage", row.usage_reason),
+                *(("usageStatement", one) for one in row.usage_statements.split("\n")),
+            ]
         if self._options.warc_outlinks:
             outlinks = dict.fromkeys(f"{link.url} {link.link_type}" for link in visited.links)
             story += [("outlink", outlink) for outlink in outlinks]
@@ -204,6 +222,15 @@ class WarcArchive:
     def _metadata_record(self, main: Record, reply: Reply, story: Fields) -> Record:
         fields: Fields = [("WARC-Target-URI", reply.url), ("WARC-Concurrent-To", f"<{main.record_id}>")]
         return Record("metadata", self._next_id(), main.date, WARC_FIELDS, fields, named_fields(story))
+
+    def _conversion_record(self, main: Record, reply: Reply, rendered: Rendered) -> Record:
+        """What scripts made of the page (WARC 1.1, section 6.8)."""
+        fields: Fields = [
+            ("WARC-Target-URI", reply.url),
+            ("WARC-Refers-To", f"<{main.record_id}>"),
+            ("WARC-Page-ID", rendered.page_id),
+        ]
+        return Record("conversion", self._next_id(), main.date, RENDERED_HTML, fields, b"", rendered.html)
 
     def _record(
         self, kind: str, at: float, content_type: str, fields: Fields, head: bytes, reply: Reply | None = None
@@ -234,7 +261,7 @@ def _second(whole: int) -> str:
     return datetime.fromtimestamp(whole, UTC).isoformat()[:19]
 
 
-def warcinfo_block(about: About) -> bytes:
+def warcinfo_block(about: WarcInfo) -> bytes:
     """Return the fields of the warcinfo record (WARC 1.1 section 6.2, DCMI terms)."""
     fields: Fields = [
         ("software", about.software),
@@ -252,6 +279,13 @@ def warcinfo_block(about: About) -> bytes:
         lines = ["configuration:", *about.configuration.splitlines()]
         block += "\r\n\t".join(lines).encode("utf-8", "replace") + b"\r\n"
     return block
+
+
+def _part_of(reply: Reply) -> Fields:
+    """Return the fields that join the records of a rendered page, as Browsertrix Crawler writes them."""
+    if not reply.page_id:
+        return []
+    return [("WARC-Page-ID", reply.page_id), ("WARC-Resource-Type", reply.resource_type)]
 
 
 def _milliseconds(reply: Reply) -> str:

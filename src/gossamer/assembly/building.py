@@ -7,16 +7,19 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from gossamer.archive.archive import Archives
 from gossamer.archive.uploads import uploads_of
 from gossamer.assembly.counting import counters_of, measuring
+from gossamer.assembly.discovery import hints_of, hubs_of, scope_options
+from gossamer.assembly.earlier import earlier_of
 from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
 from gossamer.assembly.frontiers import frontier_for, hosts_kept
 from gossamer.assembly.home import OWNED, Home
-from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
+from gossamer.assembly.integrity import lost, manifest_of, opened_store, refuse_half_forgotten, require_sound
 from gossamer.assembly.live import reconfigure
 from gossamer.assembly.parts import (
     archives_of,
@@ -33,10 +36,8 @@ from gossamer.assembly.parts import (
     keep_mode,
     locked,
     namer_of,
-    permit_of,
     politeness_of,
     prioritizer_of,
-    protocol_modules,
     quarantine_of,
     resolver_of,
     retries_of,
@@ -44,19 +45,22 @@ from gossamer.assembly.parts import (
     stored,
     traps_of,
     url_seen_of,
+    walls_of,
     watchdogs_of,
 )
+from gossamer.assembly.permits import forgotten_of, permit_of, usage_of
+from gossamer.assembly.protocols import protocol_modules
 from gossamer.assembly.revisits import enrolment_of, patient, revisiting_of, schedule_of
 from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.schemes import without_robots
-from gossamer.assembly.told import hints_of, hubs_of, scope_options
-from gossamer.assembly.values import Controls, Kept, Outputs, Recrawl, Ring, Scope, Settings, Setup
+from gossamer.assembly.values import Controls, CrawlRing, CrawlScope, DurableState, Outputs, Recrawl, Settings, Setup
 from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.commit import Committer, Cuts
+from gossamer.crawl.examine import Examiner
 from gossamer.crawl.explain import Explainer
-from gossamer.crawl.history import History, UrlMemory
+from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.isolation import WALL_FACTOR
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.memory import ScopeMemory
@@ -66,9 +70,12 @@ from gossamer.crawl.shard import Shard
 from gossamer.crawl.stages import Stages
 from gossamer.crawl.tally import Tally, Telemetry, Totals
 from gossamer.crawl.trapping import Trapping
+from gossamer.frontier.control import HostControl
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.product import __version__
+from gossamer.plugins import build
+from gossamer.ports import Filter
 from gossamer.process.choice import Chosen
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.state import page_facts
@@ -83,11 +90,11 @@ from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.schema import TALLY
-from gossamer.state.slots import Slots
+from gossamer.state.slots import ShardSlots
 from gossamer.state.storage import Storage
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
-from gossamer.world.alarm import Alarm
+from gossamer.world.alarm import OverrunAlarm
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
 from gossamer.world.huge_pages import HugePages
@@ -95,7 +102,17 @@ from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
+if TYPE_CHECKING:
+    from gossamer.crawl.rendering import PageRendering
+    from gossamer.crawl.requests import Requests
+    from gossamer.crawl.sessions import Sessions
+
 _Growing = Frontier | WrappedFrontier | Epochs | Schedule | Exchange | None
+SESSIONS, REQUESTS = "gossamer.assembly.sessions:sessions", "gossamer.crawl.requests:Requests"
+RENDERING = "gossamer.assembly.rendering:page_rendering"
+"""By name: a crawl without cookies, logins, listed requests and browsers does not import them."""
+OWNERS_ALONE = 0o700
+"""Of the directory that holds cookies."""
 PAGE_SHARE = 0.8
 """Of `crawl.process_s_max`: a module that runs for longer is interrupted."""
 
@@ -104,8 +121,8 @@ PAGE_SHARE = 0.8
 class Assembled:
     """A shard, for its owner, who closes it. Others take the parts that they need."""
 
-    kept: Kept
-    ring: Ring
+    kept: DurableState
+    ring: CrawlRing
     outputs: Outputs
     controls: Controls
     membership: Membership | None
@@ -140,10 +157,14 @@ def assemble(
     closing.callback(undo.close)
     with ExitStack() as failed:
         failed.callback(undo.close)
-        refuse_half_scaled(directory)
         home = Home(directory, shard, shards)
-        lock = lock if lock is not None else locked(directory, state=home.state)
-        undo.callback(lock.release)
+        if lock is not None:
+            undo.callback(lock.release)
+        refuse_half_scaled(directory)
+        refuse_half_forgotten(directory)
+        if lock is None:
+            lock = locked(directory, state=home.state)
+            undo.callback(lock.release)
         if not opening_min:  # Else the caller also looked for it in checkpoints.
             home.require_state()
         assembled = _assembled(Setup(config, home, clock or WallClock(), dice or Dice(), undo, closing), opening_min)
@@ -173,7 +194,7 @@ def storage_of(setup: Setup) -> Storage:
         DamagedError: files of the last commit are missing or cut short.
     """
     config, home, undo, now = setup.config, setup.home, setup.undo, setup.clock.now()
-    slots = held(Slots(home.state), undo)
+    slots = held(ShardSlots(home.state), undo)
     store = held(opened_store(config, home), undo)
     manifest = manifest_of(store)
     require_sound(home.directory, lost(config, home, manifest))
@@ -190,14 +211,14 @@ def storage_of(setup: Setup) -> Storage:
     return Storage(store, epochs, journals, contacts, slots, hosts.store if hosts is not None else None)
 
 
-def kept_of(setup: Setup, storage: Storage, telemetry: Telemetry, archives: Archives) -> Kept:
+def kept_of(setup: Setup, storage: Storage, telemetry: Telemetry, archives: Archives) -> DurableState:
     """Return the state with its commits, which other components join."""
     memory = HugePages() if setup.config.memory.huge_pages else None
     committer = Committer(storage, archives, telemetry, memory)
     committer.on_epoch = storage.slots.note_epoch
     committer.on_durable = archives.add_epoch
     setup.closing.callback(committer.close)
-    return Kept(setup.home, storage, committer)
+    return DurableState(setup.home, storage, committer)
 
 
 # ---- what is written
@@ -216,33 +237,42 @@ def outputs_of(setup: Setup, journals: Journals, tally: Tally, modules: Chosen) 
 
 
 def ring_of(
-    setup: Setup, kept: Kept, telemetry: Telemetry, archives: Archives, modules: Chosen
-) -> tuple[Ring, Membership | None]:
+    setup: Setup, kept: DurableState, telemetry: Telemetry, archives: Archives, modules: Chosen
+) -> tuple[CrawlRing, Membership | None]:
     """Return the crawl loop with what it runs, joined to the commits; and its part in a crawl of several shards."""
     config, clock, storage, tally = setup.config, setup.clock, kept.storage, telemetry.tally
     epochs = storage.epochs
     namer = namer_of(config, epochs)
     exchange = exchange_of(setup, storage, namer, tally.totals.incarnation)
-    scope = scope_of(config, epochs, tally)
+    forgotten = forgotten_of(config, setup.home.directory, clock)
+    filters = [one for one in (forgotten, earlier_of(config, setup.undo)) if one is not None]
+    scope = scope_of(config, epochs, tally, filters)
     memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
     pending_scope = memory.pending_scope if scoped(config).scope.scope != "any" else None
     rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
     frontier = frontier_for(config, storage, rules, prioritizer, namer, setup.dice, clock.now())
-    urls = UrlMemory(namer, url_seen_of(config, epochs, storage.journals), History(epochs))
+    urls = UrlMemory(namer, url_seen_of(config, epochs, storage.journals), PageHistory(epochs))
     setup.undo.callback(close, urls.url_seen)
     resolver = resolver_of(config, clock, archives)
     robots = SiteRobots(epochs, config.robots, namer.name, setup.dice, storage.hosts, without=without_robots(config))
-    permit = permit_of(config, scope.exclusions, robots, scope.trapping)
+    usage = usage_of(config, epochs, robots, namer)
+    permit = permit_of(config, scope.exclusions, robots, scope.trapping, usage, forgotten)
     # A hub's host may belong to another shard, which alone may send requests to it.
     recrawl = recrawl_of(setup, storage, frontier, namer, permit if exchange is None else None)
     content_seen, spills = content_seen_of(config, epochs), Spills(setup.home.state / "spill", config.archive.digests)
+    sessions = _sessions(setup, storage, namer, exchange, tally)
+    requests = None
+    if config.seeds.requests_file:
+        requests = permit.requests = cast("Requests", build(REQUESTS, "seeds.requests_file", epochs=epochs))
+    permit.logins = sessions.logins if sessions is not None else None
+    looks = examiner(config, modules.inside, clock, storage.slots, spills)
     stages = Stages(
         namer=namer, chain=scope.chain, roots=scope.roots, url_seen=urls.url_seen, prioritizer=prioritizer,
         frontier=frontier, resolver=resolver,
         permit=permit,
         protocols=(protocols := protocol_modules(config, config.operator.user_agent(__version__), clock, spills)),
         content_seen=content_seen,
-        examiner=examiner(config, modules.inside, clock, storage.slots, spills),
+        examiner=looks,
         quarantine=quarantine_of(config, setup.home.directory, epochs, storage.slots),
         archive=archives,
         digest_algorithm=config.archive.digests,
@@ -253,8 +283,13 @@ def ring_of(
         revisiting=recrawl.revisiting if recrawl is not None else None,
         hints=hints_of(config, epochs, namer, recrawl.schedule if recrawl is not None else None),
         hubs=recrawl.hubs if recrawl is not None else None,
+        usage=usage,
         pending_scope=pending_scope,
+        walls=walls_of(config),
         exchange=exchange,
+        sessions=sessions,
+        requests=requests,
+        rendering=_rendering(setup, (namer, scope.chain, permit, frontier.control), archives, looks, telemetry),
     )  # fmt: skip
     for one in (resolver, protocols, isolated):
         setup.closing.push_async_callback(one.close)
@@ -264,18 +299,19 @@ def ring_of(
     _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule))
     _watch_growth(config, kept, (frontier, epochs, schedule, exchange))
     tally.pending = lambda: frontier.counts.pending
-    tally.counters = partial(counters_of, (resolver, robots, urls.url_seen, frontier.control))
+    tally.counters = partial(counters_of, (resolver, robots, urls.url_seen, frontier.control, tally))
     kept.committer.measure = measuring(tally.counters, frontier, schedule)
     loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
-    ring = Ring(loop, pipeline, frontier, scope, urls, recrawl)
+    ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, permit, requests)
     return ring, membership_of(exchange, ring, telemetry, pending_scope, kept.committer)
 
 
-def scope_of(config: Config, epochs: Epochs, tally: Tally) -> Scope:
-    """Return the filters of a crawl."""
+def scope_of(config: Config, epochs: Epochs, tally: Tally, further: Sequence[Filter]) -> CrawlScope:
+    """Return the filters of a crawl, `further` ones among them."""
     asked = scoped(config)
-    roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    lists, more = scope_lists(asked), [*filters_of(config), Trapped(traps)]
+    exclusions, traps = ExcludedHost(only=asked.scope.only_hosts), traps_of(config, epochs)
+    roots, lists = Roots(asked.scope.scope), scope_lists(asked)
+    more = [*filters_of(config), Trapped(traps), *further]
     exclusions.set_listed(lists.excluded_hosts)
 
     def chain_of(options: ScopeOptions) -> Chain:
@@ -283,7 +319,7 @@ def scope_of(config: Config, epochs: Epochs, tally: Tally) -> Scope:
         return scope_chain(options, roots, exclusions, more, read)
 
     chain = chain_of(scope_options(config))
-    return Scope(chain, chain_of, roots, exclusions, traps, Trapping(traps, epochs, sketch, tally))
+    return CrawlScope(chain, chain_of, roots, exclusions, traps, Trapping(traps, epochs, sketch, tally))
 
 
 def recrawl_of(
@@ -305,14 +341,14 @@ def recrawl_of(
     return Recrawl(schedule, revisiting, enrolment, hubs)
 
 
-def _join(kept: Kept, components: Sequence[object]) -> None:
+def _join(kept: DurableState, components: Sequence[object]) -> None:
     """Have those of the components that hold something in memory give it to each epoch."""
     for component in components:
         if isinstance(component, Cuts):
             kept.committer.join(component)
 
 
-def _watch_growth(config: Config, kept: Kept, components: Sequence[_Growing]) -> None:
+def _watch_growth(config: Config, kept: DurableState, components: Sequence[_Growing]) -> None:
     """Have commits come early when the components hold much."""
     growing, contacts = [one for one in components if one is not None], kept.storage.contacts
     bytes_max = config.crawl.epoch_bytes_max
@@ -334,7 +370,7 @@ def telemetry_of(setup: Setup, store: Store, opening_min: int) -> Telemetry:
     return Telemetry(setup.clock, logs, Tally(totals, setup.config.crawl))
 
 
-def controls_of(setup: Setup, kept: Kept, ring: Ring, telemetry: Telemetry, *, alone: bool) -> Controls:
+def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Telemetry, *, alone: bool) -> Controls:
     """Return what observes and changes the crawl; without `alone` the machine's other shards share our parent."""
     config, epochs, frontier = setup.config, kept.storage.epochs, ring.frontier
     watchdogs = watchdogs_of(config, setup.home.directory, ring.loop, kept.committer, telemetry, alone=alone)
@@ -347,9 +383,44 @@ def controls_of(setup: Setup, kept: Kept, ring: Ring, telemetry: Telemetry, *, a
 # ---- inside
 
 
+def _sessions(setup: Setup, storage: Storage, namer: Namer, exchange: Exchange | None, tally: Tally) -> Sessions | None:
+    """Return the sessions of a shard; None, and nothing imported, where there are none."""
+    config = setup.config
+    if not (config.cookies.wanted or config.login.rules):
+        return None
+    setup.home.state.chmod(OWNERS_ALONE)
+    made = build(
+        SESSIONS,
+        "login",
+        config=config,
+        epochs=storage.epochs,
+        namer=namer,
+        is_ours=exchange.has if exchange is not None else lambda _: True,
+        told=tally.login_ended,
+        now=setup.clock.now(),
+    )
+    return cast("Sessions", made)
+
+
+def _rendering(
+    setup: Setup,
+    gates: tuple[Namer, Chain, Permit, HostControl],
+    archives: Archives,
+    looks: Examiner,
+    telemetry: Telemetry,
+) -> PageRendering | None:
+    """Return what renders pages; None, and nothing imported, where none is rendered."""
+    if setup.config.crawl.render == "never":
+        return None
+    made = build(
+        RENDERING, "crawl.render", setup=setup, gates=gates, archive=archives, examiner=looks, telemetry=telemetry
+    )
+    return cast("PageRendering", made)
+
+
 def _modules(setup: Setup) -> Chosen:
-    """Return the processing modules, watched by an alarm of our own where they have a time limit."""
+    """Return the processing modules, each watched by a separate alarm if it has a time limit."""
     config, limit_s = setup.config, setup.config.process.module_s_max
     # Before the supervisor would end the process.
-    alarm = Alarm.set(limit_s, min(WALL_FACTOR * limit_s, PAGE_SHARE * config.crawl.process_s_max))
+    alarm = OverrunAlarm.set(limit_s, min(WALL_FACTOR * limit_s, PAGE_SHARE * config.crawl.process_s_max))
     return chosen_modules(config, held(alarm, setup.undo) if alarm is not None else None)

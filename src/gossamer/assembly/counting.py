@@ -1,4 +1,4 @@
-"""Counting: what rooms count, gathered for status and for the table of commits."""
+"""Counting: counters of all components, gathered for status and the table of commits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gossamer.revisit.schedule import Schedule
 
 
 @runtime_checkable
-class Counts(Protocol):
+class Countable(Protocol):
     """A component that counts; one of an operator's own need not."""
 
     def count(self, into: Counters) -> None: ...
@@ -25,7 +25,7 @@ def counters_of(stages: Iterable[object]) -> Counters:
     """Return what all of them counted since the process began."""
     found = Counters()
     for room in stages:
-        if isinstance(room, Counts):
+        if isinstance(room, Countable):
             room.count(found)
     return found
 

@@ -1,16 +1,16 @@
-"""Exchanging: a shard among others, joined to them: what it sends, takes, reports and is told."""
+"""Exchanging: connects a shard to the others: links, messages, reports and orders."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from gossamer.assembly.home import Home
-from gossamer.assembly.values import Ring, Setup
+from gossamer.assembly.values import CrawlRing, Setup
 from gossamer.cluster.addresses import Addresses
-from gossamer.cluster.exchange import Exchange, ShardStart
+from gossamer.cluster.exchange import Exchange, ShardRun
 from gossamer.cluster.lease_server import Terms
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.reports import Orders, Report
+from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.pending_scope import PendingScope
 from gossamer.crawl.tally import Telemetry
@@ -25,7 +25,7 @@ from gossamer.url.url import Url
 
 
 def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exchange | None:
-    """Return a shard's exchange with the others; None where it is alone. Call it before the frontier reads contacts.
+    """Return a shard's exchange with the others; None if it is alone. Call it before the frontier reads contacts.
 
     Raises:
         ConfigError: the configuration asks for what several shards cannot do, or for another number of them.
@@ -40,8 +40,8 @@ def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> E
         )
     if home.shards == 1:
         return None
-    if config.frontier.form == "walk":
-        raise ConfigError("frontier.form = 'walk' walks in one shard: leave out --workers")
+    if config.frontier.strategy == "walk":
+        raise ConfigError("frontier.strategy = 'walk' walks in one shard: leave out --workers")
     if config.components.frontier:
         raise ConfigError("components.frontier is for one shard: leave out --workers")
     partitions = partitions or PartitionMap.even(home.shards)
@@ -55,7 +55,7 @@ def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> E
     )
     # A checkpoint has no contacts: where there are none beside a store, it is an older state than the last.
     rolled_back = storage.contacts.recovered.missing and store.epoch > 0
-    start = ShardStart(home.shard, opening, rolled_back, needs_cover=bool(config.state.checkpoint_uri))
+    start = ShardRun(home.shard, opening, rolled_back, needs_cover=bool(config.state.checkpoint_uri))
     exchange = Exchange(start, partitions, storage.epochs, cluster, namer, clock)
     exchange.addresses = addresses
     return exchange
@@ -67,7 +67,7 @@ class Membership:
     def __init__(
         self,
         exchange: Exchange,
-        ring: Ring,
+        ring: CrawlRing,
         telemetry: Telemetry,
         pending_scope: PendingScope | None,
     ) -> None:
@@ -108,8 +108,8 @@ class Membership:
 
     # ---- the coordinator's side
 
-    def report(self) -> Report:
-        """Return how this shard stands."""
+    def report(self) -> ShardReport:
+        """Return this shard's report."""
         exchange, loop, totals = self.exchange, self._loop, self._tally.totals
         seeding, awaits = self.seeding(), loop.out_of_patience
         passive = (
@@ -120,7 +120,7 @@ class Membership:
             and self._committed_activity == self._activity
         )
         seeds = self._pending_scope is not None and (self._pending_scope.seeds_open or exchange.has_seeds)
-        return Report(
+        return ShardReport(
             exchange.shard,
             exchange.opening,
             passive,
@@ -174,11 +174,11 @@ class Membership:
     # ---- the ring (`exchange.Ring`)
 
     def discover(self, links: Sequence[Link]) -> None:
-        self._pipeline.discover(links)
+        self._pipeline.discovery.discover(links)
         self._loop.stir()
 
     def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
-        self._pipeline.widen_from_afar(seed, target, kind)
+        self._pipeline.discovery.widen_from_afar(seed, target, kind)
 
     def linked_from_afar(self, source: int, site: str, partition: int) -> None:
         self._frontier.linked_from_afar(source, site, partition)
@@ -217,12 +217,12 @@ class Membership:
 
 def membership_of(
     exchange: Exchange | None,
-    ring: Ring,
+    ring: CrawlRing,
     telemetry: Telemetry,
     pending_scope: PendingScope | None,
     committer: Committer,
 ) -> Membership | None:
-    """Return a shard's part in a crawl of several; None where it is alone."""
+    """Return a shard's part in a crawl of several; None if it is alone."""
     if exchange is None:
         return None
     membership = Membership(exchange, ring, telemetry, pending_scope)

@@ -8,7 +8,7 @@ from gossamer.assembly.parts import LOCK_S_MAX, budget_of
 from gossamer.assembly.revisits import frontier_options_of, share_new_of
 from gossamer.config import Config
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.hosts import Records, Remembered
+from gossamer.frontier.hosts import HostRecords, Remembered
 from gossamer.frontier.politeness import FrontierRules, Politeness
 from gossamer.frontier.walk import frontier_of
 from gossamer.frontier.wrapping import WrappedFrontier
@@ -41,7 +41,7 @@ def frontier_for(
         ConfigError: the crawl began with another one, or the operator's does not fit.
     """
     options, budget, share_new = frontier_options_of(config), budget_of(config), share_new_of(config)
-    records = Records(storage.store, storage.epochs, storage.contacts, remembered_of(config, storage.hosts, now))
+    records = HostRecords(storage.store, storage.epochs, storage.contacts, remembered_of(config, storage.hosts, now))
     chosen = FrontierRules(rules, options, budget, prioritizer, share_new)
     ours = frontier_of(records, chosen, config.walk, namer.name, dice, now)
     return _wrapped(config, ours, storage.epochs, namer, dice)
@@ -66,7 +66,7 @@ def _wrapped(
     if not name:
         return frontier
     if not isinstance(frontier, Frontier):
-        raise ConfigError(f"{key}: not with frontier.form = {config.frontier.form!r}; leave out one of them")
+        raise ConfigError(f"{key}: not with frontier.strategy = {config.frontier.strategy!r}; leave out one of them")
     made = build(name, key, gates=frontier, epochs=epochs, name_url=namer.name, dice=dice)
     if not isinstance(made, WrappedFrontier):
         raise ConfigError(f"{key}: {name} does not derive from gossamer.frontier.wrapping.WrappedFrontier")
@@ -103,8 +103,8 @@ class HostsKept:
             raise
 
     def contacts(self, state: Path, now: float) -> Contacts:
-        """Return the journal of contacts. It stands here and not with the crawl: contacts are the hosts', not its own.
-        What the crawl's own journal in `state` knew is taken over.
+        """Return the journal of contacts. It is here and not with the crawl, since contacts belong to hosts. Contacts
+        in the crawl's journal in `state` are moved here.
         """
         contacts = Contacts(self.directory, boot_id(), now, ThisMachine().wall_offset_s(), heir_of=state)
         if contacts.recovered.missing and not self.store.is_new:
@@ -112,7 +112,7 @@ class HostsKept:
         return contacts
 
     def close(self) -> None:
-        """Let go of the directory. What was learned survives a power cut from then on."""
+        """Close the directory. What was learned is durable from then on."""
         try:
             self.store.close()
         finally:

@@ -36,18 +36,18 @@ class Home:
 
     @property
     def logs(self) -> Path:
-        """What it tells of errors."""
+        """Its error logs."""
         whole = self.directory / "logs"
         return whole if self.shards == 1 else whole / f"shard-{self.shard}"
 
     @property
     def is_there(self) -> bool:
-        """Its store is here: it was begun, and not on another machine."""
+        """Whether its store is here: the shard has started, and on this machine."""
         return (self.store / "CURRENT").exists()
 
     def require_state(self) -> None:
-        """Raise ConfigError for what the shard has left behind where its store is gone: one that began anew would give
-        its files the same names. Not for shards whose state may come back from a checkpoint: their names are others.
+        """Raise ConfigError if the shard's store is missing but its output files exist: a new store would give new
+        files the same names. Do not call it for shards that restore from a checkpoint: their file names differ.
         """
         if self.is_there:
             return

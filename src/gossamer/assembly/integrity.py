@@ -10,20 +10,50 @@ from pathlib import Path
 import msgspec
 
 from gossamer.archive.cdxj import INDEX, faults_of_index
+from gossamer.archive.logs import table_of
 from gossamer.assembly.home import Home, homes
 from gossamer.assembly.parts import store_sizes, stored
+from gossamer.cluster.partitions import FILE as PARTITIONS
+from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.model.damage import Damage, Kind, require_none
-from gossamer.model.errors import DamagedError
-from gossamer.state.journals import DIFFERS, STATE, Entry, Phase, differs, lacking
+from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.state.journals import DIFFERS, STATE, ManifestEntry, Phase, differs, lacking
+from gossamer.state.redo import DamagedStoreError
 from gossamer.state.schema import FAMILIES, MANIFEST
 from gossamer.state.slots import progress
-from gossamer.state.store import DamagedStoreError, Store
+from gossamer.state.store import Store
 from gossamer.world.clock import pause
 
 TRIES, TRY_S = 100, 0.05
 """To read the store of a crawl that runs, and the time between two."""
+FORGETTING = "state/forget.json"
+"""The plan of pages that are being removed; it goes when all of it is done."""
 WARCS, TABLE_LOGS, SEARCH_LOGS, SEEN = "warc/", "state/tables/", "state/search/", "state/seen/"
+
+
+class _Planned(msgspec.Struct):
+    pattern: str
+
+
+def half_forgotten(directory: Path) -> str:
+    """Return what is said of a crawl from which pages are being removed, and how to finish that; else nothing."""
+    try:
+        planned = msgspec.json.decode((directory / FORGETTING).read_bytes(), type=_Planned)
+    except FileNotFoundError:
+        return ""
+    except msgspec.MsgspecError as error:
+        return f"{directory / FORGETTING} cannot be read ({error}): repeat the `gossamer forget` that was interrupted"
+    return (
+        f"{directory}: the removal of {planned.pattern} was interrupted; "
+        f"`gossamer forget {directory} '{planned.pattern}'` finishes it"
+    )
+
+
+def refuse_half_forgotten(directory: Path) -> None:
+    """Raise ConfigError where pages are being removed."""
+    if says := half_forgotten(directory):
+        raise ConfigError(says)
 
 
 def opened_store(config: Config, home: Home, *, writable: bool = True) -> Store:
@@ -82,7 +112,7 @@ def restoring(directory: Path) -> str:
     )
 
 
-def lost(config: Config, home: Home, manifest: Iterable[Entry]) -> list[Damage]:
+def lost(config: Config, home: Home, manifest: Iterable[ManifestEntry]) -> list[Damage]:
     """Return what is wrong with the files that a shard's last commit names: missing, or of another length. About 2 µs
     a file.
 
@@ -104,7 +134,7 @@ def lost(config: Config, home: Home, manifest: Iterable[Entry]) -> list[Damage]:
     return found
 
 
-def changed(home: Home, manifest: Iterable[Entry]) -> list[Damage]:
+def changed(home: Home, manifest: Iterable[ManifestEntry]) -> list[Damage]:
     """Return the finished files that hold other bytes than were written. Blocks: about 0.1 ms a MB."""
     path = home.journals().path
     return [
@@ -124,12 +154,12 @@ def _affected(name: str) -> tuple[Kind, str]:
     if name.startswith(WARCS):
         return "warc", f"the archived responses of the rows of `pages` with warc_file '{Path(name).name}'"
     if name.startswith(TABLE_LOGS):
-        return "journal", f"rows of `{Path(name).name.partition('-')[0]}` that are not in Parquet files yet"
+        return "journal", f"rows of `{table_of(Path(name).name)}` that are not in Parquet files yet"
     if name.startswith(SEARCH_LOGS):
         return "journal", "pages that are not in the search index yet"
     if name.startswith(SEEN):
         return "seen", "which URLs were seen: without it they are fetched again"
-    table = name.partition("/")[0]
+    table = name.rpartition("/")[0]
     return "table", f"rows of `{table}`, which report, exports and index.cdxj lack without it"
 
 
@@ -143,9 +173,9 @@ def _remedy(directory: Path, kind: Kind) -> str:
     )
 
 
-def manifest_of(store: Store) -> list[Entry]:
+def manifest_of(store: Store) -> list[ManifestEntry]:
     """Return the files that the last commit names."""
-    return stored(store, MANIFEST, list[Entry], [])
+    return stored(store, MANIFEST, list[ManifestEntry], [])
 
 
 def accept_loss(config: Config, home: Home) -> list[str]:
@@ -174,8 +204,13 @@ def require_files(config: Config, directory: Path) -> None:
 
     Raises:
         DamagedError: a file is missing or has another length; the line names the first.
+        ConfigError: the map of partitions cannot be read.
     """
     found: list[Damage] = []
+    if PartitionMap.load(directory) is None and config.cluster.workers > 1 and (directory / "state/shard-0").exists():
+        remedy = "put a sound copy in its place, or restore a checkpoint (docs/how-to/checkpoints.md)"
+        path = str(directory / PARTITIONS)
+        found.append(Damage(path, "partitions", "is missing", "which shard has which URLs", remedy))
     for home in homes(directory, config.cluster.workers):
         if home.is_there:
             store = opened_store(config, home)
@@ -195,6 +230,6 @@ def lost_views(directory: Path) -> list[Damage]:
     """Return what is wrong with the presence and size of views that are recorded beside the manifest."""
     found = []
     for what in faults_of_index(directory / INDEX):
-        remedy = f"gossamer resume {directory} makes it anew from `pages`"
+        remedy = f"gossamer resume {directory} rebuilds it from `pages`"
         found.append(Damage(str(directory / INDEX), "index", what, "replay and look-ups by URL", remedy))
     return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gossamer.assembly.discovery import scope_options
 from gossamer.assembly.parts import budget_of, crawl_options_of, judges_again, politeness_of, retries_of
 from gossamer.assembly.revisits import frontier_options_of, patient
-from gossamer.assembly.told import scope_options
-from gossamer.assembly.values import Ring
+from gossamer.assembly.values import CrawlRing
 from gossamer.config import Config
 from gossamer.crawl.tally import Telemetry
 from gossamer.crawl.watchdogs import Watchdogs
@@ -14,7 +14,13 @@ from gossamer.world.dice import Dice
 
 
 def reconfigure(
-    ring: Ring, telemetry: Telemetry, watchdogs: Watchdogs, epochs: Epochs, dice: Dice, before: Config, config: Config
+    ring: CrawlRing,
+    telemetry: Telemetry,
+    watchdogs: Watchdogs,
+    epochs: Epochs,
+    dice: Dice,
+    before: Config,
+    config: Config,
 ) -> None:
     """Replace the configuration `before` by one that differs in live keys alone. Call it between two epochs."""
     scope = ring.scope

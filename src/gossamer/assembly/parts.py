@@ -1,4 +1,4 @@
-"""Parts: each room as the configuration names it."""
+"""Parts: builds each component as the configuration names it."""
 
 from __future__ import annotations
 
@@ -7,41 +7,34 @@ import os
 import sys
 from contextlib import ExitStack
 from functools import partial
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
-from gossamer.archive.archive import Archives, Closing, Followers
+from gossamer.archive.archive import Archives, Closable, Followers
 from gossamer.archive.follower import followed
-from gossamer.archive.tables import Tables
-from gossamer.archive.warc import About, WarcArchive
+from gossamer.archive.tables import TableWriters
+from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.assembly.home import Home
 from gossamer.assembly.schemes import keep_schemes, namer_for
 from gossamer.config import Config, effective_toml
-from gossamer.config.secret import common_headers, origin_headers, redacted
+from gossamer.config.gather import read_text
+from gossamer.config.secret import redacted
 from gossamer.crawl.commit import Committer
-from gossamer.crawl.copies import Copies, NearCopies
+from gossamer.crawl.copies import CopyMarks, NearCopies
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import UrlMemory
 from gossamer.crawl.isolation import IsolatedModules
 from gossamer.crawl.options import CrawlOptions
-from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.tally import Telemetry
-from gossamer.crawl.trapping import Trapping, watch_key
+from gossamer.crawl.trapping import watch_key
 from gossamer.crawl.watchdogs import Resources, Watchdogs
-from gossamer.fetch.bodies import Bodies
-from gossamer.fetch.credentials import reveal
 from gossamer.fetch.decoding import BoundedDecoder
-from gossamer.fetch.file import FileModule
-from gossamer.fetch.ftp import FtpModule
-from gossamer.fetch.gopher import GopherModule
-from gossamer.fetch.http import HttpModule
-from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.registry import Protocols
 from gossamer.frontier import priority
 from gossamer.frontier.options import BudgetOptions, BudgetOverride
 from gossamer.frontier.politeness import Politeness, politeness
@@ -56,18 +49,16 @@ from gossamer.ports import (
     Filter,
     Prioritizer,
     ProcessingModule,
-    ProtocolModule,
     Resolver,
     UrlSeen,
 )
 from gossamer.process.chain import Modules, Watch
-from gossamer.process.choice import MODULES, NEEDED, Chosen, chosen
+from gossamer.process.choice import DEFAULT_TYPES, ITEMS, MODULES, NEEDED, Chosen, chosen
 from gossamer.process.text import TitleAndText
+from gossamer.process.walls import Walls
 from gossamer.resolve.guard import GuardedResolver
 from gossamer.resolve.resolver import DnsResolver
-from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain
-from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen, NearContentSeen
 from gossamer.seen.popular import POPULAR_BYTES
@@ -76,7 +67,7 @@ from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.schema import FILTERS, OFFLINE, SEEN_FORM, URL_RULES
-from gossamer.state.slots import Slots
+from gossamer.state.slots import ShardSlots
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
@@ -88,25 +79,25 @@ from gossamer.world.spill import Spills
 T = TypeVar("T")
 
 LOCK_S_MAX = 5.0
-"""How long a directory is waited for: a child whose supervisor was killed lets go within that."""
+"""Longest wait for a directory's lock: a child whose supervisor was killed frees it sooner."""
 SEEN_COMPONENT = "component"
-"""What stands there when `components.url_seen` is no form of ours."""
+"""Backend name for a `components.url_seen` from outside this package."""
 STALLED = "state/stalled.json"
-"""Says where the event loop stands still, while it does."""
-SEEN_FORMS = {
+"""Stack of the event loop, while it is stalled."""
+SEEN_BACKENDS = {
     "memory": "gossamer.seen.urls:MemoryUrlSeen",
     "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",
     "bloom": "gossamer.seen.bloom:BloomUrlSeen",
 }
-"""By name, for what they import is not installed, nor paid for at every start, unless they are chosen."""
+"""Names, not classes: the imports of a backend need not be installed, nor slow the start, unless it is chosen."""
 
 
 def locked(
     directory: Path, wait_s: float = LOCK_S_MAX, state: Path | None = None, *, reading: bool = False
 ) -> DirectoryLock:
-    """Take a crawl's directory, or one shard's `state`, for whoever asks, alone. Blocks for `wait_s` at most.
+    """Lock a crawl's directory, or one shard's `state`, for this process. Blocks for at most `wait_s`.
 
-    With `reading` a directory that cannot be written will do.
+    With `reading`, a read-only directory is accepted.
 
     Raises:
         ConfigError: it is in use, or cannot be written.
@@ -128,39 +119,17 @@ def locked(
     return lock
 
 
-def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | None = None) -> Protocols:
-    """Return the module of each scheme: ours, and those that the configuration names."""
-    bodies = Bodies(config.fetch, spills)
-    http = HttpModule(_with_secrets(config), agent, clock, bodies)
-    ftp = FtpModule(config.fetch, agent, clock, bodies)
-    modules: dict[str, ProtocolModule] = {"http": http, "https": http, "ftp": ftp, "ftps": ftp}
-    modules["gopher"] = GopherModule(config.fetch, agent, clock, bodies)
-    modules["file"] = FileModule(config.fetch, agent, clock, bodies)
-    for scheme, name in config.components.protocols.items():
-        key = f"components.protocols.{scheme}"
-        made = fitting(name, key, ProtocolModule, options=config.fetch, agent=agent, clock=clock)
-        modules[scheme] = cast("ProtocolModule", made)
-    return Protocols(modules)
-
-
-def _with_secrets(config: Config) -> FetchOptions:
-    """Return the options of fetching with the secrets that they refer to. Raises ConfigError: one cannot be read."""
-    options, resolves = config.fetch, config.fetch.proxy_resolves
-    return options.model_copy(
-        update={
-            "headers": common_headers(config),
-            "origin_headers": origin_headers(config),
-            "proxy": reveal(options.proxy, "fetch.proxy"),
-            "proxy_resolves": config.resolve.allow_private if resolves is None else resolves,
-        }
-    )
-
-
 def examiner(
-    config: Config, modules: Modules, clock: Clock, slots: Slots | None, spills: Spills | None = None
+    config: Config, modules: Modules, clock: Clock, slots: ShardSlots | None, spills: Spills | None = None
 ) -> Examiner:
     """Return the stage that decodes and processes; without slots for a process of its own."""
     return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots)
+
+
+def walls_of(config: Config) -> Walls:
+    """Return what recognizes answers that are not pages. Raises ConfigError: the operator's rules cannot be read."""
+    file = config.process.walls_file
+    return Walls.read(read_text(Path(file)), file) if file else Walls.ours()
 
 
 def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
@@ -171,8 +140,13 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
     """
     # What is to be found must be read.
     options = config.process.model_copy(update={"text": config.process.text or config.search.enabled})
+    rules = config.extract.rules
+    if rules:
+        options = options.model_copy(update={"modules": (*options.modules, ITEMS)})
 
     def made(name: str, key: str) -> ProcessingModule:
+        if name == ITEMS:
+            return cast("ProcessingModule", build(MODULES[name], key, options=options, rules=rules))
         if name in MODULES:
             if (needed := NEEDED.get(name)) is not None:
                 require(needed, f"{key}: {name}")
@@ -187,6 +161,14 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
     return chosen(options, made, embeds=config.scope.embeds, watch=watch)
 
 
+def item_modules(config: Config) -> Chosen:
+    """Return the modules that extract items, without those that every crawl has. Raises ConfigError as
+    `chosen_modules`.
+    """
+    process = config.process.model_copy(update={"types": dict.fromkeys(DEFAULT_TYPES, ()), "isolated": ()})
+    return chosen_modules(config.model_copy(update={"process": process}))
+
+
 def text_of(visited: Visited, config: Config) -> str:
     """Return a page's visible text."""
     reply, content = visited.reply, visited.content
@@ -197,7 +179,7 @@ def text_of(visited: Visited, config: Config) -> str:
     return Modules([TitleAndText(options)], options).process(page).findings.text
 
 
-def quarantine_of(config: Config, directory: Path, epochs: Epochs, slots: Slots) -> Quarantine:
+def quarantine_of(config: Config, directory: Path, epochs: Epochs, slots: ShardSlots) -> Quarantine:
     """Return the quarantine, with those whom the last death accuses."""
     limit_s = config.crawl.process_s_max
     return Quarantine(epochs, slots.take_suspects(), _isolated(directory), limit_s, _environment())
@@ -220,9 +202,8 @@ def _environment() -> dict[str, str]:
 
 
 def namer_of(config: Config, epochs: Epochs) -> Namer:
-    """Return what names addresses, by the rules that this crawl began with: what it knows stands under their keys."""
-    # The defaults of tables may gain keys with a new version; the default rules are written out, for they make keys.
-    rules = json.dumps({"rules": config.url.rules, **config.url.model_dump(exclude_defaults=True)}).encode()
+    """Return the namer of addresses, with the rules at the start of this crawl, which made all stored keys."""
+    rules = url_rules(config)
     begun = epochs.get("meta", URL_RULES)
     if begun is None:
         epochs.put("meta", URL_RULES, rules)
@@ -230,6 +211,12 @@ def namer_of(config: Config, epochs: Epochs) -> Namer:
         raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
     keep_schemes(config, epochs)
     return namer_for(config)
+
+
+def url_rules(config: Config) -> bytes:
+    """Return the rules by which a crawl names addresses, as its store keeps them."""
+    # The defaults of tables may gain keys with a new version; the default rules are written out, for they make keys.
+    return json.dumps({"rules": config.url.rules, **config.url.model_dump(exclude_defaults=True)}).encode()
 
 
 def keep_mode(config: Config, epochs: Epochs) -> None:
@@ -249,8 +236,8 @@ def keep_mode(config: Config, epochs: Epochs) -> None:
 
 
 def scoped(config: Config) -> Config:
-    """Return the configuration with what is asked of links. An offline crawl is given URLs that were chosen: where they
-    lie and how they were found is not asked again, only what must never be visited.
+    """Return the configuration with the scope in force. The URLs of an offline crawl were selected when the segment was
+    built, so only exclusions apply to them.
     """
     if config.crawl.mode != "offline":
         return config
@@ -271,7 +258,20 @@ def prioritizer_of(config: Config) -> Prioritizer:
     name = config.components.prioritizer
     if name:
         return cast("Prioritizer", fitting(name, "components.prioritizer", Prioritizer))
+    if config.frontier.priority == "rank":
+        return _by_rank(config.frontier.ranks_file)
     return priority.prioritizer_of(config.frontier)
+
+
+def _by_rank(file: str) -> Prioritizer:
+    if not file:
+        raise ConfigError("frontier.priority is rank: set frontier.ranks_file to a file of gossamer rank")
+    try:
+        with Path(file).open("rb") as opened:
+            return priority.ByRank(memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ)))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no file of gossamer rank"
+        raise ConfigError(f"frontier.ranks_file: cannot read {file}: {why}; make it with gossamer rank DIR") from error
 
 
 def crawl_options_of(config: Config) -> CrawlOptions:
@@ -291,23 +291,25 @@ def retries_of(config: Config, dice: Dice) -> Retries:
 
 
 def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
-    """Return the duplicate URL eliminator, in the form that the crawl began with."""
-    name, form = config.components.url_seen, config.seen.form
-    chosen = SEEN_COMPONENT if name else form
+    """Return the duplicate URL eliminator, with the backend that the crawl began with."""
+    name, backend = config.components.url_seen, config.seen.backend
+    chosen = SEEN_COMPONENT if name else backend
     begun = _form_begun_with(epochs, chosen)
     if begun != chosen and SEEN_COMPONENT in (begun, chosen):
-        began = "a component of its own" if begun == SEEN_COMPONENT else f"seen.form = {begun!r}"
+        began = "a component of its own" if begun == SEEN_COMPONENT else f"seen.backend = {begun!r}"
         raise ConfigError(f"components.url_seen: this crawl began with {began} and keeps it; set it back")
     if begun != chosen:
-        raise ConfigError(f"seen.form: this crawl began with {begun!r} and keeps it; set it back")
+        raise ConfigError(f"seen.backend: this crawl began with {begun!r} and keeps it; set it back")
     if name:
         return cast("UrlSeen", fitting(name, "components.url_seen", UrlSeen, epochs=epochs))
-    if form == "rocksdb":
+    if backend == "rocksdb":
         return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
-    if form == "bloom":
-        require("rbloom", "seen.form=bloom")
-    given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
-    return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
+    if backend == "bloom":
+        require("rbloom", "seen.backend=bloom")
+    given = (
+        {"epochs": epochs} if backend == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
+    )
+    return cast("UrlSeen", build(SEEN_BACKENDS[backend], "seen.backend", **given))
 
 
 def _form_begun_with(epochs: Epochs, chosen: str) -> str:
@@ -317,11 +319,6 @@ def _form_begun_with(epochs: Epochs, chosen: str) -> str:
         begun = b"rocksdb" if epochs.number > 1 and chosen != SEEN_COMPONENT else chosen.encode()
         epochs.put("meta", SEEN_FORM, begun)
     return begun.decode()
-
-
-def permit_of(config: Config, exclusions: ExcludedHost, robots: SiteRobots, trapping: Trapping) -> Permit:
-    """Return what says whether a URL may be fetched now."""
-    return Permit(exclusions, robots, trapping.reason, obey=config.robots.obey)
 
 
 def traps_of(config: Config, epochs: Epochs) -> Traps:
@@ -334,11 +331,11 @@ def copies_of(
     epochs: Epochs,
     content_seen: ContentSeen,
     urls: UrlMemory,
-) -> Copies:
+) -> CopyMarks:
     """Return the tests for copies and near-duplicates."""
     near_seen = near_seen_of(config, epochs)
-    crawl, walks = config.crawl, config.frontier.form == "walk"
-    return Copies(
+    crawl, walks = config.crawl, config.frontier.strategy == "walk"
+    return CopyMarks(
         content_seen,
         NearCopies(near_seen, partial(sketch, lowest=False)) if near_seen is not None else None,
         urls,
@@ -349,7 +346,7 @@ def copies_of(
 
 
 def near_seen_of(config: Config, epochs: Epochs) -> NearContentSeen | None:
-    """Return the test for near-duplicates; None where nobody asked for it."""
+    """Return the test for near-duplicates; None if it is not enabled."""
     options = config.seen
     return None if options.near_scope == "off" else NearContentSeen(epochs, options.near_scope, options.near_bits_max)
 
@@ -380,7 +377,7 @@ def archives_of(
 ) -> tuple[Archives, Followers]:
     """Return what keeps the harvest, and who makes tables and the index of its logs."""
     directory, shard = home.directory, home.shard
-    about = About(
+    about = WarcInfo(
         software=f"gossamer/{__version__}",
         user_agent=config.operator.user_agent(__version__),
         robots="RFC 9309" if config.robots.obey else "ignore",
@@ -391,10 +388,10 @@ def archives_of(
     warc = WarcArchive(config.archive, journals, about, shard, incarnation)
     key = "components.archives"
     components = [
-        (name, cast("Closing", fitting(name, key, Closing, journals=journals, directory=directory)))
+        (name, cast("Closable", fitting(name, key, Closable, journals=journals, directory=directory)))
         for name in config.components.archives
     ]
-    tables = Tables(config.archive, journals, shard, incarnation, modules.columns, modules.tables)
+    tables = TableWriters(config.archive, journals, shard, incarnation, modules.columns, modules.tables)
     logs, followers = followed(config.search, journals, clock, shard, incarnation, config.archive.table_group_bytes_max)
     return Archives([warc, tables, *logs], components), followers
 
@@ -405,7 +402,7 @@ class _Closable(Protocol):
 
 
 def close(thing: object) -> None:
-    """Let go of a thing that can be closed."""
+    """Close a component that has a `close` method."""
     if isinstance(thing, _Closable):
         thing.close()
 

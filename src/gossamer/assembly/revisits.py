@@ -46,8 +46,8 @@ def frontier_options_of(config: Config) -> FrontierOptions:
 
 
 def patient(rules: Politeness, config: Config) -> Politeness:
-    """Return the rules of politeness for a crawl's mode: a continuous one has time to wait as long as anybody asks for,
-    within the longest interval, where a batch crawl would close the host.
+    """Return the politeness rules for a crawl's mode: a continuous crawl waits as long as a server requests, up to the
+    longest interval, where a batch crawl would close the host.
     """
     if not is_continuous(config):
         return rules
@@ -61,7 +61,7 @@ def patient(rules: Politeness, config: Config) -> Politeness:
 
 
 def share_new_of(config: Config) -> float | None:
-    """Return the share of visits for new pages; None where no page is visited again."""
+    """Return the share of visits for new pages; None if no page is visited again."""
     return config.revisit.share_new if is_continuous(config) else None
 
 
@@ -92,7 +92,7 @@ def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | WrappedFron
             )
         return None
     if not isinstance(frontier, Frontier):
-        raise ConfigError("crawl.mode: a continuous crawl needs frontier.form = sweep and no components.frontier")
+        raise ConfigError("crawl.mode: a continuous crawl needs frontier.strategy = sweep and no components.frontier")
     return Schedule(epochs, frontier, policy_of(config.revisit.policy), config.revisit, dice)
 
 

@@ -1,8 +1,8 @@
-"""Scaling: a stopped crawl gets more shards, or fewer, by moving partitions: range by range, all that is known of them.
+"""Scaling: changes the number of shards of a stopped crawl by moving partitions, range by range, with all their state.
 
-The plan is written first and removed last; whoever finds one goes on with it. Every step may be done twice: copying
-puts the same values, and nothing is taken from a shard before all of it stands elsewhere and the plan says so. A crawl
-with a plan does not run.
+The plan is written first and removed last; the next run continues a plan that it finds. Every step is idempotent:
+copying puts the same values, and a shard loses nothing until the plan says that the copy is complete. A crawl with a
+plan does not start.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from typing import Final
 import msgspec
 
 from gossamer.assembly.home import Home
-from gossamer.assembly.integrity import opened_store
+from gossamer.assembly.integrity import opened_store, refuse_half_forgotten
 from gossamer.assembly.parts import locked, stored
 from gossamer.assembly.schemes import namer_for
-from gossamer.cluster.channels import Kept, Repacked, batch_key
+from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
 from gossamer.cluster.partitions import FILE, PartitionMap
 from gossamer.config import Config
 from gossamer.crawl.pending_scope import counted as beyond_counted
 from gossamer.crawl.tally import SEEDS_NAMED_MAX, Totals
-from gossamer.frontier.record import Counts, decode_record
+from gossamer.frontier.record import QueueCounts, decode_record
 from gossamer.model.errors import ConfigError
-from gossamer.state.journals import Entry, Phase
+from gossamer.state.journals import ManifestEntry, Phase
+from gossamer.state.redo import Range
 from gossamer.state.schema import (
     ABSORBED,
     FAMILIES,
@@ -41,7 +42,7 @@ from gossamer.state.schema import (
     Sharing,
     with_sharing,
 )
-from gossamer.state.store import Range, Store
+from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.url.url import PARTITIONS
 from gossamer.world.files import sync_directory, write_whole
@@ -51,18 +52,18 @@ STEP_KEYS_MAX: Final = 20_000
 """Moved in one commit of the receiving store: 60 ms, with a sync at its end."""
 STEP_BYTES_MAX: Final = 8 << 20
 CROWD: Final = frozenset(("lock", "control.sock", "partitions.json", "coordinator.json", "scaling.json", "index.json"))
-"""What lies in `state/` and is the whole crawl's."""
+"""Files in `state/` that belong to the whole crawl."""
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """What is being done."""
+class ScalingPlan(msgspec.Struct, frozen=True):
+    """A change of the number of shards."""
 
     before: int
     after: int
     version: int
-    """Of the map that is in force until the end."""
+    """Version of the map that applies until the end."""
     copied: bool = False
-    """All that moves stands in its new place, in a commit."""
+    """Whether everything that moves is committed in its new shard."""
 
 
 class Scaled(msgspec.Struct, frozen=True):
@@ -81,13 +82,14 @@ Note = Callable[[str], None]
 
 
 def scale(config: Config, directory: Path, shards: int, note: Note, write_config: Callable[[int], None]) -> Scaled:
-    """Divide a stopped crawl among so many shards; call it again, with the same number, when it was interrupted.
+    """Divide a stopped crawl among `shards` shards. After an interruption, call it again with the same number.
 
     Raises:
-        ConfigError: the crawl runs, did not end cleanly, or is kept in a form that cannot be divided.
+        ConfigError: the crawl runs, did not end cleanly, or has a backend that cannot be divided.
     """
     with ExitStack() as undo:
         undo.callback(locked(directory, wait_s=0.0).release)
+        refuse_half_forgotten(directory)
         plan = _planned(config, directory, shards)
         if plan.before == 1:
             _move_in(directory)
@@ -115,37 +117,39 @@ def refuse_half_scaled(directory: Path) -> None:
     """Raise ConfigError where a scaling was begun and not finished."""
     path = directory / PLAN
     if path.exists():
-        after = msgspec.json.decode(path.read_bytes(), type=Plan).after
+        after = msgspec.json.decode(path.read_bytes(), type=ScalingPlan).after
         raise ConfigError(
             f"{directory} is being divided among {after} shards; `gossamer scale {directory} --workers {after}` goes on"
         )
 
 
-def _planned(config: Config, directory: Path, shards: int) -> Plan:
+def _planned(config: Config, directory: Path, shards: int) -> ScalingPlan:
     path = directory / PLAN
     if path.exists():
-        plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+        plan = msgspec.json.decode(path.read_bytes(), type=ScalingPlan)
         if plan.after != shards:
             refuse_half_scaled(directory)
         return plan
     before = config.cluster.workers
-    if config.components.url_seen or config.seen.form != "rocksdb":
-        form = config.components.url_seen or config.seen.form
-        raise ConfigError(f"seen.form = {form!r} cannot be divided: only crawls begun with 'rocksdb' can be scaled")
-    if config.frontier.form == "walk":
-        raise ConfigError("frontier.form = 'walk' walks in one shard and cannot be scaled")
+    if config.components.url_seen or config.seen.backend != "rocksdb":
+        backend = config.components.url_seen or config.seen.backend
+        raise ConfigError(
+            f"seen.backend = {backend!r} cannot be divided: only crawls begun with 'rocksdb' can be scaled"
+        )
+    if config.frontier.strategy == "walk":
+        raise ConfigError("frontier.strategy = 'walk' walks in one shard and cannot be scaled")
     if config.crawl.mode == "continuous":
         raise ConfigError("a continuous crawl cannot be scaled: its plan of visits is kept per shard")
     partitions = PartitionMap.load(directory) or PartitionMap.even(before)
     partitions.moved_to(shards)  # Raises for a number that cannot be.
     for number in range(before):
         _require_stopped(config, Home(directory, number, before))
-    plan = Plan(before, shards, partitions.version)
+    plan = ScalingPlan(before, shards, partitions.version)
     _write(directory, plan)
     return plan
 
 
-def _write(directory: Path, plan: Plan) -> None:
+def _write(directory: Path, plan: ScalingPlan) -> None:
     write_whole(directory / PLAN, msgspec.json.encode(plan) + b"\n")
 
 
@@ -157,7 +161,7 @@ def _require_stopped(config: Config, home: Home) -> None:
             undo.callback(locked(home.directory, wait_s=0.0, state=home.state).release)
         store = opened_store(config, home)
         undo.callback(store.close)
-        manifest = stored(store, MANIFEST, list[Entry], [])
+        manifest = stored(store, MANIFEST, list[ManifestEntry], [])
         unfinished = any(entry.phase < Phase.FINAL or entry.name.startswith("state/tables") for entry in manifest)
         if unfinished or not stored(store, TALLY, Totals, Totals()).ended:
             raise ConfigError(
@@ -200,8 +204,8 @@ def _opened(config: Config, directory: Path, number: int, undo: ExitStack) -> St
 # ---- what shards know, and what they did
 
 
-def _settle_meta(directory: Path, stores: list[Store], plan: Plan) -> None:
-    """Tell new shards what all of them know, and leave what those that go did to shard 0."""
+def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> None:
+    """Copy the common facts to new shards, and move the counters of removed ones to shard 0."""
     totals = [stored(store, TALLY, Totals, Totals()) for store in stores]
     latest = max(one.incarnation for one in totals)
     known = {
@@ -248,15 +252,17 @@ def _tally(kept: Store, leaving: Sequence[Store]) -> bytes:
 
 
 def _counts(kept: Store, leaving: Sequence[Store]) -> bytes:
-    counts = stored(kept, FRONTIER_COUNTS, Counts, Counts())
-    for gone in (stored(store, FRONTIER_COUNTS, Counts, Counts()) for store in leaving):
+    counts = stored(kept, FRONTIER_COUNTS, QueueCounts, QueueCounts())
+    for gone in (stored(store, FRONTIER_COUNTS, QueueCounts, QueueCounts()) for store in leaving):
         for outcome, urls in gone.terminal.items():
             counts.terminal[outcome] = counts.terminal.get(outcome, 0) + urls
     return encode(counts)
 
 
 def _manifest(kept: Store, leaving: Sequence[Store]) -> bytes:
-    files = {entry.name: entry for store in (kept, *leaving) for entry in stored(store, MANIFEST, list[Entry], [])}
+    files = {
+        entry.name: entry for store in (kept, *leaving) for entry in stored(store, MANIFEST, list[ManifestEntry], [])
+    }
     return encode(list(files.values()))
 
 
@@ -297,7 +303,7 @@ def _copy(stores: list[Store], partitions: PartitionMap, target: PartitionMap, n
 
 
 def _pour(pairs: Iterator[tuple[bytes, bytes]], store: Store, family: str) -> int:
-    """Put pairs into a store, so many in each commit; return how many there were."""
+    """Put pairs into a store, in commits of bounded size; return the number of pairs."""
     keys = size = 0
     step: dict[bytes, bytes] = {}
     for key, value in pairs:
@@ -321,7 +327,7 @@ def _recount(stores: list[Store]) -> list[float]:
     """Make each shard's counts those of what it has now; return the hosts of each partition."""
     weights = [0.0] * PARTITIONS
     for store in stores:
-        counts = stored(store, FRONTIER_COUNTS, Counts, Counts())
+        counts = stored(store, FRONTIER_COUNTS, QueueCounts, QueueCounts())
         counts.pending = counts.hosts = counts.working = counts.deferred = 0
         for key, data in store.scan("host", *PARTITIONED):
             record = decode_record(data)
@@ -339,15 +345,17 @@ def _recount(stores: list[Store]) -> list[float]:
 # ---- links on their way
 
 
-def _readdress(stores: list[Store], plan: Plan, target: PartitionMap, namer: Namer) -> None:
+def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, namer: Namer) -> None:
     """Give what is in the outboxes to the shards that have its partitions now, under new numbers."""
     outbox = FAMILIES.index("outbox")
     for number, store in enumerate(stores):
-        kept = stored(store, OUTBOX, Kept, Kept())
+        kept = stored(store, OUTBOX, OutboxRecord, OutboxRecord())
         if not any(channel.first <= channel.last for channel in kept.channels.values()):
             continue
         heir = store if number < plan.after else stores[0]
-        repacked = Repacked(stored(heir, OUTBOX, Kept, Kept()), partial(_put, heir, "outbox"), keep=heir is not store)
+        repacked = Repacked(
+            stored(heir, OUTBOX, OutboxRecord, OutboxRecord()), partial(_put, heir, "outbox"), keep=heir is not store
+        )
         for to, channel in kept.channels.items():
             for at in range(channel.first, channel.last + 1):
                 data = store.get("outbox", batch_key(to, at))
@@ -377,16 +385,16 @@ def _repack(batch: Batch, repacked: Repacked, target: PartitionMap, namer: Namer
 # ---- the end of it
 
 
-def _finish(directory: Path, plan: Plan, target: PartitionMap, write_config: Callable[[int], None]) -> None:
+def _finish(directory: Path, plan: ScalingPlan, target: PartitionMap, write_config: Callable[[int], None]) -> None:
     target.save(directory)
     write_config(plan.after)
     for number in range(plan.after, plan.before):
         _remove(Home(directory, number, 2).state)
     if plan.after == 1:
         _move_out(directory)
-    (directory / "state/coordinator.json").unlink(missing_ok=True)  # Who had what of a limit is handed out anew.
+    (directory / "state/coordinator.json").unlink(missing_ok=True)  # Quotas of a limit are granted again.
     (directory / PLAN).unlink()
-    if plan.after == 1:  # Last: until then it tells that all else is done.
+    if plan.after == 1:  # Last: until then the file shows that everything else is done.
         (directory / FILE).unlink(missing_ok=True)
     sync_directory(directory / "state")
 

@@ -16,7 +16,7 @@ PORT_MAX = 65_535
 
 
 def added_ports(config: Config) -> dict[str, int]:
-    """Return the default port of each scheme that is not ours; 0 where it has none.
+    """Return the default port of each scheme that is not ours; 0 if it has none.
 
     Raises:
         ConfigError: there is no such component, or it does not say.
@@ -28,7 +28,7 @@ def added_ports(config: Config) -> dict[str, int]:
         key = f"components.protocols.{scheme}"
         port = getattr(component(name, key), "default_port", None)
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= PORT_MAX:
-            raise ConfigError(f"{key}: {name} has no default_port; give it a number, 0 where every address has a port")
+            raise ConfigError(f"{key}: {name} has no default_port; give it a number, 0 if every address has a port")
         ports[scheme] = port
     return ports
 

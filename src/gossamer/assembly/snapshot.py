@@ -1,4 +1,4 @@
-"""Snapshot: a shard's last commit as files that nobody changes any more, by hard links: to be saved elsewhere."""
+"""Snapshot: a shard's last commit as immutable files, made of hard links, to be copied elsewhere."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.archive.checkpoints import STORE, Taken
+from gossamer.archive.checkpoints import STORE, SnapshotFile
 from gossamer.assembly.parts import stored
-from gossamer.state.journals import Entry, Phase
+from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.schema import MANIFEST
 from gossamer.state.storage import Storage
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What was committed, and where it lies."""
+    """The content of a commit, and its files."""
 
     epoch: int
-    taken: list[Taken]
+    taken: list[SnapshotFile]
     kept: list[str]
     """Finished files that are known to be safe, and were left out."""
 
@@ -32,9 +32,9 @@ def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool]) -> 
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     storage.store.checkpoint(folder / "store")
-    taken = [Taken(STORE + path.name, path) for path in sorted((folder / "store").iterdir()) if path.is_file()]
+    taken = [SnapshotFile(STORE + path.name, path) for path in sorted((folder / "store").iterdir()) if path.is_file()]
     kept = []
-    manifest: list[Entry] = stored(storage.store, MANIFEST, list[Entry], [])
+    manifest: list[ManifestEntry] = stored(storage.store, MANIFEST, list[ManifestEntry], [])
     for number, entry in enumerate(manifest):
         if entry.phase >= Phase.AWAY:
             continue
@@ -45,10 +45,10 @@ def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool]) -> 
             working = path.with_name(path.name + ".open")
             with working.open("rb") as source, link.open("wb") as copy:
                 _copy(source.fileno(), copy.fileno(), entry.length)
-            taken.append(Taken(entry.name, link, grows=True))
+            taken.append(SnapshotFile(entry.name, link, grows=True))
         else:
             link.hardlink_to(path)
-            taken.append(Taken(entry.name, link))
+            taken.append(SnapshotFile(entry.name, link))
     return Snapshot(storage.store.epoch, taken, kept)
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from gossamer.archive.uploads import Counts, counts_of
+from gossamer.archive.uploads import UploadCounts, counts_of
+from gossamer.assembly.discovery import scope_options
+from gossamer.assembly.earlier import earlier_of
 from gossamer.assembly.home import Home
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
 from gossamer.assembly.parts import (
@@ -22,11 +24,11 @@ from gossamer.assembly.parts import (
     traps_of,
     url_seen_of,
 )
-from gossamer.assembly.told import scope_options
+from gossamer.assembly.permits import forgotten_of
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.explain import Explainer
-from gossamer.crawl.history import History, UrlMemory
+from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.memory import ScopeMemory
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
@@ -35,7 +37,7 @@ from gossamer.model.damage import Damage
 from gossamer.ports import (
     UrlSeen,
 )
-from gossamer.revisit.state import State, page_facts, stored_state
+from gossamer.revisit.state import RevisitState, page_facts, stored_state
 from gossamer.scope.chain import scope_chain
 from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.roots import Roots
@@ -45,6 +47,7 @@ from gossamer.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import TALLY
 from gossamer.state.store import Store
+from gossamer.world.clock import WallClock
 from gossamer.world.process import DirectoryLock
 
 
@@ -59,8 +62,8 @@ class Opened:
     explainer: Explainer
     url_seen: UrlSeen
     traps: Traps
-    uploads: Counts | None
-    revisits: State | None
+    uploads: UploadCounts | None
+    revisits: RevisitState | None
     lost: list[Damage]
     """Files that are missing or have another length than was committed."""
 
@@ -85,8 +88,14 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         asked = scoped(config)
-        roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
+        roots, exclusions, traps = (
+            Roots(asked.scope.scope),
+            ExcludedHost(only=asked.scope.only_hosts),
+            traps_of(config, epochs),
+        )
         followed, more = scope_options(config), [*filters_of(config), Trapped(traps)]
+        further = forgotten_of(config, directory, WallClock()), earlier_of(config, undo)
+        more += [one for one in further if one is not None]
         chain = scope_chain(followed, roots, exclusions, more, scope_lists(asked))
         Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
@@ -100,7 +109,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
         facts = partial(facts_of, epochs, budget=budget_of(config))
-        urls = UrlMemory(namer, url_seen, History(epochs))
+        urls = UrlMemory(namer, url_seen, PageHistory(epochs))
         explainer = Explainer(urls, chain, facts, lambda _: False, partial(page_facts, epochs))
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()

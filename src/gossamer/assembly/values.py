@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
@@ -13,10 +14,12 @@ from gossamer.archive.uploads import Uploads
 from gossamer.assembly.home import Home
 from gossamer.assembly.integrity import changed, lost, require_sound
 from gossamer.config import Config
+from gossamer.config.lists import FORGOTTEN
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.enrolment import Enrolment
 from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import UrlMemory
+from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.shard import Shard
@@ -37,6 +40,9 @@ from gossamer.state.storage import Storage
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 
+if TYPE_CHECKING:
+    from gossamer.crawl.requests import Requests
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -53,7 +59,7 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class DurableState:
     """The state of a shard on disk, and the commits that make it durable."""
 
     home: Home
@@ -72,16 +78,18 @@ class Kept:
             target = target.with_name(f"shard-{home.shard}-{target.name}")  # Each shard numbers its own epochs.
         copy = Home(target, home.shard, home.shards)
         copy.state.mkdir(parents=True)
+        copy.state.chmod(home.state.stat().st_mode & 0o777)  # It may hold cookies.
         storage.store.checkpoint(copy.store)
         journals = copy.journals()
-        for name in [*storage.journals.files(), "crawl.toml"]:
+        lists = [FORGOTTEN] if (home.directory / FORGOTTEN).exists() else []
+        for name in [*storage.journals.files(), "crawl.toml", *lists]:
             journals.path(name).parent.mkdir(parents=True, exist_ok=True)
             journals.path(name).hardlink_to(storage.journals.path(name))
         return target
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CrawlScope:
     """The filters of a crawl, and what it has learned about its scope."""
 
     chain: Chain
@@ -102,20 +110,23 @@ class Recrawl:
     enrolment: Enrolment
     """Schedules the pages of an earlier batch crawl."""
     hubs: Subscriptions | None
-    """WebSub; None where hubs cannot call back."""
+    """WebSub; None if hubs cannot call back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
+class CrawlRing:
     """The crawl itself: URLs wait in the frontier, and the loop sends them through the pipeline."""
 
     loop: Shard
     pipeline: Pipeline
     frontier: Frontier | WrappedFrontier
-    scope: Scope
+    scope: CrawlScope
     urls: UrlMemory
     recrawl: Recrawl | None
     """None in a batch crawl."""
+    permit: Permit
+    requests: Requests | None = None
+    """None without a list of requests."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from pathlib import Path
 import msgspec
 
 from gossamer.archive.cdxj import INDEX
+from gossamer.archive.schema import ITEMS
 from gossamer.archive.search.folder import FOLDER as SEARCH
 from gossamer.archive.search.folder import faults as faults_of_search
 from gossamer.archive.search.folder import indexes_of
 from gossamer.archive.verify import (
-    Fault,
-    Records,
+    FileFault,
+    RecordPlaces,
     faults_of_file,
     faults_of_index_lines,
     faults_of_log,
@@ -29,6 +30,7 @@ from gossamer.assembly.integrity import (
     TABLE_LOGS,
     WARCS,
     damage_of,
+    half_forgotten,
     lost,
     lost_views,
     manifest_of,
@@ -42,14 +44,15 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.model.damage import Damage, Kind
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.state import contacts, slots
-from gossamer.state.journals import Entry, Phase
-from gossamer.state.store import DamagedStoreError, Store
+from gossamer.state.journals import ManifestEntry, Phase
+from gossamer.state.redo import DamagedStoreError
+from gossamer.state.store import Store
 from gossamer.world.process import DirectoryLock
 
 CHECKPOINTS = "checkpoints"
-Manifests = list[tuple[Home, list[Entry]]]
+Manifests = list[tuple[Home, list[ManifestEntry]]]
 
 
 class Looked(msgspec.Struct):
@@ -75,19 +78,23 @@ class Verification:
         """Yield what is wrong. Blocks; with `deep` all files are read, about 4 ms a MB of WARC files.
 
         Raises:
-            ConfigError: there is no crawl.
+            ConfigError: there is no crawl, or one in another format.
         """
         try:
             config = reopen(self._directory / "crawl.toml")
+        except OtherFormatError:
+            raise
         except ConfigError as error:
             if not (self._directory / "crawl.toml").exists():
                 raise
-            remedy = "put a sound copy in its place, or mend the line"
+            remedy = "put a sound copy in its place, or correct the line"
             yield self._damage("crawl.toml", "configuration", f"cannot be read ({error})", "everything", remedy)
             return
         lock = DirectoryLock(self._directory / "state/lock", reading=True)
         try:
             self.looked.running = not lock.acquire(0.0)
+            if unfinished := half_forgotten(self._directory):
+                self.looked.notes.append(unfinished)
             yield from self._crawl(config)
         finally:
             lock.release()
@@ -179,10 +186,8 @@ class Verification:
         path = home.state / contacts.FILE
         if self.looked.running:
             return
-        name, affects = str(path.relative_to(self._directory)), "how long hosts are to be left alone"
-        remedy = (
-            f"nothing: `gossamer resume {self._directory}` makes it anew, and waits the longest delay for every host"
-        )
+        name, affects = str(path.relative_to(self._directory)), "the delays of hosts"
+        remedy = f"nothing: `gossamer resume {self._directory}` rebuilds it, and waits the longest delay for every host"
         if not path.exists():
             if (home.state / slots.FILE).exists():  # Else it is a checkpoint, or a shard that has not run yet.
                 yield self._damage(name, "contacts", "is missing", affects, remedy)
@@ -192,7 +197,7 @@ class Verification:
             yield self._damage(name, "contacts", what, affects, remedy, found[0])
 
     def _contents(self, manifests: Manifests, folder: Path) -> Iterator[Damage]:
-        records = Records(folder)
+        records = RecordPlaces(folder)
         sound: list[Path] = []
         named = _named(manifests)
         for home, manifest in manifests:
@@ -204,7 +209,8 @@ class Verification:
                     sound.append(path)
                 for fault in faults:
                     yield self._of_fault(entry.name, fault)
-        for path in sorted(self._directory.glob("*/*.parquet")):  # Of a shard whose state is gone.
+        tables = [*self._directory.glob("*/*.parquet"), *self._directory.glob(f"{ITEMS}*/*.parquet")]
+        for path in sorted(tables):  # Of a shard whose state is gone.
             name = str(path.relative_to(self._directory))
             if name not in named and not path.name.startswith("."):
                 faults = list(faults_of_table(path, None))
@@ -220,7 +226,7 @@ class Verification:
         for fault in faults_of_places(index, records.close(), sound, folder):
             yield self._of_fault(str(fault.path.relative_to(self._directory)), fault)
 
-    def _faults_of(self, path: Path, entry: Entry, records: Records) -> Iterator[Fault]:
+    def _faults_of(self, path: Path, entry: ManifestEntry, records: RecordPlaces) -> Iterator[FileFault]:
         name = entry.name
         with suppress(FileNotFoundError):  # Of a crawl that runs it may have gone meanwhile.
             if name.startswith(WARCS):
@@ -232,9 +238,9 @@ class Verification:
             else:
                 yield from faults_of_file(path, entry)
 
-    def _of_fault(self, name: str, fault: Fault) -> Damage:
+    def _of_fault(self, name: str, fault: FileFault) -> Damage:
         if name == INDEX:
-            remedy = f"`gossamer resume {self._directory}` makes it anew from `pages`"
+            remedy = f"`gossamer resume {self._directory}` rebuilds it from `pages`"
             return self._damage(
                 INDEX, "index", fault.what, "replay and look-ups by URL", remedy, fault.offset, fault.url
             )
@@ -255,7 +261,7 @@ class Verification:
     def _search(self, config: Config, every: list[Home]) -> Iterator[Damage]:
         if self.looked.running or self._directory.parent.name == CHECKPOINTS:  # A checkpoint holds no index.
             return
-        remedy = f"`gossamer search {self._directory} --build` makes the index anew"
+        remedy = f"`gossamer search {self._directory} --build` rebuilds the index"
         folders = indexes_of(self._directory)
         for folder in folders:
             for path, what in faults_of_search(folder, deep=self._deep):
@@ -292,7 +298,7 @@ def _named(manifests: Manifests) -> set[str]:
     return {entry.name for _, manifest in manifests for entry in manifest}
 
 
-def _files(home: Home, manifest: list[Entry]) -> Iterator[tuple[Entry, Path]]:
+def _files(home: Home, manifest: list[ManifestEntry]) -> Iterator[tuple[ManifestEntry, Path]]:
     """Yield what a shard's last commit names and is here, as long as it must be."""
     journals = home.journals()
     for entry in manifest:

@@ -1,4 +1,4 @@
-"""Views: what exports and search need of a crawl and of the rooms."""
+"""Views: builds what exports and search need of a crawl."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from gossamer.archive.views.bodies import Means, Written
-from gossamer.archive.views.export import Committed, Crawl
+from gossamer.archive.logs import table_of
+from gossamer.archive.views.bodies import MarkdownPage, Means
+from gossamer.archive.views.export import CommittedLog, ExportedCrawl
 from gossamer.assembly.home import Home, homes
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, running_store
+from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.fetch.decoding import BoundedDecoder
@@ -23,8 +25,10 @@ from gossamer.process.chain import Modules
 from gossamer.process.choice import MODULES
 from gossamer.process.html import HTML_TYPES
 from gossamer.process.options import ProcessOptions
+from gossamer.process.rewriting import rewritten
 from gossamer.process.text import TitleAndText
-from gossamer.state.journals import Entry
+from gossamer.seen.shingles import signature
+from gossamer.state.journals import ManifestEntry
 from gossamer.state.store import Store
 from gossamer.world.clock import WallClock
 from gossamer.world.process import DirectoryLock
@@ -32,9 +36,9 @@ from gossamer.world.process import DirectoryLock
 _LOGS, _SUFFIX = "state/tables/", ".journal"
 
 
-def crawl_in(directory: Path) -> Crawl:
-    """Return a crawl as it stands at its last commit, for views of it. Of one that does not run all files are looked
-    for that the commit names; of one that lost its state, or keeps it elsewhere, finished files count.
+def crawl_in(directory: Path) -> ExportedCrawl:
+    """Return a crawl as of its last commit, for views of it. If it does not run, all files of the commit are required;
+    if its state is lost, or elsewhere, finished files count.
 
     Raises:
         ConfigError: there is none.
@@ -47,8 +51,8 @@ def crawl_in(directory: Path) -> Crawl:
     try:
         running = not lock.acquire(0.0)
         every = [home for home in homes(directory, config.cluster.workers) if home.is_there]
-        files: dict[str, Entry] = {}
-        logs: list[Committed] = []
+        files: dict[str, ManifestEntry] = {}
+        logs: list[CommittedLog] = []
         found: list[Damage] = []
         for home in every:
             store = running_store(config, home) if running else opened_store(config, home, writable=lock.writable)
@@ -59,29 +63,50 @@ def crawl_in(directory: Path) -> Crawl:
     except OSError as error:
         if not running:
             raise
-        return Crawl(directory, running=True, unread=str(error.strerror or error), now=now)
+        unread = str(error.strerror or error)
+        return ExportedCrawl(directory, running=True, unread=unread, now=now, about=_about(config))
     finally:
         lock.release()
-    return Crawl(directory, running, logs, files if every else None, found, now=now)
+    return ExportedCrawl(directory, running, logs, files if every else None, found, now=now, about=_about(config))
 
 
-def _manifest_in(store: Store) -> list[Entry]:
+SEEDS_MAX = 100
+"""Seeds that a data card names."""
+
+
+def _about(config: Config) -> dict[str, object]:
+    """Return what a data card says of a crawl's configuration."""
+    robots = "obeyed" if config.robots.obey else "not obeyed"
+    return {
+        "seeds": list(config.seeds.urls[:SEEDS_MAX]),
+        "seeds_file": Path(config.seeds.file).name,
+        "scope": config.scope.scope,
+        "include": list(config.scope.include),
+        "exclude": list(config.scope.exclude),
+        "media_types": list(config.scope.media_types),
+        "contact": config.operator.contact,
+        "purpose": list(config.operator.purpose),
+        "robots": f"{robots}, as {config.robots.product_token}",
+    }
+
+
+def _manifest_in(store: Store) -> list[ManifestEntry]:
     try:
         return manifest_of(store)
     finally:
         store.close()
 
 
-def _logs(home: Home, manifest: list[Entry]) -> list[Committed]:
+def _logs(home: Home, manifest: list[ManifestEntry]) -> list[CommittedLog]:
     """Return the logs of tables that are not Parquet files yet."""
     found = []
     for entry in manifest:
         if entry.name.startswith(_LOGS):
             stem = entry.name.removeprefix(_LOGS).removesuffix(_SUFFIX)
-            table = stem.partition("-")[0]
+            table = table_of(stem)
             path = home.journals().path(entry.name)
             path = path if path.exists() else path.with_name(path.name + ".open")
-            found.append(Committed(path, entry.length, table, home.directory / table / f"{stem}.parquet"))
+            found.append(CommittedLog(path, entry.length, table, home.directory / table / f"{stem}.parquet"))
     return found
 
 
@@ -89,20 +114,27 @@ def export_means(config: Config) -> Means:
     """Return what exports need to read pages: the decoder of content codings, and what makes text of a page."""
     options = config.process.model_copy(update={"text": True})
     reading = Modules([TitleAndText(options)], options)
-    main = Modules([_module("markdown", options), _module("metadata", options)], options)
+    main = Modules([_module(name, options) for name in ("main_text", "markdown", "metadata")], options)
 
     def text(page: Page) -> str:
         return reading.process(page).findings.text
 
-    def content(page: Page) -> Written:
+    def content(page: Page) -> MarkdownPage:
         if page.media_type not in HTML_TYPES:
             findings = reading.process(page).findings
             lines = "\n\n".join(line for line in findings.text.splitlines() if line.strip())
-            return Written(lines, findings.text_method)
+            return MarkdownPage(lines, findings.text_method, text=findings.text)
         findings = main.process(page).findings
-        return Written(str(findings.columns.get("markdown", "")), findings.text_method, _front(findings.columns))
+        markdown = str(findings.columns.get("markdown", ""))
+        return MarkdownPage(markdown, findings.text_method, _front(findings.columns), findings.text)
 
-    return Means(BoundedDecoder(config.fetch).decode, content, text)
+    namer = namer_for(config)
+
+    def key(url: str) -> str:
+        named = namer.name(url)
+        return named.key if named is not None else ""
+
+    return Means(BoundedDecoder(config.fetch).decode, content, text, signature, key, rewritten)
 
 
 def _module(name: str, options: ProcessOptions) -> ProcessingModule:

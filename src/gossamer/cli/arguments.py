@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+from gossamer.model.errors import ConfigError
+
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The crawl's directory.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show errors only.")]
@@ -45,13 +47,29 @@ def made_plain(app: typer.Typer) -> typer.Typer:
     return app
 
 
+def bytes_of(memory: str) -> int:
+    """Return the bytes that `--memory` names.
+
+    Raises:
+        ConfigError: it names none.
+    """
+    from gossamer.config.sections import bytes_of as read
+
+    try:
+        memory_bytes = read(memory)
+    except ValueError as error:
+        raise ConfigError(f"--memory {memory}: {error}") from error
+    assert isinstance(memory_bytes, int)
+    return memory_bytes
+
+
 def one_line(error: TyperException) -> str:
     """Return a parser's complaint as one line that names the command and the nearest thing that is right."""
     context = getattr(error, "ctx", None)
     command = str(getattr(context, "command_path", "gossamer"))
     message = " ".join(error.format_message().split())
     option = getattr(error, "option_name", None)
-    # The parser's own messages are all it tells; there is no type for an unknown command.
+    # The parser only has messages; there is no type for an unknown command.
     if option and message.startswith("No such option"):
         names = [name for parameter in context.command.params for name in parameter.opts] if context else []
         known = [name for name in names if name.startswith("-")]
@@ -75,7 +93,7 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def meaning(option: str, known: Collection[str]) -> str:
-    """Return what to type instead of an option of another program, or nothing where the command does not take it."""
+    """Return what to type instead of an option of another program, or nothing if the command does not take it."""
     from gossamer.config.synonyms import meant
 
     if "--set" not in known:

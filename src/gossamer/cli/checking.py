@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.cli.directory import holds_crawl, make_directory, require_crawl, there_before, unmake
-from gossamer.cli.job import CrawlRequest, Job
+from gossamer.cli.job import CrawlJob, CrawlRequest
 from gossamer.config import Config, configure
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
@@ -22,11 +22,11 @@ Spool = Callable[[Path], None]
 """Copies standard input to a file."""
 
 
-def checked(request: CrawlRequest, spool: Spool) -> tuple[Job, Config]:
+def checked(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
     """Return the job of a request, and its configuration.
 
     Raises:
-        ConfigError: something that the operator can mend; nothing was started, and what was made for it is gone.
+        ConfigError: a mistake that the operator can fix; nothing was started, and files made for it are removed.
     """
     if request.command == "resume":
         directory = request.directory
@@ -44,7 +44,7 @@ def checked(request: CrawlRequest, spool: Spool) -> tuple[Job, Config]:
     return _to_begin(directory, config, spool)
 
 
-def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[Job, Config]:
+def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[CrawlJob, Config]:
     missing, before = there_before(directory)
     try:
         if config.seeds.file in STANDARD_INPUT or Path(config.seeds.file).is_fifo():
@@ -64,7 +64,7 @@ def _look_at(config: Config) -> None:
     check_seeds(config)
 
 
-def _to_go_on(directory: Path, given: Config) -> tuple[Job, Config]:
+def _to_go_on(directory: Path, given: Config) -> tuple[CrawlJob, Config]:
     """Return the job of continuing where a crawl was interrupted, as it was begun; one that has ended stays as it is.
 
     Raises:
@@ -83,9 +83,9 @@ def _begun_with(config: Config) -> tuple[object, ...]:
     return seeds.urls, file, seeds.domains_file, seeds.segments
 
 
-def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resume: bool = False) -> Job:
+def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resume: bool = False) -> CrawlJob:
     """Return what the child has to do."""
-    return Job(
+    return CrawlJob(
         directory=str(directory),
         values=config.model_dump_json(),
         origins=config.origins,
@@ -95,7 +95,7 @@ def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resu
     )
 
 
-def job_as_written(job: Job) -> Job:
+def job_as_written(job: CrawlJob) -> CrawlJob:
     """Return a job with what its crawl has written that it runs with: what was changed since it began holds."""
     directory = Path(job.directory)
     try:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from gossamer.cli.directory import unmake
-from gossamer.cli.job import CrawlRequest, Job, Spool, decode, encode, read_words
+from gossamer.cli.job import CrawlJob, CrawlRequest, Spool, decode, encode, read_words
 from gossamer.cli.output import Exit, complain
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
 from gossamer.world.files import NO_ROOM
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Check what is asked, crawl on a word, exit with the status that the command will have.
+    """Check the command line, crawl when the parent allows it, exit with the status of the command.
 
-    The arguments are two descriptors and our parent's number. What was typed comes first on the first descriptor;
-    where that is nothing, a job that is checked already is a line on standard input. A byte after it says that we may
-    go on, the end of the descriptor that the parent has left. On the second descriptor we answer.
+    The arguments are two descriptors and the parent's process id. The command line comes first on the first descriptor;
+    if it is empty, a checked job is a line on standard input. After it, a byte allows the crawl to start, and the end
+    of the stream means that the parent is gone. Answers go to the second descriptor.
     """
     # Classes and functions stay: a collector that looks at each module's again and again finds nothing, for 0.1 s.
     gc.disable()
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # We are no foreground group, and still write to the terminal.
     word, answers, parent = (int(number) for number in sys.argv[1:4])
     die_with_parent(parent)
-    supervisor = Supervisor(word, answers)
+    supervisor = ParentProcess(word, answers)
     words = supervisor.words()
     if words is None:
         os._exit(Exit.REFUSED)
@@ -50,7 +50,7 @@ def main() -> None:
     os._exit(status)
 
 
-class Supervisor(NamedTuple):
+class ParentProcess(NamedTuple):
     """Our parent process, at the other end of two pipes."""
 
     word: int
@@ -60,7 +60,7 @@ class Supervisor(NamedTuple):
         """Return what was typed; None: the parent has left."""
         return read_words(partial(os.read, self.word))
 
-    def tell(self, message: Job | Spool) -> None:
+    def tell(self, message: CrawlJob | Spool) -> None:
         """Answer."""
         with suppress(BrokenPipeError), os.fdopen(os.dup(self.answers), "wb") as line:
             line.write(encode(message))
@@ -70,27 +70,27 @@ class Supervisor(NamedTuple):
         return bool(os.read(self.word, 1))
 
 
-def typed(words: Sequence[str], supervisor: Supervisor) -> int:
+def typed(words: Sequence[str], supervisor: ParentProcess) -> int:
     """Do what was typed, or say what is wrong with it; return the exit status."""
     from gossamer.cli.main import status_of_command
 
     return status_of_command(words, lambda request: begun(*checked(request, supervisor), supervisor))
 
 
-def given(supervisor: Supervisor) -> int:
+def given(supervisor: ParentProcess) -> int:
     """Do a job that was checked before, when its first child was there; return the exit status."""
     from gossamer.config import Config
 
     job = decode(sys.stdin.buffer.readline())
-    assert isinstance(job, Job), "nothing else is for us"
+    assert isinstance(job, CrawlJob), "nothing else is for us"
     return begun(job, Config.model_validate_json(job.values).with_origins(job.origins), supervisor)
 
 
-def checked(request: CrawlRequest, supervisor: Supervisor) -> tuple[Job, Config]:
+def checked(request: CrawlRequest, supervisor: ParentProcess) -> tuple[CrawlJob, Config]:
     """Send the job of a request to the supervisor. Ctrl-C ends the checks: lists may be long, and input slow.
 
     Raises:
-        ConfigError: something that the operator can mend.
+        ConfigError: a mistake that the operator can fix.
     """
     from gossamer.cli.checking import checked
 
@@ -116,7 +116,7 @@ def interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def begun(job: Job, config: Config, supervisor: Supervisor) -> int:
+def begun(job: CrawlJob, config: Config, supervisor: ParentProcess) -> int:
     """Import what a job takes, crawl when the word comes, and return the exit status."""
     status = guarded(job, partial(crawl, config, supervisor))
     if status == Exit.REFUSED and job.before is not None:
@@ -124,8 +124,8 @@ def begun(job: Job, config: Config, supervisor: Supervisor) -> int:
     return status
 
 
-def guarded(job: Job, work: Callable[[Job], int]) -> int:
-    """Return the exit status of `work`; whatever it raises becomes one line on standard error."""
+def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
+    """Return the exit status of `work`; any exception becomes one line on standard error."""
     try:
         return work(job)
     except KeyboardInterrupt:
@@ -155,7 +155,7 @@ def guarded(job: Job, work: Callable[[Job], int]) -> int:
         return Exit.FAILED
 
 
-def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
+def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     """Import what crawls, wait for the word, crawl as the job says and show its progress."""
     import asyncio
 
@@ -166,18 +166,21 @@ def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
     from gossamer.world.loop import calm_collector, loop_factory
 
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
-    kind = api.ClusterCrawler if config.cluster.workers > 1 else api.Crawler
+    is_clustered = config.cluster.workers > 1
     calm_collector()
     if not supervisor.says_go():
         return Exit.REFUSED
-    # One that had ended when its process died is not begun anew: only its files may lack something.
+    # A crawl that had ended when its process died does not start again: only its files may be incomplete.
     settle = job.settle or job.restart
-    running = (
-        kind.resume(job.directory, config=config, settle=settle)
-        if resume
-        else kind(job.seeds, output=job.directory, config=config)
-    )
-    progress = progress_for(config.progress.form, config.progress.interval_s)
+    running: api.Crawler | api.ClusterCrawler
+    if not resume:
+        kind = api.ClusterCrawler if is_clustered else api.Crawler
+        running = kind(job.seeds, output=job.directory, config=config)
+    elif is_clustered:
+        running = api.ClusterCrawler.resume(job.directory, config=config)
+    else:
+        running = api.Crawler.resume(job.directory, config=config, settle=settle)
+    progress = progress_for(config.progress.style, config.progress.interval_s)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             ended = runner.run(served(running, config, progress))
@@ -195,7 +198,7 @@ def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
             f"they are kept, gossamer resume {job.directory} uploads them"
         )
         return Exit.INTERRUPTED if ended == "stopped" else Exit.FAILED
-    if ended == "patience" and config.progress.form == "quiet":
+    if ended == "patience" and config.progress.style == "quiet":
         complain(" ".join([summary_of(status, job.directory, ended).partition(":")[0] + ".", *awaited_of(status)]))
     return ended_as(ended, status)
 

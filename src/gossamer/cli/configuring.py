@@ -53,7 +53,7 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The TOML fi
     config = configure(file)
     check_lists(config)
     changed = sum(config.origin(key) not in {"default", ORIGIN, MODE} for key in keys())
-    typer.echo(f"{file} is right: {changed} of {len(keys())} keys set")
+    typer.echo(f"{file} is valid: {changed} of {len(keys())} keys set")
     return 0
 
 
@@ -62,11 +62,10 @@ def show(directory: Directory) -> int:
     """Print the configuration of a crawl and the source of each value."""
     from gossamer.config.gather import reopen
     from gossamer.config.secret import redacted
-    from gossamer.config.sections import keys
 
     require_crawl(directory)
     config = reopen(directory / "crawl.toml")
-    rows = [(key, _shown(redacted(key, config.value(key))), config.origin(key)) for key in keys()]
+    rows = [(key, _shown(redacted(key, config.value(key))), config.origin(key)) for key in config.all_keys()]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for key, value, origin in rows:
         typer.echo(f"{key:<{widths[0]}}  {value:<{min(widths[1], 40)}}  {origin}")

@@ -48,7 +48,7 @@ def release(
     require_crawl(directory)
     try:
         found = mapping(ask(directory, "release", {"name": name}))
-    except NotRunningError:
+    except NoCrawlRunsError:
         from gossamer import api
 
         found = api.release_of(directory, name)
@@ -118,10 +118,10 @@ def act(directory: Path, verb: str, **arguments: object) -> int:
     require_crawl(directory)
     try:
         answer = ask(directory, verb, arguments)
-    except NotRunningError as error:
+    except NoCrawlRunsError as error:
         raise ConfigError(f"{error}; gossamer resume {directory} continues it") from error
     if isinstance(answer, Mapping):
-        # Verbs that change how the crawl stands answer with its status.
+        # Verbs that change the crawl's state answer with its status.
         status = read_status(answer) if "state" in answer else None
         typer.echo(f"{state_of(status)}; {line_of(status)}" if status is not None else pairs_text(answer))
     elif answer is not None:
@@ -133,7 +133,7 @@ def _changed(directory: Path, verb: str, arguments: Mapping[str, object], instea
     require_crawl(directory)
     try:
         return mapping(ask(directory, verb, arguments))
-    except NotRunningError as error:
+    except NoCrawlRunsError as error:
         raise ConfigError(f"{error}; gossamer resume {directory} {instead}".rstrip() + " continues it so") from error
 
 
@@ -142,7 +142,7 @@ def _show_changes(answer: Mapping[str, object]) -> int:
     for change in changes if isinstance(changes, list) else ():
         typer.echo(harmless(f"{change['key']}: {change['before'] or 'none'} → {change['after'] or 'none'}"))
     if not changes:
-        typer.echo("nothing changes: it is so already")
+        typer.echo("nothing changes: it has that value already")
     return 0
 
 
@@ -158,7 +158,7 @@ def _assigned(text: str) -> tuple[str, object]:
         return key.strip(), value
 
 
-class NotRunningError(Exception):
+class NoCrawlRunsError(Exception):
     """No process listens in the directory: the crawl has stopped, or never ran."""
 
 
@@ -186,9 +186,9 @@ def ask(
             line.sendall(json.dumps({"verb": verb, **(arguments or {})}).encode() + b"\n")
             reply = _read_line(line, ends_at)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
-        raise NotRunningError(f"no crawl runs in {directory}") from error
+        raise NoCrawlRunsError(f"no crawl runs in {directory}") from error
     except (ConnectionResetError, BrokenPipeError) as error:
-        raise NotRunningError(f"the crawl in {directory} ended before it answered") from error
+        raise NoCrawlRunsError(f"the crawl in {directory} ended before it answered") from error
     except TimeoutError as error:
         raise SilentError(f"the crawl in {directory} did not answer within {deadline_s:g} s") from error
     except PermissionError as error:
@@ -269,7 +269,7 @@ def why_silent(directory: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         return "try again"
     at = where[-2].strip() if len(where) > 1 else "somewhere"
-    return f"its event loop has stood still for {stood_s:.0f} s, at {at}; {directory / STALLED} tells more"
+    return f"its event loop has been stalled for {stood_s:.0f} s, at {at}; {directory / STALLED} has details"
 
 
 def _process(directory: Path) -> int:

@@ -32,12 +32,12 @@ def with_port(arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def with_flags(*, resumable_only: bool = False) -> Callable[[Command], Command]:
-    """Return a decorator that puts an option for each flag in the place of a command's `**options`.
+def with_flags(*only: str, resumable_only: bool = False) -> Callable[[Command], Command]:
+    """Return a decorator that replaces a command's `**options` by an option for each flag, or for those named.
 
-    The command is called with each flag's name; a switch is False and a value None where it was not given.
+    The command is called with each flag's name; without the flag, a switch is False and a value None.
     """
-    flags = [flag for flag in FLAGS if flag.resumable or not resumable_only]
+    flags = [flag for flag in FLAGS if (flag.resumable or not resumable_only) and (not only or flag.name in only)]
 
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True).parameters.values()

@@ -43,7 +43,7 @@ QUICK_CRAWL = (
 # The defaults, but for patience: servers that never answer are there by design, and the crawl waits for them. The maze
 # is given up after fewer pages, for the same reason.
 CONFORMANCE_CRAWL = (
-    "progress.form='quiet'",
+    "progress.style='quiet'",
     "fetch.request_s_max=5.0",
     "fetch.connect_s_max=3.0",
     "frontier.attempts_max=3",
@@ -138,10 +138,10 @@ def conformance(directory: OutputDirectory = Path("conformance")) -> int:
 
 
 def make_anew(directory: Path, web: SimwebProcess) -> None:
-    """Make a directory for a crawl of a synthetic web, in the place of an earlier one.
+    """Create the directory for a crawl of a synthetic web; replace an earlier one.
 
     Raises:
-        ConfigError: it holds anything else, a crawl of another web too.
+        ConfigError: the directory holds anything else, also a crawl of another web.
     """
     if directory.exists() and not directory.is_dir():
         raise ConfigError(f"{directory} is a file; name a directory with -o DIR")
@@ -149,7 +149,7 @@ def make_anew(directory: Path, web: SimwebProcess) -> None:
         raise ConfigError(f"{directory} holds something else; name another with -o DIR")
     shutil.rmtree(directory, ignore_errors=True)
     make_directory(directory)
-    write_whole(directory / SIMWEB, web.options.encode())  # From now on it may be made anew.
+    write_whole(directory / SIMWEB, web.options.encode())  # From now on it may be replaced.
 
 
 @contextmanager

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 
 _may_be_secret = re.compile(
-    r".*(?:://[^/\s]*@|(?:authorization|cookie|token|secret|passw|api[-_]?key)[^=\s]*\s*=)", re.IGNORECASE | re.DOTALL
+    r"(?:request|login)\.|.*(?:://[^/\s]*@|(?:authorization|cookie|token|secret|passw|api[-_]?key)[^=\s]*\s*=)",
+    re.IGNORECASE | re.DOTALL,
 ).match
 """A word of the command line that seems to hold a credential: every user of the machine can read it."""
 
@@ -32,8 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def open_standard_streams() -> None:
-    """Open the null device in the place of standard streams that the caller closed (`>&-`): otherwise the next file or
-    socket that is opened gets their number, and progress is written to it.
+    """Open the null device for standard streams that the caller closed (`>&-`): otherwise the next file or socket gets
+    their number, and progress is written to it.
     """
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:

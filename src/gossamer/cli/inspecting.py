@@ -12,12 +12,12 @@ import msgspec
 import typer
 
 from gossamer.cli.arguments import Directory, Json
-from gossamer.cli.control import NotRunningError, SilentError, ask, mapping, pairs_text, why_silent
+from gossamer.cli.control import NoCrawlRunsError, SilentError, ask, mapping, pairs_text, why_silent
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import harmless
-from gossamer.cli.status_text import Told, warnings_of
+from gossamer.cli.status_text import StatusFields, warnings_of
 from gossamer.cli.status_view import budgets_of, has_ended, status_text, watch
-from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.errors import ConfigError, CrawlFailedError, OtherFormatError
 from gossamer.model.status import Status, read_status
 from gossamer.world.files import write_whole
 
@@ -54,8 +54,8 @@ def metrics(directory: Directory) -> int:
     require_crawl(directory)
     try:
         found = mapping(ask(directory, "metrics"))
-    except NotRunningError as error:
-        raise ConfigError(f"{error}; gossamer status {directory} --json tells how it stands") from error
+    except NoCrawlRunsError as error:
+        raise ConfigError(f"{error}; gossamer status {directory} --json shows its last status") from error
     typer.echo(str(found.get("metrics", "")), nl=False)
     return 0
 
@@ -76,7 +76,7 @@ def why(
     address = seed(url)
     try:
         found = mapping(ask(directory, "why", {"url": address}))
-    except NotRunningError:
+    except NoCrawlRunsError:
         from gossamer import api
 
         found = api.why_of(directory, address)
@@ -146,11 +146,11 @@ def _unfinished(directory: Path, folder: Path) -> str:
     return views.unfinished_of(directory, folder)
 
 
-def _status(directory: Path) -> tuple[Told, bool]:
+def _status(directory: Path) -> tuple[StatusFields, bool]:
     """Return a crawl's status, and whether it runs."""
     try:
         return mapping(ask(directory, "status", {"detail": True}, deadline_s=STATUS_S_MAX)), True
-    except NotRunningError:
+    except NoCrawlRunsError:
         from gossamer import api
 
         return api.status_of(directory), False
@@ -164,9 +164,11 @@ def _status_or_damage(directory: Path) -> Status:
 
     try:
         return read_status(mapping(ask(directory, "status")))
-    except NotRunningError:
+    except NoCrawlRunsError:
         try:
             return read_status(api.status_of(directory))
+        except OtherFormatError:  # Its tables may mean something else too.
+            raise
         except (ConfigError, CrawlFailedError) as error:
             return Status(state="", damage=[{"says": str(error)}])
 

@@ -32,7 +32,7 @@ class Spool(NamedTuple):
     """Where it is wanted."""
 
 
-class Job(NamedTuple):
+class CrawlJob(NamedTuple):
     """One crawl, checked."""
 
     directory: str
@@ -52,10 +52,10 @@ class Job(NamedTuple):
     missing: tuple[str, ...] = ()
     """Directories that were not there before, innermost first: a refused crawl leaves nothing behind."""
     before: tuple[str, ...] | None = None
-    """Names that the crawl's directory held before; None: nothing of it goes whatever happens."""
+    """Names that the crawl's directory held before; None: nothing of it is ever removed."""
 
 
-def encode(message: Job | Spool) -> bytes:
+def encode(message: CrawlJob | Spool) -> bytes:
     """Return a message as one line of JSON. Words of a command line may be no UTF-8: they are escaped."""
     return json.dumps({type(message).__name__: message._asdict()}).encode("ascii") + b"\n"
 
@@ -81,11 +81,11 @@ def read_words(read: Callable[[int], bytes]) -> list[str] | None:
     return words
 
 
-def decode(line: bytes) -> Job | Spool:
+def decode(line: bytes) -> CrawlJob | Spool:
     """Return what `encode` wrote."""
     [(kind, fields)] = json.loads(line).items()
     if kind == "Spool":
         return Spool(**fields)
-    job = Job(**fields)
+    job = CrawlJob(**fields)
     before = None if job.before is None else tuple(job.before)
     return job._replace(seeds=tuple(job.seeds), missing=tuple(job.missing), before=before)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.cli.output import count, harmless, size, write_line
-from gossamer.cli.status_text import Told, done_of, errors_of, state_of, summary_of, to_upload_of
+from gossamer.cli.status_text import StatusFields, done_of, errors_of, state_of, summary_of, to_upload_of
 from gossamer.model.status import Status, read_status
 from gossamer.model.words import duration
 
@@ -42,7 +42,7 @@ class Live:
         self._broken = False
         self._guarded(self._live.start)
 
-    def show(self, status: Told) -> None:
+    def show(self, status: StatusFields) -> None:
         self._status = read_status(status)
         self._redraw()
 
@@ -56,7 +56,7 @@ class Live:
     def close(self) -> None:
         self._guarded(self._live.stop)
 
-    def end(self, status: Told, directory: str, ended: str) -> None:
+    def end(self, status: StatusFields, directory: str, ended: str) -> None:
         write_line(self._out, summary_of(read_status(status), directory, ended))
 
     def _guarded(self, draw: object) -> None:

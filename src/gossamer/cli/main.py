@@ -26,10 +26,13 @@ SHELLS = ("bash", "zsh", "fish")
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "crawl": ("crawl", "resume"),
     "inspecting": ("status", "metrics", "why", "report"),
-    "pages": ("search", "changes", "export", "sample"),
-    "maintenance": ("scale", "verify", "restore"),
+    "pages": ("search", "changes", "robots", "export", "sample", "extract", "rank"),
+    "shell": ("fetch", "shell"),
+    "recipes": ("archive", "mirror", "corpus", "check"),
+    "watching": ("watch",),
+    "maintenance": ("scale", "verify", "restore", "forget", "cookies"),
     "control": (),
-    "serving": ("serve",),
+    "serving": ("serve", "mcp"),
     "configuring": ("init",),
     "demo": ("simweb", "demo", "conformance"),
     "simulating": ("simulate",),
@@ -102,10 +105,12 @@ def tree(words: Sequence[str] = ()) -> typer.Typer:
     ]
     if not named:  # Help, a mistake, or a command of several words.
         from gossamer.cli.configuring import config_commands
+        from gossamer.cli.identity import commands as identity_commands
         from gossamer.cli.segment import commands as segment_commands
 
         made.registered_commands += shell_commands.registered_commands
         made.add_typer(made_plain(config_commands), name="config")
+        made.add_typer(made_plain(identity_commands), name="identity")
         made.add_typer(made_plain(segment_commands), name="segment")
     return made_plain(made)
 

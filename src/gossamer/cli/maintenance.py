@@ -1,24 +1,31 @@
-"""Maintenance: the commands `verify`, `restore` and `scale`, for a crawl that does not run."""
+"""Maintenance: the commands `verify`, `restore`, `forget`, `scale` and `cookies`, for a crawl that does not run."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets
+from gossamer.cli.control import NoCrawlRunsError, ask
 from gossamer.cli.directory import require_crawl
-from gossamer.cli.output import Exit, counted, harmless, size
+from gossamer.cli.output import Exit, complain, counted, harmless, size
+from gossamer.cli.supervisor import carried_out
 from gossamer.model.errors import ConfigError
+from gossamer.world.files import write_whole
+from gossamer.world.process import DirectoryLock
 
 if TYPE_CHECKING:
     from gossamer.api.maintenance import Verified
     from gossamer.model.damage import Damage
 
 commands = typer.Typer()
+STOP_S_MAX = 600.0
+"""A crawl that is stopped for a removal may upload files first."""
 
 
 @commands.command("verify")
@@ -67,6 +74,95 @@ def restore(
 
     typer.echo(harmless(restore_of(source, directory, sets or ())))
     typer.echo(f"gossamer verify {harmless(directory)} checks it; gossamer resume {harmless(directory)} continues it")
+    return Exit.FINISHED
+
+
+@commands.command("forget")
+def forget(
+    directory: Directory,
+    pattern: Annotated[
+        str, typer.Argument(metavar="PATTERN", help="Host, *.domain, address with * or regular expression.")
+    ],
+    until: Annotated[str, typer.Option("--until", metavar="DATE", help="Fetch them again from this date on.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, for the log and `why`.")] = "",
+    whom: Annotated[str, typer.Option("--for", metavar="NAME", help="Who requested it, for the log.")] = "",
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Accept a pattern that matches every page.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would go, and change nothing.")] = False,
+    quiet: Quiet = False,
+) -> int:
+    """Remove pages from all that a crawl keeps, and keep them out.
+
+    A running crawl stops first and continues here afterwards. Repeat the command to finish an interrupted one.
+    """
+    from gossamer import api
+
+    require_crawl(directory)
+    if dry_run:
+        found = api.forgettable_of(directory, pattern)
+        typer.echo(f"{harmless(pattern)} would remove {_removed(found)}; nothing was changed")
+        return Exit.FINISHED
+    runs = _stopped(directory)
+    try:
+        result = api.forget_of(
+            directory, pattern, until=until, reason=reason, whom=whom, everything=everything,
+            note=lambda step: None if quiet else print(harmless(step), file=sys.stderr),
+        )  # fmt: skip
+    except ConfigError as error:
+        if not runs:
+            raise
+        complain(str(error))
+        carried_out(["resume", str(directory)])
+        return Exit.REFUSED
+    typer.echo(harmless(f"{directory}: {result.entry.says()}; removed {_removed(result.entry.removed)}"))
+    for name in result.exports:
+        typer.echo(harmless(f"{directory / name} was an export and is removed; gossamer export makes another"))
+    for name in result.untouched:
+        typer.echo(harmless(f"{directory / name} was not touched: it is not the crawl's"))
+    typer.echo("Exports and copies outside the directory were not touched.")
+    return carried_out(["resume", str(directory)]) if runs else Exit.FINISHED
+
+
+def _stopped(directory: Path) -> bool:
+    """Stop a crawl that runs, with everything saved, and say whether one ran."""
+    try:
+        ask(directory, "stop")
+    except NoCrawlRunsError:
+        return False
+    lock = DirectoryLock(directory / "state/lock")
+    try:
+        if not lock.acquire(STOP_S_MAX):
+            raise ConfigError(f"{directory} did not stop within {STOP_S_MAX:.0f} s; repeat the command when it has")
+    finally:
+        lock.release()
+    return True
+
+
+def _removed(counts: Mapping[str, int]) -> str:
+    pages, rows = counts.get("pages", 0), sum(number for name, number in counts.items() if name != "pages")
+    return f"{counted(pages, 'page')} with {counted(rows, 'row')}"
+
+
+@commands.command("cookies")
+def cookies(
+    directory: Directory,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to a file that only its owner can read."),
+    ] = None,
+) -> int:
+    """Print the cookies of a stopped crawl in Netscape format.
+
+    They are credentials. `gossamer crawl --cookies FILE` begins with them.
+    """
+    from gossamer import api
+
+    require_crawl(directory)
+    text = api.cookies_of(directory)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_whole(output, text.encode(), private=True)
     return Exit.FINISHED
 
 

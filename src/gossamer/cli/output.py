@@ -1,4 +1,4 @@
-"""Output: what commands write: numbers with units, strangers' text made harmless, progress, mistakes, exit statuses."""
+"""Output: output of commands: numbers with units, escaped untrusted text, progress, mistakes, exit statuses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Exit(IntEnum):
     FINISHED = 0, "Finished: nothing is left to fetch, or a limit was reached."
     FAILED = (
         1,
-        "Failure: an internal error, a missing or damaged file, a failed upload; the line says what to do.",
+        "Failure: an internal error, a damaged file, a failed upload; the line says what to do. `check`: faults found.",
     )
     REFUSED = 2, "Usage or configuration error: one line on standard error says what is wrong and how to fix it."
     NOTHING = 3, "The crawl ended, but no seed could be fetched. `segment build`: nothing new to list."
@@ -65,7 +65,7 @@ def complain(line: str) -> None:
 def harmless(text: object) -> str:
     """Return text on one line with nothing in it that a terminal obeys.
 
-    URLs, titles and server errors are written by strangers: control characters, direction marks and lone surrogates
+    URLs, titles and server errors are untrusted: control characters, direction marks and lone surrogates
     are shown as escapes.
     """
     whole = str(text)
@@ -139,7 +139,7 @@ class Shown:
             self._is_open = False
 
     def line(self, text: str) -> None:
-        """Tell something once."""
+        """Print a line once."""
         if not self._quiet:
             self._write(f"{text}\n")
 

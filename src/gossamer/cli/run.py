@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from gossamer.cli.output import harmless, obeys_escapes, write_line
-from gossamer.cli.status_text import Told, line_of, summary_of
+from gossamer.cli.status_text import StatusFields, line_of, summary_of
 from gossamer.model.status import read_status
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Stops:
 
 
 async def served(crawler: Crawler | ClusterCrawler, config: Config, progress: Progress) -> str:
-    """Run a crawl to its end, with its console where that is asked for."""
+    """Run a crawl to its end, with its console if that is enabled."""
     if config.console.port is None:
         return await drive(crawler, progress)
     from gossamer.cli.serving import console_of
@@ -74,25 +74,25 @@ async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
     return ended
 
 
-def progress_for(form: str, interval_s: float, out: TextIO | None = None) -> Progress:
-    """Return the progress for a value of `progress.form`; `auto` is live on a terminal that can redraw, else plain."""
+def progress_for(style: str, interval_s: float, out: TextIO | None = None) -> Progress:
+    """Return the progress for a value of `progress.style`; `auto` is live on a terminal that can redraw, else plain."""
     out = out or sys.stdout
-    if form == "auto":
-        form = "live" if obeys_escapes(out) else "plain"
-    match form:
+    if style == "auto":
+        style = "live" if obeys_escapes(out) else "plain"
+    match style:
         case "live":
             from gossamer.cli.live import Live
 
             return Live(out)
         case "json":
-            return JsonLines(out, interval_s)
+            return JsonProgress(out, interval_s)
         case "plain":
             return PlainLines(out, interval_s)
         case _:
             return Quiet()
 
 
-async def follow(progress: Progress, status: Callable[[], Told], interval_s: Callable[[], float]) -> None:
+async def follow(progress: Progress, status: Callable[[], StatusFields], interval_s: Callable[[], float]) -> None:
     """Show the status every interval until cancelled; `interval_s` is what lines wait for, which may change."""
     while True:
         progress.show(status())
@@ -105,7 +105,7 @@ class Quiet:
     interval_s = 3600.0
     by_lines = False
 
-    def show(self, status: Told) -> None:
+    def show(self, status: StatusFields) -> None:
         pass
 
     def note(self, sentence: str) -> None:
@@ -114,7 +114,7 @@ class Quiet:
     def close(self) -> None:
         pass
 
-    def end(self, status: Told, directory: str, ended: str) -> None:
+    def end(self, status: StatusFields, directory: str, ended: str) -> None:
         pass
 
 
@@ -127,7 +127,7 @@ class PlainLines:
         self.interval_s = interval_s
         self._out = out
 
-    def show(self, status: Told) -> None:
+    def show(self, status: StatusFields) -> None:
         write_line(self._out, line_of(read_status(status)))
 
     def note(self, sentence: str) -> None:
@@ -136,11 +136,11 @@ class PlainLines:
     def close(self) -> None:
         pass
 
-    def end(self, status: Told, directory: str, ended: str) -> None:
+    def end(self, status: StatusFields, directory: str, ended: str) -> None:
         write_line(self._out, summary_of(read_status(status), directory, ended))
 
 
-class JsonLines:
+class JsonProgress:
     """One JSON object a line: `event` is `status`, `note` or `end`; the rest is what `status --json` gives."""
 
     by_lines = True
@@ -149,7 +149,7 @@ class JsonLines:
         self.interval_s = interval_s
         self._out = out
 
-    def show(self, status: Told) -> None:
+    def show(self, status: StatusFields) -> None:
         self._write({"event": "status", "time": time.time(), **status})
 
     def note(self, sentence: str) -> None:
@@ -158,14 +158,14 @@ class JsonLines:
     def close(self) -> None:
         pass
 
-    def end(self, status: Told, directory: str, ended: str) -> None:
+    def end(self, status: StatusFields, directory: str, ended: str) -> None:
         self._write({"event": "end", "time": time.time(), "ended": ended, "directory": directory, **status})
 
     def _write(self, event: dict[str, object]) -> None:
-        # ASCII only: JSON's own escapes keep what strangers wrote from the terminal.
+        # ASCII only: JSON's escapes keep untrusted text from the terminal.
         write_line(self._out, json.dumps(event, default=str))
 
 
 if TYPE_CHECKING:
-    Progress = Live | JsonLines | PlainLines | Quiet
+    Progress = Live | JsonProgress | PlainLines | Quiet
     """One way to show a crawl. Never raises because of what it writes to."""

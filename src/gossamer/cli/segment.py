@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gossamer.cli.arguments import Json, Quiet, Sets
+from gossamer.cli.arguments import Json, Quiet, Sets, bytes_of
 from gossamer.cli.output import Exit, Shown, count, counted, harmless, size, write_line
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import duration
 
 if TYPE_CHECKING:
-    from gossamer.offline.build import Built
+    from gossamer.offline.build import SegmentBuilt
 
 commands = typer.Typer(help="Build and inspect segments for offline crawls.")
 
@@ -78,8 +78,8 @@ def segment_build(
     quiet: Quiet = False,
 ) -> int:
     """Build the next segment from what was crawled."""
-    from gossamer.offline.build import Order, build
-    from gossamer.offline.steps import Wish
+    from gossamer.offline.build import SegmentOrder, build
+    from gossamer.offline.steps import BuildRequest
 
     options = {
         "seeds": str(seeds) if seeds is not None else None, "scope": scope, "include": include, "exclude": exclude,
@@ -89,9 +89,9 @@ def segment_build(
     _check_build(rank, bloom, known, per_host, retry)
     shown = Shown(sys.stderr, quiet=quiet)
     started = time.monotonic()
-    wish = Wish(per_host, split, retry, rank == "in-links")
-    order = Order(tuple(places or ()), output, known, bloom, config, given, tuple(sets or ()), wish)
-    built = build(order, memory_bytes_max=_bytes_of(memory), progress=shown.advance)
+    wish = BuildRequest(per_host, split, retry, rank == "in-links")
+    order = SegmentOrder(tuple(places or ()), output, known, bloom, config, given, tuple(sets or ()), wish)
+    built = build(order, memory_bytes_max=bytes_of(memory), progress=shown.advance)
     shown.clear()
     return _show_built(built, bloom, shown, time.monotonic() - started)
 
@@ -170,18 +170,7 @@ def _check_build(rank: str, bloom: float | None, known: Path | None, per_host: i
             raise ConfigError(f"{name} {value}: expected a number from 0 up")
 
 
-def _bytes_of(memory: str) -> int:
-    from gossamer.config.sections import bytes_of
-
-    try:
-        memory_bytes = bytes_of(memory)
-    except ValueError as error:
-        raise ConfigError(f"--memory {memory}: {error}") from error
-    assert isinstance(memory_bytes, int)
-    return memory_bytes
-
-
-def _show_built(built: Built, bloom: float | None, shown: Shown, took_s: float) -> int:
+def _show_built(built: SegmentBuilt, bloom: float | None, shown: Shown, took_s: float) -> int:
     for directory in built.running:
         shown.line(f"{directory} is still crawling: the segment is made of its last commit")
     for path in built.paths:
@@ -195,13 +184,13 @@ def _show_built(built: Built, bloom: float | None, shown: Shown, took_s: float) 
     return Exit.FINISHED if built.urls else Exit.NOTHING
 
 
-def _how(built: Built) -> str:
+def _how(built: SegmentBuilt) -> str:
     if built.complete:
         return "was built before"
     return "is finished" if built.resumed else "is built"
 
 
-def _told(built: Built, took_s: float) -> str:
+def _told(built: SegmentBuilt, took_s: float) -> str:
     figures = built.figures
     left = figures.get("left", 0)
     parts = [

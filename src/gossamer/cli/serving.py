@@ -1,4 +1,4 @@
-"""Serving: the command `serve`, and the console of a crawl in this process.
+"""Serving: the commands `serve` and `mcp`, and the console of a crawl in this process.
 
 The only place that imports the console: a crawl that serves nothing does not pay for it.
 """
@@ -77,6 +77,58 @@ def serve(
         work = console.serve_folder(path.resolve(), configure(config, sets=given).console, number, typer.echo, complain)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(work)
+    return Exit.FINISHED
+
+
+@commands.command("mcp")
+def mcp(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="The crawl to read; without it, all crawls of a folder.")
+    ] = None,
+    folder: Annotated[Path | None, typer.Option("--folder", metavar="FOLDER", help="Folder of crawls.")] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow", metavar="HOST", help="Let clients start crawls of this host in the folder (repeatable)."
+        ),
+    ] = None,
+    port: Annotated[
+        str, typer.Option("--port", metavar="N", help="Serve HTTP on this port; without it, standard input and output.")
+    ] = "",
+    address: Annotated[
+        str, typer.Option("--address", metavar="IP", help="Address to listen on; 127.0.0.1 by default.")
+    ] = "",
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="Start crawls by this TOML configuration file."),
+    ] = None,
+    sets: Sets = None,
+) -> int:
+    """Serve crawls to language models.
+
+    Uses the Model Context Protocol: search, read pages as Markdown, list changes, explain URLs, and with --allow start
+    crawls.
+    """
+    for package in ("mcp", "starlette", "uvicorn"):
+        require(package, "gossamer mcp")
+    from gossamer.console.serving import McpOptions, serve_mcp
+
+    path = directory if directory is not None else folder if folder is not None else Path()
+    if directory is not None:
+        if folder is not None or allow:
+            raise ConfigError(f"mcp {directory}: --folder and --allow are for a folder of crawls; leave out DIR")
+        require_crawl(directory)
+    elif holds_crawl(path):
+        raise ConfigError(f"{path} is a crawl itself: gossamer mcp {path} serves it; --folder names one of many")
+    elif not path.is_dir():
+        raise ConfigError(f"no directory {path}; make it, or name another with --folder")
+    given = [*(sets or ()), *([f'console.address="{address}"'] if address else [])]
+    given += [f"scope.only_hosts={[host.lower() for host in allow]}"] if allow else []
+    settings = configure(config, sets=given)
+    number = port_of(port) if port else None
+    options = McpOptions(path.resolve(), directory is None, settings, bool(allow), number)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(serve_mcp(options, typer.echo, complain))
     return Exit.FINISHED
 
 

@@ -16,6 +16,8 @@ commands = typer.Typer()
 FIGURES = (".html", ".svg")
 WHOLE = {"pages", "shards", "seed", "scale", "shards_simulated", "pages_simulated"}
 PRESET = "web2025"
+SENSITIVITY_PAGES = 30_000
+"""Pages of each of the simulations that `--sensitivity` makes, about, where `--simulated-pages` does not say."""
 NUMBERS = {"time_s_max", "politeness.delay_s_min", "machine.price_per_hour", "machine.cpu_us_per_page"}
 SPELT = {
     "time_s_max": "max-time",
@@ -70,6 +72,9 @@ def simulate(
     figure: Annotated[
         Path | None, typer.Option("--figure", metavar="FILE", help="Write a chart to an .html or .svg file.")
     ] = None,
+    sensitivity: Annotated[
+        bool, typer.Option("--sensitivity", help="Change each assumption alone; print hours and cost, by effect.")
+    ] = False,
     sets: Sets = None,
     as_json: Json = False,
     list_presets: Annotated[bool, typer.Option("--list-presets", help="List the presets.")] = False,
@@ -89,10 +94,33 @@ def simulate(
         "shards_simulated": simulated_shards,
     }
     if revisits:
-        others = {"preset": preset, "figure": figure, **options}
+        others = {"preset": preset, "figure": figure, "sensitivity": sensitivity or None, **options}
         return _revisits(pages, seed, others, sets or (), as_json=as_json)
     options |= {"pages": pages, "seed": seed}
+    if sensitivity:
+        if figure is not None:
+            raise ConfigError("--figure: goes without --sensitivity; leave out one of them")
+        return _sensitivity(preset or PRESET, options, sets or (), as_json=as_json)
     return _simulated(preset or PRESET, options, sets or (), figure, as_json=as_json)
+
+
+def _sensitivity(preset: str, options: Mapping[str, str | None], sets: Sequence[str], *, as_json: bool) -> int:
+    """Simulate a crawl once for each changed assumption, and print what each does to hours and cost.
+
+    Raises:
+        ConfigError: something that the operator can correct; nothing was simulated.
+    """
+    import msgspec
+
+    from gossamer.lab.simulate.arguments import options_of
+    from gossamer.lab.simulate.sensitivity import as_table, sensitivity_of
+
+    chosen = options_of(preset, {"pages_simulated": SENSITIVITY_PAGES} | _values(options), sets)
+    found = sensitivity_of(chosen, _tell if sys.stderr.isatty() else None)
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+    typer.echo(msgspec.json.encode(found) if as_json else as_table(found), nl=as_json)
+    return 0
 
 
 def _simulated(
@@ -103,10 +131,10 @@ def _simulated(
     *,
     as_json: bool,
 ) -> int:
-    """Simulate a crawl and print how it goes; `options` are texts by dotted key.
+    """Simulate a crawl and print its progress; `options` are texts by dotted key.
 
     Raises:
-        ConfigError: something that the operator can mend; nothing was simulated.
+        ConfigError: a mistake that the operator can fix; nothing was simulated.
     """
     from gossamer.lab.simulate.arguments import given_keys, options_of
     from gossamer.lab.simulate.figure import as_html, as_svg
@@ -114,7 +142,7 @@ def _simulated(
     from gossamer.lab.simulate.text import as_text
 
     _check_figure(figure)
-    values = {key: _number(key, text) for key, text in options.items() if text is not None}
+    values = _values(options)
     chosen = options_of(preset, values, sets)
     given = given_keys(values, sets)
     result = run(chosen, _tell if sys.stderr.isatty() else None)
@@ -133,10 +161,10 @@ def _simulated(
 def _revisits(
     pages: str | None, seed: str | None, others: Mapping[str, object], sets: Sequence[str], *, as_json: bool
 ) -> int:
-    """Simulate revisits of pages that change, and print what each policy reaches as soon as it is known.
+    """Simulate revisits of changing pages, and print the result of each policy as soon as it is known.
 
     Raises:
-        ConfigError: something that the operator can mend; nothing was simulated.
+        ConfigError: a mistake that the operator can fix; nothing was simulated.
     """
     from gossamer.lab.simulate.arguments import given_keys, number, revisits_of
     from gossamer.lab.simulate.revisits import heading, kept
@@ -177,6 +205,10 @@ def _check_figure(figure: Path | None) -> None:
         raise ConfigError(f"--figure {figure}: expected a name that ends in .html or .svg")
     if not figure.absolute().parent.is_dir():
         raise ConfigError(f"--figure {figure}: there is no directory {figure.parent}; make it, or name another")
+
+
+def _values(options: Mapping[str, str | None]) -> dict[str, object]:
+    return {key: _number(key, text) for key, text in options.items() if text is not None}
 
 
 def _number(key: str, text: str) -> object:

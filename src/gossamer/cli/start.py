@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Self
 
-from gossamer.cli.job import Job, Spool, decode, encode, encode_words
+from gossamer.cli.job import CrawlJob, Spool, decode, encode, encode_words
 from gossamer.world.allocators import FRUGAL
 
 COPIED_BYTES = 1 << 16
@@ -26,7 +26,7 @@ LEAVING_S_MAX = 5.0
 def environment() -> dict[str, str]:
     """Return the variables of a child.
 
-    With our own path (and `-P`) it imports what we would, whatever lies in the current directory.
+    With this process's path (and `-P`) a child imports the same modules, never files of the current directory.
     """
     path = os.pathsep.join(path for path in sys.path if path)
     # numpy brings a library for matrices, of which we have none: its threads cost 0.05 s of every start. Looking
@@ -73,7 +73,7 @@ class Started:
         self._send(encode_words(words))
 
     @classmethod
-    def again(cls, job: Job) -> Self:
+    def again(cls, job: CrawlJob) -> Self:
         """Return a child for a job whose child died."""
         import tempfile
 
@@ -83,14 +83,14 @@ class Started:
             line.seek(0)
             return cls((), line)
 
-    def job(self) -> Job | int:
+    def job(self) -> CrawlJob | int:
         """Wait for the answer; return the child's exit status where it refused, having said why."""
         process = self._process
         assert process is not None, "a child has one job"
         with os.fdopen(os.dup(self._answers), "rb") as answers:
             for line in answers:
                 answer = decode(line)
-                if isinstance(answer, Job):
+                if isinstance(answer, CrawlJob):
                     return answer
                 assert isinstance(answer, Spool), "it answers nothing else"
                 self.took_input = True
@@ -109,7 +109,7 @@ class Started:
         return process
 
     def close(self) -> None:
-        """End a child that was not told to crawl. What it made for its checks it takes away itself."""
+        """End a child before it crawls. It removes the files of its checks itself."""
         process, self._process = self._process, None
         if process is None:
             return

@@ -10,7 +10,7 @@ from gossamer.model.outcomes import SUCCEEDED
 from gossamer.model.status import Status
 from gossamer.model.words import duration
 
-Told = Mapping[str, object]
+StatusFields = Mapping[str, object]
 """What a crawl answers to `status`, and what `status --json` prints; `read_status` makes a `Status` of it."""
 
 
@@ -27,7 +27,7 @@ def state_of(status: Status) -> str:
 
 
 def seeds_not_fetched_lines(status: Status) -> list[str]:
-    """Return lines that name seeds with the reasons, where not one was fetched; nothing where one was."""
+    """Return lines that name seeds with the reasons, where not one was fetched; nothing if one was."""
     seeds = status.seeds
     if seeds is None or seeds.any_fetched:
         return []

@@ -124,13 +124,15 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def picture_rows(status: Status) -> list[tuple[str, str]]:
-    """Return names and lines; what a status does not tell has none."""
+    """Return names and lines; omit those that the status lacks."""
     rows = [("alarm", one.says) for one in status.alarms]
     rows += [
         ("course", course_of(status)),
         ("levels", _tally(status.levels, "level ")),
         ("media types", _tally(status.media_types, largest_first=True)),
         ("text found as", _tally(status.text_methods, largest_first=True)),
+        ("rendered", _tally(status.rendered, largest_first=True)),
+        ("rendering", rendering_of(status)),
     ]
     if (hosts := status.hosts) is not UNSET:
         shown = sorted(hosts["limits"].items(), key=lambda item: -item[1])
@@ -147,6 +149,19 @@ def picture_rows(status: Status) -> list[tuple[str, str]]:
     changes = status.changes[-SHOWN_MAX:] if status.changes is not UNSET else ()
     rows += [("set", f"{one['key']}: {one['before'] or 'none'} → {one['after'] or 'none'}") for one in changes]
     return [(name, harmless(line)) for name, line in rows if line]
+
+
+def rendering_of(status: Status) -> str:
+    """Return what rendering took and brought; nothing where no page was rendered."""
+    facts = status.rendering
+    if not facts:
+        return ""
+    refused = sum(n for name, n in facts.items() if name.startswith("refused_"))
+    requested, reused = facts.get("resources_requested", 0), facts.get("resources_reused", 0)
+    return (
+        f"{facts.get('links_gained', 0):,.0f} links gained, {facts.get('cpu_s', 0.0):,.1f} s of processor time, "
+        f"resources: {requested:,.0f} requested, {reused:,.0f} used again, {refused:,.0f} refused"
+    )
 
 
 def course_of(status: Status) -> str:
@@ -237,7 +252,7 @@ def _plain(text: Callable[[], tuple[str, bool]]) -> int:
 
 @contextmanager
 def _screen() -> Iterator[int]:
-    """Take the terminal's second screen and single keys; give both back, whatever happens."""
+    """Switch the terminal to its second screen and single keys; restore both in any case."""
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
     try:

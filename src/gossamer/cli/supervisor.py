@@ -15,13 +15,13 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from gossamer.cli.job import Job
+from gossamer.cli.job import CrawlJob
 from gossamer.cli.output import Exit, complain, obeys_escapes
 from gossamer.cli.start import FORWARDED, Started
 from gossamer.state import slots
 from gossamer.world.wall import WallTime
 
-# Deaths that what a stranger wrote can cause, in a parser or a codec. SIGKILL may be anybody's: it accuses no page.
+# Deaths that web content can cause, in a parser or a codec. SIGKILL can come from any process and blames no page.
 CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
 CHOSEN = frozenset(Exit)
 """Exit statuses with which the child ends by its own choice: it is not started again."""
@@ -34,12 +34,12 @@ SIMWEB = "simweb.json"
 def carried_out(words: Sequence[str]) -> int:
     """Have a child read a command line, check it and crawl, restarted as often as it takes; return the exit status.
 
-    What the operator can mend it says in one line; nothing was started then, and nothing is left behind.
+    A mistake that the operator can fix is reported in one line; then nothing was started, and nothing is left behind.
     """
     for restarts in count():
         with closing(Started(words)) as child:
             job = child.job()
-            if isinstance(job, Job):
+            if isinstance(job, CrawlJob):
                 is_simweb = job.resume and (Path(job.directory) / SIMWEB).exists()
                 return _beside_simweb(job, child) if is_simweb else supervised(job, child)
         if job >= 0:
@@ -51,11 +51,11 @@ def carried_out(words: Sequence[str]) -> int:
         if restarts >= Patience().restarts_max:
             complain(f"{how}, for the {restarts + 1}th time; nothing was started")
             return Exit.FAILED
-        complain(f"{how}; it is begun anew")
+        complain(f"{how}; it starts again")
     raise AssertionError("that has no end")
 
 
-def _beside_simweb(job: Job, child: Started) -> int:
+def _beside_simweb(job: CrawlJob, child: Started) -> int:
     """Run a job while the synthetic web that its crawl began with serves again."""
     from gossamer.cli.demo import simweb_again  # Nothing else has a use for it.
     from gossamer.model.errors import ConfigError
@@ -68,7 +68,7 @@ def _beside_simweb(job: Job, child: Started) -> int:
         return Exit.REFUSED
 
 
-def supervised(job: Job, child: Started) -> int:
+def supervised(job: CrawlJob, child: Started) -> int:
     """Run a job in a child, restarted as often as it takes, and return the exit status."""
     directory = Path(job.directory)
     state, clock = directory / "state", WallTime()
@@ -84,7 +84,7 @@ def supervised(job: Job, child: Started) -> int:
         asked = _as_written(job) if _effective(directory) != before else job
         return Started.again(asked).begin()
 
-    watched = Slots(
+    watched = SupervisorSlots(
         accuse=lambda: slots.accuse(state, started_at),
         overdue=lambda: slots.overdue(state, clock.now(), job.process_s_max, started_at),
         progress=lambda: slots.progress(state),
@@ -94,14 +94,14 @@ def supervised(job: Job, child: Started) -> int:
     return status
 
 
-def _as_written(job: Job) -> Job:
+def _as_written(job: CrawlJob) -> CrawlJob:
     from gossamer.cli.checking import job_as_written  # Reads a configuration: after a death alone.
 
     return job_as_written(job)
 
 
 def _effective(directory: Path) -> str | None:
-    """Return what `crawl.toml` says; None where there is none yet."""
+    """Return what `crawl.toml` says; None if there is none yet."""
     file = directory / "crawl.toml"
     return file.read_text(encoding="utf-8") if file.exists() else None
 
@@ -113,7 +113,7 @@ def show_cursor() -> None:
         sys.stdout.flush()
 
 
-class Slots(NamedTuple):
+class SupervisorSlots(NamedTuple):
     """What the supervisor asks of the crawl's directory."""
 
     accuse: Callable[[], object]
@@ -145,7 +145,7 @@ class Supervisor:
     def __init__(
         self,
         start: Callable[[int], subprocess.Popen[bytes]],
-        slots: Slots,
+        slots: SupervisorSlots,
         say: Callable[[str], None],
         patience: Patience | None = None,
     ) -> None:

@@ -1,14 +1,14 @@
-"""Addresses: hosts of sites on different shards may share one, and it must not feel how many shards we are.
+"""Addresses: leases of server addresses that hosts on several shards share, so that all shards count as one client.
 
-Each address has an owner among the shards, named by its hash, who lends it to one shard at a time. Whoever has it
-keeps his own gates there, as if he were alone; so an address that one shard uses is lent once and costs nothing more.
-When others want it too, it goes round in turns of `address_turn_s`. A shard that does not hear from an owner for
-`address_term_s` begins no more requests at what that one lent; the owner lends it again when the longest request must
-have ended besides. An owner that starts anew lends nothing before every shard has told what it holds, or that time is
-over. Hosts whose address is elsewhere wait, and nobody waits for them.
+The hash of an address names its owner among the shards. The owner leases it to one shard at a time, which applies its
+usual gates there. An address that one shard uses is leased once and costs nothing more. When several shards want it,
+the lease rotates every `address_turn_s`. A shard that hears nothing from an owner for `address_term_s` starts no more
+requests at the owner's addresses. The owner leases them again after that term plus the longest request. A restarted
+owner grants no lease until every shard has declared what it holds, or that time is over. Hosts whose address is leased
+elsewhere wait without blocking others.
 
-Pure but for what it calls; time is an argument. Frames may be lost, doubled and late: each loan has a ticket, and both
-sides say again what was not confirmed.
+Does no I/O; time is an argument. Frames may be lost, duplicated or late: each lease has a ticket, and both sides repeat
+what is not confirmed.
 """
 
 from __future__ import annotations

@@ -16,14 +16,14 @@ REVISIT_SUMS = (
 HELD = ("memory_bytes", "memory_budget_bytes", "open_files")
 """Gauges of a process that add up."""
 BUDGETS = ("hosts_deferred", "budget_round")
-"""Told only where there are budgets."""
+"""Reported only where there are budgets."""
 LISTED_MAX = 20
 HEALTH = (
     "epoch", "commit_s", "commit_under_way_s", "commit_stage", "loop_lag_s", "memory_bytes", "open_files", "alarms",
 )  # fmt: skip
-"""What a shard tells of how it is, beside its counts."""
+"""Health fields that a shard reports beside its counts."""
 STATES = ("failed", "starting", "running", "stopping", "paused", "stopped", "finished")
-"""Whichever comes first here is the state of the whole, when shards differ."""
+"""States by precedence: when shards differ, the first one here is the state of the crawl."""
 TRAPS_TOLD_MAX = 100
 IDLE_ATTEMPTS_MIN = 10
 """Attempts of the whole crawl after which a shard that knows of no URL is called idle."""
@@ -31,9 +31,9 @@ WAITING_TOLD_MAX = 3
 
 
 def whole(statuses: Sequence[Status]) -> dict[str, object]:
-    """Return the status of a crawl whose shards stand so: sums where there are sums, else what holds for all.
+    """Return the status of a crawl from those of its shards: sums where they make sense, else common values.
 
-    Keys are those of one shard's; `shards` says how each stands.
+    Keys are those of one shard; `shards` has the state of each.
     """
     found: dict[str, object] = {}
     for key in fields_together("sum"):
@@ -56,7 +56,8 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["modules"] = summed([one for status in statuses if isinstance(one := status.get("modules"), Mapping)])
     found["seeds"] = _seeds([seeds for status in statuses if isinstance(seeds := status.get("seeds"), Mapping)])
     idle = _idle(statuses)
-    found["warnings"] = _warnings(len(idle), len(statuses))
+    theirs = [str(one) for status in statuses for one in _list(status.get("warnings"))]
+    found["warnings"] = [*_warnings(len(idle), len(statuses)), *dict.fromkeys(theirs)][:LISTED_MAX]
     found["waiting_for"] = _waiting_for(statuses)
     found["waiting"] = _waiting(statuses) if found["waiting_for"] else None
     found["watch"] = _watch(statuses)
@@ -70,7 +71,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
 
 
 def brief(number: int, status: Status) -> dict[str, object]:
-    """Return what is told of one shard beside the sums."""
+    """Return the fields of one shard that the status lists beside the sums."""
     keys = ("state", "pages", "queued", "in_flight", "pages_s", "wire_bytes", "runs", "node", "deaths", "restored")
     health = next((told for told in _list(status.get("shards")) if isinstance(told, Mapping)), {})
     return {

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from gossamer.cluster.frames import FRAME_BYTES_MAX, Packing, Position, encode
+from gossamer.cluster.frames import FRAME_BYTES_MAX, FramePacker, Position, encode
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import BATCHES, OUTBOX, POSITIONS, under
 
@@ -30,7 +30,7 @@ class Channel(msgspec.Struct, array_like=True):
     bytes: int = 0
 
 
-class Kept(msgspec.Struct, array_like=True):
+class OutboxRecord(msgspec.Struct, array_like=True):
     """What the commit keeps of the outbox beside its batches."""
 
     incarnation: int = 0
@@ -46,13 +46,13 @@ class Outbox:
         """
         self._epochs = epochs
         stored = epochs.get("meta", OUTBOX)
-        self._kept = Kept() if stored is None else msgspec.msgpack.decode(stored, type=Kept)
+        self._kept = OutboxRecord() if stored is None else msgspec.msgpack.decode(stored, type=OutboxRecord)
         self._changed = stored is None
         if rolled_back_at is not None:
             # No earlier start can have had this one: they were begun earlier.
             self._kept.incarnation = max(self._kept.incarnation + 1, int(rolled_back_at * 1000))
             self._changed = True
-        self._packing: dict[int, Packing] = {}
+        self._packing: dict[int, FramePacker] = {}
         self.memory_bytes = 0
         """Of links that wait for the next `cut`, about."""
 
@@ -72,14 +72,14 @@ class Outbox:
             channel = self._kept.channels[to] = Channel()
         return channel
 
-    def packing(self, to: int) -> Packing:
+    def packing(self, to: int) -> FramePacker:
         """Return the batch to add to, for one receiver; call `grown` afterwards."""
         packing = self._packing.get(to)
         if packing is None:
-            packing = self._packing[to] = Packing()
+            packing = self._packing[to] = FramePacker()
         elif packing.full:
             self._put(to, packing)
-            packing = self._packing[to] = Packing()
+            packing = self._packing[to] = FramePacker()
         return packing
 
     @property
@@ -125,7 +125,7 @@ class Outbox:
         channel.first = through + 1
         self._changed = True
 
-    def _put(self, to: int, packing: Packing) -> None:
+    def _put(self, to: int, packing: FramePacker) -> None:
         channel = self.channel(to)
         channel.last += 1
         data = encode(packing.batch)
@@ -143,30 +143,30 @@ class Repacked:
     The new batches stand beside the old ones, under numbers of their own, and count when `finish`'s value is kept.
     """
 
-    def __init__(self, kept: Kept, put: Callable[[dict[bytes, bytes]], None], *, keep: bool) -> None:
+    def __init__(self, kept: OutboxRecord, put: Callable[[dict[bytes, bytes]], None], *, keep: bool) -> None:
         """`keep`: what is in the outbox stays, and the rest is added to it."""
         self._put = put
-        self._kept = Kept(kept.incarnation + 1)
+        self._kept = OutboxRecord(kept.incarnation + 1)
         for to, one in kept.channels.items():
             first = one.first if keep else one.last + 1
             self._kept.channels[to] = Channel(first, one.last, one.seeds, one.links, one.bytes)
-        self._packing: dict[int, Packing] = {}
+        self._packing: dict[int, FramePacker] = {}
 
-    def to(self, to: int) -> Packing:
+    def to(self, to: int) -> FramePacker:
         """Return the batch to add to."""
-        packing = self._packing.setdefault(to, Packing())
+        packing = self._packing.setdefault(to, FramePacker())
         if packing.full:
             self._write(to, packing)
-            packing = self._packing[to] = Packing()
+            packing = self._packing[to] = FramePacker()
         return packing
 
-    def finish(self) -> Kept:
+    def finish(self) -> OutboxRecord:
         """Put what is left; return what is to be kept."""
         for to, packing in self._packing.items():
             self._write(to, packing)
         return self._kept
 
-    def _write(self, to: int, packing: Packing) -> None:
+    def _write(self, to: int, packing: FramePacker) -> None:
         channel = self._kept.channels.setdefault(to, Channel())
         channel.last += 1
         channel.seeds = channel.last if packing.seeds else channel.seeds
@@ -184,9 +184,9 @@ def waiting(channels: Iterable[Channel]) -> int:
 
 
 WINDOW_BYTES_MAX: Final = 4 << 20
-"""On the way to one shard without a word from it."""
+"""Unacknowledged bytes to one shard."""
 PROBES: Final = 4
-"""A shard that has all but did not call it safe is asked again after so many times `resend_s`."""
+"""Multiple of `resend_s` after which a shard that has taken all batches, but not confirmed them as safe, is probed."""
 
 
 class Peer:
@@ -218,17 +218,17 @@ class Peer:
         """Number and bytes of what it has not said to have."""
         self.sent_at = 0.0
         self.fresh = True
-        """It has not said yet where it stands since it, or we, began."""
+        """It has not reported its position since it, or this process, started."""
         self.silent = False
         """What was sent last was not answered."""
         self.owed = True
-        """It is to be told our position; at the start, that we are here."""
+        """Our position must be sent to it; at the start, our presence."""
         self.gap = False
         self.refused = False
-        """There was no room for what it sent."""
+        """The inbox was full when its frame came."""
 
     def restart(self, first: int) -> None:
-        """Begin again with a batch: what was on the way is not believed to have come."""
+        """Send again from a batch on: batches in flight count as lost."""
         self.next = first
         self.flying.clear()
 
@@ -251,10 +251,10 @@ class Sending:
         return peer
 
     def batches(self, to: int, now: float) -> Iterator[tuple[int, list[bytes], bool]]:
-        """Yield what is to be sent to a shard now, a frame's worth at a time: the first batch's number, the batches,
-        and whether an answer is asked for.
+        """Yield what to send to a shard now, one frame at a time: the first batch's number, the batches, and whether
+        the frame requests an answer.
 
-        A shard that does not answer, or has not said yet where it stands, is sent one batch at a time.
+        A shard that does not answer, or has not reported its position yet, gets one batch at a time.
         """
         peer, last = self.peer(to), self.sendable.get(to, 0)
         if peer.acked < peer.next - 1 and now - peer.sent_at >= self._resend_s:
@@ -279,7 +279,7 @@ class Sending:
         return True
 
     def told(self, to: int, position: Position | None, *, gap: bool) -> None:
-        """Take in where a shard stands with what we send."""
+        """Take a shard's position in the batches that we send."""
         peer, channel = self.peer(to), self._outbox.channel(to)
         if position is None or position.incarnation != self._outbox.incarnation:
             if peer.fresh:

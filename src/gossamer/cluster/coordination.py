@@ -1,14 +1,13 @@
-"""Coordination: the orders to all shards in each round, from the reports of the round before.
+"""Coordination: the orders to all shards in each round, from the reports of the previous round.
 
-No shard waits for it to go on fetching: what a shard needs of it are pages of a limited crawl, which are handed out
-ahead, and its tenure, which is longer than a coordinator takes to come back. What must outlive it stands in a file; all
-else it reads again from the shards.
+No shard waits for the coordinator to fetch. It needs two things from it: its quota of a limited crawl, which is granted
+ahead, and its lease, whose term is longer than a coordinator takes to restart. A file keeps what must survive a
+restart; the shards report the rest again.
 
 # The lease of a shard
-The right of one process to crawl as a shard, so that no two ever do. A lease in the sense of Gray and Cheriton (1989):
-the holder counts from the moment at which it asked, the lender from the moment at which it answered, so the holder's
-end is never the later one, whatever the network did between. Only lengths of time are compared between machines: their
-clocks may differ, but must run alike.
+The exclusive right of one process to crawl as a shard. A lease in the sense of Gray and Cheriton (1989): the holder
+counts from its request, the lender from its answer, so the holder's end is never later than the lender's, regardless of
+the network. Machines compare only durations: their clocks may differ, but must run at the same rate.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from gossamer.cluster.aggregate import whole
-from gossamer.cluster.reports import Orders, Quotas, Report, ScopeFinal, Share, Termination
+from gossamer.cluster.reports import LimitShare, Orders, Quotas, ScopeFinal, ShardReport, Termination
 
 
 class Tenure:
@@ -53,24 +52,24 @@ class Holding(msgspec.Struct):
 
 
 class Tenancy:
-    """The lender's side. It lends one shard to one holder; a successor waits until the one before cannot be at it.
+    """The lender's side. It leases a shard to one holder; a successor waits until the previous holder must have ended.
 
-    A lender that starts anew knows nothing of leases that run: whoever renews goes on, and a shard that nobody renews
-    is lent again once every lease from before has run out.
+    A restarted lender knows no running leases. A holder that renews keeps its shard; a shard whose holder does not
+    renew is leased again once every earlier lease has expired.
     """
 
     def __init__(self, term_s: float, request_s_max: float, now: float, *, is_new: bool) -> None:
-        """`is_new`: the crawl never ran, so that nobody can hold anything."""
+        """`is_new`: the crawl never ran, so no lease can exist."""
         self._term_s = term_s
         self._request_s_max = request_s_max
         self._unknown_until = 0.0 if is_new else now + term_s + request_s_max
         self._holdings: dict[int, Holding] = {}
 
     def ask(self, shard: int, holder: str, now: float, *, renews: bool = False, proven: bool = False) -> float:
-        """Lend a shard for a term, or renew; return 0, or how many seconds to wait before asking again.
+        """Lease a shard for a term, or renew the lease. Return 0, or the seconds to wait before the next attempt.
 
-        `renews` is what a holder says who has a lease that has not run out. `proven` says that whoever held it is known
-        to be dead: the shard's directory is on one machine, and its lock was let go.
+        `renews`: the holder has a lease that has not expired. `proven`: the previous holder is known to be dead, since
+        the lock of the shard's directory, on the same machine, is free.
         """
         held = self._holdings.get(shard)
         if held is None:
@@ -92,7 +91,7 @@ class Tenancy:
 
 End = Literal["", "finished", "limit", "patience", "stopped"]
 TENURE_MARGIN_S = 2.0
-"""A process that lost its tenure ends itself within this, requests included."""
+"""A process that lost the lease of its shard ends itself within this, requests included."""
 NOTES_HELD_MAX = 1_000
 
 
@@ -104,17 +103,17 @@ class Limits(msgspec.Struct, frozen=True):
     max_bytes: int | None = None
 
 
-class Kept(msgspec.Struct):
+class CoordinatorRecord(msgspec.Struct):
     """What a coordinator must find again."""
 
-    shares: list[Share] = []
+    shares: list[LimitShare] = []
     holders: dict[int, str] = {}
     """The process that last had each shard: `NODE/…`."""
     paused: bool = False
     end: End = ""
     hurried: bool = False
     closed: bool = False
-    """Every shard's process ended when it was told, and none was started since: none is leased."""
+    """Every shard's process ended as ordered, and none was started since: none is leased."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,15 +121,15 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
     orders: Orders
     granted: float | None = None
-    """The instant, by the shard's own clock, from which its tenure counts: of an earlier answer of its."""
+    """The instant, by the shard's clock, from which its lease counts: that of an earlier answer."""
     hurried: bool = False
     """Leave what is in flight."""
     secure: bool = False
-    """All seems to be over: make a checkpoint, lest a machine that is lost now cost what was done."""
+    """The crawl seems to be over: make a checkpoint, so that the loss of a machine costs nothing."""
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """A shard's answer, or its keeper's in its stead."""
+class ShardAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of a shard, or of its parent process for it."""
 
     shard: int
     state: Literal["starting", "running", "done", "failed", "refused"]
@@ -138,10 +137,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     holder: str = ""
     """Which process this is."""
     asked_at: float = 0.0
-    """The instant of this answer, by the shard's own clock: a tenure counts from it."""
+    """The instant of this answer, by the shard's clock: a lease counts from it."""
     renews: bool = False
-    """It has a tenure that has not run out."""
-    report: Report | None = None
+    """It has a lease that has not expired."""
+    report: ShardReport | None = None
     status: dict[str, object] = {}
     notes: list[str] = []
     secured: bool = True
@@ -156,10 +155,16 @@ class Coordination:
     """The coordinator without its engine: rounds go in, questions come out."""
 
     def __init__(
-        self, shards: int, limits: Limits, tenure_s: float, now: float, kept: Kept | None, save: Callable[[Kept], None]
+        self,
+        shards: int,
+        limits: Limits,
+        tenure_s: float,
+        now: float,
+        kept: CoordinatorRecord | None,
+        save: Callable[[CoordinatorRecord], None],
     ) -> None:
         """`kept` is what an earlier coordinator saved; None: the crawl is new. `save` returns when it is on disk."""
-        self.kept = kept if kept is not None else Kept()
+        self.kept = kept if kept is not None else CoordinatorRecord()
         self._shards = shards
         self._limits = limits
         self._save = save
@@ -171,7 +176,7 @@ class Coordination:
         self._granted: dict[int, float] = {}
         self._securing = False
         self._is_scope_final = False
-        self.seen: dict[int, Seen] = {}
+        self.seen: dict[int, ShardAnswer] = {}
         """The last answer of each shard."""
         self.notes: list[str] = []
         self.rounds = 0
@@ -189,7 +194,7 @@ class Coordination:
         )  # fmt: skip
         return Look(orders=orders, granted=self._granted.get(shard), hurried=kept.hurried, secure=self._securing)
 
-    def took(self, answers: Sequence[Seen], now: float) -> None:
+    def took(self, answers: Sequence[ShardAnswer], now: float) -> None:
         """Take a round's answers: of all shards, or of those that answered."""
         self.rounds += 1
         before = msgspec.msgpack.encode(self.kept)
@@ -206,7 +211,7 @@ class Coordination:
         if self.is_over and all(one.state == "done" for one in self.seen.values()):
             self.kept.closed, self.kept.holders = True, {}
         if msgspec.msgpack.encode(self.kept) != before:
-            self._save(self.kept)  # Before any order goes out that rests on it.
+            self._save(self.kept)  # Before any order that depends on it.
 
     def end(self, end: End, *, hurried: bool = False) -> None:
         """Have all shards end."""
@@ -231,14 +236,14 @@ class Coordination:
 
     @property
     def failure(self) -> tuple[str, bool]:
-        """Return why the crawl cannot go on, and whether the operator can mend that; empty while it can."""
+        """Return why the crawl cannot go on, and whether the operator can fix that; empty while it can."""
         for shard, answer in sorted(self.seen.items()):
             if answer.state in ("failed", "refused"):
                 return f"shard {shard}: {answer.failure}", answer.state == "refused"
         return "", False
 
     def status(self) -> dict[str, object]:
-        """Return how the crawl stands."""
+        """Return the status of the crawl."""
         statuses: list[dict[str, object]] = []
         for shard in range(self._shards):
             answer = self.seen.get(shard)
@@ -256,30 +261,30 @@ class Coordination:
         }
 
     def take_notes(self) -> list[str]:
-        """Return what is to be told to people since the last time."""
+        """Return the notes for the operator since the last call."""
         notes, self.notes = self.notes, []
         return notes
 
     # ---- inside
 
-    def _hear(self, answer: Seen) -> None:
+    def _hear(self, answer: ShardAnswer) -> None:
         prefix = f"shard {answer.shard}: "
         self.notes += [prefix + note for note in answer.notes]
         del self.notes[:-NOTES_HELD_MAX]
         old = self.seen.get(answer.shard)
-        if not answer.status and old is not None:  # Its process is gone just now: what it said last stands.
+        if not answer.status and old is not None:  # Its process is gone just now: keep its last status.
             answer = msgspec.structs.replace(answer, status=old.status)
         self.seen[answer.shard] = answer
         if answer.state in ("failed", "refused"):
             self.kept.end = self.kept.end or "stopped"
 
-    def _lend(self, answer: Seen, now: float) -> None:
-        """Renew the tenure of whoever has the shard; any other waits."""
+    def _lend(self, answer: ShardAnswer, now: float) -> None:
+        """Renew the lease of the shard's holder; any other process waits."""
         shard, holder = answer.shard, answer.holder
         if not holder:
             return
         before = self.kept.holders.get(shard, "")
-        # On one machine the lock of the shard's state proves that whoever had it is dead.
+        # On one machine the lock of the shard's state proves that the previous holder is dead.
         proven = bool(before) and node_of(before) == node_of(holder)
         self._granted.pop(shard, None)
         if self._tenancy.ask(shard, holder, now, renews=answer.renews, proven=proven) > 0:
@@ -288,7 +293,7 @@ class Coordination:
         self.kept.holders[shard] = holder
         self.kept.closed = False
 
-    def _end_if_over(self, reports: Sequence[Report], *, secured: bool) -> None:
+    def _end_if_over(self, reports: Sequence[ShardReport], *, secured: bool) -> None:
         """End the crawl when it is over and all of it is safe: a shard that goes back to a checkpoint after that must
         have nothing to do again. What was over is over no more when one went back before.
         """

@@ -1,7 +1,8 @@
-"""Errands: a robots.txt may redirect to a host of another shard, whose gates stand there alone; that shard asks it.
+"""Errands: prerequisite fetches that another shard makes. A robots.txt may redirect to a host of another shard, and
+only that shard has the host's gates.
 
-Nothing of this is durable. The host that waits is parked in memory; if either shard dies, or frames are lost, the
-request is made again, or the wait ends with a failure that robots rules know how to take.
+Nothing here is durable. The waiting host is parked in memory. If either shard dies, or frames are lost, the request is
+repeated, or the wait ends with a failure that the robots rules handle.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from gossamer.cluster.frames import AskErrand, ErrandAnswer
 from gossamer.model.visits import Errand, Failure, Reply
 
 OUT_MAX: Final = 1_000
-"""Errands that others run for us at once."""
+"""Prerequisite fetches that other shards make for us at once."""
 ANSWERS_MAX: Final = 64
-"""Answers that are kept for whoever asks again, because the frame was lost: half a megabyte each at most."""
+"""Answers kept in case a frame is lost and the shard repeats its request: at most half a megabyte each."""
 WAIT_S: Final = 300.0
-"""After so long the other shard's answer is not waited for."""
+"""Longest wait for the other shard's answer."""
 
 
 class _Out(msgspec.Struct):
@@ -30,27 +31,27 @@ class _Out(msgspec.Struct):
     send_at: float = 0.0
 
 
-class Errands:
-    """Both sides: what others run for us, and what we run for others."""
+class RemotePrerequisites:
+    """Both sides: fetches by other shards for us, and by us for other shards."""
 
     def __init__(self, resend_s: float) -> None:
         self._resend_s = resend_s
         self._out: dict[int, _Out] = {}
         self._number = 0
         self._running: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
-        """Origin and address to who asked: shard, its opening, its number."""
+        """Origin and address to the requesters: shard, its opening, its number."""
         self._answers: OrderedDict[tuple[int, int, int], ErrandAnswer] = OrderedDict()
         self._ready: dict[int, list[ErrandAnswer]] = {}
 
     @property
     def waits(self) -> bool:
-        """Somebody runs an errand for us."""
+        """Another shard makes a prerequisite fetch for us."""
         return bool(self._out)
 
     # ---- ours, run by others
 
     def ask(self, errand: Errand, to: int, now: float) -> bool:
-        """Have an errand run by a shard; False when too many are."""
+        """Have a shard make a prerequisite fetch; False if too many run."""
         if len(self._out) >= OUT_MAX:
             return False
         self._number += 1
@@ -67,19 +68,19 @@ class Errands:
         return due
 
     def answered(self, answer: ErrandAnswer) -> Errand | None:
-        """Return the errand that an answer belongs to, once."""
+        """Return the fetch that an answer belongs to, once."""
         out = self._out.pop(answer.number, None)
         return out.errand if out is not None and out.errand.url.text == answer.url else None
 
     def expired(self, now: float) -> Iterator[Errand]:
-        """Return errands whose answer is not waited for any longer."""
+        """Return the fetches whose wait is over without an answer."""
         for number in [number for number, out in self._out.items() if out.until <= now]:
             yield self._out.pop(number).errand
 
     # ---- others', run by us
 
     def asked(self, sender: int, opening: int, ask: AskErrand) -> bool:
-        """Note that a shard asks; return whether the errand is to be run now."""
+        """Note a shard's request; return whether to make the fetch now."""
         who = (sender, opening, ask.number)
         known = self._answers.get(who)
         if known is not None:
@@ -92,7 +93,7 @@ class Errands:
         return is_first
 
     def done(self, errand: Errand, result: Reply | Failure, body: bytes) -> None:
-        """Note what an errand brought."""
+        """Note the result of a fetch."""
         for sender, opening, number in self._running.pop((errand.origin.text, errand.url.text), []):
             answer = answer_of(number, errand.url.text, result, body)
             self._answers[sender, opening, number] = answer
@@ -114,7 +115,7 @@ def answer_of(number: int, url: str, result: Reply | Failure, body: bytes) -> Er
 
 
 def result_of(answer: ErrandAnswer) -> Reply | Failure:
-    """Return the result as robots rules take it; the body's content stands in `answer.body`."""
+    """Return the result as the robots rules take it; `answer.body` has the body's content."""
     if answer.failure is not None:
         outcome, error, retry, host_level = answer.failure
         return Failure(outcome, error, retry, host_level, answer.ip, answer.at)

@@ -1,10 +1,10 @@
-"""Exchange: what goes between this shard and the others. Nothing here waits for anybody or opens a socket: `outgoing`
-gives frames to whoever carries them, `take` takes those that came.
+"""Exchange: links and messages between this shard and the others. Nothing here waits or opens a socket: `outgoing`
+gives frames to the transport, `take` takes those that arrived.
 
-A link is an offer, and offers are idempotent, for the receiver's duplicate test makes of at least once exactly once. A
-batch is in the sender's outbox from the commit that found its links until the receiver says that it stands in what it
-would be restored from. A receiver that went back names the position that it has, and is sent the rest; a sender that
-went back has a new incarnation, whose numbers mean nothing to the old one's.
+A link is an offer, and offers are idempotent: the receiver's duplicate test turns at-least-once delivery into exactly
+once. A batch stays in the sender's outbox from the commit that found its links until the receiver confirms that its
+restore point includes it. A receiver that went back to a checkpoint names its position, and gets the batches after it.
+A sender that went back has a new incarnation, whose numbers are independent of the old ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.cluster.addresses import Addresses
 from gossamer.cluster.channels import Inbox, Outbox, Peer, Sending
-from gossamer.cluster.errands import Errands, result_of
+from gossamer.cluster.errands import RemotePrerequisites, result_of
 from gossamer.cluster.frames import AskErrand, Batch, Frame, Linking, Root, decode_batch, decode_frame, encode, links_of
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
@@ -31,8 +31,8 @@ from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
 
-class Known:
-    """URLs of other shards that were sent lately, with their way: 12 bytes each, the newest stays."""
+class RecentlySent:
+    """URLs of other shards that were sent recently, with their paths: 12 bytes each, the newest stays."""
 
     def __init__(self, urls_max: int) -> None:
         places = 1 << max(urls_max.bit_length() - 1, 0)
@@ -57,11 +57,11 @@ class Known:
 
 
 PAIRS_MAX: Final = 100_000
-"""Pairs of sites that others were told of lately, so that they are told once: about 8 MB."""
+"""Pairs of sites that were recently reported to other shards, so that each is reported once: about 8 MB."""
 
 
-class Ring(Protocol):
-    """Where what others found goes on."""
+class LinkReceiver(Protocol):
+    """Takes the links that other shards found."""
 
     def discover(self, links: Sequence[Link]) -> None: ...
 
@@ -78,12 +78,12 @@ class Ring(Protocol):
     def lost(self, what: str) -> None: ...
 
 
-class ShardStart(NamedTuple):
+class ShardRun(NamedTuple):
     """One start of a shard."""
 
     shard: int
     opening: int
-    """Tells this start from all others of the shard, and grows with them."""
+    """Number of this start of the shard; grows with each start."""
     rolled_back: bool = False
     """Its state is older than the last that it had."""
     needs_cover: bool = False
@@ -95,7 +95,7 @@ class Exchange:
 
     def __init__(
         self,
-        start: ShardStart,
+        start: ShardRun,
         partitions: PartitionMap,
         epochs: Epochs,
         options: ClusterOptions,
@@ -114,7 +114,7 @@ class Exchange:
         self._needs_cover = start.needs_cover
         self.addresses: Addresses | None = None
         """Leases of addresses, where other shards may use them too."""
-        self._errands = Errands(options.resend_s)
+        self._errands = RemotePrerequisites(options.resend_s)
         self._sending = Sending(self._outbox, options.resend_s)
         self._cut: dict[int, int] = {}
         self._committed_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
@@ -122,17 +122,17 @@ class Exchange:
         self._arrived: deque[tuple[int, int, int, bytes]] = deque()
         self._arrived_bytes = 0
         self._stirred = asyncio.Event()
-        self._known = Known(options.known_urls_max)
+        self._known = RecentlySent(options.known_urls_max)
         self._pairs: set[int] = set()
-        self._ring: Ring | None = None
+        self._ring: LinkReceiver | None = None
         self._relieve: Callable[[], Awaitable[None]] | None = None
         self.on_outgoing: Callable[[], None] = lambda: None
         """Called when there is something to send."""
         self.activity = 0
-        """Grows with whatever came from others and could make work."""
+        """Grows with each input from other shards that can create work."""
         self.frames_sent = self.frame_bytes_sent = self.links_taken = 0
 
-    def attach(self, ring: Ring, relieve: Callable[[], Awaitable[None]]) -> None:
+    def attach(self, ring: LinkReceiver, relieve: Callable[[], Awaitable[None]]) -> None:
         """Join it to the ring that it feeds; `relieve` closes an epoch that is full."""
         self._ring, self._relieve = ring, relieve
 
@@ -189,7 +189,7 @@ class Exchange:
         """Memory of what waits for the next `cut`, about."""
         return self._outbox.memory_bytes
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - every room's cut is told the time
+    def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
         """Give the open epoch the outbox and the positions."""
         self._cut = self._outbox.cut()
         self._cut_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
@@ -212,9 +212,7 @@ class Exchange:
     # ---- frames
 
     def outgoing(self, now: float) -> Iterator[tuple[int, bytes]]:
-        """Yield what is to be sent now, each frame with the shard that it is for. Call it when `on_outgoing` was
-        called, and some times a second besides.
-        """
+        """Yield the frames to send now, with their receivers. Call it on `on_outgoing`, and some times a second."""
         for errand in self._errands.expired(now):
             self._answer(errand, Failure("robots_unreachable", "the shard that was to ask did not answer", retry=True))
         if self.addresses is not None:
@@ -273,18 +271,18 @@ class Exchange:
             await self._stirred.wait()
 
     def take_arrived(self) -> int:
-        """Take all that arrived into the ring at once; return how many batches. For those who have no loop."""
+        """Take all that arrived into the ring at once; return how many batches. For callers without an event loop."""
         assert self._ring is not None
         batches = 0
         while self._take_next(self._ring):
             batches += 1
         return batches
 
-    # ---- what is told
+    # ---- reports
 
     @property
     def idle(self) -> bool:
-        """Nothing came that was not taken, nothing is to be put into a commit, no answer is awaited."""
+        """Whether no frame waits to be taken, nothing waits for a commit, and no answer is awaited."""
         return not (self._arrived or self._errands.waits) and self._outbox.is_empty
 
     @property
@@ -297,7 +295,7 @@ class Exchange:
         return self._outbox.incarnation
 
     def sent(self) -> dict[int, int]:
-        """Return, per receiver, the number of the last batch in a commit; 0 where it has all of them for good."""
+        """Return, per receiver, the number of the last batch in a commit; 0 if it has all of them for good."""
         channels = self._outbox.channels
         return {to: last if last >= channels[to].first else 0 for to, last in self._sending.sendable.items() if last}
 
@@ -311,7 +309,7 @@ class Exchange:
         return self._inbox.newest()
 
     def traffic(self) -> dict[str, int]:
-        """Return what went and what waits, for people."""
+        """Return counts of sent and waiting data, for display."""
         channels = self._outbox.channels.values()
         return {
             "links_sent": sum(channel.links for channel in channels),
@@ -375,7 +373,7 @@ class Exchange:
         if self._arrived:
             self._stirred.set()
 
-    def _take_next(self, ring: Ring) -> bool:
+    def _take_next(self, ring: LinkReceiver) -> bool:
         if not self._arrived:
             return False
         sender, incarnation, number, data = self._arrived.popleft()
@@ -394,7 +392,7 @@ class Exchange:
                 peer.refused, peer.owed, peer.gap = False, True, True
                 self.on_outgoing()
 
-    def _take_batch(self, batch: Batch, ring: Ring) -> None:
+    def _take_batch(self, batch: Batch, ring: LinkReceiver) -> None:
         name = self._namer.name
         for root in batch.roots:
             seed, target = name(root.seed), name(root.target)
@@ -406,7 +404,7 @@ class Exchange:
         self.links_taken += len(links)
         try:
             ring.discover(links)
-        except Exception as error:  # noqa: BLE001 - one link's mistake of ours must not stop the others for good
+        except Exception as error:  # noqa: BLE001 - an internal error with one link must not stop the others
             ring.failed("a batch from another shard", error)
             for link in links:
                 try:
@@ -414,7 +412,7 @@ class Exchange:
                 except Exception as again:  # noqa: BLE001 - the same
                     ring.failed(link.url.text, again)
 
-    def _take_own(self, ring: Ring) -> None:
+    def _take_own(self, ring: LinkReceiver) -> None:
         """Take what was for a shard whose partitions have become ours."""
         channel = self._outbox.channels.get(self.shard)
         if channel is None or channel.first > channel.last:

@@ -1,7 +1,7 @@
-"""Frames: what goes from one shard to another. Bytes to whoever carries them; here is their form.
+"""Frames: messages between shards, and their encoding. The transport sees bytes.
 
-A frame may be lost, doubled, late or overtaken by a later one: nothing in it is believed for coming, only for what it
-says. What must not be lost stands in batches, which have numbers; the rest is asked for again.
+A frame may be lost, duplicated, late or out of order, so its arrival alone means nothing. Batches have numbers and
+carry what must not be lost; the rest is requested again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FRAME_BYTES_MAX: Final = 1 << 20
 """Batches of a frame: one more is not begun beyond it."""
 
 
-class Run(msgspec.Struct, array_like=True, gc=False):
+class LinkRun(msgspec.Struct, array_like=True, gc=False):
     """Links that one page names in the same way."""
 
     link_type: str
@@ -52,25 +52,25 @@ class Linking(msgspec.Struct, array_like=True, frozen=True):
 class Batch(msgspec.Struct, array_like=True):
     """What leaves in one piece. It is numbered by its place in the outbox."""
 
-    runs: list[Run] = msgspec.field(default_factory=list)
+    runs: list[LinkRun] = msgspec.field(default_factory=list)
     roots: list[Root] = msgspec.field(default_factory=list)
     linking: list[Linking] = msgspec.field(default_factory=list)
 
 
 class Position(msgspec.Struct, array_like=True, frozen=True):
-    """How far a receiver is with one incarnation of a sender."""
+    """Position of a receiver in the batches of one incarnation of a sender."""
 
     incarnation: int
     arrived: int
     """Last batch that came, in order."""
     committed: int
-    """Last batch that stands in a commit."""
+    """Last batch that a commit includes."""
     safe: int
-    """Last batch that can be forgotten: it stands in what the receiver would be restored from."""
+    """Last batch that the sender can delete: the receiver's restore point includes it."""
 
 
 class AskErrand(msgspec.Struct, array_like=True, frozen=True):
-    """A request that another shard's host must be asked for."""
+    """A prerequisite fetch that another shard must make."""
 
     number: int
     origin: str
@@ -93,7 +93,7 @@ class ErrandAnswer(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Frame(msgspec.Struct, array_like=True):
-    """One message. `opening` tells which start of the sender speaks; older ones are not listened to any more."""
+    """One message. `opening` is the start of the sender; messages of older starts are ignored."""
 
     sender: int
     opening: int
@@ -120,7 +120,7 @@ decode_frame = msgspec.msgpack.Decoder(Frame).decode
 decode_batch = msgspec.msgpack.Decoder(Batch).decode
 
 
-class Packing:
+class FramePacker:
     """A batch that grows. About 0.4 µs a link."""
 
     __slots__ = ("batch", "bytes", "items", "seeds")
@@ -152,7 +152,7 @@ class Packing:
                 self.items += 1
                 self.bytes += len(text) + 60
                 return
-        runs.append(Run(link.link_type, link.depth, link.hops, link.seed, link.referrer, [text]))
+        runs.append(LinkRun(link.link_type, link.depth, link.hops, link.seed, link.referrer, [text]))
         self.items += 1
         self.bytes += len(text) + len(link.referrer) + 400
         self.seeds |= bool(link.seed)

@@ -1,4 +1,4 @@
-"""Job: what the engine, and the process of each shard, are told of the crawl."""
+"""Job: the description of a crawl that its engine and shard processes receive."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ import msgspec
 from gossamer.cluster.coordination import Limits
 
 STATE_FILE = "state/coordinator.json"
-"""What the coordinator keeps, in the crawl's directory."""
+"""State of the coordinator, in the crawl's directory."""
 KNOCK_S_MAX = 20.0
 ASKED = 3
-"""Exit status of whoever knocked and was asked for a token."""
+"""Exit status of a probe whose cluster requires a token."""
 HERE = "here"
-"""The machine of a crawl that needs no other."""
+"""Name of the machine in a crawl on one machine."""
 
 
 def environment_of_our_own(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what must stand in the environment before Ray is imported, for a Ray of our own: it listens on loopback,
-    to those alone who have its token, and reports to nobody.
+    """Return the environment to set before the import of Ray, for a private Ray: it listens on loopback, requires a
+    token, and sends no usage statistics.
     """
     fixed = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_DEDUP_LOGS": "0"}
     return {"RAY_AUTH_TOKEN": environment.get("RAY_AUTH_TOKEN") or secrets.token_hex(32), **fixed}
 
 
 def environment_of_a_cluster(environment: Mapping[str, str], address: str) -> dict[str, str]:
-    """Return what must stand there to be part of a cluster, which asks for a token or does not: who joins must know
-    before Ray is imported. Whoever shows a token to a cluster without is refused nothing, and refuses that cluster.
+    """Return the environment to set before the import of Ray, to join a cluster. Ray must know by then whether the
+    cluster requires a token: a client with a token rejects a cluster that has none.
     """
     quiet = {"RAY_USAGE_STATS_ENABLED": "0"}
     if "RAY_AUTH_MODE" in environment:
@@ -41,8 +41,8 @@ def environment_of_a_cluster(environment: Mapping[str, str], address: str) -> di
 
 
 def asks_for_token(environment: Mapping[str, str], address: str) -> bool:
-    """Knock without a token; say whether one was asked for. Takes a process and half a second, for Ray reads once in a
-    process how it is to present itself.
+    """Connect without a token; return whether the cluster requires one. Takes a process and half a second, since Ray
+    reads its authentication mode once per process.
     """
     knocking = {**environment, "RAY_AUTH_MODE": "disabled", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-P", "-m", "gossamer.cluster.ray", address]
@@ -51,11 +51,11 @@ def asks_for_token(environment: Mapping[str, str], address: str) -> bool:
             command, env=knocking, stdin=subprocess.DEVNULL, capture_output=True, timeout=KNOCK_S_MAX, check=False
         )
     except subprocess.TimeoutExpired:
-        return False  # Whoever connects says that nobody is there.
+        return False  # The connection that follows reports that the cluster does not answer.
     return done.returncode == ASKED
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One crawl, as its engine is to run it."""
 
     directory: str
@@ -84,7 +84,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.directory_on(node)) / f"state/shard-{shard}"
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class ShardJob(msgspec.Struct, frozen=True, kw_only=True):
     """One shard, as its process reads it: a line of JSON on its standard input."""
 
     directory: str
@@ -97,11 +97,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     """The machine."""
     line: int
-    """The number of its end of the line to its keeper."""
+    """File descriptor of its end of the line to its parent."""
     parent: int
     tenure_s: float
 
 
-def encode(value: Plan | Job) -> bytes:
+def encode(value: ClusterPlan | ShardJob) -> bytes:
     """Return it as one line."""
     return msgspec.json.encode(value) + b"\n"

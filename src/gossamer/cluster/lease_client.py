@@ -1,4 +1,4 @@
-"""Lease client: the addresses that this shard uses, each lent by its owner. See `addresses`."""
+"""Lease client: the addresses that this shard uses, each leased by its owner. See `addresses`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gossamer.cluster.lease_server import AGAIN_S, MESSAGES_MAX, Message
 
 
 class Borrowed(msgspec.Struct):
-    """An address as its user sees it."""
+    """An address as the leaseholder sees it."""
 
     ticket: int
     state: str = "wanted"
@@ -21,9 +21,9 @@ class Borrowed(msgspec.Struct):
     rest_until: float = 0.0
     said_at: float = -1e9
     again: bool = False
-    """Wanted anew as soon as it is returned."""
+    """Whether to request it again as soon as it is returned."""
     usable: bool = False
-    """The user was told that it may be asked."""
+    """Whether `on_opened` has announced it."""
 
 
 class Owner(msgspec.Struct):
@@ -32,13 +32,13 @@ class Owner(msgspec.Struct):
     opening: int = -1
     loans: int = -1
     until: float = 0.0
-    """Nothing that it lent may be asked from then on."""
+    """No request may start at its addresses from then on."""
     serial: int = 0
     sent: OrderedDict[int, float] = msgspec.field(default_factory=OrderedDict)
-    """Serials on the way, and when they left."""
+    """Serials in flight, and when they were sent."""
     spoke_at: float = -1e9
     declare: bool = True
-    """It must be told what we hold."""
+    """Our leases must be declared to it."""
 
 
 class LeaseClient:
@@ -62,7 +62,7 @@ class LeaseClient:
         self.on_outgoing: Callable[[], None] = _nothing
 
     def owner_of(self, address: str) -> int:
-        """Return the shard that lends an address."""
+        """Return the shard that leases out an address."""
         return xxh3_64_intdigest(address.encode()) % self._shards
 
     def want(self, address: str) -> float | None:
@@ -108,7 +108,7 @@ class LeaseClient:
                 self._speak(address)
 
     def say(self, to: int, message: Message, now: float) -> bool:
-        """Fill in what an owner is to be told now; say whether that is anything."""
+        """Fill in the message to an owner; return whether there is one."""
         owner = self._owners.setdefault(to, Owner())
         mine = self._of_owner.get(to, set())
         quiet_s = now - owner.spoke_at
@@ -137,7 +137,7 @@ class LeaseClient:
         return says
 
     def _declare(self, owner: Owner, mine: set[str], message: Message, now: float) -> None:
-        """Tell an owner that began anew what we have: it stands as long as the one before would have let it."""
+        """Declare our leases to a restarted owner. They last as long as its predecessor granted them."""
         stands = owner.until + self._request_s_max > now
         for address in list(mine):
             borrowed = self._borrowed[address]
@@ -182,7 +182,7 @@ class LeaseClient:
                 self._borrowed[address].said_at = -1e9
 
     def tick(self, now: float) -> None:
-        """Close what was lent by owners who were not heard for a term."""
+        """Close leases of owners that were silent for a term."""
         for shard, owner in self._owners.items():
             if owner.until <= now:
                 for address in self._of_owner.get(shard, ()):
@@ -230,7 +230,7 @@ class LeaseClient:
             self._of_owner[self.owner_of(address)].discard(address)
 
     def _lose(self, address: str, borrowed: Borrowed) -> None:
-        """What was lent stands no more: want it anew."""
+        """Drop a lease that no longer holds, and request it again."""
         self._close(address, borrowed)
         self._ticket += 1
         borrowed.ticket, borrowed.state, borrowed.said_at = self._ticket, "wanted", -1e9
@@ -250,7 +250,7 @@ class LeaseClient:
 
 
 def _opened(address: str, at: float) -> None:
-    """Stands in for a user who does not listen yet."""
+    """Do nothing: the default until a listener is set."""
 
 
 def _closed(address: str) -> None:

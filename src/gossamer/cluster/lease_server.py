@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 LEFT_S: Final = 1.0
-"""What a dead process asked for may still be under way at the server for so long: it notices late that nobody waits."""
+"""How long a dead process's request may still run at the web server, which notices the lost connection late."""
 AGAIN_S: Final = 1.0
-"""What was not confirmed is said again after so long."""
+"""Interval after which an unconfirmed message is repeated."""
 MESSAGES_MAX: Final = 5_000
-"""Of a kind in one frame; the rest goes with the next."""
+"""Messages of one kind in a frame; the others go with the next frame."""
 
 
 class Terms(NamedTuple):
@@ -31,19 +31,19 @@ class Terms(NamedTuple):
 
 
 class Message(msgspec.Struct, array_like=True):
-    """What two shards say to each other about addresses, each as borrower and as owner."""
+    """A message about addresses between two shards, each as borrower and as owner."""
 
     serial: int = 0
     """Grows with each message of a borrower."""
     opening: int = 0
-    """A borrower: which start of the owner it speaks to. What was meant for an earlier one is not for this."""
+    """A borrower: the start of the owner that the message is for. The owner ignores messages for an earlier one."""
     knows: bool = False
-    """A borrower: `holds` names all that I have from you, or nothing that you do not know."""
+    """A borrower: whether `holds` is complete, or the owner knows all leases already."""
     holds: list[tuple[str, int]] = msgspec.field(default_factory=list)
-    """A borrower to an owner that started anew: address and ticket."""
+    """A borrower to a restarted owner: address and ticket."""
     wants: list[tuple[str, int]] = msgspec.field(default_factory=list)
     returns: list[tuple[str, int, float]] = msgspec.field(default_factory=list)
-    """Address, ticket, seconds that it must rest."""
+    """Address, ticket, seconds of delay that remain."""
     echo: int = 0
     """An owner: the newest serial heard."""
     loans: int = 0
@@ -99,9 +99,9 @@ class LeaseServer:
         self._first = int(now * 1e6)
         """Numbers of this process are above those of the one before."""
         self._lends_from = now if is_new else now + self._term_s + self._request_s_max
-        """Before, nothing is lent but what a borrower says that it has, unless all have said so."""
+        """Before this instant, only declared leases are confirmed, unless all borrowers have declared theirs."""
         self._rested_at = now if is_new else now + self._rest_s + LEFT_S
-        """Nobody knows how long addresses must rest that were asked before."""
+        """Before this instant, the remaining delay of addresses is unknown."""
         self.on_outgoing: Callable[[], None] = _nothing
         self.loans_made = self.recalls_made = 0
 
@@ -116,7 +116,7 @@ class LeaseServer:
         return sum(bool(one.waiting) for one in self._lent.values())
 
     def say(self, to: int, message: Message, now: float) -> bool:
-        """Fill in what a borrower is to be told now; say whether that is anything."""
+        """Fill in the message to a borrower; return whether there is one."""
         borrower = self._borrowers.get(to)
         if borrower is None:
             return False
@@ -167,7 +167,7 @@ class LeaseServer:
         return self._borrowers.setdefault(shard, Borrower(loans=self._first))
 
     def restarted(self, shard: int, opening: int, now: float) -> None:
-        """Note that a borrower is another process now. Whoever had what was lent to it is dead."""
+        """Note that a borrower is another process now, so that leases of the previous one end."""
         borrower = self._borrower(shard)
         if borrower.opening != opening:
             if borrower.opening >= 0 or borrower.holds:
@@ -176,7 +176,7 @@ class LeaseServer:
             borrower.known = False
 
     def tick(self, now: float) -> None:
-        """Take back what was lent to shards that are silent for too long, and lend what is free."""
+        """End the leases of shards that are silent for too long, and lease the free addresses."""
         for shard, borrower in self._borrowers.items():
             over = borrower.heard_at + self._term_s + self._request_s_max
             if borrower.holds and shard != self.shard and over <= now:
@@ -208,7 +208,7 @@ class LeaseServer:
         self._settle(address, now)
 
     def _settle(self, address: str, now: float) -> None:
-        """Lend an address to the next in turn, when it is free; forget one that no shard needs."""
+        """Lease a free address to the next shard in turn; drop one that no shard needs."""
         lent = self._lent[address]
         if lent.holder < 0 and lent.waiting and self._may_lend(now):
             holder, ticket = lent.waiting.popitem(last=False)
@@ -250,4 +250,4 @@ class LeaseServer:
 
 
 def _nothing() -> None:
-    """Stands in for what carries frames."""
+    """Do nothing: the default until a transport is set."""

@@ -1,7 +1,7 @@
-"""Line: what a shard's process and whoever keeps it say to each other, over one pair of sockets.
+"""Line: the protocol between a shard's process and its parent, over one pair of sockets.
 
-A message is its length, its kind, a number, and the rest. Frames for other shards pass as they are; questions and
-answers are msgpack and find each other by number.
+A message has a length, a kind, a number, and a payload. Frames for other shards pass unchanged; calls and replies are
+msgpack and match by number.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Self
 import msgspec
 
 FRAME = 1
-"""To the keeper: a frame for the shard of that number. To the shard: one from there."""
+"""To the parent: a frame for the shard of that number. To the shard: one from there."""
 CARRIED, DROPPED = 2, 3
 """To the shard: the last frame for the shard of that number has arrived there, or may not have."""
 QUESTION, ANSWER = 4, 5
 NOTE = 6
-"""To the keeper: a sentence for people."""
+"""To the parent: a note for the operator."""
 LAST_WORDS = 7
-"""To the keeper: why the process ends, when that is not by order; the number is 1 for a mistake of the operator's."""
+"""To the parent: why the process ends, if it was not ordered; the number is 1 for a mistake of the operator."""
 MESSAGE_BYTES_MAX = 64 << 20
 _HEAD = struct.Struct("<IBI")
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
@@ -31,8 +31,8 @@ Message = tuple[int, int, bytes]
 """Kind, number, the rest."""
 
 
-class Line:
-    """One end of the pair. `send` may be called by anybody on the loop, `receive` by one."""
+class FrameLine:
+    """One end of the pair. Any code on the loop may call `send`, but only one task `receive`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader

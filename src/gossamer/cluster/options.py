@@ -32,7 +32,7 @@ class ClusterOptions(BaseModel):
         json_schema_extra=BASIC,
     )
     round_s: float = Field(
-        0.5, gt=0, le=60, description="Between two rounds in which all shards are asked how they stand, in seconds."
+        0.5, gt=0, le=60, description="Between two requests for the status of all shards, in seconds."
     )
     answer_s_max: float = Field(
         5.0, gt=0, description="How long a round waits for a shard, in seconds; the others are never kept waiting."
@@ -40,8 +40,8 @@ class ClusterOptions(BaseModel):
     tenure_s: float = Field(
         20.0,
         gt=0,
-        description="A shard that was asked nothing for so long, in seconds, ends itself; on another machine its "
-        "successor begins no sooner. Longer than a coordinator takes to come back.",
+        description="Seconds without contact to the coordinator after which a shard ends itself; its successor on "
+        "another machine starts no sooner. Longer than a restart of the coordinator.",
     )
     start_s_max: float = Field(
         180.0, gt=0, description="How long the start of all shards may take, in seconds, before the crawl gives up."
@@ -60,7 +60,7 @@ class ClusterOptions(BaseModel):
     known_urls_max: int = Field(
         1 << 18, ge=0, description="URLs of other shards that are remembered as sent, so that they are sent once"
     )
-    resend_s: float = Field(5.0, gt=0, description="A batch that nobody confirms is sent again after so long")
+    resend_s: float = Field(5.0, gt=0, description="A batch without confirmation is sent again after this long")
     address_term_s: float = Field(
         15.0, gt=0, description="How long a shard may use an address that it borrowed without hearing from its lender"
     )

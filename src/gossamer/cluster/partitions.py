@@ -1,4 +1,4 @@
-"""Partitions: which shard has which of the 4096. Sites are never hashed anew: scaling moves partitions."""
+"""Partitions: which shard has which of the 4096. Sites keep their partition: scaling moves partitions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PartitionMap:
         """Return the first map of a crawl: runs of equal length.
 
         Raises:
-            ConfigError: so many shards cannot be.
+            ConfigError: the number of shards is not possible.
         """
         if not 1 <= shards <= SHARDS_MAX:
             raise ConfigError(f"a crawl has 1 to {SHARDS_MAX} shards, not {shards}")
@@ -84,11 +84,11 @@ class PartitionMap:
         return found
 
     def moved_to(self, shards: int) -> PartitionMap:
-        """Return the map for another number of shards. As few partitions move as can: those of shards that go, and
-        what is above the even share of those that stay; a shard gives away its last ones first.
+        """Return the map for another number of shards, with the fewest moves: the partitions of removed shards, and
+        what the other shards have above an even share. A shard gives away its last ones first.
 
         Raises:
-            ConfigError: so many shards cannot be.
+            ConfigError: the number of shards is not possible.
         """
         if not 1 <= shards <= SHARDS_MAX:
             raise ConfigError(f"a crawl has 1 to {SHARDS_MAX} shards, not {shards}")
@@ -129,7 +129,7 @@ class PartitionMap:
 
     @classmethod
     def load(cls, directory: Path) -> Self | None:
-        """Return the map of a crawl's directory; None where the crawl has one shard and never had more.
+        """Return the map of a crawl's directory; None if the crawl has one shard and never had more.
 
         Raises:
             ConfigError: the file is none of ours.

@@ -27,10 +27,10 @@ from ray._private import ray_constants
 from ray._raylet import GcsClient  # type: ignore[attr-defined]
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from gossamer.cluster.coordination import Coordination, Kept, Look, Seen
-from gossamer.cluster.job import ASKED, STATE_FILE, Job, Plan, encode
+from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Look, ShardAnswer
+from gossamer.cluster.job import ASKED, STATE_FILE, ClusterPlan, ShardJob, encode
 from gossamer.cluster.options import ClusterOptions
-from gossamer.cluster.shard_process import ShardProcess, Start
+from gossamer.cluster.shard_process import ShardProcess, ShardStart
 from gossamer.model.errors import ConfigError
 from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import WallClock
@@ -49,8 +49,8 @@ machine that offers none, such as a head of its own, gets no shard.
 """
 LOOPBACK = ("127.", "localhost:", "[::1]:")
 FOLDER = "gossamer-ray-"
-"""What a Ray of our own keeps its sockets and logs in, under the system's temporary directory; a process's number and
-something random follow. Short: the path of a socket may have 107 bytes."""
+"""Folder of a private Ray's sockets and logs, in the system's temporary directory; a process id and a random part
+follow. It is short because the path of a socket has at most 107 bytes."""
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 _decode = msgspec.msgpack.decode
 
@@ -59,7 +59,7 @@ class ShardActor:
     """Keeps one shard. Ray starts it again wherever there is a machine; its state is on disk."""
 
     def __init__(self, plan: bytes, shard: int, namespace: str) -> None:
-        self._plan = msgspec.json.decode(plan, type=Plan)
+        self._plan = msgspec.json.decode(plan, type=ClusterPlan)
         self._shard = shard
         self._namespace = namespace
         self._node: str = self._plan.node or ray.get_runtime_context().get_node_id()
@@ -86,7 +86,7 @@ class ShardActor:
 
     def _started(self) -> ShardProcess:
         if self._process is None:
-            start = Start(
+            start = ShardStart(
                 command=[sys.executable, "-P", *self._plan.command],
                 job=self._job,
                 environment={**FRUGAL, **os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
@@ -101,7 +101,7 @@ class ShardActor:
     def _job(self, line: int) -> bytes:
         plan = self._plan
         return encode(
-            Job(
+            ShardJob(
                 directory=plan.directory_on(self._node),
                 crawl=plan.directory,
                 config=plan.config,
@@ -129,23 +129,21 @@ class CoordinatorActor:
     """Asks all shards, round after round. What it must find again is in the crawl's directory."""
 
     def __init__(self, plan: bytes, namespace: str) -> None:
-        self._plan = msgspec.json.decode(plan, type=Plan)
+        self._plan = msgspec.json.decode(plan, type=ClusterPlan)
         self._namespace = namespace
         self._clock = WallClock()
         self._file = Path(self._plan.directory) / STATE_FILE
-        kept = msgspec.json.decode(self._file.read_bytes(), type=Kept) if self._file.exists() else None
+        kept = msgspec.json.decode(self._file.read_bytes(), type=CoordinatorRecord) if self._file.exists() else None
         plan_ = self._plan
         self.coordination = Coordination(
             plan_.shards, plan_.limits, plan_.tenure_s, self._clock.now(), kept, self._save
         )  # fmt: skip
         self._shards: list[Any] = []
-        self._asked: dict[int, asyncio.Task[Seen | None]] = {}
+        self._asked: dict[int, asyncio.Task[ShardAnswer | None]] = {}
         self._going: asyncio.Task[None] | None = None
 
     async def standing(self) -> bytes:
-        """Return how the crawl stands, and what is new. The first question starts the rounds: so does the first after
-        a restart.
-        """
+        """Return the status of the crawl, and what is new. The first call, also after a restart, starts the rounds."""
         if self._going is None:
             self._shards = [
                 await asyncio.to_thread(ray.get_actor, shard_name(shard), self._namespace)
@@ -190,7 +188,7 @@ class CoordinatorActor:
         try:
             answer: bytes = await self._shards[shard].ask.remote(question)
         except ray.exceptions.RayError:
-            return _encode({"ok": False, "error": f"shard {shard} is starting anew; try again"})
+            return _encode({"ok": False, "error": f"shard {shard} is restarting; try again"})
         return answer
 
     async def _rounds(self) -> None:
@@ -199,7 +197,7 @@ class CoordinatorActor:
             self.coordination.took(await self._round(), self._clock.now())
             await asyncio.sleep(max(0.0, ends_at - self._clock.now()))
 
-    async def _round(self) -> list[Seen]:
+    async def _round(self) -> list[ShardAnswer]:
         """Ask all shards that have answered what they were asked before; wait for them, but not for ever."""
         asked = [shard for shard in range(self._plan.shards) if shard not in self._asked]
         for shard in asked:
@@ -213,32 +211,32 @@ class CoordinatorActor:
                 answers.append(seen)
         return answers
 
-    async def _look(self, shard: int) -> Seen | None:
+    async def _look(self, shard: int) -> ShardAnswer | None:
         try:
             answer = await self._shards[shard].look.remote(_encode(self.coordination.look(shard)))
         except ray.exceptions.RayError:
             return None
-        return _decode(answer, type=Seen)
+        return _decode(answer, type=ShardAnswer)
 
-    def _save(self, kept: Kept) -> None:
+    def _save(self, kept: CoordinatorRecord) -> None:
         write_whole(self._file, msgspec.json.encode(kept))
 
 
 class Engine:
-    """The actors of one crawl, as whoever started it sees them. Ends with that process, whatever it ends of."""
+    """The actors of one crawl, for the process that started it. They end with that process."""
 
     def __init__(self, coordinator: Any, shards: list[Any], reaper: subprocess.Popen[bytes] | None) -> None:
-        """`reaper` is that of a Ray of our own."""
+        """`reaper` is set for a private Ray."""
         self.coordinator = coordinator
         self.shards = shards
         self._reaper = reaper
 
     async def standing(self) -> dict[str, Any]:
-        """Return how the crawl stands.
+        """Return the status of the crawl.
 
         Raises:
-            ConnectionError: the coordinator starts anew.
-            ConnectionAbortedError: Ray says that it is dead; when it says so for long, it is.
+            ConnectionError: the coordinator restarts.
+            ConnectionAbortedError: Ray reports it as dead; that is final only after some time.
         """
         try:
             async with asyncio.timeout(CALL_S_MAX):
@@ -271,7 +269,7 @@ class Engine:
         return [_decode(answer, type=dict[str, object]) for answer in answers]
 
     def close(self) -> None:
-        """End all actors; a Ray of our own ends too, and nothing of it is left."""
+        """End all actors; a private Ray ends too, without a trace."""
         for actor in (self.coordinator, *self.shards):
             with suppress(Exception):
                 ray.kill(actor)
@@ -283,8 +281,8 @@ class Engine:
             self._reaper.wait()
 
 
-def start(plan: Plan, options: ClusterOptions) -> Engine:
-    """Start the actors: on the cluster at `options.address`, or on a Ray of our own, which takes about 4 s and 600 MB.
+def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
+    """Start the actors: on the cluster at `options.address`, or on a private Ray, which takes about 4 s and 600 MB.
 
     Raises:
         ConfigError: there is no such cluster, or it is of another version.
@@ -306,7 +304,7 @@ def start(plan: Plan, options: ClusterOptions) -> Engine:
 def _actors(plan: bytes, shards: int, namespace: str) -> tuple[Any, list[Any]]:
     """Start the coordinator, on this machine, and the shards, wherever there is one."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    # A call is never repeated by Ray: questions are asked anew, and frames are sent again by whom they are from.
+    # Ray repeats no call: the caller repeats a query, the sender its frames.
     common = {"max_restarts": -1, "max_task_retries": 0}
     keeping: Any = ray.remote(ShardActor)
     keepers = [

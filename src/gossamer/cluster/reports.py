@@ -1,21 +1,20 @@
-"""Reports: what each shard reports in every round, and what follows from a round: pages of a limit, and the end. Pure.
+"""Reports: what each shard reports in every round, and what follows from it: quotas, and the end. No I/O, no clock.
 
 # Quotas
-What a shard was told, it may use up at any moment, also when the word is still on its way; so what counts against the
-limit is the most that a shard can believe it has. A smaller quota frees the difference only when the shard has said
-that it is in force. A shard that went back to an older checkpoint keeps what it was given: the pages that it lost
-count no more, and those it fetches again do.
+A shard may use up a quota at any moment, also while the message is still in flight. So the largest quota that a shard
+can assume counts against the limit. A smaller quota frees the difference only when the shard confirms it. A shard that
+went back to an older checkpoint keeps its quota: the lost pages no longer count, and those that it fetches again do.
 
 # Termination
 Counting in two waves after Mattern ("Algorithms for distributed termination detection", Distributed Computing 2, 1987,
-sections 4 and 5), with a counter for each channel in place of one sum: a sum can be right by chance when a shard goes
-back to an older checkpoint, a channel cannot. Why two rounds suffice: let every shard have answered the first round
-before any is asked in the second. A shard that answers `passive` twice with the same start and the same activity was
-passive throughout, for whatever ends passivity raises the activity and whatever ends a process begins a new start.
-So at any instant between the rounds all were passive at once; and each channel's last batch, unchanged throughout,
-was taken in a commit, so what still travels is a duplicate, which changes nothing. That state is stable, but for a
-machine that is lost after it and whose shard goes back to an older checkpoint: whoever closes the crawl waits until all
-shards have closed, and begins anew with one that closes under another opening than it reported.
+sections 4 and 5), with a counter for each channel instead of one sum: a sum can be right by chance when a shard goes
+back to an older checkpoint, a channel cannot. Why two rounds suffice: every shard answers the first round before the
+second one starts. A shard that answers `passive` twice with the same start and the same activity was passive
+throughout, since each event that ends passivity raises the activity, and each restart has a new start. So between the
+rounds all shards were passive at once. Each channel's last batch, unchanged throughout, was taken in a commit, so
+frames still in flight are duplicates, which change nothing. That state is stable, except if a machine is lost later and
+its shard goes back to an older checkpoint. Therefore the crawl waits until all shards have closed, and counts again if
+one closes under another opening than it reported.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from typing import Literal
 import msgspec
 
 
-class Report(msgspec.Struct, frozen=True):
+class ShardReport(msgspec.Struct, frozen=True):
     """One shard's answer. All of it was true at one instant between two steps of its loop; counts are committed."""
 
     shard: int
@@ -73,16 +72,16 @@ class Orders(msgspec.Struct, frozen=True):
 
 
 PARTS = 4
-"""Of what is left, a shard gets so many shares less than its even share at a time: others may need them more."""
+"""A grant is the even share of what is left, divided by this: other shards may need the rest more."""
 PAGES_MIN = 32
-"""Fewer are not handed out while there are more: each order costs a round."""
+"""Smallest grant while more are left: each grant costs a round."""
 
 
-class Share(msgspec.Struct):
+class LimitShare(msgspec.Struct):
     """What one shard has of the limit. A coordinator that restarts needs these again: they are part of its state."""
 
     quota: int = 0
-    """As told last."""
+    """The last one sent."""
     serial: int = 0
     most: int = 0
     """The most that the shard may believe it has."""
@@ -91,19 +90,19 @@ class Share(msgspec.Struct):
 class Quotas:
     """The limit and who has what of it."""
 
-    def __init__(self, pages_max: int, shards: int, shares: Sequence[Share] = ()) -> None:
+    def __init__(self, pages_max: int, shards: int, shares: Sequence[LimitShare] = ()) -> None:
         """`shares` is what `shares` was when the coordinator last saved it: save it before orders go out."""
         self.pages_max = pages_max
-        self.shares = list(shares) if shares else [Share() for _ in range(shards)]
+        self.shares = list(shares) if shares else [LimitShare() for _ in range(shards)]
         assert len(self.shares) == shards, "a share for each shard"
 
-    def told(self, report: Report) -> None:
+    def told(self, report: ShardReport) -> None:
         """Take in what a shard says is in force."""
         share = self.shares[report.shard]
         if report.quota_serial == share.serial:
             share.most = share.quota
 
-    def order(self, report: Report) -> tuple[int, int]:
+    def order(self, report: ShardReport) -> tuple[int, int]:
         """Return quota and serial for a shard that just reported."""
         self.told(report)
         share = self.shares[report.shard]
@@ -119,7 +118,7 @@ class Quotas:
         """Pages that no shard has."""
         return max(0, self.pages_max - sum(share.most for share in self.shares))
 
-    def exhausted(self, reports: Sequence[Report]) -> bool:
+    def exhausted(self, reports: Sequence[ShardReport]) -> bool:
         """Say whether the limit is reached: all pages are fetched, each in a commit."""
         return sum(report.pages for report in reports) >= self.pages_max
 
@@ -127,7 +126,7 @@ class Quotas:
         even = max(1, self.left // (PARTS * len(self.shares)))
         return max(even, min(PAGES_MIN, -(-self.left // len(self.shares))))
 
-    def _set(self, share: Share, quota: int) -> None:
+    def _set(self, share: LimitShare, quota: int) -> None:
         if quota != share.quota:
             share.quota = quota
             share.serial += 1
@@ -135,17 +134,17 @@ class Quotas:
 
 
 class Termination:
-    """Tells when all shards are done, from complete rounds of reports."""
+    """Detects from complete rounds of reports when all shards are done."""
 
     def __init__(self, shards: int) -> None:
         self._shards = shards
         self._before: dict[int, tuple[object, ...]] | None = None
 
-    def told(self, reports: Sequence[Report]) -> bool:
+    def told(self, reports: Sequence[ShardReport]) -> bool:
         """Take a round's reports; return whether the crawl is over.
 
-        A round begins after the one before it was answered by all. One in which not all answered is to be told as far
-        as it went: it counts for nothing, and the next one is the first again.
+        A round begins after all shards answered the previous one. Pass an incomplete round too: it does not count, and
+        the next one is the first again.
         """
         before, self._before = self._before, None
         if {report.shard for report in reports} != set(range(self._shards)) or len(reports) != self._shards:
@@ -157,11 +156,11 @@ class Termination:
 
 
 class ScopeFinal:
-    """Tells when no redirect of a seed can widen the scope any more: until a seed is added, or an older checkpoint with
-    open seeds is restored.
+    """Detects when no redirect of a seed can widen the scope any more, until a seed is added, or an older checkpoint
+    with open seeds is restored.
 
-    The same two waves as above, with seeds in place of work: a shard that answers twice that it has no open seed, with
-    the same start and the same count of seeds, had none throughout, so it made no new targets of seeds; and those that
+    The same two waves as above, with seeds instead of work: a shard that reports twice that it has no open seed, with
+    the same start and the same count of seeds, had none throughout, so it made no new targets of seeds. Targets that
     were sent before are taken, each in a commit.
     """
 
@@ -169,7 +168,7 @@ class ScopeFinal:
         self._shards = shards
         self._before: dict[int, tuple[object, ...]] | None = None
 
-    def told(self, reports: Sequence[Report]) -> bool:
+    def told(self, reports: Sequence[ShardReport]) -> bool:
         """Take a round's reports; return whether the scope is final. Rounds are as `Termination.told` has them."""
         before, self._before = self._before, None
         if {report.shard for report in reports} != set(range(self._shards)) or len(reports) != self._shards:
@@ -180,8 +179,8 @@ class ScopeFinal:
         return self._before == before
 
 
-def channels_empty(reports: Sequence[Report]) -> bool:
-    """Say whether every batch that was ever sent stands in a commit of its receiver."""
+def channels_empty(reports: Sequence[ShardReport]) -> bool:
+    """Return whether a commit of its receiver includes every batch that was ever sent."""
     by_shard = {report.shard: report for report in reports}
     for sender in reports:
         for to, number in sender.sent.items():
@@ -191,11 +190,11 @@ def channels_empty(reports: Sequence[Report]) -> bool:
     return True
 
 
-def _standing(report: Report) -> tuple[object, ...]:
+def _standing(report: ShardReport) -> tuple[object, ...]:
     return report.opening, report.activity, report.incarnation, tuple(sorted(report.sent.items()))
 
 
-def _seeds_taken(reports: Sequence[Report]) -> bool:
+def _seeds_taken(reports: Sequence[ShardReport]) -> bool:
     by_shard = {report.shard: report for report in reports}
     for sender in reports:
         for to, number in sender.seeds_sent.items():
@@ -206,5 +205,5 @@ def _seeds_taken(reports: Sequence[Report]) -> bool:
     return True
 
 
-def _seeds_standing(report: Report) -> tuple[object, ...]:
+def _seeds_standing(report: ShardReport) -> tuple[object, ...]:
     return report.opening, report.seeds_activity, report.incarnation, tuple(sorted(report.seeds_sent.items()))

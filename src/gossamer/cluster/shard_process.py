@@ -1,8 +1,7 @@
-"""Shard process: keeps one shard going although its process may die at any time, and carries its messages.
+"""Shard process: runs one shard in a child process, restarts it when it dies, and carries its messages.
 
-The process is a child of ours, so we see what it dies of: a strike counts against a page only where somebody saw the
-signal, and an engine's own word on a worker's death does not name it. What a keeper itself dies of harms nobody: its
-child dies with it, and the next keeper starts another from the last commit.
+The parent sees the signal that ends its child, which Ray would not report: a page is blamed only for a known signal. If
+the parent itself dies, its child dies too, and the next parent starts another from the last commit.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from typing import Literal, cast
 import msgspec
 
 from gossamer.cluster import line as said
-from gossamer.cluster.coordination import Look, Seen
-from gossamer.cluster.line import Line
+from gossamer.cluster.coordination import Look, ShardAnswer
+from gossamer.cluster.line import FrameLine
 from gossamer.state import slots
 from gossamer.world.clock import Clock
 
 CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
-"""Deaths that what a stranger wrote can cause; SIGKILL may be anybody's and accuses no page."""
+"""Deaths that web content can cause. SIGKILL can come from any process and blames no page."""
 WATCH_S = 0.5
 RESTARTS_MAX = 5
 """Restarts in a row without a new commit; one more and the shard has failed."""
@@ -44,7 +43,7 @@ State = Literal["starting", "running", "done", "failed", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class ShardStart:
     """How a shard's process is started."""
 
     command: Sequence[str]
@@ -57,13 +56,13 @@ class Start:
 
 
 class ShardProcess:
-    """Starts a shard's process, starts it again after any end that it did not choose, and is asked in its stead."""
+    """Starts a shard's process, restarts it after any unexpected end, and answers for it."""
 
-    def __init__(self, start: Start, carry: Carry, clock: Clock) -> None:
+    def __init__(self, start: ShardStart, carry: Carry, clock: Clock) -> None:
         self._start = start
         self._carry = carry
         self._clock = clock
-        self._line: Line | None = None
+        self._line: FrameLine | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._asked: dict[int, asyncio.Future[dict[str, object]]] = {}
         self._number = 0
@@ -72,7 +71,7 @@ class ShardProcess:
         self._carriers: dict[int, asyncio.Task[None]] = {}
         self._last_words: tuple[bool, str] = (False, "")
         self.notes: deque[str] = deque(maxlen=NOTES_HELD_MAX)
-        """What is to be told to people; whoever tells it takes it away."""
+        """Notes for the operator; the reader removes them."""
         self.state: State = "starting"
         self.failure = ""
         """Why it has failed, or was refused."""
@@ -127,8 +126,8 @@ class ShardProcess:
         finally:
             self._asked.pop(number, None)
 
-    async def look(self, shard: int, node: str, question: Look, limit_s: float) -> Seen:
-        """Return the shard's answer to a round's question, or in its stead what we know of it."""
+    async def look(self, shard: int, node: str, question: Look, limit_s: float) -> ShardAnswer:
+        """Return the shard's answer to a round's request, or else what its parent knows."""
         state = self.state
         answer = None if state in ("done", "failed", "refused") else await self.ask(_question_of(question), limit_s)
         notes = [self.notes.popleft() for _ in range(len(self.notes))]
@@ -148,7 +147,7 @@ class ShardProcess:
                 "bytes_carried": self.bytes_carried,
                 "frames_carried": self.frames_carried,
             },
-            Seen,
+            ShardAnswer,
         )
 
     def deliver(self, sender: int, frame: bytes) -> bool:
@@ -165,11 +164,11 @@ class ShardProcess:
         ours, its = socket.socketpair()
         since = self._clock.now()
         try:
-            # On the thread that lives as long as we do: the child is told to die with it.
+            # The child dies with the thread that starts it, so this thread must live as long as this process.
             process = self._process = _started(self._start, its)
         finally:
             its.close()
-        self._line = line = await Line.over(ours)
+        self._line = line = await FrameLine.over(ours)
         listening = asyncio.create_task(self._listen(line))
         waiting = asyncio.create_task(asyncio.to_thread(process.wait))
         overran = False
@@ -206,7 +205,7 @@ class ShardProcess:
             return False
         return True
 
-    async def _listen(self, line: Line) -> None:
+    async def _listen(self, line: FrameLine) -> None:
         while (message := await line.receive()) is not None:
             kind, number, rest = message
             if kind == said.FRAME:
@@ -221,7 +220,7 @@ class ShardProcess:
                 self._last_words = (number == 1, rest.decode())
 
     def _take(self, to: int, frame: bytes) -> None:
-        """Take a frame for another shard. Each of those has a queue of its own: a slow one keeps nobody waiting."""
+        """Take a frame for another shard. Each receiver has a separate queue, so that a slow one delays no other."""
         held = self._held_bytes.get(to, 0)
         if held + len(frame) > FRAMES_HELD_BYTES_MAX:
             self._tell(said.DROPPED, to)
@@ -247,7 +246,7 @@ class ShardProcess:
             self._line.send(kind, to)
 
 
-def _started(start: Start, end: socket.socket) -> subprocess.Popen[bytes]:
+def _started(start: ShardStart, end: socket.socket) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(  # noqa: S603 - ourselves
         [*start.command],
         stdin=subprocess.PIPE,

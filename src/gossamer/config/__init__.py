@@ -1,12 +1,12 @@
-"""Config: what the operator wants, gathered from file, flags and `--set`.
+"""Config: the configuration, gathered from file, flags and `--set`.
 
 Takes    TOML, options by name, `key=value`
 Gives    Config, frozen and checked; each value knows where it came from
 Keeps    nothing
-Imports  archive, cluster, crawl, fetch, frontier, model, process, resolve, revisit, robots, scope, seen, state, url,
-         world
-Touches  the files it is told to read
-Never    guesses: what it does not know is an error that names the nearest it does
+Imports  archive, cluster, crawl, fetch, frontier, model, process, render, resolve, revisit, robots, scope, seen,
+         state, url, world
+Touches  the files that the configuration names
+Never    guesses: an unknown key is an error that names the nearest known one
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TypedDict
 
 
 class Flag(NamedTuple):
@@ -34,7 +35,10 @@ PRESETS = ("polite", "gentle", "broad", "weak", "own")
 SCOPES = ("prefix", "host", "domain", "any")
 
 FLAGS = (
-    Flag("seeds", "seeds.file", str, "Read seeds from a file, one URL per line, # comments, - for stdin.", "FILE"),
+    Flag(
+        "seeds", "seeds.file", str,
+        "Read seeds from a file: one URL per line, # comments; or bookmarks, CSV, WARC, CDX; - for stdin.", "FILE",
+    ),
     Flag(
         "domains", "seeds.domains_file", str, "Read domains from a file, one per line.", "FILE",
     ),
@@ -51,6 +55,7 @@ FLAGS = (
     Flag("scope", "scope.scope", str, "Follow links within: " + ", ".join(SCOPES) + ".", "SCOPE"),
     Flag("include", "scope.include", str, "Crawl only URLs that match (repeatable).", "RE", many=True),
     Flag("exclude", "scope.exclude", str, "Skip URLs that match (repeatable).", "RE", many=True),
+    Flag("against", "scope.against", str, "Skip pages that an earlier crawl has (repeatable).", "DIR", many=True),
     Flag(
         "embeds", "scope.embeds", bool, "Also fetch images, styles and scripts of pages, from any host.", value=True,
         resumable=True,
@@ -58,6 +63,9 @@ FLAGS = (
     Flag(
         "mode", "crawl.mode", str, "Mode: batch (each URL once), continuous (revisit) or offline (segments).", "MODE",
         resumable=True,
+    ),
+    Flag(
+        "render", "crawl.render", str, "Render pages in a browser: never or always.", "WHEN", resumable=True,
     ),
     Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N", resumable=True),
     Flag(
@@ -88,6 +96,9 @@ FLAGS = (
         "hosts", "resolve.hosts_file", str, "Read host addresses from a file like /etc/hosts.", "FILE", resumable=True,
     ),
     Flag(
+        "cookies", "cookies.file", str, "Begin with the cookies of a file in Netscape format.", "FILE", resumable=True,
+    ),
+    Flag(
         "dns", "resolve.servers", str, "Use this DNS server (repeatable).", "SERVER[:PORT]", many=True, resumable=True,
     ),
     Flag(
@@ -101,8 +112,47 @@ FLAGS = (
         "serve", "console.port", int, "Serve the dashboard while the crawl runs; port 8817 by default.",
         "[PORT]", resumable=True,
     ),
-    Flag("json", "progress.form", bool, "Print progress as JSON lines.", value="json", resumable=True),
-    Flag("quiet", "progress.form", bool, "Show errors only.", value="quiet", resumable=True),
+    Flag("json", "progress.style", bool, "Print progress as JSON lines.", value="json", resumable=True),
+    Flag("quiet", "progress.style", bool, "Show errors only.", value="quiet", resumable=True),
 )  # fmt: skip
 
 BY_NAME = {flag.name: flag for flag in FLAGS}
+
+
+class Options(TypedDict, total=False):
+    """The options as keywords of `Crawler`, for type checkers: one for each flag but those that have parameters of
+    their own.
+    """
+
+    domains: str | Path | None
+    segment: list[str] | tuple[str, ...] | None
+    watch: str | Path | None
+    hosts_store: str | Path | None
+    scope: str | None
+    include: list[str] | tuple[str, ...] | None
+    exclude: list[str] | tuple[str, ...] | None
+    against: list[str] | tuple[str, ...] | None
+    render: str | None
+    embeds: bool | None
+    mode: str | None
+    max_pages: int | None
+    max_depth: int | None
+    max_time: float | None
+    max_bytes: int | None
+    politeness: str | None
+    delay: float | None
+    per_host: int | None
+    concurrency: int | None
+    workers: int | None
+    cluster: str | None
+    memory: str | None
+    contact: str | None
+    hosts: str | Path | None
+    cookies: str | Path | None
+    dns: list[str] | tuple[str, ...] | None
+    allow_private: bool | None
+    no_robots: bool | None
+    serve: int | None
+    json: bool | None
+    quiet: bool | None
+    preset: str | None

@@ -21,34 +21,37 @@ SEARCH_BYTES = 56 * MIB
 ISOLATED_BYTES = 72 * MIB
 """A process for isolated modules with one page; what it shares with the crawl's process counts there."""
 PROGRAM = "the program"
+BROWSERS = "browsers (render.browsers, render.memory_bytes_max)"
 CONSOLE_BYTES = 8 * MIB
 PARTS_AT_ONCE = 2
 """Of each file that is uploaded."""
 ORIGIN = "memory.budget_bytes"
 
 
-class Share(NamedTuple):
+class MemoryShare(NamedTuple):
     """What a key can work with."""
 
     least: int
     unit_bytes: int = 1
     """Memory for each unit of the key."""
-    form: str = ""
+    backend: str = ""
     """The backend of `seen` that uses the key; empty: all of them."""
 
 
 SHARES = {
-    "state.cache_bytes": Share(8 * MIB),
-    "state.write_buffer_bytes": Share(8 * MIB),
-    "frontier.records_cached_max": Share(500, 2_000),
-    "frontier.bench_bytes_max": Share(2 * MIB),
-    "seen.popular_bytes_max": Share(MIB, form="rocksdb"),
-    "seen.popular_urls_max": Share(1 << 16, 12, "diskmerge"),
-    "robots.cache_bytes_max": Share(MIB, 2),  # Texts, and as much for the rules.
-    "crawl.epoch_bytes_max": Share(4 * MIB, 2),  # One epoch closes while the next is open.
-    "fetch.bodies_memory_bytes_max": Share(4 * MIB),
-    "archive.table_group_bytes_max": Share(MIB, 3),  # Batches, the group made of them, and the writer's pages.
-    "archive.index_sort_bytes_max": Share(MIB, 0),  # Sorted when nothing is fetched any more: in the room of bodies.
+    "state.cache_bytes": MemoryShare(8 * MIB),
+    "state.write_buffer_bytes": MemoryShare(8 * MIB),
+    "frontier.records_cached_max": MemoryShare(500, 2_000),
+    "frontier.active_hosts_bytes_max": MemoryShare(2 * MIB),
+    "seen.popular_bytes_max": MemoryShare(MIB, backend="rocksdb"),
+    "seen.popular_urls_max": MemoryShare(1 << 16, 12, "diskmerge"),
+    "robots.cache_bytes_max": MemoryShare(MIB, 2),  # Texts, and as much for the rules.
+    "crawl.epoch_bytes_max": MemoryShare(4 * MIB, 2),  # One epoch closes while the next is open.
+    "fetch.bodies_memory_bytes_max": MemoryShare(4 * MIB),
+    "archive.table_group_bytes_max": MemoryShare(MIB, 3),  # Batches, the group made of them, and the writer's pages.
+    "archive.index_sort_bytes_max": MemoryShare(
+        MIB, 0
+    ),  # Sorted when nothing is fetched any more: in the memory of bodies.
 }
 """The keys that take a share."""
 
@@ -62,6 +65,7 @@ def fixed_bytes(config: Config) -> dict[str, int]:
         "isolated modules (process.isolated_processes)": (
             ISOLATED_BYTES * process.isolated_processes * bool(process.isolated or "pdf_links" in process.modules)
         ),
+        BROWSERS: browser_bytes(config),
         "the console (console.port)": CONSOLE_BYTES * (config.console.port is not None),
         "uploads (archive.store_uploads_max)": (
             (archive.store_uploads_max * PARTS_AT_ONCE + 1) * archive.store_part_bytes * bool(archive.store)
@@ -69,9 +73,19 @@ def fixed_bytes(config: Config) -> dict[str, int]:
         "the store of hosts (state.hosts_store_cache_bytes)": (
             config.state.hosts_store_cache_bytes * bool(config.state.hosts_store)
         ),
+        "counts of links (frontier.importance_bytes)": (
+            config.frontier.importance_bytes * (config.frontier.priority == "in_links")
+        ),
         f"Bloom filters (seen.expected_urls = {config.seen.expected_urls:,})": config.seen.filter_bytes,
     }
     return {name: size for name, size in parts.items() if size}
+
+
+def browser_bytes(config: Config) -> int:
+    """Return what browsers and the resources of rendered pages take."""
+    if config.crawl.render == "never":
+        return 0
+    return config.render.browsers * config.render.memory_bytes_max + config.render.cache_bytes_max
 
 
 def require_memory(config: Config, program_bytes: int) -> None:
@@ -104,6 +118,11 @@ def fitted(config: Config) -> Config:
         ConfigError: the budget does not hold this configuration.
     """
     defaults = _defaults()
+    budget_bytes = defaults.memory.budget_bytes + browser_bytes(config)
+    if config.origin(ORIGIN) in ("default", BROWSERS) and config.memory.budget_bytes != budget_bytes:
+        # A budget that was not set does not keep pages from being rendered.
+        memory = config.memory.model_copy(update={"budget_bytes": budget_bytes})
+        config = config.model_copy(update={"memory": memory}).with_origins({**config.origins, ORIGIN: BROWSERS})
     fixed = fixed_bytes(config)
     left = config.memory.budget_bytes - sum(fixed.values())
     if left < least_bytes(config):
@@ -146,12 +165,12 @@ def _scale(config: Config, defaults: Config, left: int) -> float:
     return scale
 
 
-def _default_bytes(defaults: Config, shares: dict[str, Share]) -> int:
+def _default_bytes(defaults: Config, shares: dict[str, MemoryShare]) -> int:
     return sum(_value(defaults, key) * share.unit_bytes for key, share in shares.items())
 
 
-def _used(config: Config) -> list[tuple[str, Share]]:
-    return [(key, share) for key, share in SHARES.items() if share.form in ("", config.seen.form)]
+def _used(config: Config) -> list[tuple[str, MemoryShare]]:
+    return [(key, share) for key, share in SHARES.items() if share.backend in ("", config.seen.backend)]
 
 
 def _is_shared(config: Config, key: str) -> bool:

@@ -16,30 +16,35 @@ from gossamer.config.footprint import fitted
 from gossamer.config.mend import lines_of, nearest
 from gossamer.config.mode import by_mode
 from gossamer.config.presets import preset_values
-from gossamer.config.secret import secret_keys
+from gossamer.config.secret import may_be_secret
 from gossamer.config.sections import Config
 from gossamer.config.segments import with_segments
 from gossamer.config.toml import line_numbers, recorded_origins
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, OtherFormatError
+from gossamer.model.product import FORMAT, __version__
 from gossamer.url.parts import drop_user_info
 
 FILE_BYTES_MAX = 64 << 20
 NESTED = "too many values within each other; no key takes such a value"
 
-# Relative paths are those of whoever wrote them: the file's directory, or where the command was typed.
+# Relative paths start at their origin: the file's directory, or the current directory of the command.
 PATHS = frozenset(
     {
-        "resolve.hosts_file", "scope.exclude_file", "scope.exclude_hosts_file", "scope.include_file",
-        "scope.whitelist_file", "seeds.domains_file", "seeds.file", "seeds.segments", "seeds.watch_directory",
-        "state.hosts_store",
+        "cookies.file", "frontier.ranks_file", "identity.key_file", "process.walls_file", "resolve.hosts_file",
+        "scope.against", "scope.exclude_file", "scope.forgotten_file",
+        "scope.exclude_hosts_file", "scope.include_file", "scope.whitelist_file", "seeds.domains_file",
+        "seeds.requests_file", "seeds.file", "seeds.segments", "seeds.watch_directory", "state.hosts_store",
     }
 )  # fmt: skip
+
+CERTIFICATES = frozenset({"certificate", "certificate_key"})
+"""Keys of a rule for requests that are paths too."""
 
 COMPONENTS = frozenset({"process.isolated", "process.modules", "process.types", "revisit.policy"})
 """Beside the section `components`: keys that may name a component by its file, which is a path too."""
 
 Values = dict[str, object]
-"""Values by dotted key; a top-level name that is no table stands under its own name."""
+"""Values by dotted key; a top-level name that is no table keeps its name."""
 
 
 def configure(
@@ -51,11 +56,11 @@ def configure(
 ) -> Config:
     """Return the configuration made of a TOML file, options by keyword name, and `section.key=value` texts.
 
-    Options that are None are not set. Of two values for one key the later of these three sources holds; `seeds` are
-    added to those of the file. A preset, which the file or the option names as `preset`, stands below them.
+    Options that are None are not set. A later source overrides an earlier one; `seeds` are added to those of the file.
+    All sources override the preset, which the file or the option `preset` names.
 
     Raises:
-        ConfigError: one line that names the place, what is wrong, and how to mend it.
+        ConfigError: one line that names the place, the error, and the fix.
     """
     values: Values = {}
     origins: dict[str, str] = {}
@@ -81,7 +86,7 @@ def configure(
 def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Iterable[str] = ()) -> Config:
     """Return what `effective_toml` wrote, with changes on top.
 
-    Values keep their recorded origin; those that somebody added to the file come from its line.
+    Values keep their recorded origin; the origin of values that were added to the file is their line.
 
     Raises:
         ConfigError: as `configure`.
@@ -162,7 +167,7 @@ def _take(values: Values, origins: dict[str, str], new: Values, place: Callable[
             value = (
                 [_absolute(one, here) for one in value] if isinstance(value, list | tuple) else _absolute(value, here)
             )
-        elif key in secret_keys():
+        elif may_be_secret(key):
             value = _referring(value, here)
         elif key == "seeds.urls" and isinstance(value, list | tuple):
             value = [drop_user_info(seed) if isinstance(seed, str) else seed for seed in value]
@@ -173,9 +178,11 @@ def _take(values: Values, origins: dict[str, str], new: Values, place: Callable[
 
 
 def _referring(value: object, here: Path) -> object:
-    """Return a secret with the path of a `file:` reference made absolute."""
+    """Return a secret with the path of a `file:` reference made absolute, and those of certificates."""
     if isinstance(value, dict):
-        return {name: _referring(one, here) for name, one in value.items()}
+        return {
+            name: _absolute(one, here) if name in CERTIFICATES else _referring(one, here) for name, one in value.items()
+        }
     if isinstance(value, str) and value.startswith("file:"):
         return f"file:{(here / value.removeprefix('file:')).absolute()}"
     return value
@@ -303,11 +310,18 @@ def _blamed(nested: Mapping[str, object], origins: Mapping[str, str]) -> str:
 
 def _parsed(text: str, file: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(text)
+        tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not TOML: {str(error)[:1].lower()}{str(error)[1:]}") from error
     except RecursionError:
         raise ConfigError(f"{file}: {NESTED}") from None
+    # Before any key: a newer version may have others. Crawls of versions without the line have the first format.
+    if (found := tables.pop("format", 1)) != FORMAT:
+        raise OtherFormatError(
+            f"{file}: the crawl's directory has format {found!r}, and Gossamer {__version__} reads format {FORMAT}; "
+            "use the version that made it, or a newer one"
+        )
+    return tables
 
 
 def _flattened(tables: Mapping[str, object]) -> Values:

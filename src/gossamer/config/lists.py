@@ -6,11 +6,16 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+import msgspec
+
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.patterns import PatternSet
+from gossamer.scope.forgotten import ForgottenEntry, Matching
 from gossamer.scope.lists import HostSet, Lists, Whitelist
 
+FORGOTTEN = "forgotten.jsonl"
+"""A crawl's own list of forgotten pages, in its directory."""
 CHECKED_LINES = 1_000
 LIST_BYTES_MAX = 64 << 20
 """Of a file of hosts or patterns: what it holds is kept as it is. A whitelist has no bound but its 8 bytes a line."""
@@ -72,6 +77,42 @@ def hosts_of(path: Path) -> HostSet:
         except ConfigError as error:
             raise ConfigError(f"{path} line {number}: {error}") from error
     return hosts
+
+
+def forgotten_in(config: Config, directory: Path) -> list[ForgottenEntry]:
+    """Return what was forgotten: of the crawl's own list, of the one that it shares with others, and of the crawls
+    whose pages it does not fetch again.
+
+    Raises:
+        ConfigError: the shared list cannot be read, or a line of either is no entry.
+    """
+    own, shared = directory / FORGOTTEN, config.scope.forgotten_file
+    kept = [path for path in (own, *(Path(name) / FORGOTTEN for name in config.scope.against)) if path.exists()]
+    if shared and Path(shared).resolve() != own.resolve():
+        kept.append(Path(shared))
+    return [entry for path in kept for entry in forgotten_of(path)]
+
+
+def forgotten_of(path: Path) -> list[ForgottenEntry]:
+    """Return the entries of a list of forgotten pages, one JSON object a line.
+
+    Raises:
+        ConfigError: it cannot be read, or a line is no entry.
+    """
+    found = []
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; name a file that you can read") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = msgspec.json.decode(line, type=ForgottenEntry)
+            Matching([entry.pattern])
+            _ = entry.until_at
+        except (ConfigError, ValueError) as error:
+            raise ConfigError(f"{path} line {number}: no entry of a list of forgotten pages: {error}") from error
+        found.append(entry)
+    return found
 
 
 def whitelist_of(path: Path, lines_max: int | None = None) -> Whitelist:

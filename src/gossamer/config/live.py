@@ -21,7 +21,7 @@ HOST = "host"
 """The section whose keys are hosts; all of it is live."""
 
 
-class Change(NamedTuple):
+class KeyChange(NamedTuple):
     """One key's change, its values as the file has them; empty: not set."""
 
     key: str
@@ -44,7 +44,7 @@ def is_live(key: str) -> bool:
     return key.partition(".")[0] == HOST or key in live_keys()
 
 
-def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Change]]:
+def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[KeyChange]]:
     """Return the configuration with `key=value` texts applied, and what that changed. About 20 ms.
 
     Raises:
@@ -61,7 +61,7 @@ def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Ch
     except ConfigError as error:
         raise ConfigError(str(error).removeprefix("--set: ").removeprefix("--set ")) from error
     found = [
-        Change(key, _written(config.value(key)), _written(new.value(key)))
+        KeyChange(key, _written(config.value(key)), _written(new.value(key)))
         for key in dict.fromkeys((*config.all_keys(), *new.all_keys()))
         if config.value(key) != new.value(key)
     ]

@@ -1,4 +1,4 @@
-"""Mend: an operator's mistake in one line: where, what, and the nearest thing that is right."""
+"""Mend: describes an operator's mistake in one line: place, error, and the nearest valid name."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from gossamer.config.secret import secret_keys
+from gossamer.config.secret import may_be_secret
 from gossamer.config.sections import keys, sections
 from gossamer.config.synonyms import meant
+from gossamer.crawl.options import LoginRule
 from gossamer.fetch.credentials import REDACTED
+from gossamer.fetch.options import RequestRule
 from gossamer.frontier.options import HostOverride
+from gossamer.process.options import FieldRule, ItemRule
 
 SHOWN_CHARACTERS_MAX = 60
+NAMED: Mapping[str, type[BaseModel]] = {
+    "host": HostOverride, "request": RequestRule, "login": LoginRule, "extract": ItemRule,
+}  # fmt: skip
+"""What a value is in sections whose keys are names."""
 NEAR = 0.75
 """Similarity of two words (difflib) from which on one is taken for a misprint of the other."""
 
@@ -41,8 +48,8 @@ def _line(mistake: ErrorDetails, origins: Mapping[str, str]) -> str:
     if mistake["type"] == "extra_forbidden":
         return where + _unknown(path)
     is_option = place.startswith("--") and place != "--set"
-    given, message = _shown(REDACTED if key in secret_keys() else mistake["input"]), _message(mistake["msg"])
-    if not message.startswith("expected "):  # A room's own sentence, which names the value.
+    given, message = _shown(REDACTED if may_be_secret(key) else mistake["input"]), _message(mistake["msg"])
+    if not message.startswith("expected "):  # A package's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"
     return f"{place} {given}: {message}" if is_option else f"{where}{'.'.join(path)} is {given}, {message}"
 
@@ -85,8 +92,9 @@ def _unknown(path: list[str]) -> str:
 def _nearest_inside(path: list[str]) -> str:
     """Return a hint for a key of a table inside a section."""
     field = sections()[path[0]].model_fields.get(path[1]) if path[0] in sections() else None
-    if path[0] == "host":
-        known = list(HostOverride.model_fields)
+    rule = FieldRule if path[0] == "extract" and len(path) > 3 else NAMED.get(path[0])
+    if rule is not None:
+        known = list(rule.model_fields)
         return nearest(path[-1], known) or f"; there are {', '.join(known)}"
     kinds = [field.annotation, *get_args(field.annotation)] if field is not None else []
     known = [

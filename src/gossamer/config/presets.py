@@ -1,4 +1,4 @@
-"""Presets: whole ways to crawl, as values that file, options and `--set` stand above."""
+"""Presets: values for a kind of crawl, which file, options and `--set` override."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gossamer.config.mend import nearest
 from gossamer.model.errors import ConfigError
 
 
-class Preset(NamedTuple):
+class CrawlPreset(NamedTuple):
     """One way to crawl."""
 
     summary: str
@@ -17,7 +17,7 @@ class Preset(NamedTuple):
 
 
 PRESETS = {
-    "whitelist": Preset(
+    "whitelist": CrawlPreset(
         "A list of domains (--domains FILE), each on its own: only links within a page's own site are followed, "
         "breadth first; long pages are cut.",
         {

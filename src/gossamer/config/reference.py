@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from gossamer.config.flags import FLAGS
 from gossamer.config.live import is_live
 from gossamer.config.sections import Config, sections
 from gossamer.config.toml import summary, written
-from gossamer.frontier.options import HostOverride, HostsOptions
+from gossamer.crawl.options import LoginRule
+from gossamer.fetch.options import RequestRule
+from gossamer.frontier.options import HostOverride
 from gossamer.model.live import is_marked
 
 HEAD = """\
@@ -49,6 +52,34 @@ delay_s = 0.2
 per_host = 4
 ```
 """
+REQUESTS = """\
+Where several rules cover a URL, the most specific wins value by value: `.example.org`, then `example.org`, then the
+longer path. A place without scheme covers http and https, and sends secrets over https alone
+([guide](../how-to/login.md)).
+
+```toml
+[request."https://example.org/reports/"]
+basic = { user = "crawler", password = "env:REPORTS_PASSWORD" }
+```
+"""
+LOGINS = """\
+[Behind a login](../how-to/login.md) has examples.
+"""
+TABLES: Mapping[str, tuple[str, type[BaseModel]]] = {
+    "host": (HOSTS, HostOverride),
+    "request": (REQUESTS, RequestRule),
+    "login": (LOGINS, LoginRule),
+}
+"""Sections whose keys are names: what the page says of them, and what a value is."""
+EXTRACT = """\
+Each key names a kind of item, its value is a table ([items](items.md) lists its keys):
+
+```toml
+[extract.book]
+urls = ["/catalogue/"]
+fields = { title = "h1", price = { css = ".price", type = "number" } }
+```
+"""
 
 
 def markdown() -> str:
@@ -58,12 +89,15 @@ def markdown() -> str:
 
 def _sections(heading: str, *, expert: bool) -> Iterator[str]:
     """Yield each section with its keys for experts, or its other keys."""
-    options = {flag.key: f"`--{flag.option}`" for flag in FLAGS if flag.key != "progress.form"}
+    options = {flag.key: f"`--{flag.option}`" for flag in FLAGS if flag.key != "progress.style"}
     schema = Config.model_json_schema()
     for section, model in sections().items():
         about = summary(model)
-        if model is HostsOptions:
-            about, model = f"{about}\n\n{HOSTS}".rstrip(), HostOverride
+        if section in TABLES:
+            text, model = TABLES[section]
+            about = f"{about}\n\n{text}".rstrip()
+        if section == "extract" and not expert:
+            yield f"{heading} `[{section}]`\n\n{about}\n\n{EXTRACT}"
         fields = {key: field for key, field in model.model_fields.items() if is_marked(field, "basic") != expert}
         if not fields:
             continue

@@ -5,18 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
+from pydantic import BaseModel
+
 from gossamer.config.sections import Config, sections
-from gossamer.fetch.credentials import REDACTED, is_credential, is_reference, origin_of, redact_user_info, revealed
+from gossamer.crawl.options import LoginRule
+from gossamer.fetch.credentials import (
+    OPEN_HEADERS,
+    REDACTED,
+    is_credential,
+    is_reference,
+    origin_of,
+    redact_user_info,
+    reveal,
+)
+from gossamer.fetch.options import RequestRule
 from gossamer.model.errors import ConfigError
 from gossamer.model.live import is_marked
 
-ALL_SECRET = frozenset({"fetch.origin_headers"})
-"""Keys whose every value is secret, whatever its name: it is for one origin alone."""
+RULES = frozenset({"request", "login"})
+"""Sections whose keys are names, and whose values hold secrets."""
+OPEN = OPEN_HEADERS | {"user"}
+"""Names in such a value that are no secrets."""
+SECRET_VALUES = frozenset({"headers", "basic", "digest", "bearer", "query", "fields"})
 
 
 @cache
 def secret_keys() -> frozenset[str]:
-    """Return the dotted keys that may hold credentials."""
+    """Return the dotted keys that may hold credentials, in addition to those of `RULES`."""
     return frozenset(
         f"{section}.{key}"
         for section, model in sections().items()
@@ -25,20 +40,30 @@ def secret_keys() -> frozenset[str]:
     )
 
 
+def may_be_secret(key: str) -> bool:
+    """Say whether the value of a dotted key may hold credentials."""
+    return key in secret_keys() or key.partition(".")[0] in RULES
+
+
 def redacted(key: str, value: object) -> object:
     """Return a key's value as people may see it. References to secrets (`env:NAME`) are kept."""
-    if key in ALL_SECRET:
-        return _mapped(value, lambda _: True)
+    if key.partition(".")[0] in RULES:
+        return _redacted_rule(value)
     return _mapped(value, is_credential if key in secret_keys() else lambda _: False)
 
 
 def holds_secrets(config: Config) -> bool:
     """Say whether the configuration as text would show a secret to its reader."""
-    return any(redacted(key, config.value(key)) != config.value(key) for key in secret_keys())
+    return any(shows_secret(key, config.value(key)) for key in config.all_keys() if may_be_secret(key))
 
 
-def origin_headers(config: Config) -> dict[str, dict[str, str]]:
-    """Return the headers that single origins receive, their values read from where they are.
+def shows_secret(key: str, value: object) -> bool:
+    """Say whether a key's value as text would show a secret to its reader."""
+    return redacted(key, value) != _plain(value)
+
+
+def request_rules(config: Config) -> dict[str, RequestRule]:
+    """Return the rules of requests by place, their secrets read from where they are.
 
     Credentials in `fetch.headers` are for the origin of the seeds, if they have one origin only: the URLs that were
     given as arguments or in `seeds.urls`. A seed of http may be redirected to https on the same host: that is the same
@@ -47,16 +72,42 @@ def origin_headers(config: Config) -> dict[str, dict[str, str]]:
     Raises:
         ConfigError: a secret cannot be read, or no single origin is known for a credential.
     """
-    bound = {
-        origin: revealed(headers, f"fetch.origin_headers: {origin}")
-        for origin, headers in config.fetch.origin_headers.items()
-    }
+    rules = {where: _revealed(rule, f'request."{where}"') for where, rule in config.request.rules.items()}
     loose = {name: value for name, value in config.fetch.headers.items() if is_credential(name)}
     if loose:
-        revealed_headers = revealed(loose, "fetch.headers")
         for origin in _origins_of_seeds(config, next(iter(loose))):
-            bound[origin] = {**revealed_headers, **bound.get(origin, {})}
-    return bound
+            rule = rules.get(origin, RequestRule())
+            headers = {name: reveal(value, f"fetch.headers: {name}") for name, value in loose.items()}
+            rules[origin] = rule.model_copy(update={"headers": {**headers, **rule.headers}})
+    return rules
+
+
+def login_rules(config: Config) -> dict[str, LoginRule]:
+    """Return the logins by name, their secrets read from where they are. Raises ConfigError: one cannot be read."""
+    return {
+        name: rule.model_copy(
+            update={"fields": {field: reveal(value, f"login.{name}: {field}") for field, value in rule.fields.items()}}
+        )
+        for name, rule in config.login.rules.items()
+    }
+
+
+def _revealed(rule: RequestRule, key: str) -> RequestRule:
+    """Return a rule with the secrets that it refers to."""
+
+    def read(value: object, name: str) -> object:
+        match value:
+            case str():
+                return reveal(value, f"{key}: {name}")
+            case dict():
+                return {inner: read(one, inner) for inner, one in value.items()}
+        return value
+
+    given = {
+        name: read(value, name) if name in SECRET_VALUES | {"proxy"} else value
+        for name, value in rule.model_dump(exclude_defaults=True).items()
+    }
+    return RequestRule.model_validate(given)
 
 
 def common_headers(config: Config) -> dict[str, str]:
@@ -67,15 +118,43 @@ def common_headers(config: Config) -> dict[str, str]:
 def _origins_of_seeds(config: Config, name: str) -> list[str]:
     seeds = config.seeds
     origins = list(dict.fromkeys(map(origin_of, seeds.urls)))
-    if len(origins) != 1 or seeds.file or seeds.domains_file or seeds.segments or seeds.watch_directory:
+    if (
+        len(origins) != 1
+        or seeds.file
+        or seeds.requests_file
+        or seeds.domains_file
+        or seeds.segments
+        or seeds.watch_directory
+    ):
         example = origins[0] if origins else "https://example.org"
         raise ConfigError(
             f"fetch.headers: {name} is a credential, and the seeds are not all of one origin; "
-            f'name its origin: fetch.origin_headers = {{"{example}" = {{{name} = "env:NAME"}}}}'
+            f'name its origin: [request."{example}"] headers = {{{name} = "env:NAME"}}'
         )
     [origin] = origins
     is_plain = origin.startswith("http://") and ":" not in origin.removeprefix("http://")
     return [origin, origin.replace("http://", "https://", 1)] if is_plain else [origin]
+
+
+def _redacted_rule(value: object) -> object:
+    value = _plain(value)
+    if not isinstance(value, Mapping):
+        return REDACTED if value else value
+    return {
+        name: _mapped(one, lambda name: name.lower() not in OPEN, name)
+        if name in SECRET_VALUES
+        else _mapped(one, _never)
+        for name, one in value.items()
+    }
+
+
+def _never(_: str) -> bool:
+    return False
+
+
+def _plain(value: object) -> object:
+    """Return a table as it was written."""
+    return value.model_dump(exclude_defaults=True) if isinstance(value, BaseModel) else value
 
 
 def _mapped(value: object, is_secret: Callable[[str], bool], name: str = "") -> object:

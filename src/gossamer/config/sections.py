@@ -11,8 +11,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 
 from gossamer.archive.options import ArchiveOptions, SearchOptions
 from gossamer.cluster.options import ClusterOptions
-from gossamer.crawl.options import CrawlOptions, LimitsOptions, LogsOptions, WatchOptions
-from gossamer.fetch.options import FetchOptions
+from gossamer.crawl.options import (
+    CookiesOptions,
+    CrawlOptions,
+    LimitsOptions,
+    LoginsOptions,
+    LogsOptions,
+    WatchOptions,
+)
+from gossamer.fetch.options import FetchOptions, RequestOptions
 from gossamer.frontier.options import (
     BudgetOptions,
     FrontierOptions,
@@ -23,9 +30,11 @@ from gossamer.frontier.options import (
 from gossamer.model.errors import ConfigError
 from gossamer.model.live import BASIC, BASIC_LIVE
 from gossamer.model.patterns import PatternSet
-from gossamer.process.options import ProcessOptions
+from gossamer.model.usage import PURPOSES, SYNONYMS
+from gossamer.process.options import ExtractOptions, ProcessOptions
+from gossamer.render.options import RenderOptions
 from gossamer.resolve.options import ResolveOptions
-from gossamer.revisit.options import RevisitOptions, ToldOptions, WebsubOptions
+from gossamer.revisit.options import DiscoveryOptions, RevisitOptions, WebsubOptions
 from gossamer.robots.options import RobotsOptions
 from gossamer.scope.options import ScopeOptions
 from gossamer.seen.options import SeenOptions
@@ -35,6 +44,8 @@ from gossamer.url.options import UrlOptions
 
 HEADER_CHARACTERS_MAX = 400
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
+_MAIL = re.compile(r"(?:mailto:)?[^@\s:/]+@[^@\s:/]+").fullmatch
+is_https_origin = re.compile(r"https://[a-z0-9.-]+(?::[0-9]{1,5})?").fullmatch
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 
 
@@ -62,7 +73,13 @@ class SeedsOptions(Section):
     )
     file: str = Field(
         "",
-        description="A file of seeds, one URL a line, # begins a comment; - is standard input.",
+        description="A file of seeds, one URL a line, # begins a comment; or bookmarks (HTML), CSV with a column url, "
+        "WARC, CDX, CDXJ or an index of Common Crawl; - is standard input.",
+        json_schema_extra=BASIC,
+    )
+    requests_file: str = Field(
+        "",
+        description="A file of requests, one JSON object a line: url, method, headers, body, idempotent.",
         json_schema_extra=BASIC,
     )
     domains_file: str = Field(
@@ -103,6 +120,22 @@ class OperatorOptions(Section):
         "", description="The User-Agent header; empty: gossamer/VERSION (+CONTACT).", json_schema_extra=BASIC
     )
 
+    purpose: tuple[str, ...] = Field(
+        (),
+        description="What the crawl is for: search, ai-train, ai-input, archive. What sites or pages refuse for all of "
+        "these is not fetched, or not kept. Empty: nothing is refused.",
+        json_schema_extra=BASIC,
+    )
+
+    @field_validator("purpose")
+    @classmethod
+    def _known_purposes(cls, purposes: tuple[str, ...]) -> tuple[str, ...]:
+        named = tuple(dict.fromkeys(SYNONYMS.get(one, one) for one in purposes))
+        for one in named:
+            if one not in PURPOSES:
+                raise ValueError(f"no purpose is called {one!r}; known are {', '.join(PURPOSES)}")
+        return named
+
     @field_validator("contact")
     @classmethod
     def _one_word(cls, contact: str) -> str:
@@ -126,11 +159,42 @@ class OperatorOptions(Section):
         return self.agent or f"gossamer/{version}" + (f" (+{self.contact})" if self.contact else "")
 
 
+class IdentityOptions(Section):
+    """How the crawl proves who sends its requests, and what its own page says."""
+
+    key_file: str = Field(
+        "",
+        description="Key file of `gossamer identity new`: each HTTP request is signed (Web Bot Auth). Empty: none is.",
+    )
+    directory: str = Field(
+        "",
+        description="The https origin that publishes the public keys, as `gossamer identity directory` writes them.",
+    )
+    signature_s: int = Field(
+        300, ge=10, le=86_400, description="How long a signature is valid. Clocks of servers may differ by minutes."
+    )
+    send_from: bool = Field(False, description="Send the mail address of operator.contact in the From header.")
+    about: str = Field("", description="Why you crawl, in a few sentences, for the page about the crawl.")
+
+    @field_validator("directory")
+    @classmethod
+    def _is_origin(cls, directory: str) -> str:
+        if directory and not is_https_origin(directory):
+            raise ValueError("expected an https origin without a path, in lower case, such as https://bot.example.org")
+        return directory
+
+    @model_validator(mode="after")
+    def _is_published(self) -> Self:
+        if self.key_file and not self.directory:
+            raise ValueError("key_file needs directory, the https origin where verifiers find the public keys")
+        return self
+
+
 class ComponentsOptions(Section):
     """Components of your own in place of ours, or beside them: each `module:Name` or an entry point's name."""
 
     frontier: str = Field("", description="A frontier around ours, which keeps the gates.")
-    prioritizer: str = Field("", description="In place of what frontier.priority names.")
+    prioritizer: str = Field("", description="Replaces what frontier.priority names.")
     url_seen: str = Field("", description="The duplicate URL eliminator.")
     content_seen: str = Field("", description="The content-seen test.")
     resolver: str = Field("", description="Finds the addresses of hosts.")
@@ -147,7 +211,9 @@ class ComponentsOptions(Section):
             if not _SCHEME(scheme):
                 raise ValueError(f"{scheme!r} is no scheme; write one in lower case, such as 'finger', without colon")
             if scheme.startswith("http") and scheme not in SCHEMES:
-                raise ValueError(f"{scheme!r} begins with 'http', by which web addresses are told; name it otherwise")
+                raise ValueError(
+                    f"{scheme!r} begins with 'http', by which web addresses are recognized; choose another name"
+                )
         return protocols
 
 
@@ -169,7 +235,7 @@ class MemoryOptions(Section):
 class ProgressOptions(Section):
     """What the command line shows while it crawls."""
 
-    form: Literal["auto", "live", "plain", "json", "quiet"] = Field(
+    style: Literal["auto", "live", "plain", "json", "quiet"] = Field(
         "auto", description="auto: live on a terminal, plain lines elsewhere.", json_schema_extra=BASIC
     )
     interval_s: float = Field(
@@ -228,13 +294,14 @@ class ConsoleOptions(Section):
 
 
 class Config(Section):
-    """The whole configuration. A section is named after the room that reads it."""
+    """The whole configuration. A section is named after the package that reads it."""
 
     seeds: SeedsOptions = SeedsOptions()
     output: OutputOptions = OutputOptions()
     limits: LimitsOptions = LimitsOptions()
     memory: MemoryOptions = MemoryOptions()
     operator: OperatorOptions = OperatorOptions()
+    identity: IdentityOptions = IdentityOptions()
     politeness: PolitenessOptions = PolitenessOptions()
     host: HostsOptions = HostsOptions()
     url: UrlOptions = UrlOptions()
@@ -247,10 +314,15 @@ class Config(Section):
     resolve: ResolveOptions = ResolveOptions()
     robots: RobotsOptions = RobotsOptions()
     fetch: FetchOptions = FetchOptions()
+    request: RequestOptions = RequestOptions()
+    cookies: CookiesOptions = CookiesOptions()
+    login: LoginsOptions = LoginsOptions()
     process: ProcessOptions = ProcessOptions()
+    extract: ExtractOptions = ExtractOptions()
+    render: RenderOptions = RenderOptions()
     archive: ArchiveOptions = ArchiveOptions()
     search: SearchOptions = SearchOptions()
-    told: ToldOptions = ToldOptions()
+    discovery: DiscoveryOptions = DiscoveryOptions()
     websub: WebsubOptions = WebsubOptions()
     console: ConsoleOptions = ConsoleOptions()
     state: StateOptions = StateOptions()
@@ -260,6 +332,12 @@ class Config(Section):
     logs: LogsOptions = LogsOptions()
     components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
+
+    @model_validator(mode="after")
+    def _from_is_mail(self) -> Self:
+        if self.identity.send_from and not _MAIL(self.operator.contact):
+            raise ConfigError("identity.send_from: operator.contact is no mail address; set one, or send_from = false")
+        return self
 
     @field_validator("frontier")
     @classmethod
@@ -305,8 +383,11 @@ class Config(Section):
         return getattr(options, name) if name in type(options).model_fields else (options.model_extra or {}).get(name)
 
     def all_keys(self) -> list[str]:
-        """Return every dotted key of this configuration: those that all have, and those that name a host."""
-        return [*keys(), *(f"host.{host}" for host in self.host.overrides)]
+        """Return every dotted key of this configuration: those that all have, and those of tables with names."""
+        named = [*(f"host.{host}" for host in self.host.overrides), *(f"request.{at}" for at in self.request.rules)]
+        named += [f"login.{name}" for name in self.login.rules]
+        named += [f"extract.{name}" for name in self.extract.rules]
+        return [*keys(), *named]
 
     def with_origins(self, origins: dict[str, str]) -> Config:
         """Return the same configuration, its values coming from where `origins` says, by dotted key."""

@@ -1,9 +1,11 @@
-"""Seeds: where a crawl begins: read, checked, and refused to the anonymous where strangers' servers are meant."""
+"""Seeds: reads and checks the start URLs, and requires a contact for those on public servers."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,11 +26,20 @@ def seed(text: str) -> str:
 
 
 def file_seeds(path: Path, schemes: Sequence[str]) -> Iterator[str]:
-    """Yield the seeds of a file: one a line, `#` begins a comment, checked one by one; memory does not grow.
+    """Yield the seeds of a file, checked one by one; memory does not grow. The file has one URL a line, and `#` begins
+    a comment; or it is of a format of `config.seedfiles`, where addresses that are no seeds are left out.
 
     Raises:
         ConfigError: the file cannot be read, or a line is no seed; the line number is named.
     """
+    from gossamer.config.seedfiles import addresses, form_of  # noqa: PLC0415 - most crawls have their seeds as arguments
+
+    form = form_of(path) if path.is_file() else "lines"
+    if form != "lines":
+        for address in addresses(path, form):
+            with suppress(ConfigError):
+                yield seed_url(address, schemes)
+        return
     for number, text in lines_of(path, "seeds"):
         try:
             yield seed_url(text, schemes)
@@ -111,6 +122,11 @@ def all_seeds(config: Config) -> Iterable[str]:
         yield seed_url(text, config.scope.schemes)
     if config.seeds.file:
         yield from file_seeds(Path(config.seeds.file), config.scope.schemes)
+    if config.seeds.requests_file:
+        # Imported here: other crawls have no use for it.
+        requests = import_module("gossamer.crawl.requests")
+        for address, _ in requests.listed(Path(config.seeds.requests_file), config.scope.schemes):
+            yield requests.sent_url(address)
     if config.seeds.domains_file:
         yield from domain_seeds(Path(config.seeds.domains_file))
 

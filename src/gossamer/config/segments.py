@@ -13,8 +13,8 @@ from gossamer.url.url import Url
 
 
 class Visitable:
-    """Says which URLs of a segment may be visited by whoever crawls: public ones by those who say who they are, private
-    ones where the operator allows it. The guard of addresses stands behind it, so that it only has to be quick: 0.3 µs.
+    """Says which URLs of a segment this configuration may visit: public ones with a contact, private ones if the
+    operator allows them. The guard of addresses checks again, so this one can be fast: 0.3 µs.
     """
 
     def __init__(self, config: Config) -> None:
@@ -58,8 +58,8 @@ def with_segments(config: Config, file: Path | None, listed: Sequence[str]) -> C
         if given:
             raise ConfigError(f"{given} is for an offline crawl: add --mode offline")
         return config
-    if config.frontier.form != "sweep":
-        raise ConfigError("an offline crawl cannot walk; leave frontier.form out, or crawl.mode")
+    if config.frontier.strategy != "sweep":
+        raise ConfigError("an offline crawl cannot walk; leave frontier.strategy out, or crawl.mode")
     origins, update = config.origins, dict[str, object]()
     if paths:
         update["segments"] = (*seeds.segments, *(str(Path(path).absolute()) for path in paths))

@@ -43,8 +43,8 @@ _KEYS = {
     "resolve.family": "ipv4 ipv6 inet4-only inet6-only prefer-family 4 6",
     "fetch.proxy": "proxy proxy-server http-proxy https-proxy x proxy-url socks5",
     "fetch.headers": "header headers default-request-headers extra-headers additional-headers custom-header referer",
-    "fetch.origin_headers": "cookie cookies b load-cookies cookie-jar save-cookies user u password http-user "
-    "http-password auth http-auth login bearer token credentials",
+    "cookies.file": "cookies load-cookies cookie-jar save-cookies",
+    "request": "cookie b user u password http-user http-password auth http-auth login bearer token credentials",
     "fetch.verify_tls": "insecure k no-check-certificate no-verify verify-ssl ssl-verify ignore-https-errors "
     "check-certificate",
     "fetch.ca_bundle": "ca-certificate cacert ca-directory capath ca-bundle",
@@ -58,7 +58,7 @@ _KEYS = {
     "frontier.retry_s_first": "retry-delay retry-wait retry-delay-seconds",
     "robots.obey": "ignore-robots robots robotstxt-obey robotstxt no-robotstxt obey-robots robots-txt "
     "respect-robots-txt robots-policy",
-    "told.sitemaps": "sitemap sitemaps use-sitemap usesitemap sitemap-urls",
+    "discovery.sitemaps": "sitemap sitemaps use-sitemap usesitemap sitemap-urls",
     "revisit.interval_s_mean": "interval recrawl-interval fetch-interval refresh revisit-interval",
     "archive.warc": "warc warc-file warc-cdx delete-after combinewarc generatewacz",
     "archive.warc_gzip_level": "compression-level compress gzip",
@@ -88,7 +88,7 @@ SENTENCES = {word: sentence for words, sentence in _SENTENCES.items() for word i
 EXAMPLES = {
     "archive.warc": "archive.warc=false",
     "fetch.headers": """'fetch.headers={X-Name = "value"}'""",
-    "fetch.origin_headers": """'fetch.origin_headers={"https://HOST" = {Cookie = "env:NAME"}}'""",
+    "request": """'request.https://HOST/={headers = {Cookie = "env:NAME"}}'""",
     "fetch.proxy": "fetch.proxy=env:NAME or fetch.proxy=URL",
     "fetch.verify_tls": "fetch.verify_tls=false",
     "logs.level": "logs.level=debug",
@@ -97,16 +97,16 @@ EXAMPLES = {
     "scope.exclude_hosts": """'scope.exclude_hosts=["HOST"]'""",
     "scope.languages": """'scope.languages=["en"]'""",
     "scope.media_types": """'scope.media_types=["text/html"]'""",
-    "told.sitemaps": "told.sitemaps=always",
+    "discovery.sitemaps": "discovery.sitemaps=always",
 }
 """How to write values that are more than a number or a word."""
 _OPTIONS = {flag.key: f"--{flag.option}" + (f" {flag.metavar}" if flag.metavar else "") for flag in reversed(FLAGS)}
 
 
 def meant(name: str, *, as_option: bool) -> str:
-    """Return what stands here for an option or a key of another program, as a clause; empty where that is not known.
+    """Return the equivalent of another program's option or key, as a clause; empty if it is not known.
 
-    `name` is without dashes and section. `as_option`: the clause says what to type rather than which key to set.
+    `name` is without dashes and section. `as_option`: the clause names an option instead of a key.
     """
     word = name if len(name) == 1 else name.lower().replace("_", "-")
     for end in ("", "-s", "-ms", "-max", "-min", "-seconds"):

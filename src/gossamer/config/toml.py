@@ -1,4 +1,4 @@
-"""Toml: the configuration as text, and the line on which a key stands."""
+"""Toml: the configuration as text, and the line of a key."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from gossamer.config.presets import PRESETS, preset_values
 from gossamer.config.sections import Config, sections
 from gossamer.model.errors import ConfigError
 from gossamer.model.live import is_marked
+from gossamer.model.product import FORMAT
 
 HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 ASSIGNMENT = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
@@ -29,6 +30,7 @@ def effective_toml(config: Config, *, shown: Callable[[str, object], object] = l
     lines = [
         "# The configuration of this crawl, as it runs. Changes here take effect with `gossamer resume`;",
         "# those of `gossamer set` at once.",
+        f"format = {FORMAT}  # of this directory, not to be changed",
     ]
     for section in sections():
         lines += ["", f"[{section}]"]
@@ -91,7 +93,7 @@ def written(value: object) -> str:
         case dict():
             return "{" + ", ".join(f"{written(str(name))} = {written(item)}" for name, item in value.items()) + "}"
         case BaseModel():
-            return written(value.model_dump(exclude_none=True))
+            return written(value.model_dump(exclude_defaults=True))
         case _:
             return written(str(value))
 

@@ -1,6 +1,6 @@
-"""Console: what is seen of crawls over HTTP, and what they are told there.
+"""Console: status and control of crawls over HTTP.
 
-Takes    a crawl that can be asked: in this process, over its socket, or by its files
+Takes    a crawl that answers: in this process, over its socket, or by its files
 Gives    a page for people, an ASGI application with its description, and a server for it in the crawl's own loop
 Keeps    a token in a file
 Imports  api, config, isolated, model, report, world

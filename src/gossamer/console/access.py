@@ -5,7 +5,8 @@ the answers; what gives it away is the name (DNS rebinding), or what the browser
 RFC 6454; `Sec-Fetch-Site`, W3C Fetch Metadata). Nothing is allowed across origins: there are no CORS headers.
 
 What changes something needs the token; served elsewhere than on loopback, everything does, but for the page
-itself, which is always the same, and for hooks, whose addresses are secrets of their own.
+itself, which is always the same, for hooks, whose addresses are secrets of their own, and for what a crawl publishes
+about itself.
 """
 
 from __future__ import annotations
@@ -70,16 +71,18 @@ def access_of(state: Path, options: ConsoleOptions, hook_bytes_max: int = 0) -> 
 class Guard:
     """Refuses what may not pass."""
 
-    def __init__(self, app: ASGIApp, token: str, *, is_local: bool, hooks: str) -> None:
-        """Guard `app`. Below `hooks` no token is needed; on loopback (`is_local`) none is needed to read."""
+    def __init__(self, app: ASGIApp, token: str, *, is_local: bool, public: tuple[str, ...]) -> None:
+        """Guard `app`. Paths that begin as `public` says need no token; on loopback (`is_local`) none is needed to
+        read.
+        """
         self._app = app
         self._token = token.encode()
         self._is_local = is_local
-        self._hooks = hooks
+        self._public = public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] != "http" or scope["path"].startswith(self._hooks):
+        if scope["type"] != "http" or scope["path"].startswith(self._public):
             await self._app(scope, receive, send)
             return
 
@@ -106,7 +109,7 @@ class Guard:
             return error(401, "the token is not that of what is served here", {"WWW-Authenticate": "Bearer", **CLOSE})
         needed = not is_page and (not self._is_local or scope["method"] not in READS)
         if needed and given is None:
-            says = "this needs the token, as `Authorization: Bearer TOKEN`; it stands in the file console.token"
+            says = "this needs the token, as `Authorization: Bearer TOKEN`; the file console.token holds it"
             return error(401, says, {"WWW-Authenticate": "Bearer", **CLOSE})
         return None
 

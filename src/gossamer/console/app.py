@@ -36,11 +36,11 @@ def console_app(desk: CrawlHandle, access: Access, service: Service) -> Starlett
 def app(
     routes: Iterable[BaseRoute], operations: Sequence[Operation], access: Access, failed: Callable[[Exception], None]
 ) -> Starlette:
-    """Return an application of `routes`, described as `operations`; `failed` is told of mistakes of ours."""
+    """Return an application of `routes`, described as `operations`; `failed` takes internal errors."""
 
     async def broken(_: Request, mistake: Exception) -> Response:
         failed(mistake)
-        return error(500, "an error of ours; logs/critical.log says more")
+        return error(500, "an internal error; logs/critical.log says more")
 
     async def missing(_: Request, mistake: Exception) -> Response:
         assert isinstance(mistake, HTTPException)
@@ -57,5 +57,5 @@ def app(
     )
     made.router.redirect_slashes = False
     # Hubs come through a proxy, under a name of their own; all other requests come directly.
-    made.add_middleware(Guard, token=access.token, is_local=access.is_local, hooks=hooks.PREFIX)
+    made.add_middleware(Guard, token=access.token, is_local=access.is_local, public=hooks.PUBLIC)
     return made

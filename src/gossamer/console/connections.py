@@ -17,14 +17,14 @@ import uvicorn
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gossamer.console.share import Share
+from gossamer.console.share import LoopShare
 
 if TYPE_CHECKING:
     from gossamer.console.service import Figures
 
 IDLE_S_MAX = 15
 READ_S_MAX = 15.0
-"""A connection whose reader takes nothing for so long is closed."""
+"""Time after which a connection is closed if its reader takes nothing."""
 PIECE_BYTES = 1_024
 """Parsed at once. h11 takes 14 us a chunk, and a chunk may be one byte."""
 SEND_BUFFER_BYTES = 64 * 1024
@@ -42,17 +42,17 @@ CLOSING = "closing"
 class Connections:
     """All connections of a server."""
 
-    def __init__(self, most: int, request_s_max: float, share: Share, figures: Figures) -> None:
+    def __init__(self, most: int, request_s_max: float, share: LoopShare, figures: Figures) -> None:
         """Keep at most `most`; a head may take `request_s_max` to arrive."""
         self.request_s_max = request_s_max
         self.share = share
         self.closing = asyncio.Event()
-        self.open: set[Connection] = set()
+        self.open: set[ConsoleConnection] = set()
         self._most = most
         self._figures = figures
         self._left = asyncio.Event()
 
-    async def accept(self, door: socket.socket, make: Callable[[], Connection]) -> None:
+    async def accept(self, door: socket.socket, make: Callable[[], ConsoleConnection]) -> None:
         """Take connections from a listening socket until cancelled, as fast as the share of the loop allows."""
         loop = asyncio.get_running_loop()
         while True:
@@ -72,19 +72,19 @@ class Connections:
                 self._figures.refused += 1
                 accepted.close()
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: ConsoleConnection) -> None:
         """Count a connection."""
         self.open.add(connection)
         self._figures.connections = len(self.open)
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: ConsoleConnection) -> None:
         """Count it no more."""
         self.open.discard(connection)
         self._figures.connections = len(self.open)
         self._left.set()
 
     async def _make_room(self) -> bool:
-        """Have a place for one more; False where none becomes free in time."""
+        """Have a place for one more; False if none becomes free in time."""
         if len(self.open) >= self._most and (slowest := self._slowest(lambda one: one.is_waiting)) is not None:
             self._figures.displaced += 1
             slowest.abort()
@@ -98,13 +98,13 @@ class Connections:
                     await self._left.wait()
         return len(self.open) < self._most
 
-    def _slowest(self, may_go: Callable[[Connection], bool]) -> Connection | None:
+    def _slowest(self, may_go: Callable[[ConsoleConnection], bool]) -> ConsoleConnection | None:
         clients = Counter(one.client_address for one in self.open)
         candidates = [one for one in self.open if may_go(one)]
         return min(candidates, key=lambda one: (-clients[one.client_address], one.since), default=None)
 
 
-class Connection(H11Protocol):
+class ConsoleConnection(H11Protocol):
     """One connection: uvicorn's HTTP/1.1, with deadlines, and parsed in pieces that the share of the loop paces."""
 
     def __init__(self, config: uvicorn.Config, state: uvicorn.server.ServerState, connections: Connections) -> None:

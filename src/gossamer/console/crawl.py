@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from gossamer.console import events, pages
 from gossamer.console.directory import CrawlHandle
-from gossamer.console.events import Feed
+from gossamer.console.events import EventFeed
 from gossamer.console.operations import NEVER_KEPT, Fields, Method, Operation, answer
 from gossamer.console.service import ConsoleCounts, Service
 from gossamer.console.views import Configuration, Query, Views
@@ -19,21 +19,21 @@ from gossamer.model import verbs
 from gossamer.report.figures import Report
 
 METRICS = "metrics"
-"""Told as text, at a path of its own."""
+"""Reported as text, at a separate path."""
 
 
-class Crawl:
+class ConsoleCrawl:
     """One crawl, as everything here sees it."""
 
     def __init__(self, desk: CrawlHandle, service: Service) -> None:
         self.desk = desk
         self.views = Views(desk.directory, service.searches)
-        self.feed = Feed(desk, service.counts)
+        self.feed = EventFeed(desk, service.counts)
 
 
 OWN = "console"
 
-CrawlOf = Callable[[Mapping[str, str]], Crawl]
+CrawlOf = Callable[[Mapping[str, str]], ConsoleCrawl]
 """Finds the crawl that a path names. Raises MissingError."""
 
 
@@ -48,9 +48,17 @@ def operations(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Ope
         if name != METRICS:
             method: Method = "POST" if verb.changes else "GET"
             yield Operation(method, prefix + name, name, verb.takes, verb.gives, verb.says, _asked(name, crawl_of))
-    views: tuple[tuple[str, type[verbs.Request], type[msgspec.Struct], str, Callable[..., Awaitable[object]]], ...] = (
+    views: tuple[
+        tuple[str, type[verbs.VerbRequest], type[msgspec.Struct], str, Callable[..., Awaitable[object]]], ...
+    ] = (
         ("config", verbs.Nothing, Configuration, "All keys, with where their values came from.", Views.configuration),
-        ("search", Query, verbs.Found, "The pages that answer a query best, where there is an index.", Views.search),
+        (
+            "search",
+            Query,
+            verbs.SearchResults,
+            "The pages that answer a query best, where there is an index.",
+            Views.search,
+        ),
         ("report", verbs.Nothing, Report, "The statistics, from the finished tables.", Views.report),
     )
     for name, takes, gives, says, view in views:
@@ -84,7 +92,7 @@ def metrics_route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
 
 def one(desk: CrawlHandle, service: Service) -> CrawlOf:
     """Return what finds the same crawl for every path."""
-    crawl = Crawl(desk, service)
+    crawl = ConsoleCrawl(desk, service)
     return lambda _: crawl
 
 
@@ -96,7 +104,7 @@ def _asked(name: str, crawl_of: CrawlOf) -> Callable[[Mapping[str, str], Fields]
 
 
 def _viewed(
-    name: str, takes: type[verbs.Request], view: Callable[..., Awaitable[object]], crawl_of: CrawlOf
+    name: str, takes: type[verbs.VerbRequest], view: Callable[..., Awaitable[object]], crawl_of: CrawlOf
 ) -> Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]:
     async def run(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": await view(crawl_of(path).views, verbs.checked(name, takes, fields))}

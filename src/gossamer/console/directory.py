@@ -25,7 +25,7 @@ ANSWER_BYTES_MAX = 64 << 20
 ANSWER_S_MAX = 75.0
 """A crawl answers within 60 s, if only that it cannot."""
 KEPT_S = 2.0
-"""How long a stopped crawl's status is not read again, whatever happens: opening its store takes a while."""
+"""Least interval between reads of a stopped crawl's status: opening its store takes a while."""
 PASSING = ("starting", "stopping")
 UNSETTLED = (-1, -1)
 Stamp = tuple[int, int]
@@ -38,7 +38,7 @@ class CrawlHandle(Protocol):
 
     @property
     def directory(self) -> Path:
-        """Where it lies."""
+        """Its directory."""
         ...
 
     async def ask(self, request: dict[str, object], /) -> dict[str, object]:
@@ -46,7 +46,7 @@ class CrawlHandle(Protocol):
         ...
 
     def failed(self, error: Exception, /) -> None:
-        """Note a mistake of ours in its log."""
+        """Note an internal error in its log."""
         ...
 
     @property
@@ -59,7 +59,7 @@ class Directory:
     """Answers for the crawl in a directory."""
 
     def __init__(self, directory: Path, note: Callable[[str], None]) -> None:
-        """Answer for the crawl in `directory`; `note` takes sentences about mistakes of ours."""
+        """Answer for the crawl in `directory`; `note` takes sentences about internal errors."""
         self._directory = directory
         self._note = note
         self._status: tuple[float, Stamp, dict[str, object]] | None = None
@@ -69,7 +69,7 @@ class Directory:
 
     @property
     def directory(self) -> Path:
-        """Where the crawl lies."""
+        """The crawl's directory."""
         return self._directory
 
     @property
@@ -78,7 +78,7 @@ class Directory:
         return
 
     def failed(self, error: Exception) -> None:
-        """Tell of a mistake of ours."""
+        """Report an internal error."""
         self._note("".join(traceback.format_exception(error)))
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
@@ -151,7 +151,7 @@ class Directory:
             return {"state": PASSING[self._ran], "waiting_for": str(error)}
 
     async def _gone(self) -> Past:
-        """Return what its tables tell, read once after each run: seconds for each ten million pages, in a thread.
+        """Return the figures of its tables, read once after each run: seconds per ten million pages, in a thread.
 
         A request that gives up waiting does not stop the read: the next request gets the result.
         """

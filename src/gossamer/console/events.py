@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 TICK_S = 1.0
 ATTEMPTS_A_TICK_MAX = 10
-"""Of either kind; how many more there were is told."""
+"""Attempts of either kind in a message; the number of the others is included."""
 DETAIL_COST_MAX = 0.01
-"""Hosts in memory are looked at so seldom that it takes no more than this share of the time."""
+"""Largest share of the time for looking through the hosts in memory."""
 BEGINNING = ("about", "course", "recent")
 DETAIL_S_MAX = 30.0
 UNTOLD = frozenset(("course", "rejected", "traps"))
-"""Of a status: what the page has in another form, or does not show."""
+"""Keys of a status that the page has in another form, or does not show."""
 MAKING_S_MAX = 5.0
-"""Who waits longer for another to have the message is told that the crawl does not answer."""
+"""Longest wait for a message that another stream requested; then the stream reports that the crawl does not answer."""
 OVER = frozenset(("finished", "stopped", "failed"))
 OVER_S = 3.0
-"""Between two looks at a crawl that does not run: it may be resumed."""
+"""Interval of checks whether a crawl that does not run was resumed."""
 SEND_S_MAX = 10.0
 STAY_S_MIN = 5.0
-"""A stream that reads keeps its place for at least so long."""
+"""A stream that reads keeps its place for at least this time."""
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -50,7 +50,7 @@ HEADERS = [
 ]
 
 
-def route(path: str, feed_of: Callable[[Mapping[str, str]], Feed], streams: Streams) -> Route:
+def route(path: str, feed_of: Callable[[Mapping[str, str]], EventFeed], streams: Streams) -> Route:
     """Return the route of the stream. `feed_of` finds the feed of the crawl that a path names."""
 
     async def events(request: Request) -> Response:
@@ -58,7 +58,7 @@ def route(path: str, feed_of: Callable[[Mapping[str, str]], Feed], streams: Stre
             feed = feed_of(request.path_params)
         except RefusedError as refused:
             return answer({"ok": False, "error": str(refused), "kind": refused.kind})
-        stream = _Stream(feed, streams, has_token="authorization" in request.headers)
+        stream = _EventStream(feed, streams, has_token="authorization" in request.headers)
         if not streams.make_room(stream):
             return error(503, f"{streams.most} event streams are open already; close one", {"Retry-After": "5"})
         return stream
@@ -67,18 +67,18 @@ def route(path: str, feed_of: Callable[[Mapping[str, str]], Feed], streams: Stre
 
 
 class Streams:
-    """All event streams of a server. A new one takes the place of one that does not read, else of the oldest.
+    """All event streams of a server. A new one replaces a stream that does not read, else the oldest.
 
-    A stream of an operator, who has the token, gives way to others with the token only.
+    Only another stream with the token can replace an operator's stream, which has the token.
     """
 
     def __init__(self, most: int, figures: Figures) -> None:
         self.most = most
         self._figures = figures
-        self._open: set[_Stream] = set()
+        self._open: set[_EventStream] = set()
 
-    def make_room(self, stream: _Stream) -> bool:
-        """Add a stream, in the place of another if it must be; False where all others are to stay."""
+    def make_room(self, stream: _EventStream) -> bool:
+        """Add a stream, if necessary instead of another; False if all others must stay."""
         if len(self._open) >= self.most:
             now = asyncio.get_running_loop().time()
             may_go = [one for one in self._open if one.may_give_way(stream, now)]
@@ -93,16 +93,16 @@ class Streams:
         self._figures.streams = len(self._open)
         return True
 
-    def remove(self, stream: _Stream) -> None:
-        """Count it no more."""
+    def remove(self, stream: _EventStream) -> None:
+        """Remove a stream that has ended."""
         self._open.discard(stream)
         self._figures.streams = len(self._open)
 
 
-class _Stream(Response):
-    """An answer that goes on until its reader leaves, the server ends, or another takes its place."""
+class _EventStream(Response):
+    """A response that lasts until its reader leaves, the server ends, or another stream replaces it."""
 
-    def __init__(self, feed: Feed, streams: Streams, *, has_token: bool) -> None:
+    def __init__(self, feed: EventFeed, streams: Streams, *, has_token: bool) -> None:
         self._feed = feed
         self._streams = streams
         self.has_token = has_token
@@ -112,7 +112,7 @@ class _Stream(Response):
         self.displaced = asyncio.Event()
         self.background = None
 
-    def may_give_way(self, other: _Stream, now: float) -> bool:
+    def may_give_way(self, other: _EventStream, now: float) -> bool:
         """Say whether `other` may have its place. One that reads keeps it for a while among equals."""
         if self.has_token and not other.has_token:
             return False
@@ -171,7 +171,7 @@ async def _left(receive: Receive) -> object:
 encode = msgspec.json.Encoder().encode
 
 
-class Feed:
+class EventFeed:
     """Makes messages as server-sent events."""
 
     def __init__(self, desk: CrawlHandle, own: Callable[[], ConsoleCounts]) -> None:
@@ -183,9 +183,9 @@ class Feed:
         self._tick = -1
         self._message = b""
         self.status = b""
-        """The last message that told how the crawl stands, for those who come while there is nothing new."""
+        """The last status message, for streams that open while there is nothing new."""
         self._seen = 0
-        """The number of the last attempt that was told of."""
+        """The number of the last attempt that was sent."""
         self._detail: dict[str, object] = {}
         self._detail_at = 0.0
         self._is_over = False

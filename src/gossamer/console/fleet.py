@@ -1,7 +1,7 @@
-"""Fleet: the crawls that a server runs, each as `gossamer crawl` or `resume` runs it, in processes of their own.
+"""Fleet: the crawls that a server runs, each in separate processes, as `gossamer crawl` or `resume` runs it.
 
-They go on running when the server dies, whatever kills it: the next one finds them again. One that died with the
-server, as when the machine went down, is resumed if it was to run. Only a server that is told to end ends them.
+They go on running when the server dies; the next server finds them again. A crawl that died with the server, as when
+the machine went down, is resumed. Only an orderly shutdown of the server ends them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from msgspec import Meta
 from gossamer.config.gather import reopen
 from gossamer.config.sections import ConsoleOptions
 from gossamer.config.toml import as_assignments
-from gossamer.console.crawl import Crawl
+from gossamer.console.crawl import ConsoleCrawl
 from gossamer.console.directory import Directory
-from gossamer.console.folder import Folder, Wish
+from gossamer.console.folder import CrawlWish, Folder
 from gossamer.console.service import Service
 from gossamer.model.errors import ConfigError
-from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Request, Text
+from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Text, VerbRequest
 from gossamer.world.process import birth_of
 
 LOOK_S = 0.5
@@ -36,6 +36,8 @@ DEATHS_MAX = 5
 """Deaths in a row after which a crawl is left alone; each of its own restarts is its supervisor's business."""
 LIVED_S = 60.0
 """A crawl that lived so long has not died in a row."""
+ENDING_S_MAX = 5.0
+"""A crawl whose end was requested is begun again once its process is gone, if that takes no longer."""
 TOLD_S_MAX = 5.0
 UNANSWERED = f"its status could not be read within {TOLD_S_MAX:g} s"
 ASKED_AT_ONCE_MAX = 8
@@ -43,7 +45,7 @@ ENDED_WELL = (0, 4, 130)
 ENDED_BY_ITSELF = ("finished", "limit", "low_water", "patience")
 
 
-class New(Request, frozen=True):
+class New(VerbRequest, frozen=True):
     """A crawl to be made."""
 
     name: Annotated[Text, Meta(description="Letters, digits, '.', '_' and '-'; its directory in the folder.")]
@@ -54,7 +56,7 @@ class New(Request, frozen=True):
     start: Annotated[bool, Meta(description="Start it at once.")] = True
 
 
-class Again(Request, frozen=True):
+class ResumeRequest(VerbRequest, frozen=True):
     """How a crawl is resumed."""
 
     values: Annotated[
@@ -62,12 +64,12 @@ class Again(Request, frozen=True):
     ] = msgspec.field(default_factory=dict)
 
 
-class CrawlTold(msgspec.Struct, frozen=True, kw_only=True):
+class CrawlSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One crawl of the folder."""
 
     name: str
     state: Annotated[str, Meta(description="created, starting, running, paused, stopping, finished, stopped, failed.")]
-    runs: Annotated[bool, Meta(description="It is to run: a server that begins anew resumes it.")]
+    runs: Annotated[bool, Meta(description="It is to run: a restarted server resumes it.")]
     pages: int = 0
     queued: int = 0
     pages_s: float = 0.0
@@ -76,15 +78,15 @@ class CrawlTold(msgspec.Struct, frozen=True, kw_only=True):
     problem: Annotated[str, Meta(description="Why it failed.")] = ""
 
 
-class CrawlsTold(msgspec.Struct, frozen=True, kw_only=True):
+class CrawlSummaries(msgspec.Struct, frozen=True, kw_only=True):
     """The crawls of the folder."""
 
-    crawls: tuple[CrawlTold, ...]
+    crawls: tuple[CrawlSummary, ...]
     running: int
     crawls_max: Annotated[int, Meta(description="How many run at once at most.")]
 
 
-class _Held(Directory):
+class _StoppedCrawl(Directory):
     """A crawl of the folder; the process that keeps it running must know that it is stopped."""
 
     def __init__(self, fleet: Fleet, name: str) -> None:
@@ -103,7 +105,7 @@ class _Held(Directory):
 class _Entry:
     """What is known of a crawl while the server lives."""
 
-    def __init__(self, crawl: Crawl, wish: Wish) -> None:
+    def __init__(self, crawl: ConsoleCrawl, wish: CrawlWish) -> None:
         self.crawl = crawl
         self.wish = wish
         """As it is on disk, or is about to be."""
@@ -139,7 +141,7 @@ class Fleet:
         self._entries: dict[str, _Entry] = {}
         self._is_ending = False
 
-    def crawl(self, name: str) -> Crawl:
+    def crawl(self, name: str) -> ConsoleCrawl:
         """Return a crawl. Raises MissingError: there is none of this name."""
         return self._entry(name).crawl
 
@@ -156,7 +158,7 @@ class Fleet:
                 wished[name].problem = f"not resumed: {self._crawls_max} crawls run already (console.crawls_max)"
                 self.note(f"{name}: {wished[name].problem}")
 
-    async def create(self, new: New) -> CrawlTold:
+    async def create(self, new: New) -> CrawlSummary:
         """Make a crawl, and start it if that is wished.
 
         Raises:
@@ -171,7 +173,7 @@ class Fleet:
             raise ConflictError(f"cannot write to {self.folder.path}: {error.strerror}") from error
         return await (self.start(new.name) if new.start else self.told(new.name))
 
-    async def start(self, name: str) -> CrawlTold:
+    async def start(self, name: str) -> CrawlSummary:
         """Start a crawl that was made and never begun. Raises ConflictError: it was, or too many run."""
         self.folder.directory(name)
         if self.folder.is_begun(name):
@@ -179,7 +181,7 @@ class Fleet:
         await self._begin(name, self._starting(name))
         return await self.told(name)
 
-    async def resume(self, name: str, again: Again) -> CrawlTold:
+    async def resume(self, name: str, again: ResumeRequest) -> CrawlSummary:
         """Continue a crawl that does not run. Raises ConflictError: it runs, was never begun, or too many run."""
         self.folder.directory(name)
         if not self.folder.is_begun(name):
@@ -212,13 +214,13 @@ class Fleet:
         entry = self._entry(name)
         return entry.is_attended or self.folder.is_held(name, entry.wish)
 
-    async def told(self, name: str) -> CrawlTold:
-        """Return how a crawl stands."""
+    async def told(self, name: str) -> CrawlSummary:
+        """Return the state of a crawl."""
         entry = self._entry(name)
         problem = "" if entry.is_attended else entry.problem
         if not self.folder.is_begun(name):
             state = "starting" if entry.is_attended else "failed" if problem else "created"
-            return CrawlTold(name=name, state=state, runs=entry.wish.runs, problem=problem)
+            return CrawlSummary(name=name, state=state, runs=entry.wish.runs, problem=problem)
         status: Mapping[str, Any] = {}
         with suppress(TimeoutError):
             async with asyncio.timeout(TOLD_S_MAX):
@@ -232,19 +234,19 @@ class Fleet:
             }
         state = str(status.get("state", "running"))
         if entry.is_attended and state in ("stopped", "finished"):
-            state = "starting"
-        return CrawlTold(
+            state = "starting" if entry.wish.runs else "stopping"
+        return CrawlSummary(
             name=name, state=state, runs=entry.wish.runs, pages=status.get("pages", 0), queued=status.get("queued", 0),
             pages_s=status.get("pages_s", 0.0), waiting_for=str(status.get("waiting_for") or ""),
             ended=str(status.get("ended_says", "")),
             problem=problem,
         )  # fmt: skip
 
-    async def listed(self) -> CrawlsTold:
+    async def listed(self) -> CrawlSummaries:
         """Return all crawls."""
         some = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
 
-        async def told(name: str) -> CrawlTold | None:
+        async def told(name: str) -> CrawlSummary | None:
             async with some:
                 try:
                     return await self.told(name)
@@ -255,7 +257,7 @@ class Fleet:
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(told(name)) for name in names]
         crawls = tuple(one for task in asked if (one := task.result()) is not None)
-        return CrawlsTold(crawls=crawls, running=self._running(), crawls_max=self._crawls_max)
+        return CrawlSummaries(crawls=crawls, running=self._running(), crawls_max=self._crawls_max)
 
     async def end(self, hurried: asyncio.Event) -> None:
         """Have all crawls end with everything saved; they are resumed when a server begins here again."""
@@ -276,13 +278,22 @@ class Fleet:
                 self.note(f"{name} has not ended; it goes on, and the next server finds it")
                 entry.attending.cancel()
 
+    def leave(self) -> None:
+        """Look after the crawls no longer. They go on; the next server finds them."""
+        self._is_ending = True
+        for entry in self._entries.values():
+            if entry.attending is not None:
+                entry.attending.cancel()
+
     # ---- inside
 
     def _entry(self, name: str) -> _Entry:
         self.folder.directory(name)
         entry = self._entries.get(name)
         if entry is None:
-            entry = self._entries[name] = _Entry(Crawl(_Held(self, name), self._service), self.folder.wish(name))
+            entry = self._entries[name] = _Entry(
+                ConsoleCrawl(_StoppedCrawl(self, name), self._service), self.folder.wish(name)
+            )
         return entry
 
     def _running(self) -> int:
@@ -293,7 +304,7 @@ class Fleet:
             raise ConflictError(f"{self._crawls_max} crawls run already (console.crawls_max); stop one first")
 
     async def _keep(self, name: str, entry: _Entry) -> None:
-        """Have on disk what is wished now, whatever was on its way there."""
+        """Write the present target state to disk, after any write in progress."""
         async with entry.keeping:
             await asyncio.to_thread(self.folder.keep, name, msgspec.structs.replace(entry.wish))
 
@@ -309,6 +320,8 @@ class Fleet:
         entry = self._entry(name)
         if self._is_ending:
             raise ConflictError("the server is ending")
+        if entry.attending is not None and not entry.wish.runs:  # Its end was requested; that takes a moment.
+            await asyncio.wait((entry.attending,), timeout=ENDING_S_MAX)
         if self.runs(name):
             raise ConflictError(f"{name!r} runs already")
         self._require_room()
@@ -349,7 +362,7 @@ class Fleet:
             arguments = self._resuming(name) if self.folder.is_begun(name) else self._starting(name)
         if entry.problem:
             self.note(f"{name}: {entry.problem}")
-        entry.wish = Wish()
+        entry.wish = CrawlWish()
         await self._keep(name, entry)
 
     async def _one_life(self, name: str, entry: _Entry, arguments: tuple[str, ...]) -> int | None:
@@ -370,7 +383,7 @@ class Fleet:
         return await process.wait()
 
     async def _adopted(self, name: str) -> int | None:
-        """Wait for the end of a crawl that another server began, and return its status: None where it is to go on."""
+        """Wait for the end of a crawl that another server began, and return its status: None if it is to go on."""
         ran = False
         while await asyncio.to_thread(self.folder.is_held, name, self._entry(name).wish):
             ran = True
@@ -384,7 +397,7 @@ class Fleet:
         return 0 if how in ENDED_BY_ITSELF or (ran and how) else None
 
     def _signal(self, entry: _Entry) -> None:
-        """Have a crawl end, at whatever it is."""
+        """End a crawl in any state."""
         wish = entry.wish
         with suppress(ProcessLookupError):
             if entry.process is not None and entry.process.returncode is None:

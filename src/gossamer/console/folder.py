@@ -22,13 +22,13 @@ OWN = ".gossamer"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 CRAWLS_MAX = 1_000
 Content = Mapping[str, Mapping[str, Any] | str]
-"""A configuration file's: sections, and what stands before them."""
+"""Content of a configuration file: sections, and the text before them."""
 COMPLAINT_BYTES_MAX = 4_096
 THEIRS = (("output", "directory"), ("console", "port"))
 """What a crawl's configuration may not say: the server does."""
 
 
-class Wish(msgspec.Struct, kw_only=True):
+class CrawlWish(msgspec.Struct, kw_only=True):
     """What was last wished of a crawl; on disk, so that the next server knows."""
 
     runs: bool = False
@@ -66,7 +66,7 @@ class Folder:
         return sorted(name for name in begun | made if NAME.fullmatch(name))[:CRAWLS_MAX]
 
     def directory(self, name: str) -> Path:
-        """Return where a crawl lies. Raises MissingError: there is none of this name."""
+        """Return a crawl's directory. Raises MissingError: there is none of this name."""
         if NAME.fullmatch(name) and (self.is_begun(name) or self.config_file(name).exists()):
             return self.path / name
         raise MissingError(f"no crawl is called {name!r}")
@@ -76,7 +76,7 @@ class Folder:
         return (self.path / name / "crawl.toml").exists()
 
     def config_file(self, name: str) -> Path:
-        """Return where the configuration lies with which it is started."""
+        """Return the configuration file with which it is started."""
         return self.own / f"{name}.toml"
 
     def create(self, name: str, config: Content) -> None:
@@ -102,18 +102,18 @@ class Folder:
         finally:
             draft.unlink()
 
-    def wish(self, name: str) -> Wish:
+    def wish(self, name: str) -> CrawlWish:
         """Return what was last wished of it."""
         try:
-            return msgspec.json.decode((self.own / f"{name}.json").read_bytes(), type=Wish)
+            return msgspec.json.decode((self.own / f"{name}.json").read_bytes(), type=CrawlWish)
         except (OSError, msgspec.DecodeError):
-            return Wish()
+            return CrawlWish()
 
-    def keep(self, name: str, wish: Wish) -> None:
+    def keep(self, name: str, wish: CrawlWish) -> None:
         """Remember a wish; durable then."""
         write_whole(self.own / f"{name}.json", msgspec.json.encode(wish), private=True)
 
-    def is_held(self, name: str, wish: Wish) -> bool:
+    def is_held(self, name: str, wish: CrawlWish) -> bool:
         """Say whether a process runs it: the one that `wish` names, or any that holds its directory."""
         if wish.born and birth_of(wish.pid) == wish.born:
             return True

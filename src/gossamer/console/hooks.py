@@ -1,24 +1,39 @@
-"""Hooks: where hubs call back (WebSub, sections 5.3 and 7). Each topic has an address that cannot be guessed.
+"""Hooks: requests that are public: they come through a proxy and without a token.
+
+Hubs call back (WebSub, sections 5.3 and 7). Each topic has an address that cannot be guessed:
 
 GET   asks whether a subscription is ours, or says that it is denied
-POST  tells that the topic has changed; what it brings is a hint and is not kept: the page itself is fetched
+POST  reports that the topic has changed; its content is a hint and is not kept: the page itself is fetched
+
+Owners of sites read the page about the crawl, and verifiers the directory of the keys that sign its requests.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from gossamer.api.identity import DIRECTORY_PATH, PAGE_PATH, crawl_page, published_directory
 from gossamer.console.directory import CrawlHandle
+from gossamer.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from gossamer.api.callbacks import Callbacks, Notification
+    from gossamer.config import Config
+
+Made = TypeVar("Made")
 
 PREFIX = "/websub/"
+PUBLIC = (PREFIX, PAGE_PATH, DIRECTORY_PATH)
+"""How the paths begin that need no token."""
+PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 DURABLE_S_MAX = 30.0
 """A hub waits no longer for its answer; it will say so again."""
 
@@ -36,7 +51,39 @@ def routes(crawl: CrawlHandle, bytes_max: int, request_s_max: float) -> list[Rou
             return PlainTextResponse(text, status, {"X-Content-Type-Options": "nosniff"})
         return await _notified(request, callbacks, token, bytes_max, request_s_max)
 
-    return [Route(PREFIX + "{token}", hook, methods=["GET", "POST"])]
+    return [Route(PREFIX + "{token}", hook, methods=["GET", "POST"]), *_published(crawl.directory)]
+
+
+def _published(directory: Path) -> Iterator[Route]:
+    """Yield the routes of what a crawl publishes about itself, made for each request in a thread."""
+
+    async def page(_: Request) -> Response:
+        made = await _made(lambda: crawl_page(_configuration(directory)).html())
+        if not isinstance(made, str):
+            return made
+        return HTMLResponse(made, headers={"Content-Security-Policy": PAGE_POLICY, "X-Content-Type-Options": "nosniff"})
+
+    async def keys(_: Request) -> Response:
+        made = await _made(lambda: published_directory(_configuration(directory), time.time()))
+        if made is None or isinstance(made, Response):
+            return made or PlainTextResponse("requests are not signed\n", 404)
+        return Response(made[0], headers=made[1])
+
+    yield Route(PAGE_PATH, page, methods=["GET"])
+    yield Route(DIRECTORY_PATH, keys, methods=["GET"])
+
+
+async def _made(make: Callable[[], Made]) -> Made | Response:
+    try:
+        return await asyncio.to_thread(make)
+    except ConfigError:  # The message is for the operator: this answer is public.
+        return PlainTextResponse("not published\n", 404)
+
+
+def _configuration(directory: Path) -> Config:
+    from gossamer.config.gather import reopen  # noqa: PLC0415 - a server of many crawls may never need it
+
+    return reopen(directory / "crawl.toml")
 
 
 async def _notified(
@@ -60,7 +107,7 @@ async def _notified(
 
 
 async def _taken(request: Request, notification: Notification, bytes_max: int) -> bool:
-    """Read the body and keep nothing of it; False where there is too much."""
+    """Read the body and keep nothing of it; False if there is too much."""
     length = request.headers.get("content-length", "0")
     if not length.isdigit() or int(length[:20]) > bytes_max:
         return False

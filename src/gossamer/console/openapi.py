@@ -18,7 +18,7 @@ PROBLEMS = {
     "404": "There is no such crawl.",
     "405": "There is no such method.",
     "408": "The body came too slowly.",
-    "409": "Not as the crawl stands: it does not run, or is ending.",
+    "409": "Not in the crawl's present state: it does not run, or is ending.",
     "413": "The body is too long.",
     "415": "The body is not said to be JSON.",
     "421": "This name is not served here.",
@@ -41,7 +41,7 @@ def description(operations: Iterable[Operation], *, reads_need_token: bool) -> d
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, of, components, needs_token=needs_token)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Gossamer", "version": __version__, "description": "What a crawl can be asked and told."},
+        "info": {"title": "Gossamer", "version": __version__, "description": "Requests that a crawl answers."},
         "paths": paths,
         "components": {
             "schemas": components,
@@ -81,8 +81,8 @@ def _operation(
 
 
 def _plain_arrays(schema: Any) -> Any:
-    """Return a schema without `prefixItems`, which readers of such descriptions take for what it is not: an array of so
-    many, each of one of the types.
+    """Return a schema without `prefixItems`, which common OpenAPI tools misread: an array of fixed length whose items
+    each have one of the types.
     """
     if isinstance(schema, list):
         return [_plain_arrays(one) for one in schema]

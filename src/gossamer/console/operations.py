@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 Fields = dict[str, object]
 Method = Literal["GET", "POST"]
 Run = Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]
-"""Takes what stands in the path, and the fields; returns an answer as the control socket gives it."""
+"""Takes the parameters of the path, and the fields; returns an answer as the control socket gives it."""
 STATUSES: Mapping[object, int] = {
     "invalid": 422, "refused": 422, "conflict": 409, "missing": 404, "overdue": 504, "busy": 503, "failed": 500,
 }  # fmt: skip
-"""Of what has no result, by its kind."""
+"""HTTP statuses of errors, by their kind."""
 ERROR_CHARACTERS_MAX = 1_000
 """A message repeats what was sent, cut to this length."""
 NEVER_KEPT = {"Cache-Control": "no-store"}
@@ -47,7 +47,7 @@ class Operation(NamedTuple):
     path: str
     name: str
     """Of the request, for who reads what is wrong with it."""
-    takes: type[verbs.Request]
+    takes: type[verbs.VerbRequest]
     gives: type[msgspec.Struct]
     says: str
     run: Run

@@ -12,9 +12,9 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gossamer.config.sections import ConsoleOptions
-from gossamer.console.connections import IDLE_S_MAX, Connection, Connections
+from gossamer.console.connections import IDLE_S_MAX, Connections, ConsoleConnection
 from gossamer.console.service import Service
-from gossamer.console.share import Share
+from gossamer.console.share import LoopShare
 from gossamer.model.errors import ConfigError
 
 HEAD_BYTES_MAX = 128 * 1024
@@ -50,7 +50,7 @@ async def served(
     config.load()
     state = uvicorn.server.ServerState()
     # uvicorn's own Server would take the process's signals.
-    accepting = loop.create_task(connections.accept(door, lambda: Connection(config, state, connections)))
+    accepting = loop.create_task(connections.accept(door, lambda: ConsoleConnection(config, state, connections)))
     try:
         yield f"http://{_written(*door.getsockname()[:2])}"
     finally:
@@ -69,7 +69,7 @@ async def served(
 class _Shared:
     """An application whose work is measured, and waits its turn."""
 
-    def __init__(self, app: ASGIApp, share: Share) -> None:
+    def __init__(self, app: ASGIApp, share: LoopShare) -> None:
         self._app = app
         self._share = share
 

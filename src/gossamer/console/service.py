@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from gossamer.console.events import Streams
 from gossamer.console.operations import UnderWay
-from gossamer.console.share import Share
+from gossamer.console.share import LoopShare
 from gossamer.isolated.searches import Searches
 
 
@@ -72,7 +72,7 @@ class Service:
     def __init__(self, connections_max: int, loop_share: float) -> None:
         """Take the number of connections, and the share of the loop's time that requests may have."""
         self.figures = Figures()
-        self.share = Share(loop_share, asyncio.get_running_loop().time)
+        self.share = LoopShare(loop_share, asyncio.get_running_loop().time)
         self.searches = Searches()
         self.streams = Streams(max(1, connections_max // 4), self.figures)
         self.under_way = UnderWay(max(1, connections_max // 2), self.figures)

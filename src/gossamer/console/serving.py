@@ -1,4 +1,6 @@
-"""Serving: `gossamer serve`: the console of a crawl that runs elsewhere or not at all, or of a folder of crawls."""
+"""Serving: `gossamer serve`: the console of a crawl that runs elsewhere or not at all, or of a folder of crawls; and
+`gossamer mcp`: the same crawls for language models.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -18,15 +20,19 @@ from gossamer.config.sections import ConsoleOptions
 from gossamer.console import crawl, pages
 from gossamer.console.access import Access, access_of
 from gossamer.console.app import app, console_app
-from gossamer.console.crawl import METRICS, Crawl
+from gossamer.console.crawl import METRICS, ConsoleCrawl
 from gossamer.console.directory import Directory
-from gossamer.console.fleet import Again, CrawlsTold, CrawlTold, Fleet, New
+from gossamer.console.fleet import CrawlSummaries, CrawlSummary, Fleet, New, ResumeRequest
 from gossamer.console.folder import OWN, Folder
 from gossamer.console.operations import NEVER_KEPT, Fields, Operation, routes
 from gossamer.console.server import served
 from gossamer.console.service import Service
 from gossamer.console.share import OWN_SHARE
 from gossamer.model import verbs
+
+if TYPE_CHECKING:
+    from gossamer.config import Config
+    from gossamer.console.mcp import Agent
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PORT_OPTION = "--port"
@@ -73,6 +79,72 @@ async def serve_folder(path: Path, options: ConsoleOptions, port: int, say: Say,
         folder.close()
 
 
+class McpOptions(NamedTuple):
+    """What `gossamer mcp` serves, and how."""
+
+    path: Path
+    is_folder: bool
+    config: Config
+    """The section `console` bounds the server; crawls on `scope.only_hosts` are started by the whole of it."""
+    starts: bool
+    """Crawls may be started."""
+    port: int | None
+    """None: standard input and output."""
+
+
+async def serve_mcp(options: McpOptions, say: Say, complain: Say) -> None:
+    """Serve crawls to language models until the input ends, or over HTTP until a signal comes.
+
+    Crawls that were started go on when the input ends; a signal ends them as it does those of `serve_folder`.
+
+    Raises:
+        ConfigError: the port is taken, or crawls may be started and the folder is another server's.
+    """
+    from gossamer.console.mcp import Agent, Crawls  # noqa: PLC0415 - it brings the protocol
+
+    console = options.config.console
+    if not options.starts:
+        async with Service(console.connections_max, OWN_SHARE) as service:
+            crawls = Crawls(options.path, complain, is_folder=options.is_folder)
+            await _serve_agent(Agent(crawls, service), options, None, say)
+        return
+    folder = Folder(options.path)
+    try:
+        async with asyncio.TaskGroup() as group, Service(console.connections_max, OWN_SHARE) as service:
+            fleet = Fleet(folder, console, complain, group, service)
+            fleet.find_again()
+            crawls = Crawls(options.path, complain, fleet, is_folder=True)
+            await _serve_agent(Agent(crawls, service, fleet, options.config), options, fleet, say)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    finally:
+        folder.close()
+
+
+async def _serve_agent(agent: Agent, options: McpOptions, fleet: Fleet | None, say: Say) -> None:
+    from gossamer.console.mcp import PATH, mcp_app, serve_stdio, sessions_of  # noqa: PLC0415
+
+    if options.port is None:
+        await serve_stdio(agent)
+        if fleet is not None:
+            fleet.leave()
+        return
+    console = options.config.console
+    access = access_of(options.path / (OWN if options.is_folder else "state"), console)
+    sessions = sessions_of(agent, console)
+    with _signals() as (asked, again):
+        async with (
+            sessions.run(),
+            served(
+                mcp_app(sessions, access), console, options.port, agent.service, option=PORT_OPTION
+            ) as address,
+        ):  # fmt: skip
+            say(f"{address}{PATH}\nAuthorization: Bearer {access.token}")
+            await asked.wait()
+            if fleet is not None:
+                await fleet.end(again)
+
+
 @contextmanager
 def _signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
     """Have the first signal set one event, and each later one the other."""
@@ -98,7 +170,7 @@ PAGE = "/crawls/{name}/"
 def fleet_app(fleet: Fleet, access: Access, service: Service) -> Starlette:
     """Return the application of a server of many crawls."""
 
-    def crawl_of(path: Mapping[str, str]) -> Crawl:
+    def crawl_of(path: Mapping[str, str]) -> ConsoleCrawl:
         return fleet.crawl(path["name"])
 
     own = [*operations(fleet), *crawl.operations(f"{ONE}/", crawl_of, service)]
@@ -126,9 +198,9 @@ def operations(fleet: Fleet) -> Iterator[Operation]:
     async def told(path: Mapping[str, str], _: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": await fleet.told(path["name"])}
 
-    yield Operation("GET", LIST, "crawls", verbs.Nothing, CrawlsTold, "All crawls, and how they stand.", listed)
-    yield Operation("POST", LIST, "create", New, CrawlTold, "Make a crawl of a configuration.", created, 201)
-    yield Operation("GET", ONE, "crawl", verbs.Nothing, CrawlTold, "How a crawl stands, in short.", told)
+    yield Operation("GET", LIST, "crawls", verbs.Nothing, CrawlSummaries, "All crawls, and how they stand.", listed)
+    yield Operation("POST", LIST, "create", New, CrawlSummary, "Make a crawl of a configuration.", created, 201)
+    yield Operation("GET", ONE, "crawl", verbs.Nothing, CrawlSummary, "Return the state of a crawl, in short.", told)
     yield from steering(fleet, f"{ONE}/")
 
 
@@ -139,14 +211,14 @@ def steering(fleet: Fleet, prefix: str) -> Iterator[Operation]:
         return {"ok": True, "result": await fleet.start(path["name"])}
 
     async def resume(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await fleet.resume(path["name"], _read("resume", Again, fields))}
+        return {"ok": True, "result": await fleet.resume(path["name"], _read("resume", ResumeRequest, fields))}
 
-    runs: tuple[tuple[str, type[verbs.Request], str, Callable[..., Awaitable[Any]]], ...] = (
+    runs: tuple[tuple[str, type[verbs.VerbRequest], str, Callable[..., Awaitable[Any]]], ...] = (
         ("start", verbs.Nothing, "Start a crawl that was made and never begun.", start),
-        ("resume", Again, "Continue a crawl that does not run.", resume),
+        ("resume", ResumeRequest, "Continue a crawl that does not run.", resume),
     )
     for name, takes, says, run in runs:
-        yield Operation("POST", prefix + name, name, takes, CrawlTold, says, run)
+        yield Operation("POST", prefix + name, name, takes, CrawlSummary, says, run)
 
 
 def _read(name: str, takes: type[Any], fields: Fields) -> Any:

@@ -1,7 +1,7 @@
-"""Share: how much of an event loop's time the console takes, and the line in which its work waits for more.
+"""Share: limits the console's share of the event loop's time; work beyond it waits in line.
 
-Whatever readers send, the loop of a running crawl gives the console at most this share. Work is measured as it is done,
-step by step, and paid for by waiting before more of it begins.
+For any requests, the loop of a running crawl gives the console at most this share. Each step of work is measured, and
+followed by a wait in proportion.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ BURST_S = 0.1
 Made = TypeVar("Made")
 
 
-class Share:
+class LoopShare:
     """Measures work, and has more of it wait. Costs under a microsecond a step."""
 
     def __init__(self, share: float, now: Callable[[], float]) -> None:
-        """Allow `share` of the time that `now` tells, in seconds."""
+        """Allow `share` of the time by the clock `now`, in seconds."""
         self._share = share
         self._now = now
         self._paid_at = 0.0
@@ -65,13 +65,13 @@ class Share:
         except BaseException:
             work.close()
             raise
-        return await _Steps(work, self)
+        return await _MeasuredSteps(work, self)
 
 
-class _Steps(Generic[Made]):
+class _MeasuredSteps(Generic[Made]):
     """An awaitable that does the work of a coroutine and measures each step."""
 
-    def __init__(self, work: Coroutine[Any, Any, Made], share: Share) -> None:
+    def __init__(self, work: Coroutine[Any, Any, Made], share: LoopShare) -> None:
         self._work = work
         self._share = share
 

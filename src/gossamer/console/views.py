@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from gossamer.isolated.searches import Searches
 from gossamer.model.errors import ConfigError
-from gossamer.model.verbs import ConflictError, Nothing, Request, Text
+from gossamer.model.verbs import ConflictError, Nothing, Text, VerbRequest
 
 REPORT_S_MAX = 80.0
 REPORT_KEPT_S = 10.0
@@ -26,7 +26,7 @@ REPORT_BYTES_MAX = 16 << 20
 Made = TypeVar("Made")
 
 
-class Query(Request, frozen=True):
+class Query(VerbRequest, frozen=True):
     """What to look for."""
 
     q: Annotated[Text, Meta(description='Words, "phrases", -without, title:word.')]
@@ -36,7 +36,7 @@ class Query(Request, frozen=True):
     language: Annotated[str, Meta(max_length=30, description="Only pages that say so: en, de.")] = ""
 
 
-class Key(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigKey(msgspec.Struct, frozen=True, kw_only=True):
     """One key of the configuration."""
 
     key: Annotated[str, Meta(description="Section and name.")]
@@ -50,7 +50,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 class Configuration(msgspec.Struct, frozen=True):
     """What the crawl runs with."""
 
-    keys: tuple[Key, ...]
+    keys: tuple[ConfigKey, ...]
 
 
 class Views:
@@ -117,7 +117,9 @@ def configuration_of(directory: Path) -> Configuration:
         value = redacted(key, msgspec.to_builtins(_plain(config.value(key)), str_keys=True))
         text = "none" if value is None else written(value)
         found.append(
-            Key(key=key, value=value, text=text, origin=config.origin(key), live=is_live(key), says=fields.get(key, ""))
+            ConfigKey(
+                key=key, value=value, text=text, origin=config.origin(key), live=is_live(key), says=fields.get(key, "")
+            )
         )
     return Configuration(tuple(found))
 

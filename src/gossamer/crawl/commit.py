@@ -1,4 +1,4 @@
-"""Commit: how an epoch closes. All that the rooms changed since the last one becomes durable, or nothing of it."""
+"""Commit: how an epoch closes. All that the components changed since the last one becomes durable, or nothing of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from gossamer.crawl.tally import Telemetry
 from gossamer.model.visits import EpochRow, Visited
 from gossamer.ports import Archive
-from gossamer.state.journals import Entry
+from gossamer.state.journals import ManifestEntry
 from gossamer.state.schema import MANIFEST, TALLY
 from gossamer.state.storage import Storage
 from gossamer.world.huge_pages import HugePages
@@ -23,7 +23,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 @runtime_checkable
 class Cuts(Protocol):
-    """A room that gives the open epoch what it holds in memory."""
+    """A component that gives the open epoch what it holds in memory."""
 
     def cut(self, now: float) -> None: ...
 
@@ -56,7 +56,7 @@ class Committer:
         self.on_epoch: Callable[[int], None] | None = None
         self.on_durable: Callable[[EpochRow], None] | None = None
         self.measure: Callable[[EpochRow], EpochRow] = lambda row: row
-        """Completes a row of `epochs` by what other rooms count."""
+        """Completes a row of `epochs` by what other components count."""
         self.crowding: Callable[[], float] = lambda: self._contacts.crowded
         """Returns how much waits for a commit: from 1 on it should come early."""
         self._between: list[Callable[[], None]] = []
@@ -81,9 +81,9 @@ class Committer:
         while self._between:  # A commit under way may have been cut before.
             await self.commit()
 
-    def join(self, room: Cuts) -> None:
+    def join(self, component: Cuts) -> None:
         """Add a component that gives the open epoch what it holds, after all others."""
-        self._components.append(room)
+        self._components.append(component)
 
     async def commit(self) -> None:
         """Close the open epoch and return when it is durable. A cancellation waits for that: the disk's part runs in
@@ -120,7 +120,7 @@ class Committer:
                 if self._hosts is not None:
                     self._hosts.settle()
             except Exception as error:
-                self._tally.fatal(error)  # Whoever commits next must not build on this.
+                self._tally.fatal(error)  # No later commit may build on this one.
                 raise
             finally:
                 self.stage = ""
@@ -148,13 +148,13 @@ class Committer:
     def close(self) -> None:
         self._thread.shutdown(wait=True)
 
-    def _cut(self) -> tuple[int, list[Entry], int, list[Visited]]:
+    def _cut(self) -> tuple[int, list[ManifestEntry], int, list[Visited]]:
         now = self._clock.now()
         totals = self._tally.totals
         totals.elapsed_s += now - self._since
         self._since = now
-        for room in self._components:
-            room.cut(now)
+        for component in self._components:
+            component.cut(now)
         if self._hosts is not None:
             self._hosts.cut()
         self._archive.cut()
@@ -176,7 +176,7 @@ class Committer:
         self._journals.sync()
         if self._hosts is not None:
             self.stage = "waiting for the disk to keep the hosts store"
-            self._hosts.write()  # Facts about hosts are true, whatever becomes of the epoch.
+            self._hosts.write()  # Facts about hosts hold also if the epoch is lost.
         self.stage = "waiting for the disk to keep the store"
         self._epochs.commit(number)
         self.stage = "applying it to the store"

@@ -1,7 +1,7 @@
-"""Control: what a running crawl can be asked and told, as JSON lines on a socket in its own directory.
+"""Control: queries and commands to a running crawl, as JSON lines on a socket in the crawl's directory.
 
-The store is open to one process alone, so `status`, `why`, `seed` and the others come here. Whoever may open the
-socket may command the crawl: it lies in the crawl's directory with mode 600.
+Only one process can open the store, so `status`, `why`, `seed` and the others come here. Access to the socket, which
+has mode 600, gives control of the crawl.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REQUEST_S_MAX = 60.0
 Verb = Callable[[dict[str, object]], Awaitable[object]]
 
 
-class Control:
+class ControlSocket:
     """Serves the verbs it is given. One line in, one line out, as many as a client likes."""
 
     def __init__(self, directory: Path, verbs: Mapping[str, Verb], logs: Logs) -> None:
@@ -42,7 +42,7 @@ class Control:
         try:
             with reachable(path) as name:
                 door.bind(name)
-            path.chmod(0o600)  # Before it listens: until then nobody gets in.
+            path.chmod(0o600)  # Before it listens: no client can connect until then.
             server = await asyncio.start_unix_server(self._answer, sock=door, limit=REQUEST_BYTES_MAX)
             try:
                 await server.serve_forever()

@@ -28,10 +28,10 @@ class NearCopies:
     sketcher: Sketcher
 
 
-class Copies:
+class CopyMarks:
     """Marks a page's row as a copy or a near-duplicate, and says whether its links are worth following again.
 
-    Costs about 6 µs a page for the exact test; the near one is asked only where it is configured.
+    Costs about 6 µs a page for the exact test; the near test runs only if it is configured.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class Copies:
         return original is not None and original.url != url.text
 
     def judge(self, visit: Visit, content: Content, links: Sequence[Link], row: PageRow) -> bool:
-        """Fill in whose copy a page is; return whether its links are to be followed. Parts of pages are nobody's copy.
+        """Record the original of a copy; return whether the links are to be followed. Partial pages are never copies.
 
-        By default links are left out only of an exact copy on the same host whose links lead, in order, where those of
-        the original led, from no nearer: that changes nothing but the work. A copy at another path may name other pages
-        by the same relative links; to leave those out would make what is found depend on which copy came first.
+        By default only the links of an exact copy on the same host are skipped, if they equal, in order, those of the
+        original and the copy is no nearer to a seed: that only saves work. At another path the same relative links can
+        name other pages; without them, the found pages would depend on which copy came first.
         """
         if not _is_whole(content, row.truncated):
             return True

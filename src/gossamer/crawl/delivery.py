@@ -1,4 +1,4 @@
-"""Delivery: finished visits on their way to whoever iterates over pages, each after the commit that holds it."""
+"""Delivery: passes finished visits to the iterator over pages, each after the commit that holds it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gossamer.model.visits import Visited
 
 PAGES_HELD_MAX = 2_000
 BYTES_HELD_MAX = 128 << 20
-"""Both bound what waits for its commit or its reader; visits in flight when they are reached come on top."""
+"""Both bound the visits that wait for their commit or reader. Visits in flight at that point are added."""
 
 
 class Delivery:
-    """Holds visits between their end and their reader. While it is full the crawl begins nothing new.
+    """Holds finished visits until they are read. While it is full, the crawl starts no visits.
 
-    Nobody waits for the reader: commits go on, and a crawl that has ended leaves here what was not read yet.
+    Nothing blocks on the reader: commits go on, and visits that were not read stay here after the crawl ends.
     """
 
     def __init__(self, pages_max: int = PAGES_HELD_MAX, bytes_max: int = BYTES_HELD_MAX) -> None:
@@ -84,7 +84,7 @@ class Delivery:
         self._news.set()
 
     def drop(self) -> None:
-        """Let go of everything, and of all to come: the reader has left."""
+        """Drop all visits, now and later: the reader has left."""
         self._unwanted = True
         self._open.clear()
         self._ready.clear()
@@ -94,6 +94,6 @@ class Delivery:
 
 
 def _weight(visited: Visited) -> int:
-    # What lies on disk counts too: each such page holds an open file.
+    # A body on disk counts too: each such page holds an open file.
     body = visited.reply.body_bytes if visited.reply is not None else 0
     return body + (visited.content.body_bytes if visited.content is not None else 0)

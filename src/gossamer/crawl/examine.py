@@ -1,4 +1,4 @@
-"""Examine: the stage in which native code meets what strangers wrote: content coding off, processing modules on."""
+"""Examine: the stage in which native code reads untrusted bytes: it removes content codings and runs modules."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.model.modules import ModuleError
-from gossamer.model.visits import Content, Findings, Page, Reply
+from gossamer.model.visits import Content, Findings, Page, Rendered, Reply
 from gossamer.process.chain import Processed
-from gossamer.state.slots import STAGES, Slots
+from gossamer.state.slots import STAGES, ShardSlots
 from gossamer.world.clock import Clock
 
 _DECODE, _PROCESS = STAGES.index("decode"), STAGES.index("process")
@@ -29,12 +29,21 @@ class Examined(msgspec.Struct):
     """The modules that were given the page."""
     left: bool = False
     """It was decoded and not processed: a copy."""
+    rendering: str = ""
+    """What became of its rendering (`PageRow.rendered`)."""
+    rendering_error: str = ""
+    """Why there is none, for people."""
+    rendered: Rendered | None = None
+    """`content` and `findings` are those of the rendered page then."""
+    sent: Content | None = None
+    """The content as sent, where the page was rendered."""
+    links_gained: int | None = None
 
 
 class Examiner:
-    """Decodes and processes one page at a time, saying so in slot 0 for whoever finds us dead."""
+    """Decodes and processes one page at a time. Slot 0 names the page, in case this process dies."""
 
-    def __init__(self, decoder: BoundedDecoder, look: Look, clock: Clock, slots: Slots | None) -> None:
+    def __init__(self, decoder: BoundedDecoder, look: Look, clock: Clock, slots: ShardSlots | None) -> None:
         self._decoder = decoder
         self._look = look
         self._clock = clock
@@ -54,6 +63,16 @@ class Examiner:
             if self._slots is not None:
                 self._slots.enter(0, fingerprint, _PROCESS, now)
             seen = self._look(page_of(reply, content, link_type))
+            return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
+        finally:
+            self._leave()
+
+    def look_again(self, reply: Reply, content: Content, fingerprint: int, url: str) -> Examined:
+        """Return the findings of another content of a page, whose address its scripts may have changed to `url`."""
+        try:
+            if self._slots is not None:
+                self._slots.enter(0, fingerprint, _PROCESS, self._clock.now())
+            seen = self._look(msgspec.structs.replace(page_of(reply, content), url=url))
             return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
         finally:
             self._leave()

@@ -12,6 +12,8 @@ from gossamer.model.links import Link
 from gossamer.model.visits import BudgetFacts, HostFacts, OriginFacts
 from gossamer.ports import UrlSeen, WaylessUrlSeen
 from gossamer.scope.chain import Chain
+from gossamer.scope.forgotten import NAME as FORGOTTEN
+from gossamer.scope.forgotten import Forgotten
 from gossamer.url.url import Url
 
 EXCLUDED = "excluded_host"
@@ -19,7 +21,7 @@ EXCLUDED = "excluded_host"
 
 
 class Explainer:
-    """Tells why a URL is where it is. Works on a running shard and on the store of a stopped one."""
+    """Explains the state of a URL. Works on a running shard and on the store of a stopped one."""
 
     def __init__(
         self,
@@ -29,7 +31,7 @@ class Explainer:
         lent: Callable[[Url], bool],
         revisits: Callable[[Url], dict[str, object] | None] = lambda _: None,
     ) -> None:
-        """`revisits` tells what is remembered of a page that is visited again; `next_due_at` among it."""
+        """`revisits` returns the record of a page that is revisited, including `next_due_at`."""
         self._namer = urls.namer
         self._chain = chain
         self._url_seen = urls.url_seen
@@ -55,7 +57,7 @@ class Explainer:
         if way is not None:
             told |= {"depth": way[0], "hops": way[1]}
         told |= {"state": "", "reason": "", "rule": None}
-        told |= self._state(url, record, facts, way)
+        told |= self._forgotten(url) or self._state(url, record, facts, way)
         told |= _revisited(self._revisits(url))
         told["host_state"] = _host_state(facts)
         return told
@@ -86,8 +88,8 @@ class Explainer:
                 "next_due": _instant(max(facts.due_at, facts.rest_until)),
             }
         if not facts.queued:
-            return {"state": "found", "reason": "pages name it; nobody has walked there so far"}
-        rests = f"its host rests: {facts.reason}" if facts.reason else "it waits in its host's queue"
+            return {"state": "found", "reason": "pages link to it; the walk has not reached it yet"}
+        rests = f"its host waits: {facts.reason}" if facts.reason else "it waits in its host's queue"
         waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or rests
         origin, next_at = facts.origin, facts.rest_until
         if origin is not None and origin.state == "closed":
@@ -97,6 +99,12 @@ class Explainer:
             since = f", since {_instant(origin.first_failed_at)}" if origin.first_failed_at else ""
             waits = f"{origin.origin} does not answer ({origin.failures} failures in a row{since}): {origin.reason}"
         return {"state": "queued", "reason": waits, "next_due": _instant(next_at)}
+
+    def _forgotten(self, url: Url) -> dict[str, object]:
+        """Return when and why a page was forgotten, while that is in force; nothing for all others."""
+        judges = (one for one in self._chain.filters if isinstance(one, Forgotten))
+        says = next((one.detail(Link(url, "anchor", 0)) for one in judges), "")
+        return {"state": FORGOTTEN, "reason": says, "rule": FORGOTTEN} if says else {}
 
     def _never_queued(self, url: Url) -> dict[str, object]:
         link = Link(url, "anchor", 0)
@@ -119,7 +127,7 @@ class Explainer:
 
 
 def offered_to(url_seen: UrlSeen) -> Callable[[Url], bool]:
-    """Return what says whether a URL was offered to an eliminator, also where it remembers no ways."""
+    """Return a test whether a URL was offered to an eliminator, also for one that stores no paths."""
     if isinstance(url_seen, WaylessUrlSeen):  # Looked at once: a protocol is compared name by name.
         return url_seen.knows
     return lambda url: url_seen.way(url) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b32encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,7 +32,7 @@ class PageRecord(msgspec.Struct, array_like=True, frozen=True):
     warc_file: str = ""
     warc_offset: int | None = None
     outlinks: list[str] = msgspec.field(default_factory=list)
-    """In scope but for depth: kept when depth is limited, so that a shorter way can be passed on without a request."""
+    """In scope but for depth: kept when depth is limited, so that a shorter path can be passed on without a request."""
 
 
 _STOPPED = b"\0hops:"
@@ -42,8 +41,8 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(PageRecord).decode
 
 
-class History:
-    """A put a page; a get when somebody asks."""
+class PageHistory:
+    """The page records. Cost: a put per page, a get per request."""
 
     def __init__(self, epochs: Epochs) -> None:
         self._epochs = epochs
@@ -78,6 +77,11 @@ def read_page_record(value: bytes) -> PageRecord:
     return _decode(value)
 
 
+def write_page_record(record: PageRecord, warc_file: str, warc_offset: int) -> bytes:
+    """Return a record as the store keeps it, once its WARC record was moved."""
+    return _encode(msgspec.structs.replace(record, warc_file=warc_file, warc_offset=warc_offset))
+
+
 def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> PageRecord:
     """Return what is remembered of an attempt."""
     return PageRecord(
@@ -92,7 +96,7 @@ class UrlMemory:
 
     namer: Namer
     url_seen: UrlSeen
-    history: History
+    history: PageHistory
 
 
 def _stopped_key(url: Url) -> bytes:
@@ -110,8 +114,3 @@ def attempt_row(visit: Visit, outcome: str, at: float) -> PageRow:
         url.text, url.key, url.host, url.site, at, outcome, depth=visit.depth, referrer=visit.referrer,
         link_type=visit.link_type, attempt=visit.attempt, hops=visit.hops,
     )  # fmt: skip
-
-
-def digest_text(algorithm: str, digest: bytes) -> str:
-    """Return a digest as WARC writes it."""
-    return f"{algorithm}:{b32encode(digest).decode()}"

@@ -21,13 +21,13 @@ from gossamer.process.chain import Processed
 from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, frame_from, framed
 
 WALL_FACTOR = 10.0
-"""A module may take so many times its processor time of any time: on a busy machine others run meanwhile."""
+"""Limit of a module's wall time, as a multiple of its processor time: a busy machine runs other work meanwhile."""
 ANSWER_BYTES_MAX = 64 << 20
 """A process with a longer answer is killed."""
 _PIECE_BYTES = 1 << 20
 
 
-class Question(msgspec.Struct, array_like=True, frozen=True):
+class WorkerQuestion(msgspec.Struct, array_like=True, frozen=True):
     """The head of a question; `body_bytes` bytes of content follow it."""
 
     index: int
@@ -39,7 +39,7 @@ class Question(msgspec.Struct, array_like=True, frozen=True):
     body_bytes: int
 
 
-class Answer(msgspec.Struct, array_like=True, frozen=True):
+class WorkerAnswer(msgspec.Struct, array_like=True, frozen=True):
     """What a module found, and what went wrong."""
 
     findings: Findings
@@ -47,8 +47,8 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
-_decode_question = msgspec.msgpack.Decoder(Question).decode
-_decode_answer = msgspec.msgpack.Decoder(Answer).decode
+_decode_question = msgspec.msgpack.Decoder(WorkerQuestion).decode
+_decode_answer = msgspec.msgpack.Decoder(WorkerAnswer).decode
 
 
 class IsolatedModules:
@@ -86,7 +86,7 @@ class IsolatedModules:
         """Add to the findings what the modules see; return what went wrong in them."""
         errors: list[ModuleError] = []
         for index, module in enumerate(self._chosen(page.media_type)):
-            question = Question(index, page.url, page.media_type, page.charset, page.headers, page.body_bytes)
+            question = WorkerQuestion(index, page.url, page.media_type, page.charset, page.headers, page.body_bytes)
             try:
                 answer = await self._workers.ask(partial(_send, question=question, page=page), _read_answer)
             except WorkerError as error:
@@ -120,8 +120,11 @@ def merge(findings: Findings, more: Findings) -> None:
     findings.charset = findings.charset or more.charset
     findings.nofollow = findings.nofollow or more.nofollow
     findings.noindex = findings.noindex or more.noindex
+    findings.statements.extend(more.statements)
     findings.columns.update(more.columns)
     findings.announcement = findings.announcement or more.announcement
+    findings.fields += more.fields
+    findings.invalid += more.invalid
     for table, rows in more.rows.items():
         findings.rows.setdefault(table, []).extend(rows)
 
@@ -133,7 +136,7 @@ def answer_questions(
     large: Callable[[BinaryIO, int], LargeBody],
     memory_bytes_max: int,
 ) -> None:
-    """Answer for a process that `command` starts, until nobody asks any more. `large` takes so many bytes to disk."""
+    """Serve a process that `command` starts until its input ends. `large` writes a body of this many bytes to disk."""
     while (head := frame_from(source)) is not None:
         question = _decode_question(head)
         file = large(source, question.body_bytes) if question.body_bytes > memory_bytes_max else None
@@ -144,11 +147,11 @@ def answer_questions(
                 body = reader.read(memory_bytes_max)
         page = Page(question.url, question.media_type, question.charset, question.headers, body, file)
         seen = look(question.index, page)
-        sink.write(framed(_encode(Answer(seen.findings, list(seen.errors)))))
+        sink.write(framed(_encode(WorkerAnswer(seen.findings, list(seen.errors)))))
         sink.flush()
 
 
-async def _send(writer: asyncio.StreamWriter, question: Question, page: Page) -> None:
+async def _send(writer: asyncio.StreamWriter, question: WorkerQuestion, page: Page) -> None:
     writer.write(framed(_encode(question)))
     if page.file is None:
         writer.write(page.body)
@@ -160,7 +163,7 @@ async def _send(writer: asyncio.StreamWriter, question: Question, page: Page) ->
                 await writer.drain()
 
 
-def _read_answer(data: bytes) -> Answer:
+def _read_answer(data: bytes) -> WorkerAnswer:
     try:
         return _decode_answer(data)
     except msgspec.MsgspecError as error:

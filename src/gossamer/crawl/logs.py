@@ -1,7 +1,7 @@
-"""Logs: expected errors and unexpected ones apart, as JSON lines, with a level for each room.
+"""Logs: separate files of expected and unexpected errors, as JSON lines, with a level for each package.
 
-Lines are encoded by msgspec and gathered until the commit: structlog, made as quick as it can be, takes twice as long
-a line (`benchmarks/bench_logs.py`: 4.9 µs for 2.3), and on a web full of errors a line stands for each page.
+Lines are encoded by msgspec and collected until the commit. structlog at its fastest takes twice as long a line
+(`benchmarks/bench_logs.py`: 4.9 µs for 2.3), and on a web full of errors each page has a line.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from gossamer.world.files import AppendFile
 
 INFO, CRITICAL = "info.log", "critical.log"
 LEVELS: dict[str, int] = {name: number for number, name in enumerate(get_args(Level))}
-ROOM_OF: Mapping[str, str] = {
+PACKAGE_OF: Mapping[str, str] = {
     "alarm": "watch", "alarm_over": "watch", "configuration_changed": "config", "control_failed": "control",
     "dns_error": "resolve", "excluded": "scope", "exclusions_read": "scope", "exclusions_refused": "scope",
     "loop_stalled": "watch", "module_failed": "process", "more_seeds_failed": "seeds", "process_crashed": "process",
     "robots": "robots", "robots_denied": "robots", "robots_unreachable": "robots", "seed_refused": "seeds",
     "trapped": "scope", "host_closed": "frontier", "internal_error": "crawl", "listener_failed": "api",
+    "usage_denied": "robots",
 }  # fmt: skip
-"""Event to the room that it is about; what is not here is about `fetch`."""
+"""Event to the package that it is about; what is not here is about `fetch`."""
 LEVEL_OF: Mapping[str, str] = {"alarm": "warning"}
 _encode = msgspec.json.Encoder().encode
 
@@ -49,9 +50,9 @@ class Logs:
         self.reconfigure(options or LogsOptions())
 
     def reconfigure(self, options: LogsOptions) -> None:
-        """Go by other levels and bounds from now on."""
+        """Apply other levels and bounds from now on."""
         self._options = options
-        self._levels = {room: LEVELS[level] for room, level in options.levels.items()}
+        self._levels = {package: LEVELS[level] for package, level in options.levels.items()}
         self._level = LEVELS[options.level]
         self.tells_visits = self._levels.get("fetch", self._level) <= LEVELS["debug"]
         """Every attempt gets a line (`visited`), not only those that failed."""
@@ -65,7 +66,7 @@ class Logs:
         self._line(INFO, LEVEL_OF.get(event, "info"), event, facts)
 
     def critical(self, event: str, error: BaseException | None = None, **facts: object) -> None:
-        """Note an error of our own, with its traceback. No level leaves it out."""
+        """Note an internal error, with its traceback. No level leaves it out."""
         if error is not None:
             facts["error"] = f"{type(error).__name__}: {error}"
             facts["traceback"] = "".join(traceback.format_exception(error))
@@ -89,14 +90,14 @@ class Logs:
             file.close()
 
     def _line(self, name: str, level: str, event: str, facts: dict[str, object]) -> None:
-        room = ROOM_OF.get(event, "fetch")
-        if LEVELS[level] < self._levels.get(room, self._level):
+        package = PACKAGE_OF.get(event, "fetch")
+        if LEVELS[level] < self._levels.get(package, self._level):
             return
         at = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="milliseconds")
-        self._lines[name] += _encode({"at": at, "level": level, "room": room, "event": event, **facts}) + b"\n"
+        self._lines[name] += _encode({"at": at, "level": level, "package": package, "event": event, **facts}) + b"\n"
 
     def _turn(self, name: str) -> None:
-        """Begin a file anew; the old ones move up by one."""
+        """Rotate a log: start a new file; the old ones move up by one."""
         path, kept = self._paths[name], self._options.files_kept
         if kept == 0:
             self._files[name].truncate(0)

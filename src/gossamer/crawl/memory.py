@@ -40,7 +40,7 @@ class ScopeMemory:
                 rejected[name] = rejected.get(name, 0) + count
         self._revision = exclusions.revision
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - every room's cut is told the time
+    def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
         """Give the open epoch what is new."""
         new = self._roots.take_new()
         if new is not None:

@@ -1,7 +1,6 @@
-"""Outcomes: what becomes of a visit's result: digest, record, links that lead on, the URL finished or queued again.
+"""Outcomes: applies a visit's result: digest, record, links to follow, the URL finished or queued again.
 
-Like `crawl.ring` it neither waits nor asks for the time: `settle` takes a result, and `document` what a page that has
-to be examined came to.
+Like `crawl.ring` it neither waits nor reads a clock: `settle` takes a result, and `document` an examined page.
 """
 
 from __future__ import annotations
@@ -13,23 +12,40 @@ from collections.abc import Sequence
 import msgspec
 
 from gossamer.crawl.examine import Examined
-from gossamer.crawl.history import attempt_row, digest_text, page_record
+from gossamer.crawl.history import attempt_row, page_record
+from gossamer.crawl.links import PageLinks
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.stages import Stages
 from gossamer.crawl.tally import Tally
 from gossamer.frontier.host import Lease
+from gossamer.model.digests import digest_text
 from gossamer.model.errors import CrawlFailedError
 from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, SEED_ARGUMENT, Found, Link
+from gossamer.model.modules import INVALID
 from gossamer.model.revisits import Held
-from gossamer.model.visits import Again, Failure, Findings, Original, PageRow, Reply, Visit, Visited
+from gossamer.model.visits import Failure, Original, PageRow, Reply, RevisitPlan, Visit, Visited
 from gossamer.process.links import redirect_target
+from gossamer.process.walls import Wall, offer_of
 from gossamer.url.url import Url
 
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
+REPEATS_THE_BODY = frozenset((307, 308))
 AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
 """Statuses that may be gone next time."""
+WALLED = frozenset((401, 403, 405, 406, 429, 503))
+"""Statuses that bot protection sends with its pages, beside those of success."""
+REFUSALS = {402: "payment_required", 451: "legally_blocked"}
+"""Statuses that are outcomes of their own (RFC 9110, section 15.5.3; RFC 7725)."""
+WALLS_MAX = 8
+"""After this number of walls in a row a host is closed, except in a continuous crawl."""
+WALLED_HOSTS_MAX = 10_000
+"""Hosts whose walls are counted at once."""
+CHALLENGES_MAX = 3
+"""Digest challenges in a row that are answered for one URL."""
+LOGGED_OUT_MAX = 3
+"""Requests for one page that a server answers as if there were no session."""
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
 
@@ -38,26 +54,41 @@ class Outcomes:
 
     def __init__(self, stages: Stages, retries: Retries, logs: Logs, tally: Tally) -> None:
         self._stages = stages
+        self._links = PageLinks(stages)
         self._retries = retries
         self._logs = logs
         self._tally = tally
+        self._walls: dict[str, int] = {}
+        """By host: walls since the last page."""
 
     def reconfigure(self, retries: Retries) -> None:
-        """Go by other options from now on."""
+        """Apply other options from now on."""
         self._retries = retries
 
-    def settle(self, lease: Lease, result: Reply | Failure, now: float, held: Held | None = None) -> list[Link] | None:
-        """End a visit by what its request brought; return the links that lead on from it, None where the reply is a
-        document that must be examined first. `held` is what the request was conditional on.
+    def settle(
+        self, lease: Lease, result: Reply | Failure, now: float, held: Held | None = None, wall: Wall | None = None
+    ) -> list[Link] | None:
+        """End a visit by what its request brought; return the links that lead on from it, None if the reply is a
+        document that must be examined first. `held` is what the request was conditional on; `wall` is the bot
+        protection that answered.
         """
         if isinstance(result, Failure):
             self.failure(lease, result, now)
+            return []
+        if wall is not None:
+            self._challenged(lease, result, wall, now)
+            return []
+        if why := self._ended_session(lease, result):
+            self._logged_out(lease, result, why, now)
             return []
         if result.status == NOT_MODIFIED and held is not None:
             self._not_modified(lease, result, held, now)
             return []
         if result.status in REDIRECTS and (target := self._target(result)) is not None:
             return self._redirect(lease, result, target, now)
+        if result.challenged and visit_of(lease).attempt <= CHALLENGES_MAX:
+            self._digest_challenged(lease, result, now)
+            return []
         if result.status in AGAIN and self._retries.left(visit_of(lease)):
             self._again(lease, result, now)
             return []
@@ -90,8 +121,11 @@ class Outcomes:
         self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
         self._conclude(lease, visited, now, self._retried(lease, failure.error, now) if failure.retry else None)
 
-    def _retried(self, lease: Lease, error: str, now: float) -> Again | None:
-        # With the hops of this very entry, as in `_redirect`: those of a shorter way would make a loop endless.
+    def _retried(self, lease: Lease, error: str, now: float) -> RevisitPlan | None:
+        # With the hops of this entry, as in `_redirect`: those of a shorter path would make a loop endless.
+        requests = self._stages.requests
+        if requests is not None and not requests.may_repeat(lease.url):
+            return None
         return self._retries.after(visit_of(lease), error, now)
 
     def _again(self, lease: Lease, reply: Reply, now: float) -> None:
@@ -101,6 +135,38 @@ class Outcomes:
         row.error = f"HTTP {reply.status}"
         self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
         self._conclude(lease, self._digested(visit, reply, row), now, self._retried(lease, row.error, now))
+
+    def _digest_challenged(self, lease: Lease, reply: Reply, now: float) -> None:
+        """A digest challenge: the answer to it is a request of its own, which passes every gate."""
+        visit = self.visit(lease)
+        row = self._reply_row(visit, reply, "http_error")
+        row.error = f"HTTP {reply.status}: the challenge is answered by the next request"
+        self._not_acted_on(lease)
+        again = RevisitPlan(visit.url, now, visit.attempt + 1, visit_of(lease).hops, row.error)
+        self._conclude(lease, self._digested(visit, reply, row), now, again)
+
+    def _not_acted_on(self, lease: Lease) -> None:
+        if self._stages.requests is not None:
+            self._stages.requests.refused(lease.url)
+
+    def _ended_session(self, lease: Lease, reply: Reply, body: bytes | None = None) -> str:
+        """Say why a reply shows that a session has ended; empty if it does not."""
+        sessions = self._stages.sessions
+        if sessions is None or sessions.logins is None:
+            return ""
+        return sessions.logins.logged_out(lease.url, reply, body)
+
+    def _logged_out(self, lease: Lease, reply: Reply, why: str, now: float) -> None:
+        """What came is no content: the page is requested again after a new login."""
+        visit = self.visit(lease)
+        row = self._reply_row(visit, reply, "login_required")
+        row.error = why
+        self._not_acted_on(lease)
+        self._logs.info(row.outcome, url=visit.url.text, error=why, attempt=visit.attempt)
+        again = None
+        if visit.attempt < LOGGED_OUT_MAX:
+            again = RevisitPlan(visit.url, now, visit.attempt + 1, visit_of(lease).hops, why)
+        self._conclude(lease, self._digested(visit, reply, row), now, again)
 
     def _redirect(self, lease: Lease, reply: Reply, target: Url, now: float) -> list[Link]:
         """A redirect is a link: its target goes through the whole ring, unless it is this very entry's next hop."""
@@ -112,16 +178,19 @@ class Outcomes:
         if seed:
             self.widen(visit.url, target, seed)
         if target.key == visit.url.key:
-            hops = visit_of(lease).hops  # Of this very entry: a shorter way to it must not make a loop endless.
+            hops = visit_of(lease).hops  # Of this entry: a shorter path to it must not make a loop endless.
             link = Link(target, "redirect", visit.depth, hops, visit.url.text, seed)
-            # Where the entry was ours, so is its next hop, whatever host the operator's rules take for the same.
+            # If the entry was this shard's, so is its next hop, also on another host that host rules equate.
             few = hops < stages.chain.hops_max
             within = few and stages.chain.explain(link) in {None, *stages.chain.by_place}
             if not few:
                 row.error = f"it redirects once more, to {target.text}: at most {stages.chain.hops_max} are followed"
-            self._conclude(lease, visited, now, Again(target, now, 1, hops + 1) if within else None)
+            self._conclude(lease, visited, now, RevisitPlan(target, now, 1, hops + 1) if within else None)
             return []
         self._conclude(lease, visited, now)
+        requests = stages.requests
+        if requests is not None and reply.status in REPEATS_THE_BODY and requests.of(lease.url) is not None:
+            return []  # It asks for the same request elsewhere, and the list does not.
         kind = visit.link_type if visit.link_type in (EMBED, *ANNOUNCING) else "redirect"
         link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
         if link.hops > stages.chain.hops_max and (stages.exchange is None or stages.exchange.has(target)):
@@ -134,7 +203,7 @@ class Outcomes:
         return visit.seed or (pending_scope.seed(visit.url) if pending_scope is not None else NOT_SEED)
 
     def widen(self, url: Url, target: Url, seed: int) -> None:
-        """Bring into scope where a seed redirects, as far as its kind allows, and tell people and other shards."""
+        """Add the target of a seed's redirect to the scope, as far as its kind allows; notify operator and shards."""
         note = self.widen_here(url, target, seed)
         if note:
             self._tally.note(note)
@@ -142,7 +211,7 @@ class Outcomes:
                 self._stages.exchange.widened(url, target, seed)
 
     def widen_here(self, url: Url, target: Url, seed: int) -> str | None:
-        """Do the same in this shard alone; return what people are told, None when nothing changed."""
+        """Do the same in this shard alone; return the note for the operator, None if nothing changed."""
         stages = self._stages
         note = stages.roots.redirected(url, target, from_argument=seed == SEED_ARGUMENT)
         if note and stages.pending_scope is not None:
@@ -152,15 +221,51 @@ class Outcomes:
     def _http_error(self, lease: Lease, reply: Reply, now: float) -> None:
         """An error that another attempt would not change."""
         visit = self.visit(lease)
-        row = self._reply_row(visit, reply, "http_error")
+        row = self._reply_row(visit, reply, REFUSALS.get(reply.status, "http_error"))
         row.error = f"HTTP {reply.status}"
         if reply.status in REDIRECTS:  # Otherwise it would have been one.
             row.error += " without a Location that can be visited"
-        self._logs.info("http_error", url=row.url, error=row.error, attempt=visit.attempt)
-        self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._kept_outlinks([]))
+        if row.outcome == "payment_required":
+            row.offer = offer_of(reply.headers)
+            row.error += f": {row.offer}" if row.offer else ""
+        self._logs.info(row.outcome, url=row.url, error=row.error, attempt=visit.attempt)
+        self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks([]))
+
+    def _challenged(self, lease: Lease, reply: Reply, wall: Wall, now: float) -> None:
+        """Record a wall: the exchange is archived, and nothing in it is content. The host is left alone for longer each
+        time, and closed after `WALLS_MAX` in a row, unless its pages are visited again anyway.
+        """
+        visit, stages = self.visit(lease), self._stages
+        row = self._reply_row(visit, reply, "challenged")
+        row.wall, row.error = (
+            wall.name,
+            f"bot protection ({wall.name}) answered instead of the page, HTTP {reply.status}",
+        )
+        self._logs.info(row.outcome, url=visit.url.text, error=row.error, attempt=visit.attempt)
+        self._conclude(lease, self._digested(visit, reply, row), now)
+        if len(self._walls) >= WALLED_HOSTS_MAX:
+            self._walls.clear()
+        count = self._walls[visit.url.host] = self._walls.get(visit.url.host, 0) + 1
+        if count >= WALLS_MAX and stages.revisiting is None:
+            reason = f"its bot protection ({wall.name}) answered {count} requests in a row"
+            stages.frontier.control.close(visit.url, reason, now)
+        else:
+            stages.frontier.control.back_off(visit.url, count, f"its bot protection ({wall.name}) answered", now)
+
+    def _wall_of(self, reply: Reply, examined: Examined) -> Wall | None:
+        """Return the wall that a document is, or whose consent it asks for."""
+        walls = self._stages.walls
+        if walls is None or not is_html(reply.media_type):
+            return None
+        return walls.in_page(reply.url, examined.findings.title, examined.content.body)
+
+    def is_wall(self, reply: Reply, examined: Examined) -> bool:
+        """Say whether a document is bot protection and not the page."""
+        wall = self._wall_of(reply, examined)
+        return wall is not None and not wall.consent
 
     def document(self, lease: Lease, reply: Reply, examined: Examined | None, now: float) -> list[Link]:
-        """End the visit of a document by what is in it, None where a process died of it; return its links to follow."""
+        """End the visit of a document by what is in it, None if a process died of it; return its links to follow."""
         visit, url, stages = self.visit(lease), lease.url, self._stages
         row = self._reply_row(visit, reply, "fetched")
         if examined is None:
@@ -168,21 +273,54 @@ class Outcomes:
             self._logs.info(row.outcome, url=url.text, error=row.error)
             self._conclude(lease, self._digested(visit, reply, row), now)
             return []
+        if why := self._ended_session(lease, reply, examined.content.body):
+            self._logged_out(lease, reply, why, now)
+            return []
+        wall = self._wall_of(reply, examined)
+        if wall is not None and not wall.consent:
+            self._challenged(lease, reply, wall, now)
+            return []
+        row.wall = f"consent:{wall.name}" if wall is not None else ""
+        if self._walls:
+            self._walls.pop(url.host, None)
+        if stages.usage is not None:
+            refusal = stages.usage.judge(url, examined.findings.statements, row, is_read=not examined.left)
+            if refusal:
+                return self._withheld(lease, reply, examined, row, refusal, now)
         self._describe(examined, row)
         visited = self._digested(visit, reply, row)
-        links = self._linked(visit, examined.findings, visited)
+        links = self._links.found(visit, examined.findings, visited)
         visited.content, visited.findings = examined.content, examined.findings
+        if examined.rendered is not None:
+            visited.rendered, page_id = examined.rendered, examined.rendered.page_id
+            visited.reply = msgspec.structs.replace(reply, page_id=page_id, resource_type="document")
         follow = stages.copies.judge(visit, examined.content, links, row)
-        if not visit.revisit:  # A page that is seen twice is nobody's sign of a trap.
+        if not visit.revisit:  # A revisit is no sign of a trap.
             stages.trapping.fetched(url, examined.content, row)
-        links = self._followed(reply, examined, row, links)
-        links = self._named(visit, examined.findings, links)
-        self._conclude(lease, visited, now, outlinks=self._kept_outlinks(links))
+        links = self._links.in_wanted_language(reply, examined, row, links)
+        links = self._links.named(visit, examined.findings, links)
+        self._conclude(lease, visited, now, outlinks=self._links.outlinks(links))
         if examined.findings.announcement is not None and stages.hints is not None:
             stages.hints.heard(url, examined.findings.announcement, reply.headers, now)
         if stages.hubs is not None:
             stages.hubs.found(url, examined.findings.links, now)
         return links if follow else []
+
+    def _withheld(
+        self, lease: Lease, reply: Reply, examined: Examined, row: PageRow, refusal: str, now: float
+    ) -> list[Link]:
+        """End the visit of a page that may not be used for what the crawl is for: its headers are kept, and its links
+        followed; nothing else of it is written.
+        """
+        visit, findings = self.visit(lease), examined.findings
+        self._tally.processed(examined.ran, examined.errors, row.url)
+        row.outcome, row.error, row.truncated, row.body_bytes = "usage_withheld", refusal, "unspecified", 0
+        self._logs.info(row.outcome, url=row.url, error=refusal)
+        reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
+        links = self._links.found(visit, findings, Visited(visit.url, row))
+        links = self._links.named(visit, findings, links)
+        self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks(links))
+        return links
 
     def _is_unwanted(self, visit: Visit, reply: Reply) -> bool:
         """Say whether a reply is a document of a type that is not wanted."""
@@ -198,74 +336,25 @@ class Outcomes:
         self._logs.info(row.outcome, url=visit.url.text, error=row.error)
         self._conclude(lease, self._digested(visit, reply, row), now)
 
-    def _followed(self, reply: Reply, examined: Examined, row: PageRow, links: list[Link]) -> list[Link]:
-        """Return a page's links where its language is wanted, and none where it is not."""
-        found_out = examined.findings.columns.get("language")
-        language = found_out if isinstance(found_out, str) else ""
-        spoken = self._stages.chain.leads_nowhere(reply, examined.content.body, language)
-        if spoken is None:
-            return links
-        examined.findings.nofollow = True  # For whoever reads the tables.
-        row.error = row.error or f"the filter `language` rejects {spoken}: its links are not followed"
-        return []
-
-    def _named(self, visit: Visit, findings: Findings, links: list[Link]) -> list[Link]:
-        """Return those links that their page may name: a sitemap speaks for whom it may alone."""
-        hints, told = self._stages.hints, findings.announcement
-        if hints is None:
-            return links
-        if told is not None:
-            return hints.admitted(visit.url, visit.link_type, visit.depth, told, links)
-        return hints.feeds(links) if hints.wants_feeds else links
-
     def _describe(self, examined: Examined, row: PageRow) -> None:
         """Write into a page's row what was found in it, and count and log what failed."""
-        content, findings = examined.content, examined.findings
+        content, findings = examined.sent or examined.content, examined.findings
+        row.rendered, row.links_gained = examined.rendering, examined.links_gained
         self._tally.processed(examined.ran, examined.errors, row.url)
         row.body_bytes = content.body_bytes
         if findings.announcement is not None:
             row.error = findings.announcement.error
         row.truncated = row.truncated or content.truncated
         row.error = content.error or row.error
+        if examined.rendering_error:
+            row.error = row.error or f"not rendered: {examined.rendering_error}"
         row.title, row.text_method = findings.title, findings.text_method
         row.charset = findings.charset or row.charset
         for error in examined.errors:
-            self._logs.critical("module_failed", url=row.url, error_text=str(error))
-
-    def _linked(self, visit: Visit, findings: Findings, visited: Visited) -> list[Link]:
-        """Name a page's links, hand them to the links table, and return those that may be followed, each once.
-
-        An embed is part of its page, whatever that says of its links; an embed's own embeds count as hops, so that a
-        chain of them ends. Of what lies beyond the scope only these lead on.
-        """
-        texts = list(dict.fromkeys([found.url for found in findings.links]))
-        named = dict(zip(texts, self._stages.namer.names(texts), strict=True))
-        links: dict[tuple[str, str], Link] = {}
-        pending_scope = visit.link_type == EMBED and self._is_beyond(visit)
-        embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
-        for found in findings.links:
-            url = named[found.url]
-            if url is not None:
-                visited.links.append(found)
-                visited.link_keys.append(url.key)
-                key = found.url, found.link_type
-                if key in links:
-                    continue
-                if found.link_type == EMBED:
-                    links[key] = Link(url, EMBED, visit.depth + 1, embed_hops, visit.url.text)
-                elif not (found.nofollow or findings.nofollow or pending_scope):
-                    links[key] = Link(url, found.link_type, visit.depth + 1, 0, visit.url.text)
-        return list(links.values())
-
-    def _is_beyond(self, visit: Visit) -> bool:
-        """Say whether a page that was embedded would not have been ours otherwise."""
-        return self._stages.chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)) is not None
-
-    def _kept_outlinks(self, links: list[Link]) -> list[str]:
-        chain = self._stages.chain
-        if not chain.depth_limited:
-            return []
-        return [link.url.text for link in links if link.link_type != EMBED and chain.reason_but_depth(link) is None]
+            if error.kind == INVALID:
+                self._logs.info("field_invalid", url=row.url, field=error.module, error=error.error)
+            else:
+                self._logs.critical("module_failed", url=row.url, error_text=str(error))
 
     def visit(self, lease: Lease) -> Visit:
         """Return the visit with the shortest way that is known by now: it may have waited long."""
@@ -284,14 +373,15 @@ class Outcomes:
         row.status, row.media_type, row.charset = reply.status, reply.media_type, reply.charset
         row.wire_bytes, row.body_bytes = reply.wire_bytes, reply.body_bytes
         row.truncated, row.ip, row.fetch_s = reply.truncated, reply.ip, reply.fetch_s
+        row.authenticated = reply.authenticated
         return row
 
     def _digested(
         self, visit: Visit, reply: Reply, row: PageRow, links: list[Found] | None = None, keys: list[str] | None = None
     ) -> Visited:
-        """The digest stage: whose payload is this? Empty bodies are nobody's copy."""
+        """Compute the digest, and find the original of an equal payload. Empty bodies are never copies."""
         digest = (
-            hashlib.new(self._stages.digest_algorithm, reply.body, usedforsecurity=False).digest()
+            getattr(hashlib, self._stages.digest_algorithm)(reply.body, usedforsecurity=False).digest()
             if reply.file is None
             else reply.file.digest
         )
@@ -304,7 +394,7 @@ class Outcomes:
         return Visited(visit.url, row, reply, links or [], keys or [], original, digest)
 
     def _conclude(
-        self, lease: Lease, visited: Visited, now: float, again: Again | None = None, outlinks: Sequence[str] = ()
+        self, lease: Lease, visited: Visited, now: float, again: RevisitPlan | None = None, outlinks: Sequence[str] = ()
     ) -> None:
         """Record the attempt and give the URL back: for good, or for another time. All or nothing is the commit's."""
         stages, row, visit = self._stages, visited.row, visit_of(lease)
@@ -314,7 +404,8 @@ class Outcomes:
         if self._logs.tells_visits:
             self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
         reply = visited.reply
-        if reply is not None and reply.body_bytes and not reply.truncated and visited.revisit_of is None:
+        is_content = reply is not None and reply.body_bytes and not reply.truncated and row.outcome != "challenged"
+        if reply is not None and is_content and visited.revisit_of is None:
             original = Original(row.url, reply.started_at, archived.record_id)
             stages.content_seen.remember(visited.digest, visit.url, original)
         stages.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
@@ -331,7 +422,7 @@ class Outcomes:
         self._tally.ended(visited, seed=seed)
 
     def internal_error(self, lease: Lease, error: Exception, now: float) -> None:
-        """An error of ours: it ends this page, and nothing else."""
+        """End a page, and nothing else, after an internal error."""
         visit = visit_of(lease)
         row = attempt_row(visit, "internal_error", now)
         row.error = f"{type(error).__name__}: {error}"
@@ -344,10 +435,15 @@ class Outcomes:
                 self._stages.frontier.finish(lease, "internal_error", now)
 
 
+def is_html(media_type: str) -> bool:
+    """Say whether a reply is a web page, or does not say what it is."""
+    return media_type in ("text/html", "application/xhtml+xml", "")
+
+
 def visit_of(lease: Lease) -> Visit:
     """Return the visit that a lease carries."""
     visit = lease.visit
-    assert visit is not None, "an errand where a visit was expected"
+    assert visit is not None, "a prerequisite fetch where a visit was expected"
     return visit
 
 

@@ -24,7 +24,7 @@ SCOPE = "scope"
 """The filter whose rejections may pass."""
 
 
-class Counts(msgspec.Struct, array_like=True):
+class PendingCounts(msgspec.Struct, array_like=True):
     """What the commit keeps of it."""
 
     open: int = 0
@@ -33,7 +33,7 @@ class Counts(msgspec.Struct, array_like=True):
     """Links that there was no room for."""
 
 
-class Kept(msgspec.Struct, array_like=True, frozen=True):
+class PendingLink(msgspec.Struct, array_like=True, frozen=True):
     """A link as the disk keeps it."""
 
     url: str
@@ -44,7 +44,7 @@ class Kept(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Kept).decode
+_decode = msgspec.msgpack.Decoder(PendingLink).decode
 
 
 class PendingScope:
@@ -58,7 +58,7 @@ class PendingScope:
         self.activity = 0
         """Grows with every seed, and target of a seed's redirect, that was offered."""
         stored = epochs.get("meta", PENDING_SCOPE)
-        self._counts = Counts() if stored is None else msgspec.msgpack.decode(stored, type=Counts)
+        self._counts = PendingCounts() if stored is None else msgspec.msgpack.decode(stored, type=PendingCounts)
         self._regained: list[Link] = []
         self._changed = False
 
@@ -116,7 +116,7 @@ class PendingScope:
             return
         self._counts.kept += known is None
         self._changed = True
-        kept = Kept(link.url.text, link.link_type, link.depth, link.hops, link.referrer)
+        kept = PendingLink(link.url.text, link.link_type, link.depth, link.hops, link.referrer)
         self._epochs.put("scope", key, _encode(kept))
 
     def widened(self, target: Url, chain: Chain, namer: Namer) -> None:
@@ -144,8 +144,8 @@ class PendingScope:
         return found
 
     def cut(self) -> None:
-        """Give the open epoch the counts; let go of what was kept when the scope is final."""
-        self._committed_open = self._counts.open  # Told until the cut after it: this one may be lost.
+        """Write the counts to the open epoch; delete the kept links once the scope is final."""
+        self._committed_open = self._counts.open  # Reported until the next cut: this one may be lost.
         if not self._changed:
             return
         if not self.is_open and self._counts.kept:
@@ -155,16 +155,16 @@ class PendingScope:
         self._changed = False
 
 
-def counted(pairs: Iterable[tuple[bytes, bytes]]) -> Counts:
+def counted(pairs: Iterable[tuple[bytes, bytes]]) -> PendingCounts:
     """Return the counts that belong to what a store has in the family `scope`."""
-    counts = Counts()
+    counts = PendingCounts()
     for key, _ in pairs:
         counts.open += key[2:3] == b"s"
         counts.kept += key[2:3] == b"l"
     return counts
 
 
-def _link(kept: Kept, name: Callable[[str], Url | None]) -> Link | None:
+def _link(kept: PendingLink, name: Callable[[str], Url | None]) -> Link | None:
     url = name(kept.url)
     return Link(url, kept.link_type, kept.depth, kept.hops, kept.referrer) if url is not None else None
 

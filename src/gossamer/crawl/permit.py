@@ -5,19 +5,27 @@ fetched through the gates of each host that its redirects lead to.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gossamer.cluster.exchange import Exchange
-from gossamer.frontier.control import Control
+from gossamer.crawl.usage import Usage
+from gossamer.frontier.control import HostControl
 from gossamer.model.visits import Errand, Failure, Reply
 from gossamer.revisit.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
+from gossamer.scope.forgotten import Forgotten
 from gossamer.scope.lists import ExcludedHost
 from gossamer.url.url import Url
 
+if TYPE_CHECKING:
+    from gossamer.crawl.logins import FormLogins
+    from gossamer.crawl.rendering import PageResources
+    from gossamer.crawl.requests import Requests
 
-class Verdict(msgspec.Struct, frozen=True, gc=False):
+
+class FetchVerdict(msgspec.Struct, frozen=True, gc=False):
     """The answer. Not allowed: `errand` must be run first, or `wait_until` be waited for, or `outcome` is the end."""
 
     allowed: bool = False
@@ -25,65 +33,106 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     wait_until: float = 0.0
     outcome: str = ""
     reason: str = ""
+    park: bool = False
+    """The host waits until it is released: for `errand`, or for what another host waits for as well."""
 
 
-ALLOWED = Verdict(allowed=True)
+ALLOWED = FetchVerdict(allowed=True)
 
 
 class Permit:
-    """Asks the owner's list, then what is known of traps, then the site's robots.txt. 5 µs with the rules in memory."""
+    """Asks the owner's list, then what is known of traps, then the site's robots.txt, then what the site states about
+    the use of its pages. 5 µs with the rules in memory.
+    """
 
     def __init__(
         self,
         exclusions: ExcludedHost,
         robots: SiteRobots,
         trapped: Callable[[Url], str | None] = lambda _: None,
+        usage: Usage | None = None,
         *,
         obey: bool,
+        forgotten: Forgotten | None = None,
     ) -> None:
-        """`trapped` says why a URL is in a trap, if it is in one."""
+        """`trapped` says why a URL is in a trap, if it is in one; `usage` judges what sites state about their use."""
         self._exclusions = exclusions
+        self._forgotten = forgotten
         self.trapped = trapped
         self.robots = robots
+        self.usage = usage
         self._obey = obey
+        self.logins: FormLogins | None = None
+        """None if no page needs a session."""
+        self.requests: Requests | None = None
+        """None without listed requests."""
 
     def excludes(self, url: Url) -> bool:
-        """Say whether a URL's host is to be left alone, also by requests that no page asked for."""
-        return self._exclusions.covers(url.host)
+        """Say whether a URL is to be left alone, also by requests that no page asked for."""
+        return self._exclusions.covers(url.host) or self._forgotten_says(url) != ""
 
-    def ask(self, url: Url, now: float) -> Verdict:
+    def ask(self, url: Url, now: float) -> FetchVerdict:
         """Return whether a URL may be fetched now."""
         if self._exclusions.covers(url.host):
-            return Verdict(outcome="excluded", reason="its host is on the exclusion list")
+            return FetchVerdict(outcome="excluded", reason="its host is on the exclusion list")
+        if says := self._forgotten_says(url):
+            return FetchVerdict(outcome="excluded", reason=says)
+        if self.requests is not None and self.requests.was_sent(url):
+            reason = "it was sent before, is not idempotent, and what became of it is not known"
+            return FetchVerdict(outcome="not_repeated", reason=reason)
         trap = self.trapped(url)
         if trap is not None:
-            return Verdict(outcome="trapped", reason=trap)
+            return FetchVerdict(outcome="trapped", reason=trap)
         if not self._obey:
-            return ALLOWED
+            return self._in_session(url, now)
         said = self.robots.verdict(url, now)
         if said.kind == "allowed":
-            return ALLOWED
+            return self._used(url, now) if self.usage is not None else self._in_session(url, now)
         if said.kind == "denied":
-            return Verdict(outcome="robots_denied", reason="robots.txt disallows it")
+            return FetchVerdict(outcome="robots_denied", reason="robots.txt disallows it")
         if said.kind == "unknown":
-            return Verdict(errand=self.robots.errand(url), reason="robots.txt must be read first")
+            return FetchVerdict(errand=self.robots.errand(url), reason="robots.txt must be read first", park=True)
         if said.kind == "wait":
-            return Verdict(wait_until=said.until, reason=said.reason)
-        return Verdict(outcome="robots_unreachable", reason=said.reason)
+            return FetchVerdict(wait_until=said.until, reason=said.reason)
+        return FetchVerdict(outcome="robots_unreachable", reason=said.reason)
+
+    def _used(self, url: Url, now: float) -> FetchVerdict:
+        assert self.usage is not None
+        missing = self.usage.missing(url, now)
+        if missing is not None:
+            return FetchVerdict(errand=missing, reason=f"{missing.document} must be read first", park=True)
+        refusal = self.usage.refused(url, now)
+        return FetchVerdict(outcome="usage_denied", reason=refusal) if refusal else self._in_session(url, now)
+
+    def _forgotten_says(self, url: Url) -> str:
+        """Return why a page was forgotten and must not be fetched again; empty for all others."""
+        entry = self._forgotten.entry(url.text, url.key) if self._forgotten is not None else None
+        return entry.says() if entry is not None else ""
+
+    def _in_session(self, url: Url, now: float) -> FetchVerdict:
+        """Return whether a URL that may be fetched has the session that it needs."""
+        return self.logins.verdict(url, now) if self.logins is not None else ALLOWED
 
 
+def _once_more(errand: Errand) -> Errand:
+    """Return the prerequisite fetch that answers a digest challenge: it counts as a hop, so that it ends."""
+    return msgspec.structs.replace(errand, hops=errand.hops + 1)
+
+
+CHALLENGES_MAX = 3
+"""Digest challenges and redirects in a row after which a challenge is not answered any more."""
 ELSEWHERE_S_MAX = 40.0
-"""How long an origin waits for a robots.txt that another host has, before it is requested anew. The wait is in the host
-record and the request is not: a process that dies in between leaves the wait behind."""
+"""Longest wait of an origin for a robots.txt from another host; then it is requested again. The host record has the
+wait but not the request: a process that dies in between leaves the wait behind."""
 
 
-class Errands:
+class PrerequisiteResults:
     """Takes what a robots.txt request brought: the next hop, or an answer that lets the waiting host go on."""
 
     def __init__(
         self,
         permit: Permit,
-        control: Control,
+        control: HostControl,
         name: Callable[[str], Url | None],
         failed: Callable[[Errand, str], None],
         exchange: Exchange | None = None,
@@ -96,22 +145,30 @@ class Errands:
         self._failed = failed
         self._exchange = exchange
         self._hubs = hubs
+        self.resources: PageResources | None = None
+        """None where nothing is rendered."""
 
     def answer(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
-        """Take what a robots.txt or a WebSub hub answered. A redirect is followed as another errand; the rules of a
-        robots.txt let the host go on that waits for them.
+        """Take the reply of a robots.txt or a WebSub hub. A redirect becomes another prerequisite fetch; a robots.txt
+        releases the host that waits for it.
         """
-        if errand.token:
-            self._hub_answered(errand, result, now)
+        if errand.resource or errand.token or errand.login:
+            self._other_answered(errand, body, result, now)
             return
         if self._exchange is not None and not self._exchange.has(errand.origin):
             self._exchange.answer_errand(errand, result, body)
+            return
+        if errand.document:
+            self._document_answered(errand, body, result, now)
+            return
+        is_challenged = isinstance(result, Reply) and result.challenged and errand.hops < CHALLENGES_MAX
+        if is_challenged and self._run(_once_more(errand), now):
             return
         robots = self._permit.robots
         target = robots.answer(errand, result, body, now)
         while target is not None:
             url = self._name(target)
-            refused = Failure("robots_unreachable", f"robots.txt redirects to {target}, which cannot be asked")
+            refused = Failure("robots_unreachable", f"robots.txt redirects to {target}, which cannot be requested")
             may = url is None or not self._permit.excludes(url)
             if url is not None and may and self._run(Errand(errand.origin, url, errand.hops + 1), now):
                 return
@@ -127,10 +184,57 @@ class Errands:
             self._control.release(errand.origin, now)
         self._control.unpark(errand.origin, now)
 
+    def _other_answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+        """Take what came for a page that is rendered, from a hub, or for a login."""
+        if errand.token:
+            self._hub_answered(errand, result, now)
+        elif errand.login:
+            self._login_answered(errand, body, result, now)
+        elif self.resources is not None:
+            self.resources.answered(errand, result, now)
+
+    def refused(self, errand: Errand, now: float) -> Failure | None:
+        """Return why a prerequisite fetch is not made at the last moment: only a resource of a page may be refused."""
+        return self.resources.refused(errand, now) if errand.resource and self.resources is not None else None
+
+    def _document_answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+        """Take a document about the use of a site. A redirect is followed as far as it can be at once."""
+        usage = self._permit.usage
+        assert usage is not None, "nothing asks for documents where usage is not judged"
+        target = usage.answer(errand, result, body, now)
+        while target is not None:
+            url = self._name(target)
+            may = url is not None and not self._permit.excludes(url)
+            onward = msgspec.structs.replace(errand, url=url, hops=errand.hops + 1) if url is not None else errand
+            if may and self._run(onward, now):
+                return
+            refused = Failure(
+                "robots_unreachable", f"{errand.document} redirects to {target}, which cannot be requested"
+            )
+            target = usage.answer(errand, refused, b"", now)
+        if errand.hops:
+            self._control.release(errand.origin, now)
+        self._control.unpark(errand.origin, now)
+
     def _hub_answered(self, errand: Errand, result: Reply | Failure, now: float) -> None:
         further = self._hubs.answered(errand, result, now) if self._hubs is not None else None
         if further is not None and self._hubs is not None and not self._control.run_errand(further, now):
             self._hubs.answered(further, Failure("host_closed", "the hub cannot be requested now"), now)
+
+    def passed(self, url: Url, now: float) -> None:
+        """Take note that a visit has ended: the next one may use its session."""
+        if self._permit.logins is not None:
+            for waiting in self._permit.logins.passed(url):
+                self._control.unpark(waiting, now)
+
+    def _login_answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+        logins = self._permit.logins
+        assert logins is not None, "only a login makes such requests"
+        further = logins.answered(errand, result, body, now)
+        while further is not None and not self._control.run_errand(further, now):
+            further = logins.answered(further, Failure("host_closed", "its host cannot be requested now"), b"", now)
+        for waiting in logins.released(errand):
+            self._control.unpark(waiting, now)
 
     def _run(self, errand: Errand, now: float) -> bool:
         """Request where a robots.txt redirects to. Meanwhile the origin waits, and the others of its host need not."""
@@ -139,6 +243,11 @@ class Errands:
         else:
             runs = self._exchange.run_errand(errand)
         if runs and errand.url.host != errand.origin.host:
-            self._control.hold(errand.origin, now + ELSEWHERE_S_MAX, f"its robots.txt is at {errand.url.text}", now)
+            self._control.hold(
+                errand.origin,
+                now + ELSEWHERE_S_MAX,
+                f"its {errand.document or 'robots.txt'} is at {errand.url.text}",
+                now,
+            )
             self._control.unpark(errand.origin, now)
         return runs

@@ -4,53 +4,52 @@
        ↑                                                                                  │
        └────────────────────────────── links found in the page ──────────────────────────┘
 
-`lease` leads a visit from select to record, and `discover` takes its links back. Both carry out what others decide:
-`crawl.ring` up to the result of a request, `crawl.outcomes` from there on. `crawl.commit` makes it durable.
+`lease` leads a visit from select to record, and `crawl.discover` takes its links back. The pipeline carries out what
+others decide: `crawl.ring` up to the result of a request, `crawl.outcomes` from there on. `crawl.commit` makes it
+durable.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gossamer.cluster.exchange import Exchange
+from gossamer.crawl.discover import Discovery
 from gossamer.crawl.examine import Examined, page_of
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
-from gossamer.crawl.outcomes import Outcomes, is_fatal
-from gossamer.crawl.pending_scope import SCOPE, PendingScope
-from gossamer.crawl.permit import Errands
+from gossamer.crawl.outcomes import WALLED, Outcomes, is_fatal, is_html
+from gossamer.crawl.permit import PrerequisiteResults
 from gossamer.crawl.revisiting import Revisiting
-from gossamer.crawl.ring import Retries, Ring, Step
+from gossamer.crawl.ring import Retries, Ring, RingStep
 from gossamer.crawl.stages import Stages
 from gossamer.crawl.tally import Tally
 from gossamer.frontier.host import Lease
 from gossamer.model.links import ANNOUNCING, SITEMAP_FILE, Link
-from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.revisits import Held, Notice
 from gossamer.model.visits import Errand, Failure, Reply, Request
-from gossamer.ports import NEW, SHORTER
+from gossamer.process.walls import Wall
 from gossamer.revisit.hints import SitemapHints
+from gossamer.url.name import REQUEST_MARK
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
+if TYPE_CHECKING:
+    from gossamer.crawl.rendering import PageRendering
+
+FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 HUB_BYTES_MAX = 65_536
 """What is read of a hub's answer: it says why it refuses."""
-ADMITTED_MAX = 32_768
-"""Links that the filters let in lately, which are remembered: about 5 MB."""
-PATH_BITS = 16
-"""A path is remembered as its depth, and its hops in so many bits."""
 SITEMAP_GATHER_S = 10.0
-"""A sitemap that was read before more hosts named it is read again after so long: hosts that name it by then share that
-visit."""
+"""Delay before a sitemap is read again because another host names it: hosts that name it by then share that visit."""
 
 
 class Pipeline:
-    """Leads leases through the parts of a shard. Every lease is returned, whatever happens."""
+    """Leads leases through the components of a shard. Every lease is returned, also after an error."""
 
     def __init__(
         self, stages: Stages, retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, tally: Tally
@@ -58,19 +57,22 @@ class Pipeline:
         self._stages = stages
         self._outcomes = Outcomes(stages, retries, logs, tally)
         self._options = options
-        self._follows = options.mode != "offline"
         self._clock = clock
         self._logs = logs
         self._tally = tally
         self.judges_again = False
-        """Filters are others than when some of what is queued was: they are asked again before each request."""
+        """Filters have changed since some URLs were queued: they are applied again before each request."""
         self.is_late: Callable[[], bool] = bool
         """Says that the crawl ends and what was fetched is not to be processed any more."""
-        self._admitted: dict[int, int] = {}
-        """Fingerprints of links that the filters let in lately, and the depth and hops by which each came."""
-        self.errands = Errands(
+        self.commit: Callable[[], Awaitable[None]] = _no_commit
+        """Closes the open epoch, and returns once it is durable."""
+        self.discovery = Discovery(stages, self._outcomes, clock, tally, follows=options.mode != "offline")
+        self._under_way: set[int] = set()
+        """Fingerprints of leased URLs, where a URL may be queued more than once."""
+        self.errands = PrerequisiteResults(
             stages.permit, stages.frontier.control, stages.namer.name, self._robots_failed, stages.exchange, stages.hubs
         )
+        self.errands.resources = stages.rendering.resources if stages.rendering is not None else None
         self._ring = Ring(
             stages.frontier,
             stages.permit,
@@ -81,167 +83,70 @@ class Pipeline:
         )
 
     def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
-        """Go by other options from now on."""
+        """Apply other options from now on."""
         self._options = options
         self._outcomes.reconfigure(retries)
-        self._admitted.clear()
+        self.discovery.judge_again()
+
+    @property
+    def rendering(self) -> int:
+        """Visits that have been fetched and are being rendered, or wait for that."""
+        return self._stages.rendering.visits if self._stages.rendering is not None else 0
+
+    @property
+    def is_full(self) -> bool:
+        """Too many pages wait for a browser: no more are to be fetched for now."""
+        return self._stages.rendering is not None and self._stages.rendering.is_full
 
     @property
     def is_accused(self) -> bool:
         """A page is suspected of the last death: commit before another is processed."""
         return self._stages.quarantine.accused
 
-    # ---- discover → admit → route → dedupe → enqueue
-
-    def discover(self, links: Sequence[Link], page: Url | None = None) -> None:
-        """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link.
-
-        `page` is the one that was just finished and has all these links, where there is one.
-        """
-        stages, now = self._stages, self._clock.now()
-        if stages.pending_scope is None or not stages.pending_scope.is_open:
-            admitted = self._let_in(links, page)
-        else:
-            admitted = self._admitted_or_kept(links, stages.pending_scope)
-        if stages.exchange is not None:
-            links, admitted = self._routed(links, admitted, page, stages.exchange)
-        if page is not None and stages.frontier.watches_links:
-            stages.frontier.linked(page, admitted)
-        answers = stages.url_seen.offer(
-            [link.url for link in admitted], [link.depth for link in admitted], [link.hops for link in admitted]
-        )
-        stages.trapping.found(links, admitted, answers)
-        for link, answer in zip(admitted, answers, strict=True):
-            if answer == NEW:
-                stages.frontier.add(link, stages.prioritizer.level(link), now)
-            if link.seed:
-                self._open_seed(link, answer)
-            if answer == SHORTER and self._follows:
-                self._relax(link)
-
-    def _let_in(self, links: Sequence[Link], page: Url | None) -> list[Link]:
-        """Return the links that pass the filters.
-
-        Navigation repeats on every page. What was let in before, by no longer a path, is not judged again: it was
-        offered then, so whatever a filter says by now, nothing new comes of it. Seeds are judged each time: redirects
-        in a circle end by their hops. So are links to another site than the page's: `own_site` rejects a link for the
-        page that has it.
-        """
-        admitted, reason = self._admitted, self._stages.chain.reason
-        if len(admitted) > ADMITTED_MAX:
-            admitted.clear()
-        found = []
-        for link in links:
-            fingerprint, path = link.url.fingerprint, link.depth << PATH_BITS | link.hops
-            before = admitted.get(fingerprint)
-            # Equal paths are by far the most frequent: the first comparison spares the others.
-            is_known = before is not None and (before == path or _leads_no_farther(before, path))
-            if not is_known or link.seed or (page is not None and link.url.site != page.site):
-                if reason(link) is not None:
-                    continue
-                admitted[fingerprint] = path
-            found.append(link)
-        return found
-
-    def _routed(
-        self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: Exchange
-    ) -> tuple[Sequence[Link], list[Link]]:
-        """Send what is another shard's to it; return what is ours of all links, and of those that were admitted."""
-        if page is not None and self._stages.frontier.watches_links:
-            exchange.linked(page, admitted)
-        ours = exchange.own(admitted)
-        if len(ours) < len(admitted) or len(admitted) < len(links):
-            links = [link for link in links if exchange.has(link.url)]
-        return links, ours
-
-    def take_in(self, links: Sequence[Link], levels: Sequence[int]) -> None:
-        """Queue a segment's URLs, as urgent as it has them, where they are ours and new. About 10 µs each."""
-        stages, now = self._stages, self._clock.now()
-        ours = [(link, level) for link, level in zip(links, levels, strict=True) if stages.chain.reason(link) is None]
-        if stages.exchange is not None:  # Every shard is fed all of it, and takes its own.
-            ours = [(link, level) for link, level in ours if stages.exchange.has(link.url)]
-        answers = stages.url_seen.offer(
-            [link.url for link, _ in ours], [link.depth for link, _ in ours], [link.hops for link, _ in ours]
-        )
-        for (link, level), answer in zip(ours, answers, strict=True):
-            if answer == NEW:
-                stages.frontier.add(link, level, now)
-
-    def _admitted_or_kept(self, links: Sequence[Link], pending_scope: PendingScope) -> list[Link]:
-        """Return the links that are ours, and keep those that may come into scope yet."""
-        admitted = []
-        for link in links:
-            reason = self._stages.chain.reason(link)
-            if reason is None:
-                admitted.append(link)
-            elif reason == SCOPE:
-                pending_scope.keep(link)
-        return admitted
-
-    def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
-        """Bring into scope what the redirect of another shard's seed does, and take in what was kept for that."""
-        self._outcomes.widen_here(seed, target, kind)
-        if self._stages.pending_scope is not None and (regained := self._stages.pending_scope.regained()):
-            self.discover(regained)
-
-    def _open_seed(self, link: Link, answer: int) -> None:
-        """Note that a seed will be fetched, or was as an ordinary link before: its redirect widens the scope."""
-        stages, pending_scope = self._stages, self._stages.pending_scope
-        if pending_scope is None and answer == NEW:
-            return
-        record = stages.history.get(link.url)
-        if record is not None and record.outcome in WITH_CONTENT:
-            self._tally.totals.seeds.any_fetched = True
-        if pending_scope is None:
-            return
-        if record is None or not record.final:
-            pending_scope.open(link.url, link.seed)
-            return
-        target = stages.namer.name(record.redirect_to) if record.redirect_to else None
-        if target is not None and target.key != link.url.key:
-            self._outcomes.widen(link.url, target, link.seed)
-            self.discover([Link(target, "redirect", link.depth, link.hops + 1, record.url, link.seed)])
-            self.discover(pending_scope.regained())
-
-    def _relax(self, link: Link) -> None:
-        """Pass a shorter way on to where a URL led when it was visited by a longer one, without asking again."""
-        stages = self._stages
-        record = stages.history.get(link.url)
-        if record is None or not (record.outlinks or record.redirect_to):
-            return  # When it is visited it will know its shortest way.
-        depth, hops = stages.url_seen.way(link.url) or (link.depth, link.hops)
-        if record.redirect_to:
-            target = stages.namer.name(record.redirect_to)
-            if target is not None and target.key != link.url.key:
-                self.discover([Link(target, "redirect", depth, hops + 1, record.url, link.seed)])
-            return
-        named = stages.namer.names(record.outlinks)
-        self.discover([Link(url, "anchor", depth + 1, 0, record.url) for url in named if url is not None])
-
     # ---- select → permit → fetch → digest → process → record
 
     def lease(self, lease: Lease) -> Coroutine[Any, Any, None] | None:
-        """Deal with a lease; return what is left to be waited for, None where nothing is.
+        """Deal with a lease; return what is left to be waited for, None if nothing is.
 
-        Neither this nor what it returns raises anything but a cancellation: an error of ours ends in `internal_error`.
+        Neither this nor its result raises anything but a cancellation: an internal error ends as `internal_error`.
         """
         try:
+            if self.discovery.counts_links and self._is_repeated(lease):
+                self._stages.frontier.drop(lease, self._clock.now())
+                return None
             step = self._ring.leased(lease, self._clock.now())
         except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
             self._caught(lease, error)
             return None
-        if step is Step.DONE:
+        if step is RingStep.DONE:
             return None
+        if self.discovery.counts_links:
+            self._under_way.add(lease.url.fingerprint)
         return self._guarded(lease, step)
 
-    async def _guarded(self, lease: Lease, step: Step) -> None:
+    def _is_repeated(self, lease: Lease) -> bool:
+        """Say whether a URL was queued again when it rose, and is finished or under way since."""
+        if lease.visit is None or lease.visit.revisit:
+            return False
+        if lease.url.fingerprint in self._under_way:
+            return True
+        record = self._stages.history.get(lease.url)
+        return record is not None and record.final
+
+    async def _guarded(self, lease: Lease, step: RingStep) -> None:
         try:
-            if step is Step.RESOLVE:
+            if step is RingStep.RESOLVE:
                 await self._resolve(lease)
             else:
-                await self._visit(lease)
+                try:
+                    await self._visit(lease)
+                finally:
+                    self._ring.passed(lease, self._clock.now())
         except Exception as error:  # noqa: BLE001 - as in `lease`
             self._caught(lease, error)
+        finally:
+            if self.discovery.counts_links:
+                self._under_way.discard(lease.url.fingerprint)
 
     async def _resolve(self, lease: Lease) -> None:
         found = await self._stages.resolver.resolve(lease.url.host)
@@ -252,41 +157,91 @@ class Pipeline:
         if not self._ring.begun(lease, started):
             return
         held = self._held(lease)
-        result = await self._fetch(lease, started, held)
+        requests = self._stages.requests
+        if requests is not None and lease.errand is None and requests.sending(lease.url):
+            await self.commit()
+        result = self._learned(lease, await self._fetch(lease, started, held))
         if self.is_late():
             return  # It stays queued, as what is cancelled does.
         if lease.errand is not None:
             self._answer(lease.errand, result)
             return
-        links = self._outcomes.settle(lease, result, self._clock.now(), held)
+        wall = self._wall(lease.url, result)
+        links = self._outcomes.settle(lease, result, self._clock.now(), held, wall)
         if links is None:
             assert isinstance(result, Reply), "a failure is no document"
             examined = await self._examine(lease, result)
+            if self._stages.rendering is not None and examined is not None:
+                examined = await self._render(lease, result, examined, self._stages.rendering)
+                if self.is_late():
+                    return
             links = self._outcomes.document(lease, result, examined, self._clock.now())
-        if self._follows:  # Else they are recorded; an offline round chooses among them.
-            self.discover(links, lease.url)
-            if self._stages.pending_scope is not None and (regained := self._stages.pending_scope.regained()):
-                self.discover(regained)
+        self.discovery.follow(links, lease.url)
+
+    def _wall(self, url: Url, result: Reply | Failure) -> Wall | None:
+        """Return the bot protection that a reply names in its headers, or in its body where that is an error's."""
+        walls = self._stages.walls
+        if walls is None or isinstance(result, Failure):
+            return None
+        wall = walls.in_headers(result.headers)
+        if wall is not None or result.status not in WALLED or not is_html(result.media_type):
+            return wall
+        if self._stages.quarantine.suspects(url.fingerprint):
+            return None
+        return walls.in_error(self._stages.examiner.decode(result, url.fingerprint))
+
+    def _learned(self, lease: Lease, result: Reply | Failure) -> Reply | Failure:
+        """Take the cookies of a reply, and hide them from all that is written of it."""
+        sessions = self._stages.sessions
+        if sessions is None:
+            return result
+        reply = result.came if isinstance(result, Failure) else result
+        if reply is None:
+            return result
+        reply = sessions.received(lease.url, reply, self._clock.now())
+        return msgspec.structs.replace(result, came=reply) if isinstance(result, Failure) else reply
 
     async def _examine(self, lease: Lease, reply: Reply) -> Examined | None:
-        """Return what is in a document; None where a process died of it. Waits for what runs in other processes."""
+        """Return what is in a document; None if a process died of it. Waits for what runs in other processes."""
         stages, url, visit = self._stages, lease.url, lease.visit
         link_type = visit.link_type if visit is not None else ""
         if stages.quarantine.suspects(url.fingerprint):
             examined = await stages.quarantine.examine(reply, url.fingerprint)
         else:
             is_left = None
-            if not stages.copies.processes_all and link_type not in ANNOUNCING:  # A sitemap speaks for its host alone.
+            # Pages of one empty document differ once they are rendered.
+            if (
+                not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING
+            ):  # A sitemap speaks for its host alone.
                 is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
             examined = stages.examiner.examine(reply, url.fingerprint, link_type, is_left)
-        if examined is None or stages.isolated is None or examined.left or not stages.isolated.wants(reply.media_type):
-            return examined
-        examined.errors += await stages.isolated.look(page_of(reply, examined.content), examined.findings)
-        examined.ran += stages.isolated.names(reply.media_type)
+        if examined is not None:
+            await self._look_isolated(reply, examined)
         return examined
 
+    async def _render(self, lease: Lease, reply: Reply, examined: Examined, rendering: PageRendering) -> Examined:
+        """Return what is in a page once its scripts have run, where it is to be rendered. Waits for its resources."""
+        if self._outcomes.is_wall(reply, examined) or not rendering.wants(reply, examined):
+            return examined
+        if self._stages.quarantine.suspects(lease.url.fingerprint):
+            return examined
+        found = await rendering.render(lease.url, reply, examined)
+        if found.rendered is not None:
+            await self._look_isolated(reply, found)
+        else:
+            self._logs.info("not_rendered", url=lease.url.text, reason=found.rendering, error=found.rendering_error)
+        return found
+
+    async def _look_isolated(self, reply: Reply, examined: Examined) -> None:
+        """Add what modules in processes of their own find."""
+        stages = self._stages
+        if stages.isolated is None or examined.left or not stages.isolated.wants(reply.media_type):
+            return
+        examined.errors += await stages.isolated.look(page_of(reply, examined.content), examined.findings)
+        examined.ran += stages.isolated.names(reply.media_type)
+
     def _rejected_now(self, lease: Lease) -> str:
-        """Return why a queued URL would not be let in again; empty where it would. Judged by its shortest known way."""
+        """Return why a queued URL would not be let in again; empty if it would. Judged by its shortest known way."""
         if not self.judges_again:
             return ""
         visit = self._outcomes.visit(lease)
@@ -319,37 +274,51 @@ class Pipeline:
         return result
 
     def _request(self, lease: Lease, held: Held | None) -> Request:
-        url, visit = lease.url, lease.visit
+        url, visit, sessions = lease.url, lease.visit, self._stages.sessions
         port = self._stages.namer.port(url)
+        if self.errands.resources is not None and lease.errand is not None and lease.errand.resource:
+            return self.errands.resources.request(url, lease.address, port)
+        session: tuple[tuple[str, str], ...] = ()
+        if sessions is not None and lease.errand is not None and lease.errand.login:
+            session, method = sessions.login_request(lease.errand, self._clock.now())
+            return Request(url.text, lease.address, port, session, method=method, body=lease.errand.form)
         if lease.errand is not None and lease.errand.form:
-            return Request(url.text, lease.address, port, body_bytes_max=HUB_BYTES_MAX, form=lease.errand.form)
-        hints = self._stages.hints
+            return Request(
+                url.text, lease.address, port, FORM, body_bytes_max=HUB_BYTES_MAX, method="POST", body=lease.errand.form
+            )
+        if sessions is not None:
+            session = sessions.headers(url, visit, self._clock.now())
+        hints, headers = self._stages.hints, Revisiting.conditions(held) + session
         if hints is not None and visit is not None and visit.link_type == SITEMAP_FILE:
-            most = hints.sitemap_bytes_max
-            return Request(url.text, lease.address, port, Revisiting.conditions(held), body_bytes_max=most)
+            return Request(url.text, lease.address, port, headers, body_bytes_max=hints.sitemap_bytes_max)
+        requests = self._stages.requests
+        if requests is not None and visit is not None and (listed := requests.of(url)) is not None:
+            text, headers = url.text.partition(REQUEST_MARK)[0], headers + listed.headers
+            return Request(text, lease.address, port, headers, method=listed.method, body=listed.body, fresh=True)
         wanted = self._stages.chain.media_types if visit is not None else ()
         again = visit is not None and visit.attempt > 1
-        headers = Revisiting.conditions(held)
         return Request(url.text, lease.address, port, headers, media_types=wanted, fresh=again)
 
     def _answer(self, errand: Errand, result: Reply | Failure) -> None:
-        """Hand on what an errand brought. One that our process died of says nothing: not even that all is
-        allowed.
+        """Pass on the result of a prerequisite fetch. A result that crashed this process is discarded: it must not
+        count as permission.
         """
         body = b""
-        if errand.token:
+        if errand.token or errand.resource:
             self._ring.answered(errand, body, result, self._clock.now())
             return
         reply = result if isinstance(result, Reply) else result.came
-        if reply is not None:
-            self._stages.archive.add_prerequisite(reply, errand.origin.text, "robots")
+        if reply is not None and not errand.login:  # A login's replies hold what it is kept secret for.
+            kind = "usage" if errand.document else "robots"
+            self._stages.archive.add_prerequisite(reply, errand.origin.text, kind)
         if isinstance(result, Reply) and 200 <= result.status < 300:
             if self._stages.quarantine.suspects(errand.url.fingerprint):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
                 body = self._stages.examiner.decode(result, errand.url.fingerprint)
         self._ring.answered(errand, body, result, self._clock.now())
-        if isinstance(result, Reply) and self._stages.hints is not None:
+        is_robots = not (errand.document or errand.login)
+        if isinstance(result, Reply) and self._stages.hints is not None and is_robots:
             self._look_into_sitemaps(errand.origin, self._stages.hints)
 
     def _robots_failed(self, errand: Errand, why: str) -> None:
@@ -359,7 +328,7 @@ class Pipeline:
         """Discover the sitemaps that an origin's robots.txt names."""
         stages, now = self._stages, self._clock.now()
         links, again = hints.named(origin, stages.permit.robots.sitemaps(origin))
-        self.discover(links)
+        self.discovery.discover(links)
         for link in again:
             if stages.exchange is not None and not stages.exchange.has(link.url):
                 continue  # Its owner looks into it in its own time.
@@ -379,7 +348,7 @@ class Pipeline:
             self._fail(lease, error)
 
     def _fail(self, lease: Lease, error: Exception) -> None:
-        """An error of ours: logged with its URL, and the crawl goes on."""
+        """Log an internal error with its URL; the crawl goes on."""
         url = lease.url.text
         self._logs.critical("internal_error", error, url=url)
         now = self._clock.now()
@@ -392,7 +361,5 @@ class Pipeline:
             self._outcomes.internal_error(lease, error, now)
 
 
-def _leads_no_farther(path: int, other: int) -> bool:
-    """Say whether neither depth nor hops of a path are more than those of another."""
-    mask = (1 << PATH_BITS) - 1
-    return path >> PATH_BITS <= other >> PATH_BITS and path & mask <= other & mask
+async def _no_commit() -> None:
+    raise AssertionError("a request that must not be repeated needs a commit")

@@ -25,7 +25,7 @@ _decode_examined = msgspec.msgpack.Decoder(Examined).decode
 
 
 class Quarantine:
-    """Knows the suspects, and examines them where a death harms nobody."""
+    """Records suspect pages, and examines them in a separate process, whose death does no harm."""
 
     def __init__(
         self,
@@ -35,8 +35,8 @@ class Quarantine:
         limit_s: float,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`command` starts a process that reads a reply on its input and writes what it came to (`examine_alone`), in
-        our environment or in another.
+        """`command` starts a process that reads a reply on its input and writes the result (`examine_alone`), in our
+        environment or in `environment`.
         """
         self._epochs = epochs
         self._command = list(command)
@@ -47,7 +47,7 @@ class Quarantine:
         for suspect in accused:
             self._suspects[suspect.fingerprint] = suspect.stage
         self.accused = bool(accused)
-        """Somebody is newly suspected: commit before the next page is examined, lest two of them take turns."""
+        """There are new suspects: commit before the next page is examined, or two of them could crash it in turn."""
         if accused:
             self._save()
 
@@ -84,7 +84,7 @@ class Quarantine:
         except TimeoutError:
             return None
         finally:
-            if process.returncode is None:  # It hangs, or we are told to go.
+            if process.returncode is None:  # It hangs, or this task is cancelled.
                 process.kill()
                 await process.wait()
         return output if process.returncode == 0 else None

@@ -19,11 +19,11 @@ Sketcher = Callable[[bytes, str, str], Sketch]
 TextOf = Callable[[bytes], bytes]
 NOT_MODIFIED = 304
 VALIDATOR_CHARACTERS_MAX = 1_000
-"""Longer ones are not sent back: nobody means them."""
+"""Longer validators are not sent back: they are mistakes."""
 
 
 class Revisiting:
-    """Stands between the ring and the schedule. About 150 µs a visit beside the schedule's own: the digest of words."""
+    """Connects the ring to the schedule. Beside the schedule's cost about 150 µs a visit, for the digest of words."""
 
     def __init__(
         self,
@@ -44,9 +44,7 @@ class Revisiting:
         self._conditional = conditional
 
     def held(self, visit: Visit) -> Held | None:
-        """Return what the request for a visit is conditional on; None when it asks for the page whatever it is
-        (RFC 9110, section 13.1).
-        """
+        """Return the validators of a visit's request; None if it is unconditional (RFC 9110, section 13.1)."""
         if not (self._conditional and visit.revisit and visit.url.text.startswith(("http://", "https://"))):
             return None
         held = self.revisits.held(visit.url)

@@ -16,18 +16,18 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Literal
 
-from gossamer.crawl.permit import Errands, Permit
+from gossamer.crawl.permit import Permit, PrerequisiteResults
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.headers import retry_after_s
-from gossamer.model.visits import Again, Contact, Errand, Failure, Located, Reply, Visit
+from gossamer.model.visits import Contact, Errand, Failure, Located, Reply, RevisitPlan, Visit
 from gossamer.world.dice import Dice
 
 BUSY = frozenset((429, 503))
 
 
-class Step(Enum):
+class RingStep(Enum):
     """What a driver does next about a lease."""
 
     DONE = auto()
@@ -48,7 +48,7 @@ class Ring:
         self,
         frontier: Frontier | WrappedFrontier,
         permit: Permit,
-        errands: Errands,
+        errands: PrerequisiteResults,
         cached: Callable[[str], Located | None],
         refuse: Callable[[Lease, Failure, float], None],
         rejected: Callable[[Lease], str] = _admitted,
@@ -66,14 +66,16 @@ class Ring:
 
     # ---- events
 
-    def leased(self, lease: Lease, now: float) -> Step:
+    def leased(self, lease: Lease, now: float) -> RingStep:
         """Decide what to do about a lease: at the last moment before its request."""
         if lease.refusal:
             self._end(lease, Failure("host_closed", lease.refusal, started_at=now), now)
-            return Step.DONE
+            return RingStep.DONE
         if not lease.address:
             return self._unresolved(lease, now)
-        return Step.FETCH if lease.errand is not None or self._permitted(lease, now) else Step.DONE
+        if lease.errand is not None:
+            return RingStep.FETCH if self._runs(lease, lease.errand, now) else RingStep.DONE
+        return RingStep.FETCH if self._permitted(lease, now) else RingStep.DONE
 
     def resolved(self, lease: Lease, found: Located | Failure, now: float) -> None:
         """Take the address of a lease's host, or why there is none."""
@@ -97,7 +99,7 @@ class Ring:
         return False
 
     def fetched(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> Contact:
-        """Open the gates again after a request that began at `started`; return what they were told of it."""
+        """Open the gates again after a request that began at `started`; return the contact that they recorded."""
         contact = self._contact(result, started, now)
         self._frontier.ended(lease, contact, now)
         return contact
@@ -111,18 +113,31 @@ class Ring:
         """Hand on what a request brought that no page asked for: a robots.txt, or a hub's answer."""
         self._errands.answer(errand, body, result, now)
 
+    def passed(self, lease: Lease, now: float) -> None:
+        """Note that a visit has ended, with any result."""
+        if lease.errand is None:
+            self._errands.passed(lease.url, now)
+
     # ---- decisions
 
-    def _unresolved(self, lease: Lease, now: float) -> Step:
+    def _unresolved(self, lease: Lease, now: float) -> RingStep:
         if lease.errand is None and (trap := self._permit.trapped(lease.url)) is not None:
             # Hosts of a farm are not looked up only to be left alone.
             self._end(lease, Failure("trapped", trap, started_at=now), now)
-            return Step.DONE
+            return RingStep.DONE
         known = self._cached(lease.url.host)
         if known is None:
-            return Step.RESOLVE
+            return RingStep.RESOLVE
         self.resolved(lease, known, now)
-        return Step.DONE
+        return RingStep.DONE
+
+    def _runs(self, lease: Lease, errand: Errand, now: float) -> bool:
+        """Say whether a prerequisite fetch is made. One that may not be, or that nothing waits for, is done."""
+        refused = self._errands.refused(errand, now)
+        if refused is not None:
+            self._frontier.ended(lease, None, now)
+            self.answered(errand, b"", refused, now)
+        return refused is None
 
     def _permitted(self, lease: Lease, now: float) -> bool:
         """Say whether the filters, the exclusion list and robots.txt allow a request now. What they do not is done."""
@@ -133,17 +148,24 @@ class Ring:
         verdict = self._permit.ask(url, now)
         if verdict.allowed:
             return True
-        if verdict.errand is not None:
+        if verdict.park:
             self._control.park(url, now)
             self._frontier.give_back(lease, now)
-            if not self._control.run_errand(verdict.errand, now):
-                self._control.unpark(url, now)
+            if verdict.errand is not None and not self._control.run_errand(verdict.errand, now):
+                self._not_run(verdict.errand, now)
         elif verdict.wait_until:
             self._control.hold(url, verdict.wait_until, verdict.reason, now)
             self._frontier.give_back(lease, now)
         else:
             self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
         return False
+
+    def _not_run(self, errand: Errand, now: float) -> None:
+        """A prerequisite fetch cannot be made: its host is closed, or has too many."""
+        if errand.login:
+            self.answered(errand, b"", Failure("host_closed", "its host cannot be requested now"), now)
+        else:
+            self._control.unpark(errand.origin, now)
 
     def _end(self, lease: Lease, failure: Failure, now: float) -> None:
         self._frontier.ended(lease, None, now)
@@ -174,10 +196,10 @@ class Retries:
         """Say whether another attempt may be made."""
         return visit.attempt < self._attempts_max
 
-    def after(self, visit: Visit, error: str, now: float) -> Again | None:
+    def after(self, visit: Visit, error: str, now: float) -> RevisitPlan | None:
         """Return the next attempt, or None when there have been enough."""
         if not self.left(visit):
             return None
         wait_s = min(self._first_s * 2.0 ** min(visit.attempt - 1, 40), self._most_s)
         wait_s *= 1.0 + self._dice.uniform(0.0, 0.5)
-        return Again(visit.url, now + wait_s, visit.attempt + 1, visit.hops, error)
+        return RevisitPlan(visit.url, now + wait_s, visit.attempt + 1, visit.hops, error)

@@ -1,4 +1,4 @@
-"""Shard: the loop that lends visits to workers, closes epochs and knows when it is over."""
+"""Shard: the loop that leases visits, closes epochs and detects the end of the crawl."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Companion = Callable[[], Coroutine[Any, Any, None]]
 LEASES_A_PASS_MAX = 256
 """Visits begun before the loop looks at its sockets again."""
 EPOCH_SPAN_MAX = 2
-"""An epoch may grow to so many times the visits, or the bytes, after which it should have been committed."""
+"""Limit of an epoch, as a multiple of the visits, or the bytes, at which it is due for a commit."""
 HELD_COMMIT_S = 30.0
-"""Between commits while nothing may begin and nothing is under way."""
+"""Interval of commits while no visit may start and none is in flight."""
 TIME_GRACE_SHARE, TIME_GRACE_S_MIN = 0.1, 1.0
-"""Of limits.max_time_s: what is in flight when it is reached has so long to end, and at most crawl.stop_s."""
+"""Share of limits.max_time_s that visits in flight have to end when it is reached; at most crawl.stop_s."""
 AWAITED_MAX = 10
 """Hosts that are named when a crawl ends although they have URLs."""
 IDLE_S_MAX = 1.0
@@ -64,6 +64,7 @@ class Shard:
         self._leave_at = inf
         """From then on what is in flight is left: it stays queued."""
         pipeline.is_late = self.is_late
+        pipeline.commit = self.commit
         self._started_at = clock.now()
         self.paused = False
         self.held: dict[str, str] = {}
@@ -77,7 +78,7 @@ class Shard:
         self.may_begin: Callable[[float], bool] = _always
         """Of a shard among others: whether it is still the one that may crawl."""
         self.activity = 0
-        """Grows with every visit that is lent."""
+        """Grows with every leased visit."""
 
     @property
     def in_flight(self) -> int:
@@ -101,7 +102,7 @@ class Shard:
 
     @property
     def nothing_to_do(self) -> bool:
-        """Nothing is under way, and nothing can be lent within our patience unless something new comes."""
+        """Whether nothing is in flight, and no queued URL becomes ready within `crawl.patience_s`."""
         return not self._turns and (self._frontier.wake_at() is None or self.out_of_patience)
 
     @property
@@ -114,7 +115,7 @@ class Shard:
 
     @property
     def hurried(self) -> bool:
-        """It was told to go at once."""
+        """Whether the operator ordered an immediate stop."""
         return self._stopping == "now"
 
     def pause(self) -> None:
@@ -136,7 +137,7 @@ class Shard:
             self._wake.set()
 
     def throttle(self, who: str, most: int | None) -> None:
-        """Send at most so many requests at once until `who` says otherwise; None: as many as are configured."""
+        """Limit concurrent requests to `most` until `who` changes it; None: as many as are configured."""
         if most is None:
             self._ceilings.pop(who, None)
         else:
@@ -159,7 +160,12 @@ class Shard:
 
     @property
     def blocked(self) -> str:
-        """Why no visit may begin although nobody paused the crawl, for people; empty when one may."""
+        """Why no visit may start although the crawl is not paused, for display; empty if one may."""
+        return self._pages_full or self._requests_blocked
+
+    @property
+    def _pages_full(self) -> str:
+        """Why no further page may be begun."""
         # Each visit in flight may become a page, so the limit is never passed; and neither an epoch that cannot close,
         # for a slow disk, nor what waits for a reader who does not come must grow without bound.
         most, delivery = self._limits.max_pages, self._tally.delivery
@@ -167,10 +173,13 @@ class Shard:
             return "what is in flight: it may reach limits.max_pages"
         if self.quota is not None and self._tally.totals.pages + self._visits >= self.quota:
             return "the coordinator: its part of limits.max_pages is used up"
+        return "the reader of the pages" if delivery is not None and delivery.full else ""
+
+    @property
+    def _requests_blocked(self) -> str:
+        """Why no request at all may be begun."""
         if not self.may_begin(self._clock.now()):
             return "the coordinator: this shard must not begin anything without a word from it"
-        if delivery is not None and delivery.full:
-            return "whoever reads the pages"
         if (
             self._tally.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages
             or self._committer.crowding() >= EPOCH_SPAN_MAX
@@ -179,7 +188,7 @@ class Shard:
         return ""
 
     def reconfigure(self, options: CrawlOptions, limits: LimitsOptions) -> None:
-        """Go by other options from now on."""
+        """Apply other options from now on."""
         self._options, self._limits = options, limits
         self._commit_now.set()  # It waits for as long as the old ones said.
         self._wake.set()
@@ -193,7 +202,7 @@ class Shard:
         self._wake.set()
 
     async def relieve(self) -> None:
-        """Close the open epoch when much waits for it: for whoever adds links by the thousand."""
+        """Close the open epoch if it is large: for callers that add thousands of links."""
         if self._committer.crowding() >= 1:
             await self._committer.commit()
 
@@ -206,8 +215,8 @@ class Shard:
         while `more_to_come` says so.
 
         Raises:
-            OSError: the disk refused; what was committed stands.
-            Exception: our own errors were too many.
+            OSError: the disk failed; the committed state is safe.
+            Exception: there were too many internal errors.
         """
         self._more_to_come = more_to_come
         self.state, self._tally.totals.ended, self._tally.totals.awaited = "running", "", []
@@ -249,6 +258,7 @@ class Shard:
     def _over_by_itself(self) -> End | None:
         if self._options.mode == "continuous" or self._turns or self.paused or self._more_to_come():
             return None
+        self._frontier.control.errands_only = False  # Nothing is rendered any more.
         if self._frontier.wake_at() is None:
             return "finished"
         return "patience" if self.out_of_patience else None
@@ -257,7 +267,13 @@ class Shard:
         """Give visits to workers while there are both; return how many leases were dealt with."""
         lent = 0
         now, most = self._clock.now(), self.concurrency
-        while lent < LEASES_A_PASS_MAX and len(self._turns) < most and not self.blocked:
+        # A page that is rendered waits for prerequisite fetches: it must not keep them from being made.
+        rendering = self._pipeline.rendering
+        only = self._frontier.control.errands_only = rendering > 0 and bool(self._pipeline.is_full or self._pages_full)
+        most += rendering
+        while lent < LEASES_A_PASS_MAX and len(self._turns) < most:
+            if self._requests_blocked if only else self.blocked:
+                break
             lease = self._frontier.select(now)
             if lease is None:
                 break
@@ -293,8 +309,8 @@ class Shard:
         )
 
     def is_late(self) -> bool:
-        """Say that what was fetched is not to be processed any more. Asked before each page, for many heavy ones may
-        be ready at once, and the loop that lends does not run before they are done.
+        """Whether fetched pages are no longer processed. Checked before each page, since many heavy ones may be ready
+        at once, and the loop does not run before they are done.
         """
         limit_s = self._limits.max_time_s
         over = limit_s is not None and self.elapsed_s() >= limit_s + self._time_grace_s(limit_s)
@@ -311,7 +327,9 @@ class Shard:
         self._wake.clear()
         wake_at = self._frontier.wake_at()
         wait_s = IDLE_S_MAX if wake_at is None else min(max(wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
-        if self.paused or self.held or len(self._turns) >= self.concurrency or self.blocked:
+        rendering = self._pipeline.rendering
+        is_blocked = self._requests_blocked if rendering else self.blocked
+        if self.paused or self.held or len(self._turns) >= self.concurrency + rendering or is_blocked:
             wait_s = IDLE_S_MAX
         if self._limits.max_time_s is not None:
             wait_s = min(wait_s, max(self._limits.max_time_s - self.elapsed_s(), 0.0))
@@ -322,7 +340,7 @@ class Shard:
             pass
 
     async def _drain(self) -> None:
-        """Wait for what is in flight, for a bounded time, unless told to go at once."""
+        """Wait for visits in flight, for a bounded time, unless an immediate stop was ordered."""
         self.state = "stopping"
         deadline = self._leave_at = self._clock.now() + self._options.stop_s
         while self._turns and not self.is_late():

@@ -15,7 +15,7 @@ from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.model.counters import Counters
 from gossamer.model.errors import CrawlFailedError
-from gossamer.model.modules import ModuleCounts, ModuleError
+from gossamer.model.modules import INVALID, ModuleCounts, ModuleError
 from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
 from gossamer.model.visits import Awaited, PageRow, Visited
 from gossamer.world.clock import Clock
@@ -27,12 +27,12 @@ ERROR_CHARACTERS_MAX = 300
 """Of a module's last error, which is shown and committed."""
 SEEDS_NAMED_MAX = 10
 OTHER = "other"
-"""Stands for the media types that came when there were so many already."""
+"""Name for further media types beyond `MEDIA_TYPES_MAX`."""
 TEXT_METHODS = frozenset(("main", "visible", "plain"))
 """How our modules find text; a module of the operator's may name another."""
 
 
-class Seeds(msgspec.Struct):
+class SeedTally(msgspec.Struct):
     """The URLs that a crawl begins with: its seeds, and those of segments."""
 
     count: int = 0
@@ -61,15 +61,21 @@ class Totals(msgspec.Struct):
     """Of what was fetched and has a text, how that was found."""
     incarnation: int = 0
     """How often the shard was opened."""
-    seeds: Seeds = msgspec.field(default_factory=Seeds)
+    seeds: SeedTally = msgspec.field(default_factory=SeedTally)
     ended: str = ""
     """How the last run ended; empty while one goes on, and after one that died."""
     awaited: list[Awaited] = msgspec.field(default_factory=list)
     """Hosts for which the last run did not wait, where it ended by `patience`: the first of them to come."""
+    rendered: dict[str, int] = msgspec.field(default_factory=dict)
+    """Pages that were to be rendered, by what became of it."""
+    rendering: dict[str, float] = msgspec.field(default_factory=dict)
+    """What rendering took and brought: processor seconds, resources, links."""
+    logins: dict[str, str] = msgspec.field(default_factory=dict)
+    """Logins of the configuration that were given up, and why."""
 
 
 class Tally:
-    """Counts attempts, keeps what is to be told to people, and says when our own errors are too many."""
+    """Counts attempts, keeps notes for the operator, and detects too many internal errors."""
 
     def __init__(self, totals: Totals, options: CrawlOptions) -> None:
         self.totals = totals
@@ -77,27 +83,28 @@ class Tally:
         self._failures: deque[float] = deque()
         self.fatal_error: BaseException | None = None
         self.failure: CrawlFailedError | None = None
-        """Why the crawl ends in order, everything saved, and is then told to have failed."""
+        """Why the crawl ends in order, with everything saved, and then reports a failure."""
+        self._fetch_s_before = totals.fetch_s
         self._modules_before = {name: (one.pages, one.failed) for name, one in totals.modules.items()}
         """What there was before this run."""
         self.listeners: list[Callable[[str], None]] = []
         self.notes: deque[str] = deque(maxlen=NOTES_MAX)
         self.delivery: Delivery | None = None
-        """Where visits go for whoever iterates over pages; None while nobody does."""
+        """Takes visits for the iterator over pages; None while there is none."""
         self.in_epoch = 0
-        self.course = Course()
+        self.course = Timeline()
         self.pending: Callable[[], int] = int
         """How many URLs wait or are under way."""
         self.counters: Callable[[], Counters] = Counters
         """Returns what DNS lookups and caches did in this process."""
-        self.recent: Recent | None = None
-        """The last attempts, for whoever looks; None until somebody does."""
+        self.recent: RecentList | None = None
+        """The last attempts; None until the first request for them."""
         self.last_at = 0.0
         """When the last attempt ended, about."""
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
 
     def reconfigure(self, options: CrawlOptions) -> None:
-        """Go by other options from now on."""
+        """Apply other options from now on."""
         self._options = options
 
     def sample(self, now: float) -> None:
@@ -145,12 +152,26 @@ class Tally:
         if self.delivery is not None:
             self.delivery.add(visited)
 
+    def count(self, into: Counters) -> None:
+        """Say how long the requests of this process took."""
+        into.requests_s = self.totals.fetch_s - self._fetch_s_before
+
     def received(self, wire_bytes: int) -> None:
         """Count what a request received, also one that no page asked for."""
         self.totals.wire_bytes += wire_bytes
 
+    def rendered(self, result: str) -> None:
+        """Count a page that was to be rendered."""
+        counts = self.totals.rendered
+        counts[result] = counts.get(result, 0) + 1
+
+    def rendering(self, name: str, more: float) -> None:
+        """Count what rendering took or brought."""
+        counts = self.totals.rendering
+        counts[name] = round(counts.get(name, 0.0) + more, 3)
+
     def failed(self, error: BaseException, now: float) -> None:
-        """Count an error of ours; too many in close succession are fatal."""
+        """Count an internal error; too many in close succession are fatal."""
         failures = self._failures
         failures.append(now)
         while failures and failures[0] < now - self._options.errors_s:
@@ -180,21 +201,35 @@ class Tally:
         counts.error, counts.url = error.error[:ERROR_CHARACTERS_MAX], url
         most, (pages, failed) = self._options.module_failures_max, self._modules_before.get(name, (0, 0))
         failed_now = counts.failed - failed
+        counted = counted and error.kind != INVALID  # A page's mistake.
         if counted and most and failed_now >= most and failed_now == counts.pages - pages and self.failure is None:
             self.failure = CrawlFailedError(
                 f"the processing module {name} failed on all {failed_now} pages of this run ({counts.error}, last on "
-                f"{url}): mend it, leave it out, or go on with --set crawl.module_failures_max=0"
+                f"{url}): fix it, leave it out, or go on with --set crawl.module_failures_max=0"
             )
 
     def fatal(self, error: BaseException) -> None:
         """Note that the crawl cannot go on."""
         self.fatal_error = self.fatal_error or error
 
+    def login_ended(self, name: str, reason: str) -> None:
+        """Note that a login was given up, durable with the next commit; without a reason, that it works."""
+        if reason:
+            self.totals.logins[name] = reason
+            self.note(login_warning(name, reason))
+        else:
+            self.totals.logins.pop(name, None)
+
     def note(self, sentence: str) -> None:
-        """Tell people."""
+        """Add a note for the operator."""
         self.notes.append(sentence)
         for listener in self.listeners:
             listener(sentence)
+
+
+def login_warning(name: str, reason: str) -> str:
+    """Return a login that was given up as a sentence."""
+    return f"login.{name} was given up: {reason}; URLs that need it end as login_required"
 
 
 RINGS = ((1.0, 300), (5.0, 120), (60.0, 180), (600.0, 144), (7200.0, 360))
@@ -222,11 +257,11 @@ class Point(NamedTuple):
     pending: int
 
 
-class Course:
-    """Keeps at most 1,109 points, whatever the crawl's length: about 130 KB. A point costs about 1 µs."""
+class Timeline:
+    """Keeps at most 1,109 points for any length of crawl: about 130 KB. A point costs about 1 µs."""
 
     def __init__(self) -> None:
-        # One more, since a rate lies between two.
+        # One more, since a rate needs two points.
         self._rings: list[deque[Point]] = [deque(maxlen=most + 1) for _, most in RINGS]
 
     def add(self, point: Point) -> None:
@@ -258,7 +293,7 @@ KEPT_MAX = 20
 TOLD_CHARACTERS_MAX = 300
 
 
-class Recent:
+class RecentList:
     """Keeps the last 20 of either kind. An attempt costs about 0.1 µs."""
 
     def __init__(self) -> None:
@@ -283,7 +318,7 @@ class Recent:
 
 
 def told(row: PageRow, number: int = 0) -> dict[str, object]:
-    """Return what is told of an attempt. What strangers wrote is text, and bounded."""
+    """Return an attempt for display. Values from servers are text, and bounded."""
     return {
         "number": number,
         "at": row.fetched_at,

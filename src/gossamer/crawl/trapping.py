@@ -12,7 +12,7 @@ import msgspec
 from xxhash import xxh3_64_digest
 
 from gossamer.crawl.copies import Sketcher, is_text
-from gossamer.crawl.history import History, read_page_record
+from gossamer.crawl.history import PageHistory, read_page_record
 from gossamer.crawl.tally import Tally
 from gossamer.model.links import Link
 from gossamer.model.visits import Content, PageRow
@@ -43,12 +43,12 @@ class Trapping:
             traps.load(int.from_bytes(key[:2]), dumped)
 
     def reason(self, url: Url) -> str | None:
-        """Return why a URL is not to be fetched, or None where it is in no trap."""
+        """Return why a URL is not to be fetched, or None if it is in no trap."""
         trap = self._traps.trap_of(url)
         return trap.says() if trap is not None else None
 
     def fetched(self, url: Url, content: Content, row: PageRow) -> None:
-        """Take in a fetched page. Pictures and the like are nobody's evidence."""
+        """Record a fetched page. Only texts are evidence of a trap."""
         if not is_text(row.media_type):
             return
         copy = bool(row.duplicate_of) and _host_of(row.duplicate_of) == _host_of(row.url)
@@ -66,7 +66,7 @@ class Trapping:
             self._traps.hold(links)
         self._traps.offered(admitted, answers)
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - every room's cut is told the time
+    def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
         """Give the open epoch what changed."""
         for partition, host, template, dumped in self._traps.take_changed():
             key = partition.to_bytes(2) + xxh3_64_digest(host.encode()) + xxh3_64_digest(template.encode())
@@ -75,10 +75,10 @@ class Trapping:
             self._epochs.put("content", watch_key(partition, host), dumped)
 
     async def release(
-        self, name: str, namer: Namer, history: History, discover: Discover, enqueue: Callable[[Link], None]
+        self, name: str, namer: Namer, history: PageHistory, discover: Discover, enqueue: Callable[[Link], None]
     ) -> list[str]:
-        """Let go of a host's traps, of one (`host/template`) or of a farm (`*.site`); return their names. What they
-        held is discovered anew, and what ended in them is queued again.
+        """Release a host's traps, one trap (`host/template`) or a farm (`*.site`); return their names. Links that they
+        held are discovered again, and URLs that ended in them are queued again.
 
         Costs about 3 µs for each page of the sites that share the host's partition, a thousand at a time.
         """

@@ -24,15 +24,15 @@ from gossamer.world.machine import Disk, ThisMachine
 from gossamer.world.pulse import Pulse
 
 BEAT_S = 0.1
-"""Between two signs of life of the event loop."""
+"""Interval of the event loop's heartbeats."""
 LAGS_KEPT = 600
-"""Beats over which the longest lag is told: a minute."""
+"""Beats over which the longest lag is reported: a minute."""
 STALL_TOLD_S = 60.0
 """How long a stall that is over stays an alarm."""
 DISK_MARGIN = 1.25
-"""With so many times the least room the crawl goes on."""
+"""The crawl goes on once the free space is this multiple of the least."""
 CALM = 0.9
-"""What was too much is no more when it has come down to this share of it."""
+"""An alarm clears when its value falls to this share of the limit."""
 MEMORY_CALM = 0.95
 """The same for memory: most of a small budget is the program, which never comes down."""
 REQUESTS_MIN = 8
@@ -73,7 +73,7 @@ class Resources(msgspec.Struct, frozen=True):
     paths: Sequence[Path]
     """Directories that the crawl writes to."""
     stalled: Path
-    """A file that is there while the event loop stands still, and says where."""
+    """A file that exists while the event loop is stalled, and says where."""
     memory_budget_bytes: int
     own_process: bool = False
     """All memory of this process is the crawl's."""
@@ -114,7 +114,7 @@ class Watchdogs:
         return sorted(self._alarms.values(), key=lambda alarm: alarm.since)
 
     def reconfigure(self, options: WatchOptions) -> None:
-        """Go by other options from now on."""
+        """Apply other options from now on."""
         self._options = options
         if self._pulse is not None:
             self._pulse.stall_s = options.stall_s
@@ -201,8 +201,8 @@ class Watchdogs:
         if committer.stage and lasts_s >= self._options.commit_s_max:
             since = committer.began_at
             self._raise(
-                "commit", now, f"a commit takes long: {lasts_s:.0f} s so far, {committer.stage}; what was fetched "
-                "waits for it, and when much does nothing new begins", since,
+                "commit", now, f"a commit takes long: {lasts_s:.0f} s so far, {committer.stage}; fetched pages "
+                "wait for it, and no fetch starts while many wait", since,
             )  # fmt: skip
         else:
             self._clear("commit")
@@ -213,7 +213,7 @@ class Watchdogs:
             try:
                 disk = self._machine.disk(path)
             except OSError:
-                continue  # Not made yet, or gone: whoever writes there will be told.
+                continue  # Not created yet, or gone: a write there reports the error.
             found.setdefault(disk.device, (str(path), disk))
         least = self._options.disk_free_bytes_min
         enough = least * DISK_MARGIN if "disk" in self._alarms else least
@@ -273,7 +273,7 @@ class Watchdogs:
         gauges, offset_s = self.gauges, self._machine.wall_offset_s()
         if abs(offset_s - self._offset_s) > self._options.clock_jump_s_min:
             gauges.clock_jumps += 1
-            self._clear("clock")  # Another jump is told anew.
+            self._clear("clock")  # Another jump raises a new alarm.
         self._offset_s = offset_s
         gauges.clock_shift_s = shift_s = offset_s - self._offset_first_s
         if abs(shift_s) <= self._options.clock_jump_s_min:
@@ -282,7 +282,7 @@ class Watchdogs:
         way = "forward" if shift_s > 0 else "back"
         self._raise(
             "clock", now, f"the system's clock was set {way} by {abs(shift_s):,.0f} s; the crawl keeps its own time, "
-            "and asks no host sooner or later for it",
+            "and requests no host earlier or later because of it",
         )  # fmt: skip
 
     # ---- inside

@@ -14,7 +14,7 @@ SPILL_BYTES_MIN: Final = 64 * 1024
 """Smaller ones stay in memory even when there is none left for them: a page is not worth a file."""
 
 
-class Bodies:
+class BodyMemory:
     """The memory that all bodies under way share. Without `spills` there is no disk, and no bound but each body's own.
 
     An ordinary page costs two comparisons.
@@ -71,7 +71,7 @@ def media_type_of(name: str) -> str:
 
 
 def sniffed(body: bytes) -> str:
-    """Return the media type of a body that came without one, as browsers tell it; empty when it begins as none.
+    """Return the media type of a body that came without one, as browsers detect it; empty if none matches.
 
     WHATWG MIME Sniffing, section 7.1, for what bears links. About 1 µs.
     """

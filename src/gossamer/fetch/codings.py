@@ -28,7 +28,7 @@ ERRORS: Final[tuple[type[Exception], ...]] = (  # isal's stub has an instance fo
 
 
 class _Inflate:
-    """Gzip, zlib and raw deflate: `igzip_lib` tells them apart by a flag."""
+    """Gzip, zlib and raw deflate, which `igzip_lib` distinguishes by a flag."""
 
     def __init__(self, flag: int) -> None:
         self.done = False
@@ -43,7 +43,7 @@ class _Inflate:
 
 
 class _Brotli:
-    """Brotli; whatever follows its end is an error to the library."""
+    """Brotli; the library reports bytes after the end as an error."""
 
     def __init__(self) -> None:
         self.done = False
@@ -109,7 +109,7 @@ _ROOM_BYTES: Final = 1024 * 1024
 
 
 class Spilling:
-    """Decodes what `decoding` cannot hold. Memory: two megabytes, whatever the body; about 3 ms a MB."""
+    """Decodes bodies that are too large for `decoding`. Memory: two megabytes for any body; about 3 ms a MB."""
 
     def __init__(self, spills: Spills, held_bytes_max: int) -> None:
         self._spills = spills

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,8 @@ from gossamer.url.join import absolute
 from gossamer.url.parts import USER_INFO, split
 
 REDACTED: Final = "[redacted]"
+OPEN_HEADERS: Final = frozenset({"user-agent", "accept", "accept-language", "accept-encoding"})
+"""Headers of rules whose values are no secrets."""
 REFERENCE_BYTES_MAX: Final = 64 * 1024
 """A file that holds one secret is not longer."""
 
@@ -62,13 +63,8 @@ def redact_user_info(text: str) -> str:
 
 
 def origin_of(url: str) -> str:
-    """Return the origin of a URL, `scheme://host[:port]`, default port left out; empty where it has none."""
+    """Return the origin of a URL, `scheme://host[:port]`, default port left out; empty if it has none."""
     parts = split(absolute(url) or "")
     if parts is None:
         return ""
     return f"{parts.scheme}://{parts.host}" + (f":{parts.port}" if parts.port else "")
-
-
-def revealed(headers: Mapping[str, str], key: str) -> dict[str, str]:
-    """Return headers with the values that their references name. Raises ConfigError as `reveal`."""
-    return {name: reveal(value, f"{key}: {name}") for name, value in headers.items()}

@@ -111,8 +111,8 @@ def _deflate(body: bytes, limit: int) -> tuple[bytes, bool, str]:
 def _salvage(coding: str, body: bytes, limit: int) -> tuple[bytes, str]:
     """Decode at one go; when that breaks, again in pieces, and the broken piece byte by byte.
 
-    A library that meets an error gives nothing of what it was last fed, hence the narrowing: the result has all that
-    the library can tell from the bytes before the break (zstd tells in blocks).
+    A library that meets an error returns nothing of its last input, so the input is narrowed down: the result has all
+    that the library decodes from the bytes before the break (zstd decodes in blocks).
     """
     known, problem, content = 0, "", b""
     for step in (len(body), _CAREFUL_BYTES, 1):

@@ -43,7 +43,7 @@ _BYTES_RECEIVED_AT: Final = 128
 def received_bytes(fd: int) -> int:
     """Return what a connection has received in all: framing, headers and TLS included, its end as one byte. 1.3 µs.
 
-    0 where the kernel does not say, or for what is no TCP connection.
+    0 if the kernel does not say, or for what is no TCP connection.
     """
     if sys.platform != "linux":
         return 0
@@ -110,7 +110,7 @@ class End(NamedTuple):
 WELL: Final = End(0, "")
 
 
-class Connection:
+class TransferConnection:
     """What is known of one connection: which transfer it serves, and how much of what it received is counted."""
 
     __slots__ = ("counted_bytes", "ends", "fd", "transfer", "turns")
@@ -140,8 +140,8 @@ class Driver:
         self._under_way: dict[pycurl.Curl, tuple[Transfer, asyncio.Future[End], float]] = {}
         self._watched: dict[int, int] = {}
         """What is waited for at each socket: POLL_IN, POLL_OUT."""
-        self._connections: dict[int, Connection] = {}
-        self._by_ends: dict[Ends, Connection] = {}
+        self._connections: dict[int, TransferConnection] = {}
+        self._by_ends: dict[Ends, TransferConnection] = {}
         self._timer: asyncio.Handle | None = None
         self._look: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
@@ -199,7 +199,7 @@ class Driver:
                 del self._by_ends[stale.ends]
             if stale.transfer is not None:
                 stale.transfer.release(stale)
-        connection = self._connections[fd] = Connection(fd, transfer)
+        connection = self._connections[fd] = TransferConnection(fd, transfer)
         transfer.connections.append(connection)
 
     def requested(self, transfer: Transfer, ends: Ends) -> None:

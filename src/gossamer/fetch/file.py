@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
-from gossamer.fetch.bodies import URI_LIST, Bodies, media_type_of
+from gossamer.fetch.bodies import URI_LIST, BodyMemory, media_type_of
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
@@ -26,9 +26,9 @@ _OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK 
 class FileModule:
     """`ports.ProtocolModule` for file: regular files, and directories as lists of addresses (`text/uri-list`).
 
-    Serves what lies under `fetch.file_roots` once `..` and symbolic links are resolved, and refuses all else as
-    `excluded`. In a list a symbolic link stands for what it leads to, if that may be read at all: so each file has one
-    address, and links that lead back into the tree end. Success has the status 200. Reads in a thread.
+    Serves files under `fetch.file_roots`, after `..` and symbolic links are resolved, and refuses all others as
+    `excluded`. In a list a symbolic link represents its target, if that may be read: so each file has one address, and
+    links that lead back into the tree end. Success has the status 200. Reads in a thread.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class FileModule:
         options: FetchOptions,
         agent: str,  # noqa: ARG002  # a disk asks no names
         clock: Clock,
-        bodies: Bodies | None = None,
+        bodies: BodyMemory | None = None,
     ) -> None:
         """Raises ConfigError for a root that is no directory."""
         self._options = options
         self._clock = clock
-        self._bodies = bodies or Bodies(options)
+        self._bodies = bodies or BodyMemory(options)
         self._roots = tuple(_root(text) for text in options.file_roots)
 
     async def fetch(self, request: Request) -> Reply | Failure:
@@ -55,7 +55,7 @@ class FileModule:
         return result
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there are no connections."""
 
     def _read(self, request: Request, started_at: float) -> Reply | Failure:
         written = _path(request.url)
@@ -160,7 +160,7 @@ def _root(text: str) -> bytes:
 
 
 def _path(url: str) -> bytes | None:
-    """Return the path that a file URL names; None where it names none or one on another machine."""
+    """Return the path that a file URL names; None if it names none or one on another machine."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import pycurl
 
-from gossamer.fetch.bodies import FTP_LISTING, Bodies, media_type_of
+from gossamer.fetch.bodies import FTP_LISTING, BodyMemory, media_type_of
 from gossamer.fetch.driver import End
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import Setting, Transfer, trusted
@@ -20,7 +20,7 @@ from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
 
 
-class Login(NamedTuple):
+class FtpLogin(NamedTuple):
     """A name and its password. Neither is archived or logged."""
 
     user: str
@@ -31,16 +31,16 @@ class Login(NamedTuple):
         return f"Login({self.user!r}, …)"
 
 
-class Logins:
+class FtpLogins:
     """Logins by host, from a file in the form of netrc(5): a crawl's configuration, which is archived, only names it.
 
     The file's `default` is not used: a password is sent to the host that it was given for.
     """
 
-    def __init__(self, path: str, anonymous: Login) -> None:
+    def __init__(self, path: str, anonymous: FtpLogin) -> None:
         """Read the file, if one is named. Raises ConfigError when it cannot be read."""
         self._anonymous = anonymous
-        self._by_host: dict[str, Login] = {}
+        self._by_host: dict[str, FtpLogin] = {}
         if not path:
             return
         try:
@@ -51,9 +51,9 @@ class Logins:
             raise ConfigError(f"fetch.logins_file: {path} cannot be read: {error}") from None
         for host, (user, _, password) in hosts.items():
             if host != "default":
-                self._by_host[host.lower()] = Login(user or "", password or "")
+                self._by_host[host.lower()] = FtpLogin(user or "", password or "")
 
-    def of(self, host: str) -> Login:
+    def of(self, host: str) -> FtpLogin:
         """Return the login for a host, the anonymous one where none is named."""
         return self._by_host.get(host.lower(), self._anonymous)
 
@@ -80,12 +80,12 @@ _REFUSED: Final = frozenset(
 """Errors that may stand for a negative reply of the server; then its code says more."""
 
 
-class Place(NamedTuple):
+class FtpPlace(NamedTuple):
     """An FTP URL taken apart."""
 
     host: str
     url: str
-    """Without user, password and `;type=`: what libcurl is told."""
+    """The URL for libcurl, without user, password and `;type=`."""
     name: str
     """The file; empty for a directory."""
 
@@ -93,20 +93,20 @@ class Place(NamedTuple):
 class FtpModule:
     """`ports.ProtocolModule` for ftp and ftps (TLS from the first byte): files, and directories as listings.
 
-    Passive mode alone, and every connection, also for data, goes to `Request.ip`, whatever address the server names.
+    Passive mode only. Every connection, also for data, goes to `Request.ip`, never to an address that the server names.
     An address that ends with a slash is a directory; its reply is the listing as sent, but for line ends (FTP's text
     type: they become LF), of type `text/x-ftp-listing`.
     `Reply.status` is the server's last code (226, 250). What the server refuses is a `Failure` with `http_error` and
     its words; 4yz codes are worth a retry (RFC 959, section 4.2.1). Credentials in a URL are not sent.
     """
 
-    def __init__(self, options: FetchOptions, agent: str, clock: Clock, bodies: Bodies | None = None) -> None:
+    def __init__(self, options: FetchOptions, agent: str, clock: Clock, bodies: BodyMemory | None = None) -> None:
         """The contact in `agent` is the anonymous password. Raises ConfigError for files that cannot be read."""
         trusted(options)
         self._options = options
         self._clock = clock
         contact = _CONTACT.search(agent)
-        self._logins = Logins(options.logins_file, Login("anonymous", contact[1] if contact else "gossamer@"))
+        self._logins = FtpLogins(options.logins_file, FtpLogin("anonymous", contact[1] if contact else "gossamer@"))
         self._transfers = Transfers(options, clock, lambda: _transfer(options, bodies))
 
     async def fetch(self, request: Request) -> Reply | Failure:
@@ -115,7 +115,7 @@ class FtpModule:
         started_at = self._clock.now()
         at = place(request.url)
         if at is None:
-            return self._transfers.ours(request, started_at, "unsupported", "no URL that FTP can be asked for")
+            return self._transfers.ours(request, started_at, "unsupported", "no URL that FTP can request")
         if self._options.proxy:  # Its data connections would go where the proxy pleases.
             return self._transfers.ours(request, started_at, "unsupported", "FTP does not go through fetch.proxy")
         transfer = self._transfers.take()
@@ -133,11 +133,11 @@ class FtpModule:
         return self._transfers.done(transfer, _result(transfer, request, started_at, at, end))
 
     async def close(self) -> None:
-        """Let go of all connections. Fetches still under way end with a `Failure`."""
+        """Close all connections. Fetches in flight end with a `Failure`."""
         await self._transfers.close()
 
 
-def place(url: str) -> Place | None:
+def place(url: str) -> FtpPlace | None:
     """Take an FTP URL apart; None for one that cannot be asked for: no host, control characters, another type."""
     match = _ADDRESS.fullmatch(url.partition("#")[0])
     if match is None or _CONTROL.search(url):
@@ -149,10 +149,10 @@ def place(url: str) -> Place | None:
         if typed[1].lower() not in ("i", "a"):
             return None
         path = path[: typed.start()]  # Always binary: what is archived is what is there.
-    return Place(host, f"{scheme.lower()}://{authority}{path}", path.rpartition("/")[2])
+    return FtpPlace(host, f"{scheme.lower()}://{authority}{path}", path.rpartition("/")[2])
 
 
-def _transfer(options: FetchOptions, bodies: Bodies | None) -> Transfer:
+def _transfer(options: FetchOptions, bodies: BodyMemory | None) -> Transfer:
     settings: list[Setting] = [
         (pycurl.PROTOCOLS, pycurl.PROTO_FTP | pycurl.PROTO_FTPS),
         (pycurl.FTP_SKIP_PASV_IP, 1),
@@ -166,7 +166,7 @@ def _transfer(options: FetchOptions, bodies: Bodies | None) -> Transfer:
     return transfer
 
 
-def _result(transfer: Transfer, request: Request, started_at: float, at: Place, end: End) -> Reply | Failure:
+def _result(transfer: Transfer, request: Request, started_at: float, at: FtpPlace, end: End) -> Reply | Failure:
     code: int = transfer.curl.getinfo(pycurl.RESPONSE_CODE)
     fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
     # libcurl takes a 421 at any time for a timeout.

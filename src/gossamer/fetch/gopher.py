@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import pycurl
 
-from gossamer.fetch.bodies import GOPHER_MENU, Bodies, media_type_of
+from gossamer.fetch.bodies import GOPHER_MENU, BodyMemory, media_type_of
 from gossamer.fetch.driver import End
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import Setting, Transfer
@@ -24,11 +24,11 @@ _TYPES: Final = {"0": "text/plain", "1": GOPHER_MENU, "4": "application/mac-binh
                  "h": "text/html", "g": "image/gif"}  # fmt: skip
 
 
-class Item(NamedTuple):
+class GopherItem(NamedTuple):
     """A Gopher URL taken apart."""
 
     url: str
-    """Without user and password: what libcurl is told."""
+    """The URL for libcurl, without user and password."""
     kind: str
     """The item type; `1` where the URL names none."""
     selector: str
@@ -48,7 +48,7 @@ class GopherModule:
         options: FetchOptions,
         agent: str,  # noqa: ARG002  # Gopher has no names
         clock: Clock,
-        bodies: Bodies | None = None,
+        bodies: BodyMemory | None = None,
     ) -> None:
         self._options = options
         self._clock = clock
@@ -60,7 +60,7 @@ class GopherModule:
         started_at = self._clock.now()
         item = item_of(request.url)
         if item is None:
-            return self._transfers.ours(request, started_at, "unsupported", "no URL that Gopher can be asked for")
+            return self._transfers.ours(request, started_at, "unsupported", "no URL that Gopher can request")
         if self._options.proxy:
             return self._transfers.ours(request, started_at, "unsupported", "Gopher does not go through fetch.proxy")
         transfer = self._transfers.take()
@@ -71,11 +71,11 @@ class GopherModule:
         return self._transfers.done(transfer, _result(transfer, request, started_at, item, end))
 
     async def close(self) -> None:
-        """Let go of all connections. Fetches still under way end with a `Failure`."""
+        """Close all connections. Fetches in flight end with a `Failure`."""
         await self._transfers.close()
 
 
-def item_of(url: str) -> Item | None:
+def item_of(url: str) -> GopherItem | None:
     """Take a Gopher URL apart; None for one that cannot be asked for: no host, control characters."""
     url = url.partition("#")[0]
     match = _ADDRESS.fullmatch(url)
@@ -84,17 +84,17 @@ def item_of(url: str) -> Item | None:
     authority, kind, selector = match.groups()
     if kind is None and selector:
         return None  # A query without a path.
-    return Item(f"gopher://{authority}/{kind or ''}{selector}", kind or "1", selector)
+    return GopherItem(f"gopher://{authority}/{kind or ''}{selector}", kind or "1", selector)
 
 
-def _transfer(options: FetchOptions, bodies: Bodies | None) -> Transfer:
+def _transfer(options: FetchOptions, bodies: BodyMemory | None) -> Transfer:
     settings: list[Setting] = [(pycurl.PROTOCOLS, pycurl.PROTO_GOPHER)]
     transfer = Transfer(options, settings, bodies)
     transfer.open_only_pinned()
     return transfer
 
 
-def _result(transfer: Transfer, request: Request, started_at: float, item: Item, end: End) -> Reply | Failure:
+def _result(transfer: Transfer, request: Request, started_at: float, item: GopherItem, end: End) -> Reply | Failure:
     truncated = cut(transfer, request, started_at, end)
     if isinstance(truncated, Failure):
         return truncated

@@ -1,4 +1,4 @@
-"""Headers: from the bytes of a reply's head to values. Pure; nothing here raises, whatever a server sends."""
+"""Headers: parses the head of a reply. Pure; nothing here raises, for any input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Head(NamedTuple):
 def parse_head(lines: Iterable[bytes]) -> Head | None:
     """Read a head from its lines, each with its line end, as libcurl hands them over.
 
-    Interim replies (RFC 9110, section 15.2) are dropped, and so is whatever follows the head (trailers). A line that
+    Interim replies (RFC 9110, section 15.2) are dropped, and so are trailers, after the head. A line that
     begins with white space continues the one before (RFC 9112, section 5.2); a line without colon is dropped. Values
     are decoded as latin-1, so that they can be written back byte for byte. None when there is no status line.
     """

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Container, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import pycurl
 
-from gossamer.fetch.bodies import Bodies, sniffed
-from gossamer.fetch.credentials import REDACTED, is_credential, origin_of
+from gossamer.fetch.bodies import BodyMemory, sniffed
+from gossamer.fetch.credentials import REDACTED, is_credential
 from gossamer.fetch.driver import End
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.transfer import Setting, Transfer, trusted
+from gossamer.fetch.transfer import Setting, Transfer, carries_body, trusted
 from gossamer.fetch.transfers import Transfers, broken_off, cut
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
 
+if TYPE_CHECKING:
+    from gossamer.fetch.rules import RequestRules, Route, Rule
+
 ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
 """Exactly the codings that `BoundedDecoder` removes."""
 
-FORM_HEADERS: Final = b"Content-Length: %d\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n"
-"""What libcurl adds to a form."""
+UNAUTHORIZED: Final = 401
+NO_ROUTE: Final = ("", "", "")
+"""The route of requests that take none of their own."""
+LENGTH_HEADER: Final = b"Content-Length: %d\r\n\r\n"
+"""What libcurl adds to a request with a body."""
 
 # Printable ASCII only; [!"$-.0->@-~] is all of it but / ? #.
 _ADDRESS = re.compile(r"""https?://(?:[!"$-.0->@-~]*@)?([!"$-.0->@-~]+)([!"$-~]*)(?:\#[!-~]*)?\Z""", re.IGNORECASE)
@@ -47,6 +53,17 @@ class Headers(NamedTuple):
     sent: bytes
     """Up to and with the empty line."""
 
+    def and_signed(self, signed: Iterable[tuple[str, str]]) -> Headers:
+        """Return these headers and those of a signature. The archive has them as sent: they hold no secret, and what
+        they prove expires.
+        """
+        lines = [f"{name}: {value}".encode("latin-1") for name, value in signed]
+        return Headers([*self.lines, *lines], self.sent[:-2] + b"\r\n".join([*lines, b"", b""]))
+
+
+Sign = Callable[[str, str, str, str], tuple[tuple[str, str], ...]]
+"""Returns the headers that sign a request, by its method, scheme, authority and target."""
+
 
 def address(url: str) -> Address | None:
     """Take an http or https URL apart; None for what cannot be sent as it is. Credentials and fragment stay behind."""
@@ -57,21 +74,22 @@ def address(url: str) -> Address | None:
     return Address(authority, target if target.startswith("/") else "/" + target)
 
 
-def request_head(at: Address, http_version: str, headers: Headers, form: bytes = b"") -> bytes:
+def request_head(at: Address, http_version: str, headers: Headers, request: Request) -> bytes:
     """Write the request as libcurl sends it: Host first, then the header lines in their order.
 
     libcurl could report it itself, by a call for every piece of data in either direction. For h2 this is its own
     rendering of the pseudo-headers.
     """
     version = "2" if http_version == "2" else "1.1"
-    line = f"{'POST' if form else 'GET'} {at.target} HTTP/{version}\r\nHost: {at.authority}\r\n".encode("ascii")
-    return line + (headers.sent[:-2] + FORM_HEADERS % len(form) if form else headers.sent)
+    line = f"{request.method} {at.target} HTTP/{version}\r\nHost: {at.authority}\r\n".encode("ascii")
+    has_body = carries_body(request)
+    return line + (headers.sent[:-2] + LENGTH_HEADER % len(request.body) if has_body else headers.sent)
 
 
 def own_headers(
-    options: FetchOptions, agent: str, further: Mapping[str, str] | None = None
+    options: FetchOptions, agent: str, further: Iterable[tuple[str, str]] = ()
 ) -> tuple[tuple[str, str], ...]:
-    """Return the headers of every request, or with `further` those of every request to one origin.
+    """Return the headers of every request, or with `further` those of every request by one rule.
 
     Raises:
         ConfigError: one of them cannot be sent.
@@ -80,10 +98,11 @@ def own_headers(
     if options.accept_language:
         own["Accept-Language"] = options.accept_language
     own["Accept-Encoding"] = ACCEPT_ENCODING
-    given = tuple(replaced(options.headers.items(), (further or {}).items()))
+    further = tuple(further)
+    given = replaced(options.headers.items(), further)
     for name, value in (*own.items(), *given):
         if not sendable(name, value):
-            what = repr(name) if further and name in further else f"{name!r}: {value!r}"
+            what = repr(name) if (name, value) in further else f"{name!r}: {value!r}"
             raise ConfigError(f"header {what} cannot be sent; use one line of latin-1, and no {_RESERVED_TEXT}")
     return replaced(own.items(), given)
 
@@ -92,7 +111,7 @@ _RESERVED_TEXT: Final = ", ".join(sorted(_RESERVED))
 
 
 def replaced(headers: Iterable[tuple[str, str]], by: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return `headers` and `by`; where a name stands in both, only the latter."""
+    """Return `headers` and `by`; of a name in both only the latter's."""
     by = tuple(by)
     names = {name.lower() for name, _ in by}
     return (*(header for header in headers if header[0].lower() not in names), *by)
@@ -126,14 +145,35 @@ class HttpModule:
     connection costs at most 1.5 times what libcurl and its asyncio binding take (benchmarks/bench_fetch.py).
     """
 
-    def __init__(self, options: FetchOptions, agent: str, clock: Clock, bodies: Bodies | None = None) -> None:
-        """`agent` is the whole User-Agent header. Raises ConfigError for what cannot be sent or read."""
+    def __init__(
+        self,
+        options: FetchOptions,
+        agent: str,
+        clock: Clock,
+        bodies: BodyMemory | None = None,
+        sign: Sign | None = None,
+        rules: RequestRules | None = None,
+    ) -> None:
+        """`agent` is the whole User-Agent header; `sign` makes the headers that sign a request, where requests are
+        signed.
+
+        Raises:
+            ConfigError: something cannot be sent or read.
+        """
         trusted(options)
+        self._sign = sign
         self._options = options
+        self._agent = agent
         self._clock = clock
-        self._common = _own(options, agent, {})
-        self._by_origin = {origin: _own(options, agent, more) for origin, more in options.origin_headers.items()}
-        self._transfers = Transfers(options, clock, lambda: Transfer(options, _settings(options), bodies))
+        self._bodies = bodies
+        self._rules = rules
+        self._digests = rules.digests if rules is not None else None
+        self._common = _own(options, agent)
+        self._by_rule: dict[Rule | None, _Own] = {None: self._common}
+        for rule in rules or ():
+            self._by_rule[rule] = _own(options, agent, rule)
+        self._transfers = self._connections_of(None)
+        self._by_route: dict[Route, Transfers] = {}
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Send one request and return what came. Cancelling it ends the transfer and its connection."""
@@ -142,22 +182,89 @@ class HttpModule:
         at = address(request.url)
         if at is None:  # libcurl would guess what is meant
             return self._transfers.ours(request, started_at, "unsupported", "no URL that can be sent as written")
-        own = self._by_origin.get(origin_of(request.url), self._common) if self._by_origin else self._common
-        headers = own.with_(request.headers) if request.headers else own.headers
-        transfer = self._transfers.take()
-        transfer.aim(request, headers.lines, request.body_bytes_max or self._options.body_bytes_max)
-        end = await self._transfers.run(transfer, request, started_at)
-        if isinstance(end, Failure):
-            return end
-        return self._transfers.done(transfer, _result(transfer, request, started_at, at, headers, end))
+        if self._rules is not None and (rule := self._rules.of(request.url)) is not None:
+            return await self._fetch_by(rule, request, started_at)
+        headers = self._common.with_(request.headers) if request.headers else self._common.headers
+        return await self._send(self._transfers, request, started_at, at, headers)
 
     async def close(self) -> None:
-        """Let go of all connections. Fetches still under way end with a `Failure`."""
-        await self._transfers.close()
+        """Close all connections. Fetches in flight end with a `Failure`."""
+        for transfers in (self._transfers, *self._by_route.values()):
+            await transfers.close()
+
+    async def _fetch_by(self, rule: Rule, request: Request, started_at: float) -> Reply | Failure:
+        """Send a request by a rule. What it adds to the URL is in no reply."""
+        own = self._by_rule.get(rule)
+        if own is None:
+            own = self._by_rule[rule] = _own(self._options, self._agent, rule)
+        url = rule.sent(request.url)
+        target, shown = address(url), address(rule.sent(request.url, shown=REDACTED))
+        assert target is not None
+        assert shown is not None
+        extra, answer = request.headers, ""
+        if rule.digest is not None and self._digests is not None:
+            answer = self._digests.answer(request.url, target.target, rule.digest, request.method)
+            extra += (("Authorization", answer),) if answer else ()
+        headers = own.with_(extra) if extra else own.headers
+        transfers = self._transfers if rule.route == NO_ROUTE else self._by_route.get(rule.route)
+        if transfers is None:
+            transfers = self._by_route[rule.route] = self._connections_of(rule.route)
+        result = await self._send(transfers, request, started_at, target, headers, url, shown)
+        reply = result.came if isinstance(result, Failure) else result
+        if reply is None:
+            return result
+        again = (
+            rule.digest is not None
+            and self._digests is not None
+            and reply.status == UNAUTHORIZED
+            and self._digests.challenged(request.url, reply.headers, answered=bool(answer))
+        )
+        reply = msgspec.structs.replace(
+            reply,
+            headers=tuple((name, rule.unsent(value)) for name, value in reply.headers) if rule.query else reply.headers,
+            authenticated=reply.authenticated or rule.authenticates,
+            challenged=again,
+        )
+        return msgspec.structs.replace(result, came=reply) if isinstance(result, Failure) else reply
+
+    async def _send(
+        self,
+        transfers: Transfers,
+        request: Request,
+        started_at: float,
+        at: Address,
+        headers: Headers,
+        url: str = "",
+        shown: Address | None = None,
+    ) -> Reply | Failure:
+        """Send a request to `at`; `url` is what libcurl gets and `shown` what the archive has, where they differ."""
+        if self._sign is not None:
+            headers = headers.and_signed(self._sign(request.method, request.url.partition(":")[0].lower(), *at))
+        transfer = transfers.take()
+        lines = headers.lines
+        if carries_body(request) and not any(line[:13].lower() == b"content-type:" for line in lines):
+            lines = [*lines, b"Content-Type:"]  # Else libcurl says that it is a form.
+        transfer.aim(request, lines, request.body_bytes_max or self._options.body_bytes_max, url)
+        end = await transfers.run(transfer, request, started_at)
+        if isinstance(end, Failure):
+            return end
+        return transfers.done(transfer, _result(transfer, request, started_at, shown or at, headers, end))
+
+    def _connections_of(self, route: Route | None) -> Transfers:
+        """Return connections of their own for requests that take a route: none is shared with others."""
+        options, settings = self._options, _settings(self._options)
+        if route is not None:
+            settings += _certificate_settings(route)
+            if route.proxy:
+                options = options.model_copy(update={"proxy": _resolving(route.proxy, bool(options.proxy_resolves))})
+        elif options.proxy:
+            proxy = _resolving(options.proxy, bool(options.proxy_resolves))
+            options = options.model_copy(update={"proxy": proxy})
+        return Transfers(options, self._clock, lambda: Transfer(options, settings, self._bodies))
 
 
 class _Own(NamedTuple):
-    """The headers that every request has, or every request to one origin."""
+    """The headers that every request has, or every request by one rule."""
 
     fields: tuple[tuple[str, str], ...]
     secret: frozenset[str]
@@ -167,13 +274,27 @@ class _Own(NamedTuple):
     def with_(self, extra: tuple[tuple[str, str], ...]) -> Headers:
         """Add a request's own headers; those of a name that we send ourselves take its place."""
         assert all(sendable(name, value) for name, value in extra), "headers that cannot be sent"
-        return compose(replaced(self.fields, extra), self.secret)
+        more = [name for name, _ in extra if is_credential(name)]
+        return compose(replaced(self.fields, extra), self.secret.union(more) if more else self.secret)
 
 
-def _own(options: FetchOptions, agent: str, further: Mapping[str, str]) -> _Own:
-    fields = own_headers(options, agent, further)
-    secret = frozenset(name for name, _ in fields if name in further or is_credential(name))
+def _own(options: FetchOptions, agent: str, rule: Rule | None = None) -> _Own:
+    fields = own_headers(options, agent, rule.headers if rule is not None else ())
+    secret = frozenset(name for name, _ in fields if is_credential(name))
+    if rule is not None:
+        secret |= rule.secret
     return _Own(fields, secret, compose(fields, secret))
+
+
+def _certificate_settings(route: Route) -> list[Setting]:
+    if not route.certificate:
+        return []
+    return [(pycurl.SSLCERT, route.certificate), (pycurl.SSLKEY, route.certificate_key or route.certificate)]
+
+
+def _resolving(proxy: str, resolves: bool) -> str:
+    """Return a proxy's URL; of a SOCKS5 proxy that is to resolve names, as libcurl writes that."""
+    return f"socks5h{proxy[len('socks5') :]}" if resolves and proxy.startswith("socks5:") else proxy
 
 
 def _settings(options: FetchOptions) -> list[Setting]:
@@ -209,7 +330,7 @@ def _result(
 def _reply(
     transfer: Transfer, request: Request, started_at: float, at: Address, headers: Headers, truncated: str
 ) -> Reply | None:
-    """Return what came; None where that has no status line."""
+    """Return what came; None if that has no status line."""
     fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
     head = parse_head(transfer.head)
     if head is None:
@@ -227,9 +348,11 @@ def _reply(
         wire_bytes=transfer.wire_bytes,
         http_version=head.http_version,
         reason=head.reason,
-        request_head=request_head(at, head.http_version, headers, request.form),
+        request_head=request_head(at, head.http_version, headers, request),
+        request_body=request.body,
         truncated=truncated,
         media_type=media_type or sniffed(body),
         charset=charset,
         file=transfer.file,
+        authenticated=any(is_credential(name) for name, _ in request.headers) if request.headers else False,
     )

@@ -1,13 +1,14 @@
-"""Options of the room: limits on time and bytes, connections, what is sent."""
+"""Options of fetching: limits on time and bytes, connections, headers."""
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from gossamer.fetch.credentials import origin_of
 from gossamer.model.live import BASIC, BASIC_SECRET
+from gossamer.url.site import is_suffix
 
 _MIB = 1024 * 1024
 
@@ -90,13 +91,7 @@ class FetchOptions(BaseModel):
     headers: dict[str, str] = Field(
         default_factory=dict,
         description="Further headers of every request. Those that carry credentials (Authorization, Cookie …) go to "
-        "the seed's origin alone, and are refused where seeds have several; fetch.origin_headers names the origin.",
-        json_schema_extra=BASIC_SECRET,
-    )
-    origin_headers: dict[str, dict[str, str]] = Field(
-        default_factory=dict,
-        description="By origin, such as https://example.org: headers that it alone receives, for credentials. "
-        "A value may be env:NAME or file:PATH: it is read at every start and written nowhere.",
+        "the seed's origin alone, and are refused where seeds have several; the section [request] names the origin.",
         json_schema_extra=BASIC_SECRET,
     )
     logins_file: str = Field(
@@ -106,7 +101,7 @@ class FetchOptions(BaseModel):
         json_schema_extra=BASIC,
     )
     ftp_listing: Literal["LIST", "MLSD"] = Field(
-        default="LIST", description="How FTP servers are asked for a directory: LIST all know, MLSD is exact."
+        default="LIST", description="How a directory is requested from FTP servers: all know LIST, MLSD is exact."
     )
     file_roots: tuple[str, ...] = Field(
         default=(),
@@ -114,12 +109,99 @@ class FetchOptions(BaseModel):
         json_schema_extra=BASIC,
     )
 
-    @field_validator("origin_headers")
+
+WHERE: Final = re.compile(
+    r"(?:(?P<scheme>https?)://)?(?P<below>\.)?(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])"
+    r"(?::(?P<port>[1-9][0-9]{0,4}))?(?P<path>/[!-\"$->@-~]*)?"
+)
+"""Where a rule holds: `example.org`, `.example.org`, `https://example.org:8443/private/`."""
+
+
+def where_of(where: str) -> re.Match[str]:
+    """Return the parts of the place where a rule holds.
+
+    Raises:
+        ValueError: it is none, or a public suffix.
+    """
+    match = WHERE.fullmatch(where)
+    if match is None:
+        raise ValueError(
+            f"{where!r} is no place for a rule; write a host (example.org), a host with all below it (.example.org) "
+            "or the beginning of URLs (https://example.org/private/)"
+        )
+    if match["below"] and is_suffix(match["host"]):
+        raise ValueError(f"{where!r} is a public suffix: hosts below it have different owners; name one of them")
+    return match
+
+
+class UserPassword(BaseModel):
+    """A user name and a password."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    user: str = Field(description="User name.")
+    password: str = Field(description="Password, or env:NAME or file:PATH.")
+
+
+class RequestRule(BaseModel):
+    """What requests to one place carry, and how they get there; what is not given is as for all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    headers: dict[str, str] = Field(
+        default_factory=dict,
+        description="Headers, in place of those of the same name. A User-Agent must contain robots.product_token.",
+        json_schema_extra=BASIC_SECRET,
+    )
+    basic: UserPassword | None = Field(
+        None, description="Basic authentication: {user, password}.", json_schema_extra=BASIC_SECRET
+    )
+    digest: UserPassword | None = Field(
+        None,
+        description="Digest authentication: {user, password}. The challenge is answered by a request of its own.",
+        json_schema_extra=BASIC_SECRET,
+    )
+    bearer: str = Field("", description="A bearer token, sent as Authorization.", json_schema_extra=BASIC_SECRET)
+    query: dict[str, str] = Field(
+        default_factory=dict,
+        description="Query parameters that are added when a request is sent, and that no output shows.",
+        json_schema_extra=BASIC_SECRET,
+    )
+    certificate: str = Field("", description="File of a client certificate (PEM).", json_schema_extra=BASIC)
+    certificate_key: str = Field(
+        "", description="File of its private key (PEM); empty: in the same file.", json_schema_extra=BASIC
+    )
+    proxy: str = Field(
+        "",
+        description="Proxy URL (http, https, socks5 or socks5h), in place of fetch.proxy.",
+        json_schema_extra=BASIC_SECRET,
+    )
+
+    @model_validator(mode="after")
+    def _has_one_authorization(self) -> Self:
+        named = [name for name in ("basic", "digest", "bearer") if getattr(self, name)]
+        if len(named) > 1:
+            raise ValueError(f"{' and '.join(named)} exclude each other; keep one of them")
+        return self
+
+
+class RequestOptions(BaseModel):
+    """Rules for requests: each key is a host, a host with all below it, or the beginning of URLs; its value a table."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    __pydantic_extra__: dict[str, RequestRule]
+
+    @model_validator(mode="before")
     @classmethod
-    def _by_origin(cls, by_origin: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-        for origin in by_origin:
-            if origin_of(origin) != origin or not origin.startswith(("http://", "https://")):
-                raise ValueError(
-                    f"{origin!r} is not an origin; write scheme, host and port, such as https://example.org"
-                )
-        return by_origin
+    def _places(cls, table: object) -> object:
+        if not isinstance(table, dict):
+            return table
+        for where in table:
+            where_of(where)
+        return {where: rule for where, rule in table.items() if rule is not None}
+
+    @property
+    def rules(self) -> dict[str, RequestRule]:
+        """By place."""
+        return self.__pydantic_extra__

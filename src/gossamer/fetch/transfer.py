@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import certifi
 import pycurl
 
-from gossamer.fetch.bodies import Bodies
+from gossamer.fetch.bodies import BodyMemory
 from gossamer.fetch.driver import COUNTED, received_bytes, unread_beginning, unread_bytes
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
@@ -22,7 +22,7 @@ from gossamer.model.visits import Request
 from gossamer.world.spill import BUFFER_BYTES, Spill
 
 if TYPE_CHECKING:
-    from gossamer.fetch.driver import Connection, Driver
+    from gossamer.fetch.driver import Driver, TransferConnection
 
 _TLS_MIN: Final = {
     "1.0": pycurl.SSLVERSION_TLSv1_0,
@@ -41,7 +41,7 @@ WASTE_BYTES_MIN: Final = 64 * 1024
 WASTE_RATIO: Final = 4
 """A transfer that received both these bytes and this multiple of the content in them is paused."""
 FRAMING_BYTES_MIN: Final = 512 * 1024
-"""What a request may receive besides its content (`wire_ratio_max`), however little that is: TLS, interim replies."""
+"""Bytes that a request of any size may receive beside its content (`wire_ratio_max`): TLS, interim replies."""
 
 Setting = tuple[int, int | str]
 """An option of libcurl and its value."""
@@ -67,13 +67,13 @@ class Transfer:
 
     __slots__ = (
         "_bodies", "_calls_left", "_connections_bytes", "_content_before", "_data", "_direct", "_driver", "_fresh",
-        "_headers", "_held_bytes", "_opened", "_opens_more", "_options", "_pinned", "_posted", "_requests",
+        "_headers", "_held_bytes", "_method_set", "_opened", "_opens_more", "_options", "_pinned", "_requests",
         "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body", "body_bytes", "body_bytes_max",
         "connections", "curl", "disk_error", "file", "greeting", "head", "head_bytes", "head_bytes_max", "ip",
         "media_types", "paused", "stopped", "wire_bytes",
     )  # fmt: skip
 
-    def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: Bodies | None = None) -> None:
+    def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
         """`own` are the settings of the protocol that it speaks; `bodies` is the memory that it shares."""
         self.curl = pycurl.Curl()
         self.head: list[bytes] = []
@@ -84,7 +84,7 @@ class Transfer:
         self.body_bytes_max = 0
         self.wire_bytes = 0
         """Received for this transfer by its connections, framing and TLS included; grows with `count`."""
-        self.connections: list[Connection] = []
+        self.connections: list[TransferConnection] = []
         """Those that serve it now, by which `wire_bytes` is counted."""
         self.greeting = b""
         """What the server sent and no handshake took, where the connection failed before the request."""
@@ -100,7 +100,7 @@ class Transfer:
         self.file: Spill | None = None
         """Where the body is, once it is too large for memory; `body` is empty then."""
         self.disk_error: OSError | None = None
-        self._bodies = bodies or Bodies(options)
+        self._bodies = bodies or BodyMemory(options)
         self.media_types: tuple[str, ...] = ()
         self.ip = ""
         self.stopped = ""
@@ -110,7 +110,7 @@ class Transfer:
         self._pinned = not (options.proxy and options.proxy_resolves)
         self._direct = not options.proxy
         self._requests = 0
-        self._posted = False
+        self._method_set = False
         self._fresh = False
         self._calls_left = CALLS_A_TURN_MAX
         self._content_before = 0
@@ -119,7 +119,7 @@ class Transfer:
         self._bind(options, own)
 
     def aim(self, request: Request, headers: list[bytes], body_bytes_max: int, url: str = "") -> None:
-        """Make ready for one request; `url` is what libcurl is told where that is not the URL as written."""
+        """Prepare one request; `url` is the URL for libcurl if it differs from the URL as written."""
         self.body_bytes_max = body_bytes_max
         self.media_types = request.media_types
         self.curl.setopt(pycurl.URL, url or request.url)
@@ -129,13 +129,12 @@ class Transfer:
             at = f"[{request.ip}]" if ":" in request.ip else request.ip
             self.curl.setopt(pycurl.CONNECT_TO, [f"::{at}:{request.port}"])
         self.ip = request.ip
-        if request.form:
-            self.curl.setopt(pycurl.POST, 1)
-            self.curl.setopt(pycurl.POSTFIELDS, request.form)
-            self._posted = True
-        elif self._posted:
-            self.curl.setopt(pycurl.HTTPGET, 1)
-            self._posted = False
+        if request.method != "GET" or request.body:
+            self._carry(request)
+        elif self._method_set:
+            self.curl.setopt(pycurl.HTTPGET, 1)  # Also undoes POST and HEAD.
+            self.curl.unsetopt(pycurl.CUSTOMREQUEST)
+            self._method_set = False
         if request.fresh != self._fresh:
             self.curl.setopt(pycurl.FRESH_CONNECT, int(request.fresh))
             self._fresh = request.fresh
@@ -143,13 +142,25 @@ class Transfer:
             self.curl.setopt(pycurl.HTTPHEADER, headers)
             self._headers = headers
 
+    def _carry(self, request: Request) -> None:
+        """Set another method than GET, and the body."""
+        if carries_body(request):
+            self.curl.setopt(pycurl.POST, 1)
+            self.curl.setopt(pycurl.POSTFIELDS, request.body)
+        elif request.method == "HEAD":
+            self.curl.setopt(pycurl.NOBODY, 1)
+        else:
+            self.curl.setopt(pycurl.HTTPGET, 1)
+        self.curl.setopt(pycurl.CUSTOMREQUEST, request.method)
+        self._method_set = True
+
     def open_only_pinned(self) -> None:
         """Open sockets to the address of the request alone: for protocols whose servers name further ones."""
         self._opens_more = True
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
 
     def whole_body(self, truncated: str) -> bytes:
-        """Return the body, cut at its bound where it exceeds it; nothing where `file` holds it."""
+        """Return the body, cut at its bound where it exceeds it; nothing if `file` holds it."""
         return bytes(self.body[: self.body_bytes_max] if truncated == "length" else self.body)
 
     def begin(self, driver: Driver, now: float) -> None:
@@ -179,7 +190,7 @@ class Transfer:
         if not self._requests:
             self.greeting = unread_beginning(fd)
 
-    def release(self, connection: Connection) -> None:
+    def release(self, connection: TransferConnection) -> None:
         """Take note that a connection is not this transfer's any more: its number may be another socket's soon."""
         self.connections.remove(connection)
         connection.transfer = None
@@ -237,7 +248,7 @@ class Transfer:
                 self._refused(error)
 
     def forget(self) -> None:
-        """Let go of what was received."""
+        """Drop the received data."""
         self.head = []
         self.head_bytes = 0
         self._bodies.held_bytes -= self._held_bytes
@@ -384,6 +395,11 @@ class Transfer:
         """Count what libcurl reads, where the kernel does not."""
         if kind in _RECEIVED_KINDS:
             self.wire_bytes += len(data)
+
+
+def carries_body(request: Request) -> bool:
+    """Say whether a request is sent with a body, be it empty (RFC 9110, section 8.6)."""
+    return bool(request.body) or request.method in ("POST", "PUT", "PATCH")
 
 
 def _fixed(options: FetchOptions) -> list[Setting]:

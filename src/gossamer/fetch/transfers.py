@@ -170,7 +170,7 @@ class Transfers:
         return Failure(outcome, error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
 
     async def close(self) -> None:
-        """Let go of all connections. Transfers still under way end with a `Failure`."""
+        """Close all connections. Transfers in flight end with a `Failure`."""
         self._driver.close()
         while self._idle:
             self._idle.pop().close()
@@ -211,7 +211,7 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
 
 
 def broken_off(transfer: Transfer, end: End) -> str:
-    """Say how the body was cut whose transfer has failed; empty where none had begun, or where none of it counts."""
+    """Say how the body was cut whose transfer has failed; empty if none had begun, or where none of it counts."""
     if not transfer.body_bytes:
         return ""
     if transfer.stopped:

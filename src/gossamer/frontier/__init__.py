@@ -1,6 +1,6 @@
 """Frontier: which URL is next, and when it may be.
 
-Takes    Link, and how a lent visit ended
+Takes    Link, and how a leased visit ended
 Gives    Lease: one URL whose host, address and time are right
 Keeps    host queues and host records on disk; in memory the workbench, with a bound in hosts
 Imports  model, ports, state, url, world

@@ -46,7 +46,7 @@ class Account(msgspec.Struct, array_like=True):
     """Of a host: it was given its first cash."""
 
 
-class Holder:
+class AccountHolder:
     """An account in memory."""
 
     __slots__ = ("account", "dirty", "key", "lent", "name")
@@ -74,10 +74,10 @@ class Accounts:
         self._remembered = remembered
         self._cached_max = cached_max
         self._evict_at = cached_max
-        self._held: OrderedDict[str, Holder] = OrderedDict()
-        self._dirty: list[Holder] = []
+        self._held: OrderedDict[str, AccountHolder] = OrderedDict()
+        self._dirty: list[AccountHolder] = []
 
-    def get(self, kind: str, partition: int, name: str) -> Holder:
+    def get(self, kind: str, partition: int, name: str) -> AccountHolder:
         """Return an account, from memory, from disk (about 3 µs) or new."""
         name_of_kind = kind + name
         held = self._held.get(name_of_kind)
@@ -90,7 +90,7 @@ class Accounts:
         account = read_account(self._epochs, key)
         if self._remembered is not None:
             _recall(account, self._remembered.spent(key))
-        held = self._held[name_of_kind] = Holder(name_of_kind, key, account)
+        held = self._held[name_of_kind] = AccountHolder(name_of_kind, key, account)
         return held
 
     @property
@@ -98,7 +98,7 @@ class Accounts:
         """Accounts that wait for the next `cut`."""
         return len(self._dirty)
 
-    def touch(self, held: Holder) -> None:
+    def touch(self, held: AccountHolder) -> None:
         """Have the account written with this epoch."""
         if not held.dirty:
             held.dirty = True
@@ -223,7 +223,7 @@ class Reputation:
             taker.account.cash += each * count
             self._accounts.touch(taker)
 
-    def _funded(self, partition: int, host: str) -> Holder:
+    def _funded(self, partition: int, host: str) -> AccountHolder:
         held = self._accounts.get(HOST, partition, host)
         if not held.account.known:
             held.account.known = True

@@ -1,9 +1,9 @@
 """Budgets: what a host or a site may take of a round, what it has used up, and the rounds.
 
-A host or site that has used up its budget is not dropped but deferred (BEAST, Lee and others 2008): the host leaves the
-workbench for an index of its own with all that is queued for it, at the cost of one entry, however many URLs that are.
-A round ends when all others are through, or after `round_s`. Then every budget is whole again and the deferred hosts
-are drawn by chance. So a crawl with budgets ends like one without: each round fetches at least one page.
+A host or site that has used up its budget is not dropped but deferred (BEAST, Lee and others 2008): the host moves from
+the workbench to a separate index, with all its queued URLs, at the cost of one entry. A round ends when all other hosts
+are done, or after `round_s`. Then every budget is full again and the deferred hosts are drawn at random. So a crawl
+with budgets ends like one without: each round fetches at least one page.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from gossamer.frontier.accounts import (
     HOST,
     SITE,
     Account,
+    AccountHolder,
     Accounts,
-    Holder,
     Reputation,
     account_key,
     linking_sites,
@@ -47,7 +47,7 @@ class Budget:
     """What may be spent in a round; None: as much as there is."""
 
     pages: float | None = None
-    """Requests for URLs, whatever came of them."""
+    """Requests for URLs, with any result."""
     wire_bytes: float | None = None
     time_s: float | None = None
     """Seconds that requests took."""
@@ -110,10 +110,10 @@ def _times(limit: float | None, factor: float) -> float | None:
 SITES_MAX = 65_536
 """Hosts whose site is remembered: about 8 MB."""
 LOOK_AGAIN_S = 1.0
-"""A host whose site has all that is left of its budget out in requests is looked at again after so long."""
+"""Interval of checks of a host whose site has used its remaining budget for requests in flight."""
 
 Verdict = Literal["", "wait", "over"]
-"""May be lent; what is left is out in requests; nothing is left in this round."""
+"""May be leased; the remaining budget is used by requests in flight; nothing is left in this round."""
 
 
 class Round(msgspec.Struct, array_like=True):
@@ -156,8 +156,8 @@ class Budgets:
             self.begin_round(now)  # As when they change while a crawl runs: who was put off for the old ones may come.
 
     def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], *, is_new: bool) -> None:
-        """Go by other budgets from now on. `hosts` are those in memory: what is lent of them was counted for nobody
-        when there were no budgets (`is_new`), or none of sites.
+        """Apply other budgets from now on. `hosts` are those in memory. Their leased URLs are charged now if no budget
+        (`is_new`), or no site budget, was set when they were leased.
         """
         had_sites = self._has_site_budgets and not is_new
         self._options = options
@@ -182,11 +182,11 @@ class Budgets:
         return None if round_s is None else self._round.began_at + round_s
 
     def begin_round(self, now: float) -> None:
-        """Make everybody's budget whole again."""
+        """Begin the next round: every host and site has its full budget again."""
         self._round = Round(self._round.number + 1, now, self._round.options)
 
     def verdict(self, host: Host) -> Verdict:
-        """Say whether a host's next URL may be lent."""
+        """Return whether a host's next URL may be leased."""
         site = self._site(host) if self._has_site_budgets or self._reputation is not None else None
         factor = self._growth(site.account) if site is not None else 1.0
         budget = (host_budget(self._options, host.name) if self._options.overrides else self._host_budget).grown(factor)
@@ -202,7 +202,7 @@ class Budgets:
         return _verdict(own.grown(factor), self._current(site), site.lent)
 
     def lend(self, host: Host) -> None:
-        """Note that a URL of a host is lent."""
+        """Note that a URL of a host is leased."""
         self._host(host).lent += 1
         if self._has_site_budgets:
             self._site(host).lent += 1
@@ -214,7 +214,7 @@ class Budgets:
             self._site(host).lent -= 1
 
     def spend(self, host: Host, contact: Contact, *, page: bool) -> None:
-        """Charge a request that was made; errands (robots.txt) are bytes and time, but no page."""
+        """Charge a request; prerequisite fetches (robots.txt) count as bytes and time, not as pages."""
         for held in (self._host(host), *((self._site(host),) if self._has_site_budgets else ())):
             account = self._current(held)
             account.pages += page
@@ -235,10 +235,10 @@ class Budgets:
         if self._remembered is not None:
             self._remembered.keep_round(self._round.number, self._round.began_at)
 
-    def _host(self, host: Host) -> Holder:
+    def _host(self, host: Host) -> AccountHolder:
         return self._accounts.get(HOST, host.partition, host.name)
 
-    def _site(self, host: Host) -> Holder:
+    def _site(self, host: Host) -> AccountHolder:
         return self._accounts.get(SITE, host.partition, self._site_of(host.name))
 
     def _growth(self, site: Account) -> float:
@@ -246,7 +246,7 @@ class Budgets:
             return 1.0
         return growth(self._reputation.linking(site), self._reputation.linking_max, self._options.growth_max)
 
-    def _current(self, held: Holder) -> Account:
+    def _current(self, held: AccountHolder) -> Account:
         """Return an account as of this round."""
         account = held.account
         if account.round != self._round.number:
@@ -264,7 +264,7 @@ def _has_site_budgets(options: BudgetOptions) -> bool:
 
 
 def budget_facts(epochs: Epochs, options: BudgetOptions, url: Url) -> BudgetFacts | None:
-    """Return where a URL's host and site stand, as of the last commit; None where there are no budgets."""
+    """Return where a URL's host and site stand, as of the last commit; None if there are no budgets."""
     if not options.is_set:
         return None
     host = read_account(epochs, account_key(HOST, url.partition, url.host))
@@ -342,14 +342,14 @@ class Ledger:
 
     @property
     def linking(self) -> Callable[[int, str], float] | None:
-        """What says how many other sites link to one, by partition and name; None where that is not counted."""
+        """What says how many other sites link to one, by partition and name; None if that is not counted."""
         reputation = self.reputation
         if reputation is None:
             return None
         return lambda partition, site: reputation.linking(self._accounts.get(SITE, partition, site).account)
 
     def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], now: float) -> None:
-        """Go by other budgets from now on; `hosts` are those in memory. A round begins: who was put off for what the
+        """Apply other budgets from now on; `hosts` are those in memory. A round begins: who was put off for what the
         budgets were may come again.
         """
         if options == self.options:

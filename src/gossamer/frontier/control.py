@@ -1,9 +1,9 @@
-"""Control: what is asked of a host from outside, besides its URLs."""
+"""Control: an operator's changes to one host, such as its delay."""
 
 from __future__ import annotations
 
 from gossamer.frontier.host import Host
-from gossamer.frontier.hosts import Hosts
+from gossamer.frontier.hosts import HostTable
 from gossamer.frontier.origins import admit, key_of
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.scheduler import Scheduler
@@ -13,16 +13,16 @@ from gossamer.state.contacts import Contacts
 from gossamer.url.url import Url
 
 ERRANDS_MAX = 64
-"""Errands of others that wait at a host."""
+"""Prerequisite fetches for other hosts that wait at a host."""
 ERRAND_WAIT_S_MAX = 300.0
 """A host that is left alone for longer takes none."""
 
 
-class Control:
-    """Errands, waits and closings. Each is durable with the epoch; a delay outlives any death."""
+class HostControl:
+    """Prerequisite fetches, waits and closings. Each is durable with the epoch; a delay survives any death."""
 
     def __init__(
-        self, hosts: Hosts, scheduler: Scheduler, contacts: Contacts, politeness: Politeness, remembered_s: float
+        self, hosts: HostTable, scheduler: Scheduler, contacts: Contacts, politeness: Politeness, remembered_s: float
     ) -> None:
         """`remembered_s` is how long an origin that was given up stays closed."""
         self._hosts = hosts
@@ -30,19 +30,21 @@ class Control:
         self._contacts = contacts
         self._politeness = politeness
         self._remembered_s = remembered_s
+        self.errands_only = False
+        """No queued URLs are leased for now."""
 
     def reconfigure(self, politeness: Politeness) -> None:
-        """Go by other rules from now on."""
+        """Apply other rules from now on."""
         self._politeness = politeness
 
     def prolong(self, host: Host, until: float, now: float) -> None:
-        """Leave a host in memory alone until an instant, unless it rests for longer."""
+        """Extend the delay of a host in memory until an instant, unless it is longer already."""
         self._prolong(host, until)
         self._scheduler.schedule(host, now)
 
     def run_errand(self, errand: Errand, now: float) -> bool:
-        """Have a request made that no queue holds, through the gates of its host; False when that host is closed, or,
-        unless it is for the robots.txt of its own origin, when that origin waits or the host has many of them.
+        """Make a request that is in no queue, through the gates of its host. Return False if the host is closed, or,
+        unless it is for the origin's robots.txt, if the origin waits or the host has many such requests.
         """
         host = self._host(errand.url)
         if host.record.closed or not (errand.is_robots_of(errand.url) or self._takes(host, errand.url, now)):
@@ -53,13 +55,17 @@ class Control:
         return True
 
     def park(self, url: Url, now: float) -> None:
-        """Lend nothing of a host but errands: it waits for its robots.txt."""
+        """Lease only prerequisite fetches of a host: it waits for its robots.txt."""
         host = self._host(url)
         host.parked = True
         self._scheduler.schedule(host, now)
 
+    def is_parked(self, url: Url) -> bool:
+        """Say whether a URL's host waits for its robots.txt."""
+        return self._host(url).parked
+
     def unpark(self, url: Url, now: float) -> None:
-        """Lend a host's URLs again."""
+        """Lease a host's URLs again."""
         self._scheduler.unpark(self._host(url), now)
 
     def hold(self, url: Url, until: float, reason: str, now: float) -> None:
@@ -75,7 +81,7 @@ class Control:
         self._scheduler.schedule(host, now)
 
     def release(self, url: Url, now: float) -> None:
-        """Let URLs of an origin be lent again that `hold` holds; one at a time until it answers."""
+        """Lease URLs of a held origin again, one at a time until it answers."""
         host = self._host(url)
         one = host.record.origins.get(key_of(url)) if host.record.origins is not None else None
         if one is not None and not one.closed:
@@ -116,6 +122,13 @@ class Control:
         self._prolong(host, now + (delay_s or 0.0))
         self._scheduler.schedule(host, now)
 
+    def back_off(self, url: Url, nth: int, reason: str, now: float) -> None:
+        """Leave a host alone as after the n-th 429 in a row: it refused us without saying that it is busy."""
+        host = self._host(url)
+        host.record.reason = reason
+        self._prolong(host, now + host.rules.backoff_s(nth, 0.0))
+        self._scheduler.schedule(host, now)
+
     def close(self, url: Url, reason: str, now: float) -> None:
         """End all URLs of a host, those to come included, with the outcome `host_closed`."""
         host = self._host(url)
@@ -131,7 +144,7 @@ class Control:
         return one is not None and one.wait_until > now
 
     def _takes(self, host: Host, url: Url, now: float) -> bool:
-        """Say whether a host takes another errand that is not for the robots.txt of its own."""
+        """Return whether a host takes another prerequisite fetch, other than its robots.txt."""
         is_soon = host.record.rest_until - now <= ERRAND_WAIT_S_MAX
         return is_soon and len(host.errands or ()) < ERRANDS_MAX and not self._is_waiting(host, url, now)
 

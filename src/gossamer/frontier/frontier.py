@@ -1,4 +1,4 @@
-"""Frontier: takes links, lends visits, takes them back."""
+"""Frontier: takes links, leases visits, and takes them back."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from gossamer.frontier.budgets import Ledger
-from gossamer.frontier.control import Control
+from gossamer.frontier.control import HostControl
 from gossamer.frontier.host import Host, Lease
-from gossamer.frontier.hosts import HOST_BYTES, Hosts, Records
+from gossamer.frontier.hosts import HOST_BYTES, HostRecords, HostTable
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.limits import AddressLeases, SharedAddresses, Sites
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
@@ -19,11 +19,11 @@ from gossamer.frontier.overview import facts_of, overview
 from gossamer.frontier.politeness import FrontierRules, Politeness
 from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.queues import Queues
-from gossamer.frontier.record import Counts, Entry, Item, decode_record
+from gossamer.frontier.record import QueueCounts, QueuedUrl, QueueEntry, decode_record
 from gossamer.frontier.scheduler import NextTurn, Scheduler
 from gossamer.frontier.workbench import Workbench
 from gossamer.model.links import NOT_SEED, Link
-from gossamer.model.visits import Again, Awaited, Contact, HostFacts
+from gossamer.model.visits import Awaited, Contact, HostFacts, RevisitPlan
 from gossamer.state.schema import FRONTIER_COUNTS, PARTITIONED
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
@@ -33,16 +33,16 @@ SHARE_OLD_MAX = 0.9
 
 
 class Frontier:
-    """Promises: what is added is lent, once, until it is finished; never two requests at once to a host or address
-    beyond what politeness allows, never one early, also after a crash; nothing added is lost.
+    """Promises: each added URL is leased to one visit at a time until it is finished, and none is lost. No host or
+    address gets more concurrent requests than politeness allows, and no request is early, also after a crash.
 
-    A lease's life: `select` → (`locate` and back, when its host must be looked up) → `begin` → `ended` → `finish` or
-    `retry`; or `give_back` instead of the last two. Time is given with each call.
+    A lease's life: `select` → (`locate` and back, if its host must be resolved) → `begin` → `ended` → `finish` or
+    `retry`; or `give_back` instead of the last two. Each call takes the time.
     """
 
     def __init__(
         self,
-        records: Records,
+        records: HostRecords,
         rules: FrontierRules,
         name_url: Callable[[str], Url | None],
         dice: Dice,
@@ -62,12 +62,12 @@ class Frontier:
             decode_record(data)  # A crawl of another version is refused here, not in the middle of a visit.
             break
         counts = store.get("meta", FRONTIER_COUNTS)
-        self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
+        self.counts = QueueCounts() if counts is None else msgspec.msgpack.decode(counts, type=QueueCounts)
         bias = LevelBias(options.level_bias, dice)
         self._remembered = remembered
-        self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
+        self._hosts = HostTable(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
         self._share_new = share_new
-        coin = self._is_turn_of_new if share_new is not None else None
+        coin = None if share_new is None else lambda: dice.uniform(0.0, 1.0) < share_new
         self._queues = Queues(epochs, bias, options, name_url, coin or bool)
         if self.counts.levels:
             self._queues.by_level = self.counts.levels
@@ -88,16 +88,18 @@ class Frontier:
             self._hosts, self._queues, index, self._bench, self.counts, options, sites,
             ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
-        self.control = Control(self._hosts, self._scheduler, contacts, politeness, options.errors_remembered_s)
+        self.control = HostControl(self._hosts, self._scheduler, contacts, politeness, options.errors_remembered_s)
         self._lent: set[int] = set()
+        self._aside: list[Host] = []
+        """Hosts whose turn came while only prerequisite fetches are leased: no more than the workbench has."""
         self.under_way = 0
         """Leases with an address that are not ended."""
         for partition, name in index.load(store):
             self._scheduler.resume(self._hosts.get(name, partition), now)
 
     def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
-        """Go by other rules from now on. A host in memory that would rest for longer by them does so at once, counted
-        from the end of its last request; one that rests already is not asked sooner.
+        """Apply other options from now on. A longer delay applies at once to hosts in memory, counted from the end of
+        the last request; a delay that is running never becomes shorter.
         """
         before, self.politeness, self._options = self.politeness, politeness, options
         hosts = self._hosts.reconfigure(politeness)
@@ -189,10 +191,10 @@ class Frontier:
         """What `linked` takes in is used."""
         return self._ledger.reputation is not None
 
-    def retry(self, lease: Lease, again: Again, now: float) -> None:
-        """Let a lent URL wait and be lent again: another attempt, or the next hop of a redirect within one key."""
+    def retry(self, lease: Lease, again: RevisitPlan, now: float) -> None:
+        """Queue a leased URL again: for another attempt, or for the next hop of a redirect within one key."""
         host, old = lease.host, self._returned(lease)
-        entry = Entry(
+        entry = QueueEntry(
             again.url.text, old.depth, again.hops, old.link_type, old.referrer, again.attempt, old.seed, again.error,
             old.revisit,
         )  # fmt: skip
@@ -211,27 +213,33 @@ class Frontier:
     # ---- visits out
 
     def select(self, now: float) -> Lease | None:
-        """Lend the visit whose turn it is, or None when no gate is open before `wake_at`."""
-        turns = self._scheduler
+        """Lease the next visit; None if no gate is open before `wake_at`."""
+        turns, errands_only = self._scheduler, self.control.errands_only
+        while self._aside and not errands_only:
+            turns.schedule(self._aside.pop(), now)
         while True:
-            if len(turns.benched) < turns.room.hosts:
+            if len(turns.benched) < turns.room.hosts and not errands_only:
                 turns.fill(now)  # Each time: a host that turns out to have nothing now makes room for another.
             host = self._bench.take(now)
-            if host is not None:
-                lease = self._lend(host, now)
-                if lease is not None:
-                    return lease
+            if host is None:
+                if errands_only or not turns.widen(now):
+                    return None
+            elif errands_only and host.errands is None:
+                self._aside.append(host)  # Until queued URLs count again.
+            elif (lease := self._lend(host, now)) is not None:
+                return lease
+            elif not errands_only:
                 turns.schedule(host, now)
-            elif not turns.widen(now):
-                return None
 
     def wake_at(self) -> float | None:
         """Return when `select` may have something again; None when only the end of a visit can bring it."""
+        if self._aside and not self.control.errands_only:
+            return 0.0
         instants = [at for at in (self._bench.next_at(), self._scheduler.wake_at()) if at is not None]
         return min(instants) if instants else None
 
     def locate(self, lease: Lease, address: str, until: float, now: float) -> None:
-        """Give back a lease that lacked an address, now that its host's is known; it is lent again in its turn."""
+        """Return a lease without an address, now that its host is resolved; the URL is leased again in its turn."""
         own = lease.host.name if lease.host.rules.has_own_gate else ""
         fingerprint = xxh3_64_intdigest(f"{address} {own}".encode() if own else address.encode())
         rest_until = self._contacts.recovered.addresses.get(fingerprint, 0.0)
@@ -247,8 +255,8 @@ class Frontier:
     def begin(self, lease: Lease, now: float) -> bool:
         """Note that the request goes out now; survives the death of the process.
 
-        False when the host's gate, or its origin's, closed since the visit was lent (another of its requests ended with
-        Retry-After, or failed, or it was closed): the lease is to be given back.
+        False if the gate of the host or origin has closed since `select` (another of its requests ended with
+        Retry-After, or failed, or it was closed): then the caller returns the lease.
         """
         assert lease.place is not None
         assert not lease.refusal, "a URL that is refused is not requested"
@@ -266,7 +274,7 @@ class Frontier:
 
     def ended(self, lease: Lease, contact: Contact | None, now: float) -> None:
         """Give the gates back. `contact` is None when no request was made."""
-        assert not lease.is_ended, "a lease was given back twice"
+        assert not lease.is_ended, "a lease was returned twice"
         lease.is_ended = True
         host, place = lease.host, lease.place
         host.out -= 1
@@ -307,7 +315,7 @@ class Frontier:
         self._scheduler.schedule(host, now)
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
-        """Take a lent URL off its queue for good, with this epoch."""
+        """Remove a leased URL from its queue, with this epoch."""
         host, item = lease.host, self._returned(lease)
         self._queues.finish(host, item)
         if not item.revisit:
@@ -318,13 +326,23 @@ class Frontier:
         if host.window is None or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
             self._scheduler.schedule(host, now)  # Else it has its turn, and this changed nothing about it.
 
+    def drop(self, lease: Lease, now: float) -> None:
+        """Take a URL off its queue that was queued twice, to be more urgent, and is finished: it counts once."""
+        host = lease.host
+        self.ended(lease, None, now)
+        self._queues.finish(host, self._returned(lease))
+        self.counts.pending -= 1
+        self.counts.discovered -= 1
+        self._hosts.touch(host)
+        self._scheduler.schedule(host, now)
+
     # ---- visits again
 
     def finish_until(self, lease: Lease, outcome: str, at: float, now: float) -> None:
-        """Take a lent URL off its queue until `at`, with this epoch: it is due for a revisit then."""
+        """Remove a leased URL from its queue until `at`, with this epoch: it is due for a revisit then."""
         assert lease.visit is not None
         old = lease.visit
-        entry = Entry(lease.url.text, old.depth, 0, old.link_type, old.referrer, 1, NOT_SEED, "", revisit=True)
+        entry = QueueEntry(lease.url.text, old.depth, 0, old.link_type, old.referrer, 1, NOT_SEED, "", revisit=True)
         if not lease.host.record.closed:
             self._queues.put_due(lease.host, entry, at, lease.url.fingerprint)
         self.finish(lease, outcome, now)
@@ -334,7 +352,7 @@ class Frontier:
         host = self._hosts.get(url.host, url.partition)
         if host.record.closed:
             return False
-        entry = Entry(url.text, depth, 0, "", referrer, 1, NOT_SEED, "", revisit=True)
+        entry = QueueEntry(url.text, depth, 0, "", referrer, 1, NOT_SEED, "", revisit=True)
         self._queues.put_due(host, entry, at, url.fingerprint)
         self._scheduler.await_url(host, at, now)
         return True
@@ -355,11 +373,8 @@ class Frontier:
         share = 1.0 - (self._share_new or 0.0) if has_new else SHARE_OLD_MAX
         return share * self.politeness.visits_per_s(record.fetches_s, record.crawl_delay_s)
 
-    def _is_turn_of_new(self) -> bool:
-        return self._dice.uniform(0.0, 1.0) < (self._share_new or 0.0)
-
     def give_back(self, lease: Lease, now: float) -> None:
-        """Take a lease back as if it had not been lent: no request was made."""
+        """Return a lease unused: no request was made."""
         host = lease.host
         if lease.visit is not None:
             item = self._returned(lease)
@@ -374,7 +389,7 @@ class Frontier:
             host.errands = [lease.errand, *(host.errands or ())]
         self.ended(lease, None, now)
 
-    # ---- what is told
+    # ---- reports
 
     def facts(self, url: Url) -> HostFacts:
         """Return what is known of a URL's host, for `why`."""
@@ -427,9 +442,8 @@ class Frontier:
         if self._shared is not None:
             self._shared.leave(forgotten)
         self._ledger.cut()
-        index = self._index
-        self.counts.working, self.counts.deferred = index.hosts, index.hosts_deferred
-        self.counts.most = index.hosts_most
+        self.counts.working, self.counts.deferred = self._index.hosts, self._index.hosts_deferred
+        self.counts.most = self._index.hosts_most
         self._epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(self.counts))
 
     # ---- inside
@@ -470,10 +484,10 @@ class Frontier:
             self._scheduler.schedule(host, now)  # Else its turn is over until this one comes back.
         return lease
 
-    def _returned(self, lease: Lease) -> Item:
+    def _returned(self, lease: Lease) -> QueuedUrl:
         """Note that a lease's URL came back."""
-        assert lease.visit is not None, "an errand has no URL to give back"
-        assert not lease.is_finished, "a URL was given back twice"
+        assert lease.visit is not None, "a prerequisite fetch has no URL to return"
+        assert not lease.is_finished, "a URL was returned twice"
         lease.is_finished = True
         lease.host.lent -= 1
         lease.host.lent_again -= lease.visit.revisit

@@ -1,4 +1,4 @@
-"""Host: a host in memory, the address it is at, and what is lent of it."""
+"""Host: a host in memory, its address, and its leases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 import msgspec
 
 from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.record import Block, HostRecord, Item
+from gossamer.frontier.record import HostRecord, QueueBlock, QueuedUrl
 from gossamer.model.visits import Errand
 from gossamer.url.url import Url
 
@@ -15,7 +15,7 @@ from gossamer.url.url import Url
 class Reading(msgspec.Struct, gc=False):
     """What memory holds of one level: what is new in the open epoch, and how far the level was read."""
 
-    fresh: list[Block] | None = None
+    fresh: list[QueueBlock] | None = None
     """The blocks of the open epoch, if there are any; new URLs join the last one."""
     block: int = 0
     """Number of the block that was read last, or that is next."""
@@ -41,16 +41,16 @@ class Host:
         self.partition = partition
         self.prefix = prefix
         self.fingerprint = fingerprint
-        self.window: list[Item] | None = None
-        """URLs read from disk, in the order in which they will be lent; None where there are none."""
+        self.window: list[QueuedUrl] | None = None
+        """URLs read from disk, in the order of their leases; None for an empty window."""
         self.readings: dict[int, Reading] = {}
         """By level; no level of which memory holds nothing."""
         self.due_next = 0.0
         """No URL is due before; 0 when that is not known yet, infinite when all that are due are out."""
         self.due_out: set[bytes] | None = None
-        """Due URLs that are in the window or lent; None where none are."""
+        """Due URLs that are in the window or leased; None for an empty set."""
         self.errands: list[Errand] | None = None
-        """None where there are none."""
+        """None if there are none."""
         self.out = 0
         """Leases not yet given back."""
         self.lent = 0
@@ -58,16 +58,16 @@ class Host:
         self.lent_again = 0
         """Those of these that were visited before."""
         self.probing: set[str] | None = None
-        """Origins of which one URL is out to find out whether they answer; None where there are none."""
+        """Origins of which one URL is out to find out whether they answer; None if there are none."""
         self.probe_from = 0.0
         """Before this instant such URLs wait as long as others can be requested."""
         self.aside_again_at = 0.0
         """Before this instant no more URLs are set aside: many were just now."""
         self.parked = False
-        """Waits for its robots.txt: only errands are lent."""
+        """Waits for its robots.txt: only prerequisite fetches are leased."""
         self.dirty = False
         self.contacted = False
-        """It was asked, or told us something, since the last cut."""
+        """Whether it got a request, or a hint changed its record, since the last cut."""
         self.is_new = False
         """No epoch holds its record yet."""
         self.on_bench = False
@@ -75,17 +75,17 @@ class Host:
         """Grows with every change of its turn, so that older turns in the heaps are known as such."""
         self.turn_at: float | None = None
         """When it is offered next; None while it is not."""
-        self.place: Place | None = None
+        self.place: AddressPlace | None = None
         self.site: Site | None = None
-        """Its site while it is on the bench."""
+        """Its site while it is on the workbench."""
         self.turns = 0
-        """URLs lent since it came to the bench."""
+        """URLs leased since it entered the workbench."""
         self.located_until = 0.0
         self.located_anew = False
         """No request went to its address since that was looked up: the next one may, however short its time."""
 
     def next_errand(self) -> Errand:
-        """Take the errand that waited for longest, of one or more."""
+        """Take the oldest of its waiting prerequisite fetches; there must be one."""
         assert self.errands
         errand = self.errands.pop(0)
         self.errands = self.errands or None
@@ -105,7 +105,7 @@ Turn = tuple[float, int, int, Host]
 """Instant, order of arrival, stamp, host."""
 
 
-class Line:
+class SiteLine:
     """The hosts of one site at one address, while it has several: they share the turns that one host would have."""
 
     __slots__ = ("hosts", "site", "stamp", "taken_at", "turn_at")
@@ -120,7 +120,7 @@ class Line:
         self.stamp = 0
 
 
-class Place:
+class AddressPlace:
     """One IP address."""
 
     __slots__ = (
@@ -135,21 +135,21 @@ class Place:
         """Requests at once; 0: no limit."""
         self.fingerprint = fingerprint
         self.rest_until = rest_until
-        self.hosts: list[tuple[float, int, int, Host | Line]] = []
+        self.hosts: list[tuple[float, int, int, Host | SiteLine]] = []
         """Heap of turns: of hosts that are alone of their site, and of lines."""
-        self.lines: dict[str, Line] | None = None
-        """By site; None where there are none."""
+        self.lines: dict[str, SiteLine] | None = None
+        """By site; None if there are none."""
         self.out = 0
         """Requests under way."""
         self.users = 0
-        """Hosts of the bench that are at this address."""
+        """Hosts of the workbench that are at this address."""
         self.shut = False
         """Another shard has it."""
         self.stamp = 0
 
 
 class Site:
-    """One registrable domain with hosts on the bench."""
+    """One registrable domain with hosts on the workbench."""
 
     __slots__ = ("crowded", "name", "out", "pages", "partition", "rest_until", "users", "waiting")
 
@@ -159,24 +159,24 @@ class Site:
         self.out = 0
         """Requests under way."""
         self.users = 0
-        """Its hosts that are on the bench."""
+        """Its hosts that are on the workbench."""
         self.waiting: deque[tuple[int, Host]] | None = None
         """Hosts that came up while all its requests were out, with the stamp that they had; None: no hosts did."""
         self.pages = 0
-        """Pages that were fetched since its first host came to the bench; what other sites say of it counts as some."""
+        """Pages fetched since its first host entered the workbench; links from other sites count as some."""
         self.crowded = False
-        """Others of its hosts may wait in the index for a place on the bench."""
+        """Others of its hosts may wait in the index for a place on the workbench."""
         self.partition = 0
 
 
 class Lease(msgspec.Struct, eq=False, gc=False):
-    """One visit, lent once and given back once. Carries a queued URL or an errand.
+    """One visit, leased once and returned once. Carries a queued URL or a prerequisite fetch.
 
-    It may be fetched when `address` is set; a lease without one asks for nothing but where the host is.
+    It may be fetched if `address` is set; a lease without one only requests the host's address.
     """
 
     host: Host
-    visit: Item | None
+    visit: QueuedUrl | None
     """The queued URL, whose turn it is."""
     errand: Errand | None
     url: Url
@@ -184,12 +184,12 @@ class Lease(msgspec.Struct, eq=False, gc=False):
     """Of the URL, as `origins.key_of` has it."""
     address: str
     is_finished: bool
-    place: Place | None = None
+    place: AddressPlace | None = None
     site: Site | None = None
     ticket: int = -1
     is_ended: bool = False
     refusal: str = ""
-    """Why the URL ends without a request; empty where it does not."""
+    """Why the URL ends without a request; empty if it does not."""
     is_probe: bool = False
     """The only visit of its origin, until it is known whether that answers."""
 

@@ -27,7 +27,7 @@ class HostMemory(msgspec.Struct, array_like=True, frozen=True):
 
     version: int
     at: float
-    """Wall time of the last contact that this tells of."""
+    """Wall time of the last contact that the record includes."""
     rest_until: float
     fetches_s: list[float]
     crawl_delay_s: float | None
@@ -56,7 +56,7 @@ _spent_decoder = msgspec.msgpack.Decoder(Spent)
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class HostRecords:
     """What a crawl keeps of its hosts and queues."""
 
     store: Store
@@ -80,7 +80,7 @@ class Remembered:
         self._errors_s_max = errors_s_max
         self._crawl_delays = crawl_delays
         self.now = now
-        """Wall time, told at each commit."""
+        """Wall time, set at each commit."""
 
     def recall(self, record: HostRecord, partition: int, *, is_new: bool) -> None:
         """Put into a record what earlier crawls learned; into one that is not new only when the host may be asked."""
@@ -111,7 +111,7 @@ class Remembered:
         self._store.put(_key(host.partition, record.name), _encode(memory))
 
     def spent(self, key: bytes) -> Spent | None:
-        """Return what stands in an account, by its key in a crawl's store."""
+        """Return an account's content, by its key in a crawl's store."""
         data = self._store.get(_account_key(key))
         try:
             spent = None if data is None else _spent_decoder.decode(data)
@@ -134,7 +134,7 @@ class Remembered:
 
 
 def _decoded(data: bytes) -> HostMemory | None:
-    """Return what was kept, or None for another version: then the host is a stranger."""
+    """Decode a stored record; None for another version: then the host counts as new."""
     try:
         memory = _decoder.decode(data)
     except msgspec.MsgspecError:
@@ -157,8 +157,10 @@ EVICTIONS_MAX = 4
 """Hosts that are looked at, to make one leave, for each that comes: more than one, so that a crowd thins out."""
 
 
-class Hosts:
-    """Name to `Host`. What is dirty, lent or on the bench stays; of the rest, the least recently used leaves."""
+class HostTable:
+    """Name to `Host`. Dirty hosts, hosts with leases and those on the workbench stay; of the others, the least recently
+    used is evicted.
+    """
 
     def __init__(
         self,
@@ -241,7 +243,7 @@ class Hosts:
             longest_s = rules.longest_rest_s(record.crawl_delay_s)
             record.rest_until = max(record.rest_until, self._recovered.unknown_at + longest_s)
         if self._recovered.shift_s < 0.0:
-            # The clock was set back: the record's instant is that much too late, until it is asked again by this one.
+            # The clock was set back: until the next request, the record's instant is too late by `shift_s`.
             record.rest_until = self._recovered.hosts.pop(fingerprint, record.rest_until)
         else:
             record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
@@ -250,13 +252,13 @@ class Hosts:
         return host
 
     def _evict(self) -> None:
-        # A few for each newcomer: a crowd that must stay (the bench) is not walked again each time.
+        # A few for each newcomer: a crowd that must stay (the workbench) is not walked again each time.
         hosts, clean = self._hosts, self._clean
         for _ in range(min(EVICTIONS_MAX, len(clean))):
             if len(hosts) < self._cached_max:
                 return
             name, host = clean.popitem(last=False)
             if host.idle:
-                hosts.pop(name, None)  # It may have left already, and changed once more in somebody's hands.
+                hosts.pop(name, None)  # It may have left already, and a caller that still held it changed it again.
             else:
                 clean[name] = host

@@ -5,8 +5,8 @@ which it wakes, `deferred` under the budget round in which it used up its budget
 has enough hosts in memory, or `ready` under the level `ON_BENCH` while it is in memory, so that a restart finds it
 again.
 
-Hosts that have used up their budget are in an index of their own, by the round in which they did: `partition | round |
-host`, one entry a host however many URLs it has. A host that was deferred in an earlier round may be drawn.
+Hosts that have used up their budget are in a separate index, by the round of that: `partition | round | host`, one
+entry per host with any number of URLs. A host that was deferred in an earlier round may be drawn.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class HostIndex:
         """Those of them that have used up their budget."""
 
     def load(self, store: Store) -> list[tuple[int, str]]:
-        """Look through the index after a start; return partition and name of the hosts that were on the bench.
+        """Look through the index after a start; return partition and name of the hosts that were on the workbench.
 
-        A seek (about 10 µs) for each partition and level that holds something, however many hosts that are.
+        A seek (about 10 µs) for each partition and level with entries, for any number of hosts.
         """
         benched = []
         begin = _FIRST
@@ -157,14 +157,14 @@ class HostIndex:
             host.record.index_family, host.record.index_key = "", b""
 
     def wake(self, now: float) -> tuple[int, str] | None:
-        """Return a sleeper whose time has come. Move it to the bench before asking again."""
+        """Return a sleeper whose time has come. Move it to the workbench before asking again."""
         alarms = self._alarms
         while alarms and alarms[0][0] / 1e6 <= now:
             instant, partition = heapq.heappop(alarms)
             if self._wakes.get(partition) != instant:
                 continue
             del self._wakes[partition]
-            # Nobody of the partition sleeps less long: a seek to this instant passes over all who have gone.
+            # No host of the partition wakes earlier, so a seek to this instant skips the deleted entries.
             begin, end = partition.to_bytes(2) + instant.to_bytes(8), (partition + 1).to_bytes(2)
             for key, _ in self._epochs.scan("sleep", begin, end):
                 self._set_alarm(partition, _instant(key))
@@ -181,7 +181,7 @@ class HostIndex:
         return alarms[0][0] / 1e6 if alarms else None
 
     def next_sleeper(self) -> tuple[int, str] | None:
-        """Return partition and name of the host that `next_wake_at` tells of: a seek."""
+        """Return partition and name of the host that wakes at `next_wake_at`. Cost: one seek."""
         at = self.next_wake_at()
         if at is None:
             return None

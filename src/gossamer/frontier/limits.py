@@ -6,29 +6,29 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from gossamer.frontier.host import Host, Place, Site
+from gossamer.frontier.host import AddressPlace, Host, Site
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.workbench import Workbench
 from gossamer.url.site import site_of
 
 PAGES_A_HOST = 16
-"""So many fetched pages let one more host of their site onto the bench."""
+"""Fetched pages for which one more host of their site enters the workbench."""
 LINKING_HOSTS = 4
-"""So many more hosts for each other site that links to theirs, where that is counted."""
+"""Additional hosts for each other site that links to theirs, where links between sites are counted."""
 BENCH_SHARE = 0.5
-"""Of the largest bench, at most, for one site that has earned more than its first places."""
+"""Largest share of the full workbench for one site that has earned more than its first places."""
 TURNS_MAX = 64
-"""URLs that are lent of a host before it makes room for another one of its site that waits."""
+"""URLs of a host that are leased before another waiting host of its site takes its place."""
 
 
 class Sites:
-    """Gives hosts their sites, and says which sites have room on the bench for another host.
+    """Maps hosts to sites, and limits the hosts of each site on the workbench.
 
-    A site may have `hosts_first` hosts on the bench, and more with each page that it has to show. The others wait in
-    the index under their site, so that neither the bench nor the index of ready hosts is full of one site's hosts.
+    A site may have `hosts_first` hosts on the workbench, and more as its pages are fetched. The others wait in the
+    index under their site, so that one site's hosts fill neither the workbench nor the index of ready hosts.
 
-    What becomes of a site's rest when the process dies needs no journal: every site rests from the start of a process
-    as if it had been asked at that instant, and none was asked later by one before.
+    The delay of a site needs no journal: at the start of a process every site waits as if it had been requested at that
+    instant, and the previous process made no later request.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Sites:
         linking: Callable[[int, str], float] | None = None,
         waiting: Iterable[tuple[int, str]] = (),
     ) -> None:
-        """`linking` returns how many other sites link to one, by partition and name; None where that is not counted.
+        """`linking` returns how many other sites link to one, by partition and name; None if that is not counted.
         `waiting` are partition and name of a host of each site of which hosts wait since an earlier process.
         """
         self._bench = bench
@@ -54,9 +54,9 @@ class Sites:
             self._thinned[site.name] = site
 
     def reconfigure(self, options: FrontierOptions) -> None:
-        """Go by other options from now on."""
-        self._hosts_first = options.bench_site_hosts_first
-        self._hosts_max = max(self._hosts_first, int(BENCH_SHARE * options.bench_hosts_max))
+        """Apply other options from now on."""
+        self._hosts_first = options.active_site_hosts_first
+        self._hosts_max = max(self._hosts_first, int(BENCH_SHARE * options.active_hosts_max))
 
     def enter(self, host: Host) -> None:
         """Give a host its site. A few µs, at each activation."""
@@ -73,12 +73,12 @@ class Sites:
                 self._thinned[site.name] = site
 
     def has_room(self, host: Host) -> bool:
-        """Say whether another host of a host's site may come to the bench."""
+        """Say whether another host of a host's site may come to the workbench."""
         site = self._bench.find_site(site_of(host.name))
         return site is None or site.users < self._room(site)
 
     def is_here(self, host: Host) -> bool:
-        """Say whether hosts of a host's site are on the bench."""
+        """Say whether hosts of a host's site are on the workbench."""
         site = self._bench.find_site(site_of(host.name))
         return site is not None and site.users > 0
 
@@ -149,7 +149,7 @@ class AddressLeases(Protocol):
         ...
 
     def ended(self, address: str, rest_until: float) -> None:
-        """Note that it ended, and until when the address rests."""
+        """Note the end of a request, and the delay of the address."""
         ...
 
     def leave(self, address: str) -> None:
@@ -165,7 +165,7 @@ class SharedAddresses:
         self._leases = leases
 
     def open(self, address: str, rest_until: float) -> None:
-        """Let the hosts at an address have their turns, when it has rested."""
+        """Let the hosts at an address have their turns, once its delay is over."""
         self._bench.unshut(address, rest_until)
 
     def shut(self, address: str) -> None:
@@ -174,7 +174,7 @@ class SharedAddresses:
         if place is not None:
             self._bench.shut(place)
 
-    def borrow(self, place: Place, now: float) -> None:
+    def borrow(self, place: AddressPlace, now: float) -> None:
         """See that an address that a host is at can be asked."""
         if place.name != place.address:
             return
@@ -184,7 +184,7 @@ class SharedAddresses:
         else:
             self._bench.unshut(place.address, at)
 
-    def begin(self, place: Place, now: float) -> bool:
+    def begin(self, place: AddressPlace, now: float) -> bool:
         """Say whether a request may go out now, and note it then."""
         if place.name != place.address:
             return True
@@ -194,12 +194,12 @@ class SharedAddresses:
         self._leases.began(place.address)
         return True
 
-    def ended(self, place: Place, rest_until: float) -> None:
+    def ended(self, place: AddressPlace, rest_until: float) -> None:
         """Note that a request ended."""
         if place.name == place.address:
             self._leases.ended(place.address, rest_until)
 
-    def leave(self, places: Sequence[Place]) -> None:
+    def leave(self, places: Sequence[AddressPlace]) -> None:
         """Return the leases of addresses that no host here uses."""
         for place in places:
             if place.name == place.address:

@@ -26,10 +26,10 @@ class PolitenessOptions(BaseModel):
         "polite", description="polite, gentle, broad, weak or own; sets the keys below", json_schema_extra=BASIC_LIVE
     )
     delay_s_min: float | None = Field(
-        None, ge=0, description="Least rest of a host after a request, in seconds", json_schema_extra=BASIC_LIVE
+        None, ge=0, description="Minimum delay between requests to one host, in seconds", json_schema_extra=BASIC_LIVE
     )
     delay_s_max: float | None = Field(
-        None, ge=0, description="Most rest that our own reckoning asks for, in seconds", json_schema_extra=BASIC_LIVE
+        None, ge=0, description="Maximum delay computed from fetch times, in seconds", json_schema_extra=BASIC_LIVE
     )
     delay_factor: float | None = Field(
         None,
@@ -44,13 +44,19 @@ class PolitenessOptions(BaseModel):
         None, ge=0, description="Requests at once to one IP address; 0 for no limit", json_schema_extra=BASIC_LIVE
     )
     address_delay_s: float | None = Field(
-        None, ge=0, description="Least rest of an IP address, in seconds", json_schema_extra=BASIC_LIVE
+        None,
+        ge=0,
+        description="Minimum delay between requests to one IP address, in seconds",
+        json_schema_extra=BASIC_LIVE,
     )
     per_site: int = Field(
         0, ge=0, description="Requests at once to all hosts of one registrable domain; 0 for no limit"
     )
     site_delay_s: float = Field(
-        0.0, ge=0, allow_inf_nan=False, description="Least rest of a registrable domain after a request, in seconds"
+        0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="Minimum delay between requests to one registrable domain, in seconds",
     )
     crawl_delay_s_max: float = Field(
         300.0, ge=0, description="A longer Crawl-delay closes the host", json_schema_extra=LIVE
@@ -59,10 +65,10 @@ class PolitenessOptions(BaseModel):
         86_400.0, ge=0, description="A longer Retry-After closes the host", json_schema_extra=LIVE
     )
     backoff_s_first: float = Field(
-        30.0, ge=0, description="Rest after a 429 or 503 without Retry-After; doubles", json_schema_extra=LIVE
+        30.0, ge=0, description="Delay after a 429 or 503 without Retry-After; doubles", json_schema_extra=LIVE
     )
     backoff_s_max: float = Field(
-        3_600.0, ge=0, description="Longest rest after a 429 or 503 without Retry-After", json_schema_extra=LIVE
+        3_600.0, ge=0, description="Longest delay after a 429 or 503 without Retry-After", json_schema_extra=LIVE
     )
 
 
@@ -71,30 +77,30 @@ class FrontierOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    bench_hosts_max: int = Field(
+    active_hosts_max: int = Field(
         100_000, ge=1, description="Hosts in memory at once, at the most", json_schema_extra=LIVE
     )
-    bench_hosts_first: int = Field(
+    active_hosts_first: int = Field(
         1_000, ge=1, description="Hosts in memory from the beginning; more come when requests wait for hosts"
     )
-    bench_site_hosts_first: int = Field(
+    active_site_hosts_first: int = Field(
         32,
         ge=1,
         description="Hosts of one registrable domain in memory at once to begin with; one more for each 16 pages of it "
-        "that were fetched, up to half of bench_hosts_max. The others wait on disk in their turn",
+        "that were fetched, up to half of active_hosts_max. The others wait on disk in their turn",
         json_schema_extra=LIVE,
     )
-    bench_bytes_max: int = Field(40 << 20, ge=1 << 20, description="Memory of those hosts and their URLs")
+    active_hosts_bytes_max: int = Field(40 << 20, ge=1 << 20, description="Memory of those hosts and their URLs")
     window_s_max: float = Field(
-        180.0, gt=0, description="URLs of one host in memory for so many seconds of its visits, at least one"
+        180.0, gt=0, description="URLs of one host in memory: enough for this many seconds of visits, at least one"
     )
     window_urls_max: int = Field(16, ge=1, description="URLs of one host in memory at once")
-    form: Literal["sweep", "walk"] = Field(
+    strategy: Literal["sweep", "walk"] = Field(
         "sweep",
         description="sweep: every URL once; walk: random walks, for samples (section walk)",
         json_schema_extra=BASIC,
     )
-    priority: Literal["breadth_first", "best_first", "opic", "larger_sites", "combined"] = Field(
+    priority: Literal["breadth_first", "best_first", "in_links", "rank", "opic", "larger_sites", "combined"] = Field(
         "breadth_first",
         description="What is urgent; components.prioritizer puts your own in its place",
         json_schema_extra=BASIC,
@@ -104,12 +110,16 @@ class FrontierOptions(BaseModel):
         description="Regular expressions (RE2) and how many levels more urgent (or, below 0, less) a match makes a URL",
         json_schema_extra=BASIC,
     )
+    ranks_file: str = Field("", description="File of gossamer rank, with priority rank")
+    importance_bytes: int = Field(
+        8 << 20, ge=1_024, description="Memory for counts of links to pages, with priority in_links"
+    )
     level_bias: float = Field(
         2.0, ge=1, le=1_000_000, description="How much likelier a level is than the next less urgent one"
     )
-    records_cached_max: int = Field(18_000, ge=100, description="Records of resting hosts kept in memory")
+    records_cached_max: int = Field(18_000, ge=100, description="Records of waiting hosts kept in memory")
     sleep_s_min: float = Field(
-        120.0, ge=0, description="A host that rests longer than this leaves the memory", json_schema_extra=LIVE
+        120.0, ge=0, description="A host with a longer delay leaves memory", json_schema_extra=LIVE
     )
     attempts_max: int = Field(
         3, ge=1, description="Requests for one URL before its failure is final", json_schema_extra=BASIC_LIVE
@@ -172,7 +182,7 @@ class HostOverride(BaseModel):
 
     delay_s: float | None = Field(
         None, ge=0, allow_inf_nan=False,
-        description="Its rest after each request, in seconds, whatever the preset says; a longer Crawl-delay or "
+        description="Its delay after each request, in seconds, which overrides the preset; a longer Crawl-delay or "
         "Retry-After still wins", json_schema_extra=BASIC)  # fmt: skip
     per_host: int | None = Field(
         None,
@@ -248,7 +258,7 @@ class BudgetOptions(BaseModel):
     round_s: float | None = Field(
         None,
         gt=0,
-        description="A round ends after so long; none: only when all others are through",
+        description="Seconds after which a round ends; none: when all other hosts are done",
         json_schema_extra=BASIC_LIVE,
     )
     overrides: dict[str, BudgetOverride] = Field(
@@ -270,7 +280,7 @@ class BudgetOptions(BaseModel):
 
     @property
     def is_set(self) -> bool:
-        """Somebody has a budget."""
+        """Whether any host or site has a budget."""
         limits = (
             self.host_pages, self.host_bytes, self.host_time_s, self.site_pages, self.site_bytes, self.site_time_s,
         )  # fmt: skip
@@ -278,12 +288,14 @@ class BudgetOptions(BaseModel):
 
 
 class WalkOptions(BaseModel):
-    """How a frontier of the form `walk` walks."""
+    """How a frontier of the strategy `walk` walks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     walkers: int = Field(16, ge=1, le=4096, description="Walks at once")
-    restart_share: float = Field(1 / 7, gt=0, lt=1, description="Chance to begin anew at a page of a random known host")
+    restart_share: float = Field(
+        1 / 7, gt=0, lt=1, description="Chance to restart the walk at a page of a random known host"
+    )
     steps_max: int = Field(
         20_000, ge=1, description="Steps of all walkers together, over all runs; the last is the end"
     )

@@ -127,7 +127,7 @@ def none_waits(host: Host) -> bool:
 
 
 def lane_free_at(host: Host, level: int) -> float:
-    """Return from when on something may be done with URLs of one of a host's queues; 0.0 where that is not known."""
+    """Return from when on something may be done with URLs of one of a host's queues; 0.0 if that is not known."""
     record, slot = host.record, slot_of(level)
     if record.origins is None:
         return 0.0
@@ -163,7 +163,7 @@ def queue_of(record: HostRecord, level: int, url: Url) -> int:
 
 
 def why_waiting(record: HostRecord) -> str:
-    """Return which origin of a host is requested again next, and why it waits, for people; empty where none waits."""
+    """Return which origin of a host is requested again next, and why it waits, for people; empty if none waits."""
     waiting = [
         (one.wait_until, key) for key, one in (record.origins or {}).items() if one.wait_until and not one.closed
     ]
@@ -192,7 +192,7 @@ def facts_of_origins(record: HostRecord) -> list[OriginFacts]:
 
 
 def admit(host: Host, key: str, now: float, remembered_s: float) -> Origin | None:
-    """Return an origin's place in its host's record, made where there was none; None where there is no room."""
+    """Return an origin's place in its host's record, made where there was none; None if there is no room."""
     record = host.record
     if record.origins is None:
         record.origins = {}

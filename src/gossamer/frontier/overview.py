@@ -18,9 +18,9 @@ from gossamer.frontier.index import round_of
 from gossamer.frontier.options import BudgetOptions
 from gossamer.frontier.origins import facts_of_origins, key_of, name_of, why_waiting
 from gossamer.frontier.record import (
-    Entry,
     HostRecord,
     Origin,
+    QueueEntry,
     block_key,
     decode_block,
     decode_entry,
@@ -122,7 +122,7 @@ def facts_of(
 ) -> HostFacts:
     """Return what is known of a URL's host, and when the URL itself is due again. A pass over the host's due URLs.
 
-    `budget` are the budgets, `stands` is where they stand now; None: as the last commit has it.
+    `budget` are the budgets, `stands` their current use; None: as of the last commit.
     """
     prefix = host_prefix(url.partition, url.host)
     if host is not None:
@@ -141,7 +141,7 @@ def facts_of(
                 break
     rest_until, reason = record.rest_until, record.reason
     if host is not None and host.site is not None and host.site.rest_until > rest_until:
-        rest_until, reason = host.site.rest_until, f"its site {host.site.name} rests (politeness.site_delay_s)"
+        rest_until, reason = host.site.rest_until, f"its site {host.site.name} waits (politeness.site_delay_s)"
     if stands is None and budget is not None:
         stands = budget_facts(epochs, budget, url)
     name = name_of(record.name, key_of(url))
@@ -186,7 +186,7 @@ def _of_partition(
                 yield Link(url, entry.link_type, entry.depth, entry.hops, entry.referrer, entry.seed), level
 
 
-def _of_host(store: Store, prefix: bytes, record: HostRecord) -> Iterator[tuple[Entry, int]]:
+def _of_host(store: Store, prefix: bytes, record: HostRecord) -> Iterator[tuple[QueueEntry, int]]:
     if record.due:
         for _, data in store.scan("due", prefix, range_end(prefix)):
             yield decode_entry(data), 0

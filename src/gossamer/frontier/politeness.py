@@ -46,11 +46,11 @@ class Politeness:
         return self.hosts.get(host, self)
 
     def rest_s(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> float:
-        """Return how long a host rests after a request, counted from its end.
+        """Return the delay of a host after a request, counted from its end.
 
         A slow answer is the sign of a burdened server, so the delay grows with the mean of the last fetch times: up to
-        five, from the first one on (Mercator waited ten times the last one). Without any it is the least one. What
-        robots.txt asks for wins when it is longer.
+        five, from the first one on (Mercator waited ten times the last one). Without any it is the minimum. A longer
+        Crawl-delay of robots.txt wins.
         """
         own_s = self.delay_s_min
         if self.delay_factor and fetches_s:
@@ -75,7 +75,7 @@ class Politeness:
         return self.per_host / max(self.rest_s(fetches_s, crawl_delay_s) + fetch_s, FETCH_S_MIN)
 
     def longest_rest_s(self, crawl_delay_s: float | None) -> float:
-        """Return what `rest_s` cannot exceed, whatever the fetch times: for when they are not known."""
+        """Return the upper bound of `rest_s` for any fetch times, for use when they are unknown."""
         slowest_s = self.delay_s_min
         if self.delay_factor and self.delay_s_max > slowest_s:
             slowest_s = self.delay_s_max

@@ -8,15 +8,17 @@ pages were found since.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from math import log2
 
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.record import LEVELS
-from gossamer.model.links import Link
+from gossamer.model.links import EMBED, FEED, SITEMAP, Link
 from gossamer.model.patterns import PatternSet
 from gossamer.model.standing import Standing
 from gossamer.ports import Prioritizer
+from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
 LAST = LEVELS - 1
@@ -93,7 +95,7 @@ class Combined:
 
         log2(1 + queued) + a · log2(1 + other sites that link to its site) - b · failures in a row
 
-    Within a host patterns decide where there are any, else depth; a home page stands before its siblings.
+    Within a host patterns decide if there are any, else depth; a home page comes before its siblings.
     """
 
     needs = ("linking_sites",)
@@ -122,7 +124,7 @@ class Combined:
 
 class HostOpic:
     """On-line importance of hosts (Abiteboul, Preda and Cobena 2003, by host): a page that is fetched gives its share
-    of its host's cash to the hosts of its links; whoever holds most comes first. `Cash` keeps the accounts.
+    of its host's cash to the hosts of its links. The host with the most cash comes first. `Cash` keeps the accounts.
     """
 
     needs = ("cash",)
@@ -139,6 +141,90 @@ class HostOpic:
         if standing.cash <= 0.0:
             return LAST
         return max(0, min(round(MIDDLE - log2(standing.cash)), LAST))
+
+
+WITHIN, ACROSS = 1, 8
+"""What a link counts that stays on its host, and one from another host: the owner of a host makes as many of the former
+as he likes."""
+COUNT_MAX = 255
+
+
+class PageImportance:
+    """Pages to which many pages link go first (Cho, Garcia-Molina and Page 1998, by in-links counted so far).
+
+    A URL begins where its first link puts it and is raised as more pages link to it. Counts are kept in two rows of
+    bytes by the URL's fingerprint (a count-min sketch: Cormode and Muthukrishnan 2005), so memory has a
+    bound; a count is never too low, and too high where two URLs meet in both rows. Counts start from
+    zero when a crawl is resumed. About 1 µs a link.
+    """
+
+    def __init__(self, size_bytes: int) -> None:
+        """`size_bytes` of memory, rounded down to a power of two; at least 1,024."""
+        cells = 1 << max(9, (size_bytes // 2).bit_length() - 1)
+        self._first, self._second = bytearray(cells), bytearray(cells)
+        self._mask = cells - 1
+
+    def level(self, link: Link) -> int:
+        """Return 6 for up to three links within the host, 5 for four, 4 for one from another host or eight within it,
+        and one less for each further doubling.
+        """
+        return placed(link, _importance_level(self.count(link.url.fingerprint)))
+
+    def count(self, fingerprint: int) -> int:
+        """Return the links to a URL so far, weighted, at most 255."""
+        return min(self._first[fingerprint & self._mask], self._second[fingerprint >> 32 & self._mask])
+
+    def note(self, page: Url | None, links: Sequence[Link]) -> dict[int, int]:
+        """Count the links of one page, each target once; return the fingerprints that rose, with their new levels.
+
+        Links without a page come from other shards, and count as links from other hosts.
+        """
+        risen = {}
+        host = page.host if page is not None else ""
+        for fingerprint, link in {link.url.fingerprint: link for link in links}.items():
+            before = self.count(fingerprint)
+            if before == COUNT_MAX or link.link_type in NOT_COUNTED:
+                continue
+            after = min(COUNT_MAX, before + (WITHIN if link.url.host == host else ACROSS))
+            first, second = fingerprint & self._mask, fingerprint >> 32 & self._mask
+            self._first[first] = max(self._first[first], after)
+            self._second[second] = max(self._second[second], after)
+            if _importance_level(after) < _importance_level(before):
+                risen[fingerprint] = placed(link, _importance_level(after))
+        return risen
+
+
+RANKS_MAGIC = b"GOSSRNK1"
+
+
+class ByRank:
+    """Levels that `gossamer rank` computed from the links of an earlier crawl; 7 for URLs that it did not know.
+
+    `data` is the file, mapped into memory: the magic, the number of URLs, fingerprints in order, levels. About 1 µs.
+    """
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        """Raises ValueError: it is not such a file."""
+        view = memoryview(data)
+        count = int.from_bytes(view[8:16], "little")
+        if bytes(view[:8]) != RANKS_MAGIC or len(view) != 16 + 13 * count:
+            raise ValueError("it is no file of gossamer rank")
+        self._fingerprints = view[16 : 16 + 8 * count].cast("Q")
+        self._levels = view[16 + 8 * count : 16 + 9 * count]
+
+    def level(self, link: Link) -> int:
+        """Return the URL's level."""
+        at = bisect_left(self._fingerprints, link.url.fingerprint)
+        is_known = at < len(self._fingerprints) and self._fingerprints[at] == link.url.fingerprint
+        return placed(link, self._levels[at] if is_known else LAST)
+
+
+NOT_COUNTED = frozenset(("seed", EMBED, SITEMAP, FEED))
+"""Types of links that do not recommend a page."""
+
+
+def _importance_level(count: int) -> int:
+    return max(1, min(LEVELS - count.bit_length(), LAST - 1))
 
 
 def _level(doublings: float) -> int:
@@ -182,6 +268,8 @@ def prioritizer_of(options: FrontierOptions) -> Prioritizer:
     match options.priority:
         case "best_first":
             return scored or BestFirst({})
+        case "in_links":
+            return PageImportance(options.importance_bytes)
         case "larger_sites":
             return LargerSites()
         case "opic":

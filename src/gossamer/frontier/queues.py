@@ -11,11 +11,11 @@ from gossamer.frontier.origins import NEVER, free_at, gate, key_of, lane_free_at
 from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.record import (
     LEVELS,
-    Block,
-    Entry,
     HostRecord,
-    Item,
     LevelQueue,
+    QueueBlock,
+    QueuedUrl,
+    QueueEntry,
     block_key,
     decode_block,
     decode_entry,
@@ -35,7 +35,7 @@ from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 
 BLOCK_URLS_MAX = 64
-"""A host's new URLs of one epoch go into blocks of at most so many: one put each."""
+"""Most URLs in one block. A host's new URLs of one epoch are stored in blocks, with one put each."""
 ITEM_BYTES = 320
 """What a URL in a window takes in memory beside its characters."""
 ASIDE_URLS_MAX = 256
@@ -48,7 +48,7 @@ PROBE_OUT_S = 1.0
 class Next(NamedTuple):
     """The URL of a host that comes next, and what may be done with it."""
 
-    item: Item
+    item: QueuedUrl
     origin: str
     refusal: str = ""
     is_probe: bool = False
@@ -94,16 +94,16 @@ class Queues:
             reading = host.readings[level] = Reading()
         fresh = reading.fresh
         if fresh is None:
-            fresh = reading.fresh = [Block(queue.tail)]
+            fresh = reading.fresh = [QueueBlock(queue.tail)]
         block = fresh[-1]
         if block.count >= BLOCK_URLS_MAX:
-            block = Block(queue.tail)
+            block = QueueBlock(queue.tail)
             fresh.append(block)
         queue.tail += 1
         self.by_level[level_of(level)] += 1
         self.fresh_bytes += self._add(block, record, level, link)
 
-    def _add(self, block: Block, record: HostRecord, level: int, link: Link) -> int:
+    def _add(self, block: QueueBlock, record: HostRecord, level: int, link: Link) -> int:
         # Links of one page come one after another: mostly to one host, and with one text for the page's address.
         host = record.name
         if host is not self._referred:
@@ -119,7 +119,7 @@ class Queues:
                 _count(record, url, 1)
         return block.add(url, link, self._shortened)
 
-    def put_due(self, host: Host, entry: Entry, at: float, fingerprint: int) -> None:
+    def put_due(self, host: Host, entry: QueueEntry, at: float, fingerprint: int) -> None:
         """Let a URL wait until `at`."""
         key = due_key(host.prefix, at, fingerprint)
         self._epochs.put("due", key, encode_entry(entry))
@@ -153,7 +153,7 @@ class Queues:
 
     def next(self, host: Host, now: float) -> Next | None:
         """Take the next URL that may be requested, or that ends without a request, out of the window. URLs before it
-        whose origins wait are set aside; None where there are only such, or too many of them for one call.
+        whose origins wait are set aside; None if there are only such, or too many of them for one call.
         """
         for _ in range(ASIDE_URLS_MAX):
             if host.window is None or (host.record.due and host.due_next <= now):
@@ -173,13 +173,13 @@ class Queues:
         host.aside_again_at = now + ASIDE_PAUSE_S
         return None
 
-    def _set_aside(self, host: Host, item: Item, key: str, now: float) -> None:
+    def _set_aside(self, host: Host, item: QueuedUrl, key: str, now: float) -> None:
         """Move a URL to the queue of its origin, which waits; within this epoch, and within its level in order."""
         assert host.record.origins is not None
         one = host.record.origins[key]
         if item.due_key:
             at = max(one.wait_until, now + PROBE_OUT_S)
-            entry = Entry(
+            entry = QueueEntry(
                 item.url.text, item.depth, item.hops, item.link_type, item.referrer, item.attempt, item.seed,
                 item.error, item.revisit,
             )  # fmt: skip
@@ -220,7 +220,7 @@ class Queues:
             for level, queue in host.record.levels.items()
         )
 
-    def take(self, host: Host) -> Item:
+    def take(self, host: Host) -> QueuedUrl:
         """Take the next URL out of the window."""
         window = host.window
         assert window is not None
@@ -230,7 +230,7 @@ class Queues:
         self.window_bytes -= len(item.url.text) + ITEM_BYTES
         return item
 
-    def put_back(self, host: Host, item: Item) -> None:
+    def put_back(self, host: Host, item: QueuedUrl) -> None:
         """Put a URL back to where `take` had it from."""
         host.window = [item, *(host.window or ())]
         self.window_bytes += len(item.url.text) + ITEM_BYTES
@@ -240,7 +240,7 @@ class Queues:
         assert url is not None, f"{text} was named when it was put"
         return url
 
-    def finish(self, host: Host, item: Item) -> None:
+    def finish(self, host: Host, item: QueuedUrl) -> None:
         """Take a URL off the disk with this epoch."""
         record = host.record
         if record.closed:
@@ -264,11 +264,10 @@ class Queues:
             self._drop_passed(host, item.level, queue, reading)
 
     def clear(self, host: Host) -> int:
-        """Drop all URLs of a host, by two range deletes; return how many there were that are not lent, and that had
-        never been visited.
+        """Drop all URLs of a host by two range deletes. Return how many of them were neither leased nor ever visited.
 
-        Those that are lent still end by themselves, so they go on being counted: as due, with nothing on disk. If
-        the process dies before, nobody is left to end them, and clearing once more returns them.
+        Leased URLs end with their visit. Until then they count as due, with no entry on disk. If the process dies
+        first, the next call of `clear` drops them.
         """
         dropped = host.record.queued - host.lent - (host.record.revisits - host.lent_again)
         for family in ("queue", "due"):
@@ -284,7 +283,7 @@ class Queues:
         return dropped
 
     def has_unread(self, host: Host) -> bool:
-        """Say whether a level holds URLs that are neither in the window nor lent."""
+        """Return whether a level holds URLs that are neither in the window nor leased."""
         for level, queue in host.record.levels.items():
             if queue.head < queue.tail and self._unread(host, level, queue):
                 return True
@@ -310,7 +309,7 @@ class Queues:
         for level in through:
             del host.readings[level]
 
-    def _cut_level(self, host: Host, level: int, reading: Reading, fresh: list[Block]) -> None:
+    def _cut_level(self, host: Host, level: int, reading: Reading, fresh: list[QueueBlock]) -> None:
         queue, ends = host.record.levels[level], reading.ends
         reading.fresh = None
         for block in fresh:
@@ -365,7 +364,7 @@ class Queues:
         host.window = items or None
         reading.next = block.first + stop
 
-    def _block(self, host: Host, level: int, reading: Reading) -> Block:
+    def _block(self, host: Host, level: int, reading: Reading) -> QueueBlock:
         """Return the block that is read now, and note where it ends."""
         first = reading.block
         block = next((one for one in reading.fresh if one.first == first), None) if reading.fresh is not None else None
@@ -410,8 +409,8 @@ class Queues:
                 out.add(key)
         host.window = window or None
 
-    def _due_item(self, entry: Entry, key: bytes) -> Item:
-        return Item(
+    def _due_item(self, entry: QueueEntry, key: bytes) -> QueuedUrl:
+        return QueuedUrl(
             self._named(entry.url), entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt,
             entry.seed, entry.revisit, entry.error, due_key=key,
         )  # fmt: skip

@@ -16,7 +16,7 @@ LEVELS = 8
 RECORD_VERSION = 3
 
 
-class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class QueueEntry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A URL in a queue."""
 
     url: str
@@ -33,17 +33,17 @@ class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """It was visited before, and its turn has come again."""
 
 
-class Item(Visit, frozen=True, gc=False):
-    """A queued URL as it is lent, and where it stands on disk until it is finished."""
+class QueuedUrl(Visit, frozen=True, gc=False):
+    """A queued URL for a lease, and its place on disk until it is finished."""
 
     error: str = ""
     level: int = 0
     number: int = 0
     due_key: bytes = b""
-    """Set when it stands among the host's due URLs, not in a level's queue."""
+    """Set if it is among the host's due URLs, not in a level's queue."""
 
 
-class Run(msgspec.Struct, array_like=True, gc=False):
+class QueueRun(msgspec.Struct, array_like=True, gc=False):
     """URLs of one host that were found in the same way one after another: mostly those that one page names."""
 
     depth: int
@@ -55,13 +55,13 @@ class Run(msgspec.Struct, array_like=True, gc=False):
     urls: list[str]
 
 
-class Block(msgspec.Struct, array_like=True, gc=False):
-    """URLs with successive numbers, in the order in which they will be lent."""
+class QueueBlock(msgspec.Struct, array_like=True, gc=False):
+    """URLs with successive numbers, in the order of their leases."""
 
     first: int
     """Number of the first of them; its key has it too."""
     count: int = 0
-    runs: list[Run] = msgspec.field(default_factory=list)
+    runs: list[QueueRun] = msgspec.field(default_factory=list)
 
     def add(self, url: str, link: Link, referrer: str) -> int:
         """Put a link at the end; return about how many bytes of memory that took. Both addresses are shortened."""
@@ -78,23 +78,23 @@ class Block(msgspec.Struct, array_like=True, gc=False):
             ):
                 run.urls.append(url)
                 return len(url) + URL_BYTES
-        runs.append(Run(link.depth, link.hops, link.link_type, referrer, link.seed, [url]))
+        runs.append(QueueRun(link.depth, link.hops, link.link_type, referrer, link.seed, [url]))
         return len(url) + len(referrer) + RUN_BYTES
 
-    def entries(self, host: str) -> list[Entry]:
+    def entries(self, host: str) -> list[QueueEntry]:
         """Return all of them at their full length. About 0.4 µs each."""
-        found: list[Entry] = []
+        found: list[QueueEntry] = []
         for run in self.runs:
             referrer = lengthened(run.referrer, host)
             depth, hops, link_type, seed = run.depth, run.hops, run.link_type, run.seed
-            found += [Entry(lengthened(url, host), depth, hops, link_type, referrer, 1, seed) for url in run.urls]
+            found += [QueueEntry(lengthened(url, host), depth, hops, link_type, referrer, 1, seed) for url in run.urls]
         return found
 
-    def items(self, host: str, level: int, begin: int, end: int, named: Callable[[str], Url]) -> list[Item]:
-        """Return those from one place up to, but without, another, as they are lent; places count from 0. About 1 µs
+    def items(self, host: str, level: int, begin: int, end: int, named: Callable[[str], Url]) -> list[QueuedUrl]:
+        """Return the items from `begin` up to, but without, `end`, as leases need them; places count from 0. About 1 µs
         each, mostly for the name.
         """
-        found: list[Item] = []
+        found: list[QueuedUrl] = []
         at = 0
         for run in self.runs:
             if at >= end:
@@ -106,7 +106,7 @@ class Block(msgspec.Struct, array_like=True, gc=False):
                 number = self.first + max(at, begin)
                 for text in urls[max(begin - at, 0) : end - at]:
                     url = named(lengthened(text, host))
-                    found.append(Item(url, depth, hops, link_type, referrer, 1, seed, False, "", level, number))
+                    found.append(QueuedUrl(url, depth, hops, link_type, referrer, 1, seed, False, "", level, number))
                     number += 1
             at += len(urls)
         return found
@@ -162,7 +162,7 @@ class LevelQueue(msgspec.Struct, array_like=True, gc=False):
         return left - sum(end - begin for begin, end in self.done) if self.done else left
 
     def finish(self, number: int) -> None:
-        """Take one URL off, wherever it stands."""
+        """Remove one URL, at any place."""
         if number == self.head:
             self.head += 1
             while self.done and self.done[0][0] == self.head:
@@ -229,24 +229,24 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
     due: int = 0
     """URLs that wait for a time of their own: retries."""
     rest_until: float = 0.0
-    """Wall time before which it must not be asked."""
+    """Wall time before which no request may be sent."""
     fetches_s: list[float] = msgspec.field(default_factory=list)
     """The last fetch times."""
     crawl_delay_s: float | None = None
     backoffs: int = 0
-    """Times in a row it said 429 or 503."""
+    """Consecutive replies of 429 or 503."""
     closed: str = ""
-    """Why it is asked no more; empty while it is open."""
+    """Why it gets no more requests; empty while it is open."""
     index_family: str = ""
     index_key: bytes = b""
     """Its entry in the index of hosts with work."""
     requests: int = 0
     reason: str = ""
-    """Why it rests, for people."""
+    """Why it waits, for display."""
     revisits: int = 0
     """Those of the due URLs that were visited before."""
     due_from: int = 0
-    """Microseconds: no due URL stands before; a read begins here, past those that have gone."""
+    """Microseconds: no due URL is earlier; a read starts here and skips the deleted ones."""
     plain: int = 0
     """Of the URLs that are not finished and not set aside, those of the origin `http` without a port."""
     other: int = 0
@@ -254,7 +254,7 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
     answered: int = 0
     """Which of these two ever answered, in bits."""
     origins: dict[str, Origin] | None = None
-    """Those that fail, and those with a port; None where there are none."""
+    """Those that fail, and those with a port; None if there are none."""
 
     @property
     def failures(self) -> int:
@@ -271,8 +271,8 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_record = msgspec.msgpack.Decoder(HostRecord).decode
-_decode_block = msgspec.msgpack.Decoder(Block).decode
-_decode_entry = msgspec.msgpack.Decoder(Entry).decode
+_decode_block = msgspec.msgpack.Decoder(QueueBlock).decode
+_decode_entry = msgspec.msgpack.Decoder(QueueEntry).decode
 
 
 def encode_record(record: HostRecord) -> bytes:
@@ -287,31 +287,32 @@ def decode_record(data: bytes) -> HostRecord:
         ConfigError: it was written by a version that we do not know.
     """
     # The first element, a small number; the rest may have any shape. Up to 15 elements have a head of one byte.
-    version = data[1] if data[0] & 0xF0 == 0x90 else data[3]
+    at = 1 if data and data[0] & 0xF0 == 0x90 else 3
+    version = data[at] if at < len(data) else 0
     if version != RECORD_VERSION:
         raise ConfigError(
             f"this crawl's hosts are kept in format {version}, and this version of Gossamer reads format "
-            f"{RECORD_VERSION}; continue it with the version that began it, or start anew in another directory"
+            f"{RECORD_VERSION}; continue it with the version that began it, or start a new crawl in another directory"
         )
     return _decode_record(data)
 
 
-def encode_block(block: Block) -> bytes:
+def encode_block(block: QueueBlock) -> bytes:
     """Return a block as the disk keeps it."""
     return _encode(block)
 
 
-def decode_block(data: bytes) -> Block:
+def decode_block(data: bytes) -> QueueBlock:
     """Return a block; about 0.05 µs for each of its URLs."""
     return _decode_block(data)
 
 
-def encode_entry(entry: Entry) -> bytes:
+def encode_entry(entry: QueueEntry) -> bytes:
     """Return a due URL as the disk keeps it."""
     return _encode(entry)
 
 
-def decode_entry(data: bytes) -> Entry:
+def decode_entry(data: bytes) -> QueueEntry:
     """Return a due URL."""
     return _decode_entry(data)
 
@@ -352,7 +353,7 @@ def range_end(prefix: bytes) -> bytes:
     return prefix[:-1] + b"\1"
 
 
-class Counts(msgspec.Struct):
+class QueueCounts(msgspec.Struct):
     """`discovered = pending + the sum of terminal` at every commit; `pending` is what is queued or under way."""
 
     discovered: int = 0

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from gossamer.frontier.budgets import LOOK_AGAIN_S, Budgets
 from gossamer.frontier.host import Host
-from gossamer.frontier.hosts import Hosts
+from gossamer.frontier.hosts import HostTable
 from gossamer.frontier.index import HostIndex, level_waiting
 from gossamer.frontier.limits import TURNS_MAX, Sites
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.origins import NEVER, name_of, why_waiting
 from gossamer.frontier.queues import Queues
-from gossamer.frontier.record import Counts, HostRecord, level_of
+from gossamer.frontier.record import HostRecord, QueueCounts, level_of
 from gossamer.frontier.workbench import Workbench, WorkbenchSize
 from gossamer.model.visits import Awaited
 
@@ -37,17 +37,17 @@ class NextTurn(NamedTuple):
 
 
 class Scheduler:
-    """Promises: each host with work is on the bench, in the index of those that are ready or asleep, or waits for
-    what is lent of it; a host without work is nowhere.
+    """Promises: each host with work is on the workbench, in the index of ready or sleeping hosts, or waits for its
+    leases to end; a host without work is in none of them.
     """
 
     def __init__(
         self,
-        hosts: Hosts,
+        hosts: HostTable,
         queues: Queues,
         index: HostIndex,
         bench: Workbench,
-        counts: Counts,
+        counts: QueueCounts,
         options: FrontierOptions,
         sites: Sites,
         budgets: Budgets | None = None,
@@ -72,14 +72,14 @@ class Scheduler:
         """Hosts that were closed last, and why, for people."""
 
     def reconfigure(self, options: FrontierOptions, budgets: Budgets | None) -> None:
-        """Go by other options from now on."""
+        """Apply other options from now on."""
         self._options = options
         self._budgets = budgets
         self._sites.reconfigure(options)
         self.room.reconfigure(options)
 
     def schedule(self, host: Host, now: float) -> None:
-        """Give a host on the bench its next turn, or let it leave when it has none for long."""
+        """Give a host on the workbench its next turn, or let it leave when it has none for long."""
         if not host.on_bench or (host.turns >= TURNS_MAX and self._makes_room(host)):
             return
         if host.out >= (host.rules.per_host if host.place is not None else 1):
@@ -98,7 +98,7 @@ class Scheduler:
                 self._index.enter_deferred(host, self._budgets.round)
                 self._hosts.touch(host)
                 return
-            if verdict:  # What is out comes back first; where it is another host's, nobody calls us then.
+            if verdict:  # Leased URLs end first. If they are another host's, no event follows: look again later.
                 at = None if host.lent or host.out else max(at, now + LOOK_AGAIN_S)
         if at is None:
             self._bench.withdraw(host)
@@ -115,7 +115,7 @@ class Scheduler:
             self._bench.offer(host, max(at, now))
 
     def bring(self, host: Host, level: int, now: float) -> None:
-        """See that a host with new work is on the bench or in the index."""
+        """See that a host with new work is on the workbench or in the index."""
         if host.on_bench:
             if host.turn_at is None or host.turn_at > max(host.record.rest_until, now):
                 self.schedule(host, now)
@@ -131,7 +131,7 @@ class Scheduler:
             self._stand_by(host, level)
 
     def _wake_at(self, host: Host) -> float:
-        """Return when a host that is not on the bench may be asked, as far as itself and its origins go."""
+        """Return when a host that is not on the workbench may be asked, as far as itself and its origins go."""
         rest_until = host.record.rest_until
         return rest_until if host.record.origins is None else max(rest_until, self._queues.ready_at(host) or 0.0)
 
@@ -144,7 +144,7 @@ class Scheduler:
             self.await_due(host, max(at, host.record.rest_until), now)
 
     def await_due(self, host: Host, at: float, now: float) -> None:
-        """See that a host that is not on the bench is woken when a URL of it is due."""
+        """See that a host that is not on the workbench is woken when a URL of it is due."""
         if at - now > self._options.sleep_s_min:
             self._index.enter_sleep(host, at)
             self._hosts.touch(host)
@@ -178,7 +178,7 @@ class Scheduler:
         return len(self.benched) > before
 
     def wake_at(self) -> float | None:
-        """Return when `fill` or `widen` may find a host. None where no host has work: the alarm of one that left the
+        """Return when `fill` or `widen` may find a host. None if no host has work: the alarm of one that left the
         index before its time must not keep a crawl open.
         """
         if not self._index.hosts:
@@ -196,7 +196,7 @@ class Scheduler:
         return min((at for at in (wake_at, ends_at) if at is not None), default=None)
 
     def activate(self, host: Host, now: float) -> None:
-        """Put a host on the bench, or let it wait where its site has enough there. Errands do not wait."""
+        """Put a host on the workbench, or let it wait if its site has enough there, except for prerequisite fetches."""
         if host.on_bench:
             return
         if not (host.errands or self._sites.has_room(host)):
@@ -211,20 +211,20 @@ class Scheduler:
         self.schedule(host, now)
 
     def resume(self, host: Host, now: float) -> None:
-        """Put a host back that was on the bench when the process before us ended."""
+        """Put a host back that was on the workbench when the process before us ended."""
         self._hosts.touch(host)
         if host.record.closed:
             self.close(host, now)
-        elif len(self.benched) < self._options.bench_hosts_max:
+        elif not host.record.queued:
+            self._index.leave(host)  # It was there for a prerequisite fetch, and that is forgotten.
+        elif len(self.benched) < self._options.active_hosts_max:
             self.room.hosts = max(self.room.hosts, len(self.benched) + 1)
             self.activate(host, now)
-        elif host.record.queued:
-            self._index.enter_ready(host, self._level(host))
         else:
-            self._index.leave(host)  # It was there for an errand, and that is forgotten.
+            self._index.enter_ready(host, self._level(host))
 
     def unpark(self, host: Host, now: float) -> None:
-        """Lend a host's URLs again."""
+        """Lease a host's URLs again."""
         host.parked = False
         if host.record.queued:
             self.bring(host, 0, now)
@@ -236,7 +236,7 @@ class Scheduler:
         errands, host.errands = host.errands or (), None
         host.parked = False
         for errand in errands:
-            # Whoever waited asks again, and is told that this host is closed.
+            # The parked host requests its robots.txt again, and gets the answer that this host is closed.
             self.unpark(self._hosts.get(errand.origin.host, errand.origin.partition), now)
         if not host.on_bench:
             self._index.leave(host)
@@ -245,7 +245,7 @@ class Scheduler:
             self._counts.end("host_closed", dropped)
 
     def note_closed(self, host: Host, key: str) -> None:
-        """Tell people of an origin when it was just given up."""
+        """Note for the operator that an origin was just given up."""
         one = host.record.origins.get(key) if host.record.origins is not None else None
         if one is not None and one.closed:
             self.closings.append((name_of(host.name, key), one.closed))
@@ -280,7 +280,7 @@ class Scheduler:
         if not reason and record.crawl_delay_s:
             reason = f"Crawl-delay of {record.crawl_delay_s:g} s"
         if self._bench.has_sites and first.site is not None and first.site.rest_until >= at:
-            reason = f"its site {first.site.name} rests"
+            reason = f"its site {first.site.name} waits"
         return NextTurn(at, first.name, reason or "politeness")
 
     def _next_sleeper(self) -> NextTurn | None:
@@ -289,13 +289,13 @@ class Scheduler:
             return None
         found = self._index.next_sleeper()
         if found is None:
-            return NextTurn(wake_at, "", "it rests")
+            return NextTurn(wake_at, "", "it waits")
         record = self._hosts.get(found[1], found[0]).record
-        reason = _why_not_before(record, wake_at) or "it rests"
+        reason = _why_not_before(record, wake_at) or "it waits"
         return NextTurn(wake_at, record.name, reason)
 
     def _end_round(self, now: float) -> None:
-        """Begin another round when the clock says so: whoever is ready keeps nobody waiting for longer."""
+        """Begin the next round once `round_s` is over, also if hosts are still ready in this one."""
         budgets = self._budgets
         if budgets is None or not self._index.hosts_deferred:
             return
@@ -303,8 +303,8 @@ class Scheduler:
             budgets.begin_round(now)
 
     def _draw_in_turn(self) -> tuple[int, str] | None:
-        """Return a host that used up its budget in an earlier round, every other time: in this one it is as good as
-        those who are ready, and neither keeps the other waiting.
+        """Return, every other time, a host that used up its budget in an earlier round. In this round it has the same
+        right as the ready hosts, so the two take turns.
         """
         if not self._awaits_no_round:
             return None
@@ -326,7 +326,7 @@ class Scheduler:
         return None
 
     def _stand_by(self, host: Host, level: int) -> None:
-        """Let a host wait on disk for a place on the bench, at least as urgent as `level`."""
+        """Let a host wait on disk for a place on the workbench, at least as urgent as `level`."""
         if self._host_level is not None:
             level = self._host_level(host)
         family, key = host.record.index_family, host.record.index_key
@@ -346,13 +346,13 @@ class Scheduler:
         self._hosts.touch(host)
 
     def _wait(self, host: Host, level: int) -> None:
-        """Let a host wait until its site has room for it on the bench."""
+        """Let a host wait until its site has room for it on the workbench."""
         self._index.enter_waiting(host, self._sites.crowd(host), level)
         self._hosts.touch(host)
 
     def _makes_room(self, host: Host) -> bool:
-        """Let a host that had many turns make room for one of its site that waits; False where it cannot, for it has
-        more to do here than to be lent.
+        """Let a host that had many turns leave the workbench for a waiting one of its site. Return False if none waits,
+        or if this host has prerequisite fetches, waits for robots.txt, or has nothing queued.
         """
         if host.site is None or not host.site.crowded or host.errands or host.parked or not host.record.queued:
             return False

@@ -1,12 +1,11 @@
 """Walk: a frontier that walks instead of sweeping, for samples of a web that cannot be fetched whole.
 
-Several walkers each follow a random link of the page where they are, or begin anew at a random page of a random known
-host, and at each step do so with a small chance (Henzinger, Heydon, Mitzenmacher and Najork, "On near-uniform URL
-sampling", WWW9, 2000, who ran Mercator so). A page that a walker was at before is not fetched again: its links are
-kept. `sample` draws from what was walked.
+At each step, a walker follows a random link of its page, or restarts with a small chance at a random page of a random
+seen host (Henzinger, Heydon, Mitzenmacher and Najork, "On near-uniform URL sampling", WWW9, 2000, with Mercator). Links
+of visited pages are kept, so no page is fetched twice. `sample` draws from the visited pages.
 
-Behind it stands the sweeping frontier with at most one URL a walker in its queues: gates, retries, robots.txt and the
-order of requests to a host are its own, so a walk is as polite as a sweep.
+Requests go through a sweeping frontier whose queues hold at most one URL per walker. It applies gates, retries and
+robots.txt as in any crawl, so a walk is as polite as a sweep.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from collections.abc import Callable, Sequence
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.hosts import Records
+from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import WalkOptions
 from gossamer.frontier.politeness import FrontierRules
-from gossamer.frontier.walked import Walked, WalkedPage, Walker, has_walked
+from gossamer.frontier.walked import WalkedPage, WalkedPages, Walker, has_walked
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
@@ -31,12 +30,12 @@ STEPS_A_CALL_MAX = 64
 """Steps among pages that are known take no request; about 2 ms of them at once."""
 
 
-class Walk(WrappedFrontier):
-    """Promises, beside the sweeping frontier's: a page is fetched once, walkers and their pages are where the last
-    commit has them, and after `steps_max` steps no walker moves any more: a walk ends.
+class WalkFrontier(WrappedFrontier):
+    """Promises, beside the sweeping frontier's: a page is fetched once; after a restart, walkers and their pages are as
+    in the last commit; a walk ends after `steps_max` steps.
 
-    It is a source of visits, takes links (of which it queues seeds alone), and watches pages' links; what the sweeping
-    frontier tells, it tells.
+    It leases visits, takes links (of which it queues only seeds), and records pages' links; its reports are those of
+    the sweeping frontier.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class Walk(WrappedFrontier):
         self._options = options
         self._name_url = name_url
         self._dice = dice
-        self._walked = Walked(epochs, dice)
+        self._walked = WalkedPages(epochs, dice)
         self._walkers = self._walked.walkers(options.walkers)
         self._idle: deque[Walker] = deque()
         self._awaited: dict[int, list[Walker]] = {}
@@ -96,7 +95,7 @@ class Walk(WrappedFrontier):
     # ---- visits out
 
     def select(self, now: float) -> Lease | None:
-        """Lend the next page that a walker goes to, when the gates of its host are open."""
+        """Lease the next page of a walker, if the gates of its host are open."""
         if self.gates.counts.pending < len(self._awaited):
             self._free_stranded()
         for _ in range(STEPS_A_CALL_MAX):
@@ -112,15 +111,15 @@ class Walk(WrappedFrontier):
         return 0.0 if self._may_step else self.gates.wake_at()
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
-        """Note that the walkers who waited for a page are there; they go on when `linked` has told where to."""
+        """Note the arrival of the walkers that waited for a page; they go on once `linked` has the page's links."""
         self.gates.finish(lease, outcome, now)
         self._arrive(lease.url, outcome)
 
-    # ---- what is told
+    # ---- reports
 
     @property
     def hosts_left(self) -> int:
-        """Hosts that a walker is on the way to; while walkers may go on, those where they may begin anew as well."""
+        """Hosts that walkers wait for; while walkers may step, also the hosts at which they may restart."""
         return self._walked.counts.hosts if self._may_step else self.gates.hosts_left
 
     @property
@@ -193,7 +192,7 @@ class Walk(WrappedFrontier):
             self._idle.append(walker)
 
     def _free_stranded(self) -> None:
-        """Let go of who waits for a page of a host that was closed meanwhile."""
+        """Free the walkers that wait for a page of a host that has closed."""
         for walkers in list(self._awaited.values()):
             url = self._name_url(walkers[0].awaits)
             assert url is not None
@@ -205,22 +204,22 @@ class Walk(WrappedFrontier):
 
 
 def frontier_of(
-    records: Records,
+    records: HostRecords,
     rules: FrontierRules,
     walk: WalkOptions,
     name_url: Callable[[str], Url | None],
     dice: Dice,
     now: float,
-) -> Frontier | Walk:
-    """Return the frontier of the form that is named.
+) -> Frontier | WalkFrontier:
+    """Return the frontier of the strategy that is named.
 
     Raises:
-        ConfigError: the crawl began with the other form. Neither holds what the other needs to go on: a walk queues no
+        ConfigError: the crawl began with the other strategy, and neither holds what the other needs: a walk queues no
             links, and a sweep keeps none of its pages to walk among.
     """
-    form, epochs = rules.options.form, records.epochs
-    begun = form if not records.store.epoch else "walk" if has_walked(epochs) else "sweep"
-    if begun != form:
-        raise ConfigError(f"frontier.form: this crawl began with {begun!r} and keeps it; set it back")
+    strategy, epochs = rules.options.strategy, records.epochs
+    begun = strategy if not records.store.epoch else "walk" if has_walked(epochs) else "sweep"
+    if begun != strategy:
+        raise ConfigError(f"frontier.strategy: this crawl began with {begun!r} and keeps it; set it back")
     sweep = Frontier(records, rules, name_url, dice, now)
-    return Walk(sweep, epochs, walk, name_url, dice) if form == "walk" else sweep
+    return WalkFrontier(sweep, epochs, walk, name_url, dice) if strategy == "walk" else sweep

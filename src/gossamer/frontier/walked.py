@@ -1,8 +1,8 @@
-"""Walked: what random walks know of the pages they were at, in the shard's store; durable with the epoch.
+"""Walked: the pages that random walks visited, in the shard's store; durable with the epoch.
 
 Keys, after two bytes of partition: `p` and the URL's fingerprint for a page; `n` and a host for how many of its pages
 are known; `i`, host and a number for the fingerprint of one of them. Under the shard's own partition: `h` and a number
-for each known host, so that a host, and then one of its pages, is drawn with four reads among however many there are.
+for each known host, so that drawing a host and then one of its pages takes four reads at any size.
 
 # Samples
 Sample: pages of a walk, drawn so that all pages of the walked web have nearly the same chance.
@@ -11,15 +11,15 @@ A walk meets popular pages much more often than others, so each page that it met
 met as its weight (Henzinger and others 2000, who took the page's PageRank on what was walked, or its visits, for that
 chance). A page is met by following a link: a walker at q takes each of q's d links with the probability (1 - r) / d.
 Over the whole walk that makes, in the mean, the sum over all q that link to it of v(q) · (1 - r) / d(q) arrivals, where
-v(q) are the visits that q can expect; call it λ, and 1 - exp(-λ) is the chance that there was one. Beginning anew meets
-no page that was not met before, so it does not count.
+v(q) are the visits that q can expect; call it λ, and 1 - exp(-λ) is the chance that there was one. A restart only
+reaches pages that were met before, so it does not count.
 
-The visits that a page had are more than it could expect, for pages that had none are not among them: of n visits we
-take the mean of a Poisson distribution whose zeros are unseen, and for n = 1 Good's 2 N2 / N1 (1953), N1 and N2 being
-the pages visited once and twice.
+The visits that a page had are more than it could expect, because pages without visits are missing from the data. For n
+visits the estimate is the mean of a zero-truncated Poisson distribution; for n = 1 it is Good's 2 N2 / N1 (1953), where
+N1 and N2 are the numbers of pages visited once and twice.
 
-What remains: popular pages are still somewhat too frequent, for we see them by links from popular pages; and where a
-sample is a large part of what was met, it cannot be other than what was met.
+Known bias: popular pages remain somewhat too frequent, because links from popular pages lead to them; and a sample that
+is a large part of the met pages resembles them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Walker(msgspec.Struct, array_like=True):
     """One walk."""
 
     at: tuple[int, int] | None = None
-    """Partition and fingerprint of its page; None: it begins anew."""
+    """Partition and fingerprint of its page; None: it restarts."""
     awaits: str = ""
     """The page that is being fetched for it."""
 
@@ -65,7 +65,7 @@ class WalkCounts(msgspec.Struct, array_like=True):
     steps: int = 0
     restarts: int = 0
     hosts: int = 0
-    """Hosts that a walk may begin anew at."""
+    """Hosts at which a walk may restart."""
     fetched: int = 0
     """Different pages that were fetched."""
 
@@ -76,7 +76,7 @@ _decode_walker = msgspec.msgpack.Decoder(Walker).decode
 _decode_place = msgspec.msgpack.Decoder(tuple[int, str]).decode
 
 
-class Walked:
+class WalkedPages:
     """Pages by URL, and by chance. About 3 µs a read or change, and 0.1 µs for each link kept."""
 
     def __init__(self, epochs: Epochs, dice: Dice) -> None:
@@ -95,7 +95,7 @@ class Walked:
         self._epochs.put("walk", _page_key(url.partition, url.fingerprint), _encode(page))
 
     def begin_at(self, url: Url) -> None:
-        """Let walks begin anew at a page: to be said once of each."""
+        """Let walks restart at a page. Call it once per page."""
         prefix = url.partition.to_bytes(2)
         known = prefix + b"n" + url.host.encode()
         stored = self._epochs.get("walk", known)
@@ -129,7 +129,7 @@ class Walked:
         return found
 
     def cut(self, walkers: list[Walker]) -> None:
-        """Give the open epoch where everybody is. A few bytes each."""
+        """Write the position of every walker to the open epoch, a few bytes each."""
         for number, walker in enumerate(walkers):
             self._epochs.put("walk", WALKERS + number.to_bytes(2), _encode(walker))
         self._epochs.put("walk", WALK_COUNTS, _encode(self.counts))

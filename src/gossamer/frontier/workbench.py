@@ -1,13 +1,12 @@
 """Workbench: a heap of addresses each with a heap of its hosts (as in BUbiNG). Time is an argument.
 
-A host is offered only when its own gate, its address's and its site's are open; the one that has been free for longest
-comes first. Several hosts of one site stand in one line at an address, and the line counts as one host, free since its
-last turn: an address has equal turns for all sites that have something for it, however many hosts each of them has.
-Every change of a host's turn makes a new heap entry with a new stamp, and older entries are dropped when
-they come up, so each operation costs O(log n).
+A host is offered only if the gates of host, address and site are open; the host that has been free for longest comes
+first. Several hosts of one site form one line at an address, which counts as one host that is free since its last turn:
+so all sites at an address have equal turns, with any number of hosts. Every change of a host's turn makes a new heap
+entry with a new stamp, and older entries are dropped when they come up, so each operation costs O(log n).
 
-The site's gate is looked at when a host comes up: one that finds it in use waits at the site, outside the heaps, and
-comes back when a request to the site ends; one that finds it resting takes its next turn at the end of that.
+The site's gate is checked when a host comes up. If the site is in use, the host waits at the site, outside the heaps,
+until a request to the site ends. If the site's delay is running, the host takes its next turn at the end of it.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from collections import deque
 from itertools import count
 from math import ceil
 
-from gossamer.frontier.host import Host, Line, Place, Site, Turn
+from gossamer.frontier.host import AddressPlace, Host, Site, SiteLine, Turn
 from gossamer.frontier.options import FrontierOptions
 
 HOST_BYTES = 2_500
-"""Memory of a host on the bench beside its URLs: its record, its turns in the heaps, its address (measured)."""
+"""Memory of a host on the workbench beside its URLs: its record, its turns in the heaps, its address (measured)."""
 SPAN_S = 60.0
 """Time over which rate and delay are taken."""
 SLACK = 1.5
@@ -36,26 +35,28 @@ class WorkbenchSize:
     waits). So it grows when a request could go out and no host in memory is due although one on disk is, and shrinks to
     what the last minutes needed.
 
-    Never more hosts than `bench_hosts_max`, nor than `bench_bytes_max` holds with their URLs.
+    Never more hosts than `active_hosts_max`, nor than `active_hosts_bytes_max` holds with their URLs.
     """
 
     def __init__(self, options: FrontierOptions) -> None:
         self._options = options
-        self.hosts = min(options.bench_hosts_first, options.bench_hosts_max, options.bench_bytes_max // HOST_BYTES + 1)
-        """Hosts that may be on the bench now."""
+        self.hosts = min(
+            options.active_hosts_first, options.active_hosts_max, options.active_hosts_bytes_max // HOST_BYTES + 1
+        )
+        """Hosts that may be on the workbench now."""
         self._since = 0.0
         self._requests = 0
         self._rested_s = 0.0
 
     def reconfigure(self, options: FrontierOptions) -> None:
-        """Go by other bounds from now on; hosts that are too many leave in their turn."""
+        """Apply other bounds from now on; hosts that are too many leave in their turn."""
         self._options = options
-        self.hosts = min(self.hosts, options.bench_hosts_max)
+        self.hosts = min(self.hosts, options.active_hosts_max)
 
     def may_widen(self, benched: int, window_bytes: int) -> bool:
         """Say whether there is memory for one more host, when a request could go out and none is due."""
-        return benched < self._options.bench_hosts_max and (
-            benched < 1 or (benched + 1) * HOST_BYTES + window_bytes <= self._options.bench_bytes_max
+        return benched < self._options.active_hosts_max and (
+            benched < 1 or (benched + 1) * HOST_BYTES + window_bytes <= self._options.active_hosts_bytes_max
         )
 
     def widen(self, benched: int, window_bytes: int) -> bool:
@@ -74,12 +75,12 @@ class WorkbenchSize:
         self._rested_s += rest_s
 
     def fit(self, now: float) -> None:
-        """Shrink to what was needed lately, a tenth at a time. Call it now and then."""
+        """Shrink to the recent need, a tenth at a time. Call it now and then."""
         span_s = now - self._since
         if span_s < SPAN_S:
             return
         needed = ceil(SLACK * self._rested_s / span_s)  # Rate times mean delay.
-        least = max(needed, min(self._options.bench_hosts_first, self._options.bench_hosts_max))
+        least = max(needed, min(self._options.active_hosts_first, self._options.active_hosts_max))
         if least < self.hosts:
             self.hosts = max(least, self.hosts - self.hosts // 10)
         self._since, self._requests, self._rested_s = now, 0, 0.0
@@ -91,7 +92,7 @@ goes through memory that was not touched recently, is no larger than a day's tur
 CALLED_MAX = 4
 """Hosts that get a turn when a request to their site ends: some may find their address in use meanwhile."""
 
-PlaceTurn = tuple[float, int, int, Place]
+PlaceTurn = tuple[float, int, int, AddressPlace]
 """Instant, order of arrival, stamp, address."""
 
 
@@ -108,8 +109,8 @@ class Workbench:
         """Those of them that have had no hosts since the last `forget_rested`."""
         self._crowded: dict[str, Site] = {}
         """Sites at which hosts wait."""
-        self._places: dict[str, Place] = {}
-        self._unused: dict[str, Place] = {}
+        self._places: dict[str, AddressPlace] = {}
+        self._unused: dict[str, AddressPlace] = {}
         """Those of them that were found, or left by their last host, since the last look."""
         self._turns: list[PlaceTurn] = []
         """Heap of today's turns and of those before."""
@@ -121,22 +122,22 @@ class Workbench:
         self._unplaced: list[Turn] = []
         self._order = count()
 
-    def place(self, address: str, fingerprint: int, rest_until: float, own: str = "", most: int = 0) -> Place:
-        """Return the place of an address, new ones resting until `rest_until`. A host named by `own` has it for itself,
-        for `most` requests at once, whatever others do there.
+    def place(self, address: str, fingerprint: int, rest_until: float, own: str = "", most: int = 0) -> AddressPlace:
+        """Return the place of an address; the delay of a new one ends at `rest_until`. For the host `own` it is a
+        separate place with `most` requests at once, independent of other hosts there.
         """
         name = f"{address} {own}" if own else address
         place = self._places.get(name)
         if place is None:
             most = most if own else self._per_address
-            place = self._places[name] = self._unused[name] = Place(name, address, fingerprint, rest_until, most)
+            place = self._places[name] = self._unused[name] = AddressPlace(name, address, fingerprint, rest_until, most)
         return place
 
-    def at(self, address: str) -> Place | None:
+    def at(self, address: str) -> AddressPlace | None:
         """Return the place of an address, if it has one."""
         return self._places.get(address)
 
-    def shut(self, place: Place) -> None:
+    def shut(self, place: AddressPlace) -> None:
         """Give the hosts at an address no turns until `unshut`."""
         place.shut = True
         place.stamp += 1
@@ -150,7 +151,7 @@ class Workbench:
             self._offer_place(place)
 
     def reconfigure(self, per_address: int) -> None:
-        """Let every address that has no gate of its own have so many requests at once from now on; 0: any number."""
+        """Set the concurrent requests of every address that has no override; 0: no limit."""
         self._per_address = per_address
         for place in self._places.values():
             if place.name == place.address:
@@ -178,7 +179,7 @@ class Workbench:
         """Note that a site has no hosts here, so that it may be forgotten."""
         self._left[site.name] = site
 
-    def settle(self, host: Host, place: Place | None) -> None:
+    def settle(self, host: Host, place: AddressPlace | None) -> None:
         """Move a host to an address, or to none when it must be looked up."""
         if host.place is not place:
             if host.place is not None:
@@ -290,7 +291,7 @@ class Workbench:
             self._crowded.pop(site.name, None)
         return called
 
-    def occupy(self, place: Place, site: Site | None = None) -> None:
+    def occupy(self, place: AddressPlace, site: Site | None = None) -> None:
         """Count a request to an address, and to a site where there is a gate for it."""
         if site is not None:
             site.out += 1
@@ -298,15 +299,15 @@ class Workbench:
         if place.out == place.most:
             place.stamp += 1  # Its turn counts no more; `release` gives it a new one.
 
-    def release(self, place: Place, rest_until: float) -> None:
-        """Give an address back; it rests until `rest_until`."""
+    def release(self, place: AddressPlace, rest_until: float) -> None:
+        """Return an address; its delay ends at `rest_until`."""
         place.out -= 1
         place.rest_until = max(place.rest_until, rest_until)
         if place.hosts:
             self._offer_place(place)
 
     def release_site(self, site: Site, rest_until: float) -> None:
-        """Give a site back; it rests until `rest_until`."""
+        """Return a site; its delay ends at `rest_until`."""
         site.out -= 1
         site.rest_until = max(site.rest_until, rest_until)
         if site.waiting:
@@ -319,29 +320,29 @@ class Workbench:
         instants += [site.rest_until for site in self._crowded.values() if site.out < self._per_site]
         return min(instants) if instants else None
 
-    def _take_at(self, place: Place, now: float) -> Host | None:
+    def _take_at(self, place: AddressPlace, now: float) -> Host | None:
         hosts = place.hosts
         while hosts and (hosts[0][0] <= now or hosts[0][2] != hosts[0][3].stamp):
             _, _, stamp, first = heapq.heappop(hosts)
             if stamp != first.stamp:
                 continue
-            taken = self._take_in_line(place, first, now) if isinstance(first, Line) else first
+            taken = self._take_in_line(place, first, now) if isinstance(first, SiteLine) else first
             if taken is not None:
                 self.withdraw(taken)
                 return taken
         return None
 
-    def _line_up(self, place: Place, site: str, turn: Turn) -> None:
+    def _line_up(self, place: AddressPlace, site: str, turn: Turn) -> None:
         """Put a host's turn into the line of its site."""
         if place.lines is None:
             place.lines = {}
         line = place.lines.get(site)
         if line is None:
-            line = place.lines[site] = Line(site)
+            line = place.lines[site] = SiteLine(site)
         heapq.heappush(line.hosts, turn)
         self._offer_line(place, line)
 
-    def _take_in_line(self, place: Place, line: Line, now: float) -> Host | None:
+    def _take_in_line(self, place: AddressPlace, line: SiteLine, now: float) -> Host | None:
         """Return the host whose turn it is in a line that came up, and let the line wait for its next turn."""
         taken, hosts = None, line.hosts
         line.turn_at = None
@@ -351,9 +352,9 @@ class Workbench:
         self._offer_line(place, line)
         return taken
 
-    def _offer_line(self, place: Place, line: Line) -> None:
+    def _offer_line(self, place: AddressPlace, line: SiteLine) -> None:
         if not _drop_stale(line.hosts):
-            # Whoever comes next comes after its last turn, so that may be forgotten.
+            # The next host of this line becomes ready after the line's last turn, so the line can be dropped.
             line.stamp += 1
             assert place.lines is not None
             place.lines.pop(line.site, None)
@@ -364,19 +365,19 @@ class Workbench:
             line.turn_at = at
             heapq.heappush(place.hosts, (at, next(self._order), line.stamp, line))
 
-    def _settle_first(self, place: Place) -> bool:
-        """See that the first turn at an address is one that counts; False where there is none."""
+    def _settle_first(self, place: AddressPlace) -> bool:
+        """See that the first turn at an address is one that counts; False if there is none."""
         hosts = place.hosts
         while hosts:
             if _counts(hosts):
                 return True
             _, _, stamp, first = heapq.heappop(hosts)
-            if stamp == first.stamp and isinstance(first, Line):
+            if stamp == first.stamp and isinstance(first, SiteLine):
                 first.turn_at = None
                 self._offer_line(place, first)
         return False
 
-    def _offer_place(self, place: Place) -> None:
+    def _offer_place(self, place: AddressPlace) -> None:
         hosts = place.hosts
         place.stamp += 1
         if self._settle_first(place) and not place.shut and (not place.most or place.out < place.most):
@@ -395,7 +396,7 @@ class Workbench:
             heapq.heappop(self._unplaced)
         while self._turns or self._ahead:
             if not self._turns:
-                self._begin_day()  # Where that lies far ahead, today lasts until then: one heap again, and as right.
+                self._begin_day()  # If that is far ahead, today lasts until then: one heap again, and as right.
             _, _, stamp, place = self._turns[0]
             if stamp == place.stamp and _counts(place.hosts):
                 break
@@ -403,10 +404,10 @@ class Workbench:
             if stamp == place.stamp:  # The host that this turn was for has been withdrawn since.
                 self._offer_place(place)
 
-    def forget_rested(self, now: float) -> list[Place]:
-        """Drop places and sites that no host uses and that have rested: keeps memory to the hosts on the bench.
+    def forget_rested(self, now: float) -> list[AddressPlace]:
+        """Drop addresses and sites that no host uses and whose delay is over, so that memory follows the workbench.
 
-        Return the places. Costs as much as there are that somebody left.
+        Return the addresses. Cost: linear in the addresses and sites that hosts have left.
         """
         idle = [p for p in self._unused.values() if not p.users and not p.out and p.rest_until <= now]
         for place in idle:
@@ -416,17 +417,17 @@ class Workbench:
         still = [site for site in left if not (site.out or site.crowded or site.rest_until > now)]
         for site in still:
             del self._sites[site.name]
-            self._crowded.pop(site.name, None)  # Who waited there has left the bench.
+            self._crowded.pop(site.name, None)  # Who waited there has left the workbench.
         self._left = {site.name: site for site in left if site.name in self._sites}
         return idle
 
 
-def _counts(turns: list[tuple[float, int, int, Host | Line]]) -> bool:
+def _counts(turns: list[tuple[float, int, int, Host | SiteLine]]) -> bool:
     """Say whether the first turn at an address counts."""
     if not turns:
         return False
     _, _, stamp, first = turns[0]
-    return stamp == first.stamp and not (isinstance(first, Line) and _is_stale(first.hosts))
+    return stamp == first.stamp and not (isinstance(first, SiteLine) and _is_stale(first.hosts))
 
 
 def _is_stale(turns: list[Turn]) -> bool:

@@ -10,12 +10,12 @@ from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.scheduler import NextTurn
 from gossamer.model.links import Link
-from gossamer.model.visits import Again, Awaited, Contact, HostFacts
+from gossamer.model.visits import Awaited, Contact, HostFacts, RevisitPlan
 from gossamer.url.url import Url
 
 
 class WrappedFrontier:
-    """A frontier that does what `gates` does, for others to derive from: `Walk`, and `components.frontier`.
+    """A frontier that does what `gates` does, for others to derive from: `WalkFrontier`, and `components.frontier`.
 
     A derived one chooses what goes into the gates, and when: it overrides `add`, `select`, `wake_at`, `finish` and
     `cut`, and calls these. Politeness, retries, robots.txt and queues stay those of the gates, so that no server is
@@ -45,7 +45,7 @@ class WrappedFrontier:
     # ---- visits out
 
     def select(self, now: float) -> Lease | None:
-        """Lend a visit whose gates are open, or None."""
+        """Lease a visit whose gates are open, or None."""
         return self.gates.select(now)
 
     def wake_at(self) -> float | None:
@@ -64,14 +64,18 @@ class WrappedFrontier:
     def give_back(self, lease: Lease, now: float) -> None:
         self.gates.give_back(lease, now)
 
-    def retry(self, lease: Lease, again: Again, now: float) -> None:
+    def retry(self, lease: Lease, again: RevisitPlan, now: float) -> None:
         self.gates.retry(lease, again, now)
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
         self.gates.finish(lease, outcome, now)
 
+    def drop(self, lease: Lease, now: float) -> None:
+        """Take off its queue a URL that was queued twice and is finished."""
+        self.gates.drop(lease, now)
+
     def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
-        """Go by other rules from now on."""
+        """Apply other rules from now on."""
         self.gates.reconfigure(politeness, options, budget, now)
 
     def shrink(self) -> None:

@@ -1,4 +1,4 @@
-"""Isolated: what may die of what strangers wrote runs in processes of its own.
+"""Isolated: runs code that untrusted content can crash in separate processes.
 
 Takes    a suspect page, pages for isolated modules, or questions to a full-text index
 Gives    what they came to, or one line that says why there is none

@@ -74,7 +74,7 @@ def _answer_for_modules(config: Config, spills: Spills) -> None:
 
 
 def _spilled(spills: Spills, source: BinaryIO, size: int = sys.maxsize) -> Spill:
-    """Take so many bytes to disk, or all there are."""
+    """Write `size` bytes, or all there are, to disk."""
     spill = spills.make()
     while size > 0 and (piece := source.read(min(size, PIECE_BYTES))):
         spill.write(piece)

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.archive.search.folder import indexes_of, no_index
-from gossamer.archive.search.question import QueryError, Question
+from gossamer.archive.search.question import QueryError, SearchQuestion
 from gossamer.model import verbs
 from gossamer.model.extras import missing
 from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, framed
@@ -27,7 +27,7 @@ MEMORY_BYTES_MAX = 512 << 20
 WAITING_MAX = 16
 """Queries that wait for the process, the one under way included; more are refused."""
 IDLE_S_MAX = 30.0
-"""A search process that has nothing to do for so long ends: its memory belongs to the crawl."""
+"""Idle time after which a search process ends, since its memory belongs to the crawl."""
 FAILURES_MAX = 5
 FAILURES_S = 60.0
 """After `FAILURES_MAX` failures of the search process within this time, no other is started."""
@@ -38,13 +38,13 @@ class SearchRequest(msgspec.Struct, array_like=True, frozen=True):
     """What the search process is given."""
 
     folders: tuple[str, ...]
-    question: Question
+    question: SearchQuestion
 
 
 class SearchAnswer(msgspec.Struct, array_like=True, frozen=True):
     """What it returns: an answer, or what is wrong with the query or the index."""
 
-    found: verbs.Found | None = None
+    found: verbs.SearchResults | None = None
     query_error: str = ""
     config_error: str = ""
 
@@ -79,7 +79,7 @@ class Searches:
 
     async def search(
         self, directory: Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = ""
-    ) -> verbs.Found:
+    ) -> verbs.SearchResults:
         """Return the pages of a crawl that answer a query best.
 
         Raises:
@@ -91,7 +91,7 @@ class Searches:
         """
         if (reason := missing("tantivy", "search")) is not None:
             raise verbs.ConflictError(reason)
-        question = Question(query, limit, host, site, language)
+        question = SearchQuestion(query, limit, host, site, language)
         try:
             question.check()
         except QueryError as error:
@@ -126,14 +126,16 @@ class Searches:
             self.last_failure = str(error)
             self._failed_at.append(_now())
             if isinstance(error, OverdueError):
-                raise verbs.OverdueError(f"the search took longer than {QUERY_S_MAX:g} s; simplify the query") from None
+                raise verbs.VerbTimeoutError(
+                    f"the search took longer than {QUERY_S_MAX:g} s; simplify the query"
+                ) from None
             if isinstance(error, DiedError) and error.returncode == -signal.SIGPROF:
-                raise verbs.OverdueError(
+                raise verbs.VerbTimeoutError(
                     f"the search took more than {QUERY_CPU_S_MAX:g} s of processor time; simplify the query"
                 ) from None
             raise verbs.FailedError(
                 f"the search failed: {error}; simplify the query. If every query fails, "
-                "make the index anew with `gossamer search DIR --build`"
+                "rebuild the index with `gossamer search DIR --build`"
             ) from None
 
     def _require_health(self) -> None:

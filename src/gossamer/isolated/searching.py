@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from gossamer.archive.search.query import Found, search
+from gossamer.archive.search.query import QueryAnswer, search
 from gossamer.archive.search.question import QueryError
 from gossamer.isolated.searches import MEMORY_BYTES_MAX, QUERY_CPU_S_MAX, SearchAnswer, SearchRequest
 from gossamer.model import verbs
@@ -45,14 +45,14 @@ def _answer(asked: SearchRequest) -> SearchAnswer:
         return SearchAnswer(config_error=str(error))
 
 
-def _as_verb(found: Found) -> verbs.Found:
+def _as_verb(found: QueryAnswer) -> verbs.SearchResults:
     """Return an answer as JSON has it, on the command line and over HTTP."""
     hits = [
-        verbs.Hit(
+        verbs.SearchHit(
             url=hit.url, title=hit.title, host=hit.host, language=hit.language,
             fetched_at=f"{hit.fetched_at:%Y-%m-%dT%H:%M:%SZ}", score=hit.score, snippet=hit.snippet,
             highlights=hit.highlights,
         )
         for hit in found.hits
     ]  # fmt: skip
-    return verbs.Found(query=found.query, total=found.total, problems=found.problems, hits=tuple(hits))
+    return verbs.SearchResults(query=found.query, total=found.total, problems=found.problems, hits=tuple(hits))

@@ -18,7 +18,7 @@ GROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class BoundedRun:
     """How a bounded program ended."""
 
     status: int
@@ -31,7 +31,7 @@ class Bounded:
 
 def run_within(
     memory_bytes: int, command: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: float = 600.0
-) -> Bounded:
+) -> BoundedRun:
     """Run a command that may use so much memory, children included, and return how it ended. Blocks.
 
     A control group of its own (below ours, so that every bound on us holds too) counts all that the kernel keeps for
@@ -53,7 +53,7 @@ def run_within(
             preexec_fn=group.enter if group is not None else lambda: _limit_data(memory_bytes),
         )
         means = group.means if group is not None else "RLIMIT_DATA"
-        return Bounded(done.returncode, done.stdout, means, group.peak_bytes() if group is not None else 0)
+        return BoundedRun(done.returncode, done.stdout, means, group.peak_bytes() if group is not None else 0)
     finally:
         if group is not None:
             group.remove()

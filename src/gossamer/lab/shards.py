@@ -15,7 +15,7 @@ from gossamer.api.seeding import Seeding, seeding_of
 from gossamer.assembly import Assembled, assemble, namer_for
 from gossamer.assembly.home import Home
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.reports import Orders, Quotas, Report, ScopeFinal, Termination
+from gossamer.cluster.reports import Orders, Quotas, ScopeFinal, ShardReport, Termination
 from gossamer.config import Config
 from gossamer.crawl.history import read_page_record
 from gossamer.state.schema import PARTITIONED
@@ -45,7 +45,7 @@ class Wire:
 
 
 @dataclass
-class Member:
+class LabShard:
     """A shard that runs, and what its tasks are."""
 
     number: int
@@ -64,7 +64,7 @@ class Shards:
         self.directory = directory
         self.shards = shards
         self.wire = wire or Wire(random.Random(1))
-        self.members: dict[int, Member] = {}
+        self.members: dict[int, LabShard] = {}
         self.deaths = 0
         self.restores = 0
         self.restarts: list[float] = []
@@ -131,7 +131,7 @@ class Shards:
                 if asyncio.iscoroutine(found):
                     await found
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[ShardReport]:
         """Ask every shard that lives."""
         memberships = [member.assembled.membership for member in self.members.values() if not member.dead]
         return [membership.report() for membership in memberships if membership is not None]
@@ -154,7 +154,7 @@ class Shards:
         await seeding.prepare()
         task = asyncio.create_task(self._crawl(assembled, seeding))
         pump = asyncio.create_task(self._pump(number, assembled, outgoing))
-        self.members[number] = Member(number, assembled, task, pump, outgoing)
+        self.members[number] = LabShard(number, assembled, task, pump, outgoing)
 
     async def _crawl(self, assembled: Assembled, seeding: Seeding) -> str:
         membership = assembled.membership
@@ -199,7 +199,7 @@ class Shards:
         self.restarts.append(self.seconds.now())
 
     async def checkpoint(self, number: int) -> None:
-        """Copy what a shard has committed, aside, in the place of its last copy, and tell it that this is safe."""
+        """Replace the last copy of a shard's committed state, and confirm to the shard that it is safe."""
         assembled = self.members[number].assembled
         membership = assembled.membership
         assert membership is not None
@@ -220,7 +220,7 @@ class Shards:
         membership.exchange.covered(epoch)
 
     def restore(self, number: int) -> bool:
-        """Put the last copy in the place of a dead shard's state; False when there is none."""
+        """Replace a dead shard's state by the last copy; False if there is none."""
         home, copy = Home(self.directory, number, self.shards), self._checkpoint_of(number)
         if not copy.exists():
             return False
@@ -236,7 +236,7 @@ class Shards:
     def _checkpoint_of(self, number: int) -> Path:
         return self.directory.with_name(f"{self.directory.name}-checkpoint-{number}")
 
-    async def _leave(self, member: Member) -> None:
+    async def _leave(self, member: LabShard) -> None:
         for task in (member.pump, member.task):
             task.cancel()
         await asyncio.gather(member.pump, member.task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Announced: what sitemaps and feeds say of other pages. Hints: whoever writes them may be wrong, or lie."""
+"""Announced: what sitemaps and feeds say of other pages. These are hints, which can be wrong or false."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Announced(msgspec.Struct, frozen=True, gc=False):
     url: str
     """Absolute, without fragment."""
     changed_at: float = 0.0
-    """Wall time of its last change, as they say; 0 where they say nothing."""
+    """Wall time of its last change, as they say; 0 if they say nothing."""
     period_s: float = 0.0
-    """How often it changes, as they say; 0 where they say nothing."""
+    """How often it changes, as they say; 0 if they say nothing."""
     weight: float = -1.0
-    """How important it is among its site's pages, from 0 to 1; below 0 where they say nothing."""
+    """How important it is among its site's pages, from 0 to 1; below 0 if they say nothing."""
 
 
 class Announcement(msgspec.Struct):
@@ -29,7 +29,7 @@ class Announcement(msgspec.Struct):
     entries: list[Announced] = msgspec.field(default_factory=list)
     """In order; each address once."""
     ttl_s: float = 0.0
-    """It asks to be left alone for so long (RSS `ttl`, `sy:updatePeriod`); 0 where it says nothing."""
+    """Interval that it requests (RSS `ttl`, `sy:updatePeriod`); 0 if it names none."""
     skip_hours: tuple[int, ...] = ()
     """Hours of the day, UTC, at which it does not change (RSS `skipHours`)."""
     skip_days: tuple[int, ...] = ()

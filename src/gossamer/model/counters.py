@@ -24,6 +24,8 @@ class Counters(msgspec.Struct):
     records_misses: int = 0
     urls_hits: int = 0
     urls_misses: int = 0
+    urls_on_disk: int = 0
+    requests_s: float = 0.0
 
     def since(self, before: Counters) -> Counters:
         """Return what came since then."""
@@ -46,6 +48,8 @@ SAYS: Mapping[str, str] = {
     "records_misses": "Host records read from disk, or made for new hosts",
     "urls_hits": "Links found in the table of popular URLs",
     "urls_misses": "Links that the duplicate URL eliminator looked up",
+    "urls_on_disk": "Links of these that it looked for in its store or files",
+    "requests_s": "Seconds that requests for pages took",
 }
 CACHES = ("dns", "robots", "records", "urls")
 """Each has `_hits` and `_misses`."""

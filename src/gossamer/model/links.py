@@ -9,7 +9,7 @@ from gossamer.url.url import Url
 LINK_TYPES = (
     "seed", "anchor", "area", "frame", "iframe", "next", "prev", "alternate", "canonical",
     "redirect", "meta_refresh", "sitemap", "feed", "embed", "sitemap_file", "feed_file", "hub", "self",
-    "cite",
+    "cite", "request", "script",
 )  # fmt: skip
 
 EMBED = "embed"
@@ -17,10 +17,14 @@ EMBED = "embed"
 SITEMAP, FEED = "sitemap", "feed"
 """To a page that a sitemap or a feed names."""
 SITEMAP_FILE, FEED_FILE = "sitemap_file", "feed_file"
-"""To a sitemap or a feed: what comes is read as one, whatever it says that it is."""
+"""Links to a sitemap or a feed: the reply is read as one, with any media type."""
 ANNOUNCING = frozenset((SITEMAP_FILE, FEED_FILE))
 HUB, SELF = "hub", "self"
-"""Where a document's changes are told, and its name there (WebSub, section 4). Never followed."""
+"""The hub that publishes a document's changes, and the document's name there (WebSub, section 4). Never followed."""
+REQUEST = "request"
+"""To a page that an extractor asks for."""
+SCRIPT = "script"
+"""To where a script of a rendered page would have navigated."""
 NOT_SEED, SEED_ARGUMENT, SEED_FILE = 0, 1, 2
 
 
@@ -33,7 +37,9 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     """One of `LINK_TYPES`."""
     anchor_text: str = ""
     nofollow: bool = False
-    """The link itself says so (`rel`); a page's directive stands in `Findings.nofollow`."""
+    """The link itself says so (`rel`); for a page's directive see `Findings.nofollow`."""
+    level: int | None = None
+    """How urgent it is, where the module that found it says so: 0 to 7."""
 
 
 class Link(msgspec.Struct, frozen=True, gc=False):
@@ -49,3 +55,5 @@ class Link(msgspec.Struct, frozen=True, gc=False):
     """The address of the page that names it; empty for a seed."""
     seed: int = NOT_SEED
     """Whether a redirect from here widens the scope: `SEED_ARGUMENT` and `SEED_FILE` do, each in its way."""
+    level: int | None = None
+    """How urgent it is, in place of what the prioritizer says. Not known to another shard."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
+
+INVALID: Final = "invalid"
 
 
 class ModuleError(msgspec.Struct, frozen=True):
@@ -15,7 +17,8 @@ class ModuleError(msgspec.Struct, frozen=True):
     module: str
     error: str
     """The exception, as `Type: text`, or what became of its process."""
-    kind: Literal["failed", "timeout", "died"] = "failed"
+    kind: Literal["failed", "timeout", "died", "invalid"] = "failed"
+    """`invalid`: a page's value does not fit a field of an item; `module` is `items/NAME.FIELD`."""
 
     def __str__(self) -> str:
         return f"{self.module}: {self.error}"
@@ -25,9 +28,9 @@ class ModuleCounts(msgspec.Struct):
     """What one processing module did in a crawl, over all runs."""
 
     pages: int = 0
-    """That it was given."""
+    """Pages that the module processed."""
     failed: int = 0
-    """Of them it failed on so many; `timeouts` and `died` are among these."""
+    """Pages on which it failed, including `timeouts` and `died`."""
     timeouts: int = 0
     died: int = 0
     error: str = ""
@@ -50,7 +53,8 @@ class ModuleCounts(msgspec.Struct):
         how = ((self.timeouts, "timed out"), (self.died, "died"))
         parts = [f"{count} {what}" for count, what in how if count]
         among = f" ({', '.join(parts)})" if parts else ""
-        return f"module {name} failed on {self.failed} of {self.pages} pages{among}: {self.error}, last on {self.url}"
+        what = f"field {name} is missing or invalid" if "/" in name else f"module {name} failed"
+        return f"{what} on {self.failed} of {self.pages} pages{among}: {self.error}, last on {self.url}"
 
 
 def module_facts(counts: Mapping[str, ModuleCounts]) -> dict[str, dict[str, object]]:
@@ -71,5 +75,7 @@ KINDS = ("text", "int", "float", "bool", "time", "texts", "json")
 """Kinds of value: `time` is wall time in seconds or a datetime, `texts` a list of texts, `json` what JSON can say."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 """What a column or a table may be called."""
-TABLES_TAKEN = frozenset(("pages", "links", "epochs", "warc", "state", "logs", "search", "checkpoints", "index"))
+TABLES_TAKEN = frozenset(
+    ("pages", "links", "epochs", "warc", "state", "logs", "search", "checkpoints", "index", "items")
+)
 """Names that stand for something else in a crawl's directory."""

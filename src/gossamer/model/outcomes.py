@@ -7,7 +7,8 @@ from typing import Final, Literal, NamedTuple
 Outcome = Literal[
     "fetched", "not_modified", "redirected", "http_error", "robots_denied", "excluded", "dns_error", "connect_error",
     "tls_error", "timeout", "protocol_error", "too_large", "unsupported", "trapped", "host_closed",
-    "robots_unreachable", "process_crashed", "internal_error",
+    "robots_unreachable", "payment_required", "legally_blocked", "challenged", "login_required",
+    "not_repeated", "process_crashed", "internal_error", "usage_denied", "usage_withheld",
 ]  # fmt: skip
 
 
@@ -43,8 +44,15 @@ MEANINGS: Final[dict[Outcome, Meaning]] = {
     "trapped": Meaning(never_again=True),
     "host_closed": Meaning(may_pass=True, never_again=True),
     "robots_unreachable": Meaning(may_pass=True),
+    "payment_required": Meaning(),
+    "legally_blocked": Meaning(),
+    "challenged": Meaning(may_pass=True),
+    "login_required": Meaning(may_pass=True),
+    "not_repeated": Meaning(never_again=True),
     "process_crashed": Meaning(),
     "internal_error": Meaning(),
+    "usage_denied": Meaning(),  # Its site refuses all declared purposes: not requested.
+    "usage_withheld": Meaning(succeeded=True),  # The page itself refuses them: fetched, and not kept.
 }
 OUTCOMES: Final = tuple(MEANINGS)
 # Sets, for the places that ask for each page.

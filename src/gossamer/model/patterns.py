@@ -9,7 +9,7 @@ import re2
 from gossamer.model.errors import ConfigError
 
 PATTERN_MEMORY_BYTES_MAX = 64 << 20
-"""What RE2 may use for the automaton of one set; it starts the automaton anew when it reaches that."""
+"""Memory of RE2 for the automaton of one set; RE2 restarts the automaton when it reaches this."""
 
 ONE_PATTERN_MEMORY_BYTES_MAX = 4 << 20
 """What RE2 may use for one pattern: one that needs more, such as `.{0,1000}` thirty times, takes seconds to compile."""

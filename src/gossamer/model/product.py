@@ -3,3 +3,5 @@
 __version__ = "0.1.0"
 PRODUCT = "gossamer"
 """Also our token in robots.txt."""
+FORMAT = 1
+"""Format of a crawl's directory: one more with each change that an older Gossamer cannot read."""

@@ -11,22 +11,22 @@ from gossamer.url.url import Url
 
 
 class Notice(msgspec.Struct, frozen=True, gc=False):
-    """What somebody said of a page without being asked for the page itself: a sitemap, a feed, a hub."""
+    """What another source says of a page: a sitemap, a feed, a hub."""
 
     url: Url
     source: Literal["sitemap", "feed", "websub", "operator"]
     changed_at: float | None = None
-    """Wall time of the page's last change, where it is told (`lastmod`, `updated`, the instant of a ping)."""
+    """Wall time of the page's last change, if the source has it (`lastmod`, `updated`, the instant of a ping)."""
     complete: bool = False
-    """The source tells of every change, so that silence tells as much: the changes in between need no visit."""
+    """The source reports every change, so no report means no change, and the page needs no visit in between."""
     due_now: bool = False
-    """Visit the page as soon as politeness permits, whatever the visit is worth."""
+    """Visit the page as soon as politeness permits, at any value of the visit."""
     not_before: float = 0.0
     """With `due_now`: wall time at which the visit becomes due, where several hints are to share one visit."""
     interval_hint_s: float | None = None
-    """Seconds between changes, as the source guesses (`changefreq`): a prior, believed until visits tell better."""
+    """Seconds between changes, as the source guesses (`changefreq`): a prior, which visits correct."""
     interval_s: float | None = None
-    """Visit every so often, whatever the policy says: for feeds that have a rhythm of their own. 0: by policy again."""
+    """Fixed interval of visits, which overrides the policy, for feeds. 0: by policy again."""
     importance: float | None = None
     """Relative to the crawl's other pages, 1 being ordinary (a sitemap's `priority` times two)."""
 
@@ -40,7 +40,7 @@ class Sight(msgspec.Struct, frozen=True, gc=False):
     """Wall time of the request."""
     status: int | None = None
     digest: int = 0
-    """Of the normalised content; 0 where nothing was seen of it."""
+    """Of the normalised content; 0 if nothing was seen of it."""
     etag: str = ""
     last_modified: str = ""
     """As the header has it."""

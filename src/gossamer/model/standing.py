@@ -1,4 +1,4 @@
-"""Standing: how a host is placed among the others, for whoever says how urgent it is."""
+"""Standing: figures of a host, from which a prioritizer computes its urgency."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
     failures: int = 0
     """Of the host, in a row."""
     linking_sites: float = 0.0
-    """Other sites with a link to its site, estimated; 0 where nobody counts them."""
+    """Other sites with a link to its site, estimated; 0 if they are not counted."""
     cash: float = 0.0
     """What pages gave to the host by their links and it has not given on (OPIC), as a multiple of the mean host's."""

@@ -1,4 +1,6 @@
-"""Status: how a crawl stands. Declared here, a field is in the status of one shard, of all together, and in the API."""
+"""Status: counts, rates and state of a crawl. Fields declared here are in the status of one shard, of all shards, and
+in the API.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class Alarm(msgspec.Struct, frozen=True):
     """A sentence: what is the matter, what the crawl does about it, what ends it."""
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitingReason(msgspec.Struct, frozen=True):
     """Why nothing happens."""
 
     kind: str
@@ -94,7 +96,7 @@ class ShardHealth(msgspec.Struct, kw_only=True):
 
 
 class Status(msgspec.Struct, kw_only=True):
-    """How a crawl stands. All fields but `state` may be missing while it starts; UNSET ones are left out."""
+    """Counts, rates and state of a crawl. At the start only `state` is certain; UNSET fields are omitted."""
 
     state: Annotated[str, _meta(says="starting, running, paused, stopping, finished, stopped or failed.")]
     pages: Annotated[int, _meta("sum")] = 0
@@ -109,6 +111,13 @@ class Status(msgspec.Struct, kw_only=True):
     modules: Annotated[dict[str, Any], _meta(says="What each processing module did.")] = {}
     text_methods: Annotated[
         dict[str, int], _meta("sums", "Pages by how their text was found: main, visible (no main text), plain.")
+    ] = {}
+    rendered: Annotated[
+        dict[str, int], _meta("sums", "Pages that were to be rendered, by what became of it: rendered, or why not.")
+    ] = {}
+    rendering: Annotated[
+        dict[str, float],
+        _meta("sums", "cpu_s of browsers, links_gained, resources_requested, resources_reused, refused_REASON."),
     ] = {}
     levels: Annotated[dict[str, int], _meta("sums", "Queued URLs by level, 0 the most urgent.")] = {}
     elapsed_s: Annotated[float, _meta("most")] = 0.0
@@ -138,7 +147,7 @@ class Status(msgspec.Struct, kw_only=True):
     mode: str = "batch"
     revisits: Annotated[dict[str, Any] | None, _meta(says="In a continuous crawl.")] = None
     waiting_for: Annotated[str, _meta(says="When nothing happens: for what, and until when.")] = ""
-    waiting: Waiting | None = None
+    waiting: WaitingReason | None = None
     alarms: Annotated[list[Alarm], _meta("list")] = []
     counters: Annotated[dict[str, float], _meta("sums", "DNS lookups and caches, in this process.")] = {}
     watch: Annotated[dict[str, Any], _meta(says="What it uses of the machine; empty when it does not run.")] = {}

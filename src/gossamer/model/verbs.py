@@ -1,7 +1,7 @@
-"""Verbs: what a crawl can be asked and told, in one table. Commands, control socket and HTTP follow from it.
+"""Verbs: queries and commands of a crawl, in one table. Commands, control socket and HTTP follow from it.
 
-Each verb is a line on the control socket and a route below `api/`; each that changes something, and `status`, `metrics`
-and `why`, is a command of `gossamer` of the same name. The others are what the page asks.
+Each verb is a line on the control socket and a route below `api/`. Each verb that changes something, and `status`,
+`metrics` and `why`, is also a command of `gossamer`. The dashboard uses the others.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from gossamer.model.status import Closing, Status
 
 URL_CHARACTERS_MAX = 8_192
 AT_ONCE_MAX = 100_000
-"""Seeds, hosts or keys in one request; over HTTP its body has a bound besides."""
+"""Seeds, hosts or keys in one request; over HTTP its body is bounded too."""
 
 Kind: TypeAlias = Literal["invalid", "refused", "conflict", "missing", "overdue", "busy", "failed"]
-"""Why there is no result: the request is none; it cannot be met; not as the crawl stands; no such crawl; too slow; too
-many at once; our mistake."""
+"""Why there is no result: invalid request; it cannot be met; not in the crawl's present state; no such crawl; too slow;
+too many at once; internal error."""
 
 Text = Annotated[str, Meta(min_length=1, max_length=URL_CHARACTERS_MAX)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=AT_ONCE_MAX)]
@@ -33,7 +33,7 @@ class RefusedError(Exception):
 
 
 class ConflictError(RefusedError):
-    """A request that cannot be met as the crawl stands: it does not run, or is ending."""
+    """A request that does not fit the crawl's present state: it does not run, or is ending."""
 
     kind: Kind = "conflict"
 
@@ -45,12 +45,12 @@ class InvalidError(RefusedError):
 
 
 class MissingError(RefusedError):
-    """What is asked of is not there."""
+    """The object of the request does not exist."""
 
     kind: Kind = "missing"
 
 
-class OverdueError(RefusedError):
+class VerbTimeoutError(RefusedError):
     """A request that took too long."""
 
     kind: Kind = "overdue"
@@ -68,59 +68,59 @@ class FailedError(RefusedError):
     kind: Kind = "failed"
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class VerbRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a verb takes; a field that it does not know is an error."""
 
 
-class Nothing(Request, frozen=True):
+class Nothing(VerbRequest, frozen=True):
     """No fields."""
 
 
-class StatusOf(Request, frozen=True):
-    """How the crawl stands."""
+class StatusOf(VerbRequest, frozen=True):
+    """Request for the status."""
 
-    detail: Annotated[bool, Meta(description="Hosts, the course of rates and what was set, too.")] = False
+    detail: Annotated[bool, Meta(description="Also hosts, rates over time and changed settings.")] = False
 
 
-class Why(Request, frozen=True):
-    """A URL of which all is to be told."""
+class Why(VerbRequest, frozen=True):
+    """The URL to explain."""
 
     url: Annotated[Text, Meta(description="Any address.")]
 
 
-class HostsOf(Request, frozen=True):
-    """How many hosts of each kind are to be told."""
+class HostsOf(VerbRequest, frozen=True):
+    """Number of hosts of each kind in the answer."""
 
     n: Annotated[int, Meta(ge=1, le=100, description="Maximum number of each kind.")] = 20
 
 
-class RecentOf(Request, frozen=True):
-    """Which of the last attempts are to be told."""
+class RecentOf(VerbRequest, frozen=True):
+    """Selection of the last attempts."""
 
     after: Annotated[int, Meta(ge=0, description="Only those since the one of this number; 0: any.")] = 0
     most: Annotated[int, Meta(ge=1, le=20, description="Maximum number of successful attempts, and of others.")] = 20
 
 
-class Seed(Request, frozen=True):
+class Seed(VerbRequest, frozen=True):
     """More seeds."""
 
     urls: Annotated[Texts, Meta(description="Absolute http or https addresses; all are taken or none.")]
 
 
-class Exclude(Request, frozen=True):
+class ExcludeHosts(VerbRequest, frozen=True):
     """Hosts to leave alone."""
 
     hosts: Annotated[Texts, Meta(description="Hosts to exclude, as in a URL.")]
 
 
-class Release(Request, frozen=True):
+class Release(VerbRequest, frozen=True):
     """What was taken for a trap."""
 
     name: Annotated[Text, Meta(description="A trap as the status names it, or a host, for all of its.")]
 
 
-class Set(Request, frozen=True):
-    """Keys that change, as values or as texts; with neither, the keys are told."""
+class Set(VerbRequest, frozen=True):
+    """Keys to change, as values or as texts; with neither, the answer lists the keys."""
 
     values: Annotated[dict[str, Any], Meta(description="Dotted keys and values; null: as if never set.")] = {}
     assignments: Annotated[
@@ -128,14 +128,14 @@ class Set(Request, frozen=True):
     ] = ()
 
 
-class HostRules(Request, frozen=True):
+class HostSettings(VerbRequest, frozen=True):
     """What is agreed with one host; null: as for all."""
 
     host: Annotated[Text, Meta(description="Its name, as in a URL.")]
     values: Annotated[dict[str, Any], Meta(min_length=1, description="delay_s, per_host, pages.")]
 
 
-class Stop(Request, frozen=True):
+class StopCrawl(VerbRequest, frozen=True):
     """The end of the crawl; it can be resumed."""
 
     now: Annotated[bool, Meta(description="Do not wait for requests in flight.")] = False
@@ -150,8 +150,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     rule: Annotated[str | None, Meta(description="What decided.")] = None
 
 
-class HostTold(msgspec.Struct, frozen=True, kw_only=True):
-    """A host in memory; of a crawl that does not run, what its tables tell."""
+class HostSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A host in memory; for a crawl that does not run, from its tables."""
 
     host: str
     limit: Annotated[str, Meta(description="What it waits for, in a word.")]
@@ -159,23 +159,23 @@ class HostTold(msgspec.Struct, frozen=True, kw_only=True):
     requests: int | None
     fetch_s: Annotated[float | None, Meta(description="The mean of its last fetch times.")]
     failures: int
-    reason: Annotated[str, Meta(description="Why it rests or is closed.")]
+    reason: Annotated[str, Meta(description="Why it waits or is closed.")]
     out: Annotated[int, Meta(description="Requests under way.")] = 0
     sleeps: int = 0
-    rest_until: Annotated[float | None, Meta(description="Unix time before which it is not asked.")] = None
+    rest_until: Annotated[float | None, Meta(description="Unix time before which it is not requested.")] = None
 
 
-class HostsTold(msgspec.Struct, frozen=True, kw_only=True):
-    """Hosts by what they are told for, the most telling first."""
+class HostLists(msgspec.Struct, frozen=True, kw_only=True):
+    """Hosts by category, the most significant first."""
 
     limits: Annotated[dict[str, int], Meta(description="Active hosts, counted by what limits them.")]
-    active: tuple[HostTold, ...]
-    slowest: tuple[HostTold, ...]
-    failing: tuple[HostTold, ...]
+    active: tuple[HostSummary, ...]
+    slowest: tuple[HostSummary, ...]
+    failing: tuple[HostSummary, ...]
     closed: tuple[Closing, ...]
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class CrawlAbout(msgspec.Struct, frozen=True, kw_only=True):
     """What a crawl is."""
 
     name: Annotated[str, Meta(description="Its directory's.")]
@@ -186,7 +186,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """A finished attempt; what strangers wrote is text, and cut where it is long."""
+    """A finished attempt. Values from servers are text, and cut if long."""
 
     number: int
     at: Annotated[float, Meta(description="Unix time at which it began.")]
@@ -202,7 +202,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     error: str
 
 
-class Recent(msgspec.Struct, frozen=True, kw_only=True):
+class RecentAttempts(msgspec.Struct, frozen=True, kw_only=True):
     """The last attempts, the oldest first."""
 
     last: Annotated[int, Meta(description="The number of the last one of all.")]
@@ -211,7 +211,7 @@ class Recent(msgspec.Struct, frozen=True, kw_only=True):
     left_out: Annotated[int, Meta(description="How many there were beside them.")]
 
 
-class CourseTold(msgspec.Struct, frozen=True):
+class TimelineAnswer(msgspec.Struct, frozen=True):
     """Where the counts stood, over all runs: the last minutes finely, the last month coarsely."""
 
     points: Annotated[
@@ -239,23 +239,23 @@ class Excluded(msgspec.Struct, frozen=True):
 
 
 class Released(msgspec.Struct, frozen=True):
-    """Traps that were let go; committed."""
+    """Released traps; committed."""
 
     released: tuple[str, ...]
 
 
-class KeyChange(msgspec.Struct, frozen=True):
-    """A key that changed; values as the file has them, empty where it is not set."""
+class ChangedKey(msgspec.Struct, frozen=True):
+    """A key that changed; values as the file has them, empty if it is not set."""
 
     key: str
     before: str
     after: str
 
 
-class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
+class SettingsChanged(msgspec.Struct, frozen=True, omit_defaults=True):
     """What changed, durable; or, where nothing was to change, the keys that may."""
 
-    changed: tuple[KeyChange, ...] | msgspec.UnsetType = msgspec.UNSET
+    changed: tuple[ChangedKey, ...] | msgspec.UnsetType = msgspec.UNSET
     live: Annotated[dict[str, str], Meta(description="Keys with their values.")] | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -265,8 +265,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     checkpoint: Annotated[str, Meta(description="The directory that holds it.")]
 
 
-class Hit(msgspec.Struct, frozen=True, kw_only=True):
-    """One page that was found; title and snippet are as strangers wrote them."""
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the result. Title and snippet are untrusted text."""
 
     url: str
     title: str
@@ -278,24 +278,24 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     highlights: Annotated[tuple[tuple[int, int], ...], Meta(description="Characters of the snippet, from and to.")]
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class SearchResults(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a query, best first."""
 
     query: str
     total: Annotated[int, Meta(description="Pages that answer, shown or not.")]
     problems: Annotated[tuple[str, ...], Meta(description="What of the query was left out.")]
-    hits: tuple[Hit, ...]
+    hits: tuple[SearchHit, ...]
 
 
 class Verb(NamedTuple):
-    """One thing that can be asked or told."""
+    """A query or a command that a crawl answers."""
 
-    takes: type[Request]
+    takes: type[VerbRequest]
     gives: type[msgspec.Struct]
     changes: bool
     """It changes the crawl: it is a command, and over HTTP a POST that needs the token."""
     says: str
-    """What it does, as help and the OpenAPI description show it; the first sentence stands in lists."""
+    """What it does, for help and the OpenAPI description; lists show the first sentence."""
 
 
 VERBS: Mapping[str, Verb] = {
@@ -303,15 +303,15 @@ VERBS: Mapping[str, Verb] = {
     "metrics": Verb(Nothing, Metrics, False, "Return the metrics in the text format of Prometheus."),
     "why": Verb(Why, Explanation, False, "Explain the state of one URL."),
     "hosts": Verb(
-        HostsOf, HostsTold, False, "List hosts that are active, slow, failing or closed, and what limits them."
+        HostsOf, HostLists, False, "List hosts that are active, slow, failing or closed, and what limits them."
     ),
-    "about": Verb(Nothing, About, False, "Describe the crawl."),
-    "recent": Verb(RecentOf, Recent, False, "List the last attempts. They are kept from the first request on."),
-    "course": Verb(Nothing, CourseTold, False, "Return the counts over time."),
+    "about": Verb(Nothing, CrawlAbout, False, "Describe the crawl."),
+    "recent": Verb(RecentOf, RecentAttempts, False, "List the last attempts. They are kept from the first request on."),
+    "course": Verb(Nothing, TimelineAnswer, False, "Return the counts over time."),
     "seed": Verb(
         Seed, Added, True, "Add seeds to a running crawl. All are added or none, and committed before the answer."
     ),
-    "exclude": Verb(Exclude, Excluded, True, "Exclude hosts from a running crawl. Committed before the answer."),
+    "exclude": Verb(ExcludeHosts, Excluded, True, "Exclude hosts from a running crawl. Committed before the answer."),
     "release": Verb(
         Release,
         Released,
@@ -319,15 +319,21 @@ VERBS: Mapping[str, Verb] = {
         "Release a URL pattern that was taken for a trap. The crawl fetches its URLs again, or does so after `resume`.",
     ),
     "set": Verb(
-        Set, Changed, True, "Change configuration keys of a running crawl. All or none; durable before the answer."
+        Set,
+        SettingsChanged,
+        True,
+        "Change configuration keys of a running crawl. All or none; durable before the answer.",
     ),
     "host": Verb(
-        HostRules, Changed, True, "Override settings for one host of a running crawl. Durable before the answer."
+        HostSettings,
+        SettingsChanged,
+        True,
+        "Override settings for one host of a running crawl. Durable before the answer.",
     ),
     "pause": Verb(Nothing, Status, True, "Pause a running crawl. Requests in flight are finished."),
     "unpause": Verb(Nothing, Status, True, "Continue a paused crawl."),
     "checkpoint": Verb(Nothing, Checkpoint, True, "Create a checkpoint of a running crawl and return its path."),
-    "stop": Verb(Stop, Status, True, "Stop a running crawl and save everything. It can be resumed."),
+    "stop": Verb(StopCrawl, Status, True, "Stop a running crawl and save everything. It can be resumed."),
 }
 """Declared here, a verb is a line on the control socket, a route below `api/` with its description, and a command where
 it changes something; in `gossamer.api.verbs` a method of its name is in `Commands` where it changes something, else in
@@ -335,7 +341,7 @@ it changes something; in `gossamer.api.verbs` a method of its name is in `Comman
 """
 
 
-def read(name: str, fields: Mapping[str, object], *, from_texts: bool = False) -> Request:
+def read(name: str, fields: Mapping[str, object], *, from_texts: bool = False) -> VerbRequest:
     """Return a request of its fields; with `from_texts` numbers and truths may be written out, as in a query.
 
     Raises:
@@ -347,7 +353,9 @@ def read(name: str, fields: Mapping[str, object], *, from_texts: bool = False) -
     return checked(name, verb.takes, fields, from_texts=from_texts)
 
 
-def checked(name: str, takes: type[Request], fields: Mapping[str, object], *, from_texts: bool = False) -> Request:
+def checked(
+    name: str, takes: type[VerbRequest], fields: Mapping[str, object], *, from_texts: bool = False
+) -> VerbRequest:
     """Return a request of a type. Raises as `read`."""
     try:
         return msgspec.convert(dict(fields), takes, strict=not from_texts)

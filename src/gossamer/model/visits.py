@@ -10,6 +10,8 @@ import msgspec
 from gossamer.model.announced import Announcement
 from gossamer.model.counters import Counters
 from gossamer.model.links import NOT_SEED, Found
+from gossamer.model.modules import ModuleError
+from gossamer.model.usage import UNKNOWN, Statement
 from gossamer.url.url import Url
 
 
@@ -27,7 +29,7 @@ class Visit(msgspec.Struct, frozen=True, gc=False):
     """It was visited before, and a revisit is what brings us."""
 
 
-class Again(msgspec.Struct, frozen=True, gc=False):
+class RevisitPlan(msgspec.Struct, frozen=True, gc=False):
     """How a URL is to be visited again."""
 
     url: Url
@@ -40,7 +42,9 @@ class Again(msgspec.Struct, frozen=True, gc=False):
 
 
 class Errand(msgspec.Struct, frozen=True, gc=False):
-    """A request that no page asked for: a robots.txt, on behalf of an origin that may be elsewhere; a word to a hub."""
+    """A request that no page asked for: a robots.txt or another document about a site, on behalf of an origin that may
+    be elsewhere; a word to a hub; a step of a login.
+    """
 
     origin: Url
     """Any URL of the origin that waits for it."""
@@ -51,10 +55,16 @@ class Errand(msgspec.Struct, frozen=True, gc=False):
     """What is sent to a hub, by POST; empty for a robots.txt."""
     token: str = ""
     """Of the subscription that a word to a hub is about."""
+    document: str = ""
+    """The address at which the origin names a document about its use; empty for a robots.txt."""
+    login: str = ""
+    """Name of the login of which it is a request; `form` is what that sends."""
+    resource: str = ""
+    """The type of a resource that a page needs that is being rendered."""
 
     def is_robots_of(self, url: Url) -> bool:
-        """Say whether it asks for the robots.txt of a URL's origin, for that origin itself."""
-        return not self.token and url.origin == self.origin.origin
+        """Say whether it asks for the robots.txt, or a document, of a URL's origin, for that origin itself."""
+        return not (self.token or self.login or self.resource) and url.origin == self.origin.origin
 
 
 class Contact(msgspec.Struct, frozen=True, gc=False):
@@ -70,7 +80,7 @@ class Contact(msgspec.Struct, frozen=True, gc=False):
 
 
 class LargeBody(Protocol):
-    """A body that is too large to be held: in a file without a name, which goes when nobody holds this any more."""
+    """A body that is too large for memory: an unnamed file, which is freed with the last reference to this object."""
 
     @property
     def size(self) -> int:
@@ -99,10 +109,12 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     body_bytes_max: int = 0
     """Cut the body here and mark it; 0 takes the module's own bound."""
     media_types: tuple[str, ...] = ()
-    """Types (`text/html`, `image/*`) whose bodies are wanted; none means all. A module that can tell another type
-    before the body has come may leave the body where it is and mark the reply as cut: `unspecified`."""
-    form: bytes = b""
-    """Sent by POST, as application/x-www-form-urlencoded; empty: a GET. For modules that speak HTTP."""
+    """Types (`text/html`, `image/*`) whose bodies are wanted; none means all. A module that sees another type before
+    the body may skip the body and mark the reply as cut: `unspecified`."""
+    method: str = "GET"
+    """For modules that speak HTTP, as is `body`."""
+    body: bytes = b""
+    """`headers` say of which type it is."""
     fresh: bool = False
     """Over a new connection: another attempt must not fail for a kept one that has died, as the last one may have."""
 
@@ -136,6 +148,8 @@ class Reply(msgspec.Struct, frozen=True):
     reason: str = ""
     request_head: bytes = b""
     """The request as sent: request line and headers, up to and with the empty line."""
+    request_body: bytes = b""
+    """What was sent behind them."""
     truncated: str = ""
     """Why the body was cut: `length`, `time`, `disconnect` (the server went), `unspecified` (it was not wanted, or the
     rest cannot be read), or empty (WARC 1.1, section 5.13).
@@ -146,6 +160,14 @@ class Reply(msgspec.Struct, frozen=True):
     """From Content-Type only, as written."""
     file: LargeBody | None = None
     """The body, where it is too large for memory."""
+    authenticated: bool = False
+    """The request carried a credential: what came may be for its owner alone."""
+    challenged: bool = False
+    """A 401 whose challenge the next request for the same URL answers."""
+    page_id: str = ""
+    """Of the rendered page that this is, or is a resource of; empty where nothing was rendered."""
+    resource_type: str = ""
+    """What it is to that page: `document`, `script`, `xhr` …"""
 
     @property
     def body_bytes(self) -> int:
@@ -175,7 +197,7 @@ class Failure(msgspec.Struct, frozen=True):
     started_at: float = 0.0
     fetch_s: float = 0.0
     came: Reply | None = None
-    """What came before the server broke off, marked as cut: kept, and nobody's page."""
+    """The part that came before the server broke off, marked as cut. It is archived, but never processed as a page."""
     wire_bytes: int = 0
     """Received over the network, as in `Reply`."""
 
@@ -210,7 +232,7 @@ class Page(msgspec.Struct, frozen=True):
     file: LargeBody | None = None
     """The whole, where it is too large for memory."""
     link_type: str = ""
-    """How it was reached, where that is known: it may tell what it was announced to be."""
+    """Type of the link to it, if known: it may announce a sitemap or a feed."""
 
     @property
     def body_bytes(self) -> int:
@@ -229,18 +251,39 @@ class Findings(msgspec.Struct):
     title: str = ""
     text: str = ""
     text_method: str = ""
-    """How `text`, main text or Markdown was found: `main`, `visible` or `plain`; empty where none was looked for."""
+    """How `text`, main text or Markdown was found: `main`, `visible` or `plain`; empty if none was looked for."""
     charset: str = ""
     """The encoding that was used (WHATWG name)."""
     nofollow: bool = False
     """meta robots or X-Robots-Tag: links are recorded, not followed."""
     noindex: bool = False
+    statements: list[Statement] = msgspec.field(default_factory=list)
+    """What its headers and markup state about its use."""
     columns: dict[str, object] = msgspec.field(default_factory=dict)
     """Further columns of `pages`, by name."""
     rows: dict[str, list[dict[str, object]]] = msgspec.field(default_factory=dict)
     """Rows of further tables, by table; each row gets the page's `url`."""
     announcement: Announcement | None = None
     """What it says of other pages, where it is a sitemap or a feed."""
+    fields: list[str] = msgspec.field(default_factory=list)
+    """Fields of items that were looked for, as `items/NAME.FIELD`, for counts."""
+    invalid: list[ModuleError] = msgspec.field(default_factory=list)
+    """Those of them that were missing or did not fit, each once."""
+
+
+RENDERED = "rendered"
+NOT_RENDERED = ("timeout", "hangs", "crashed", "memory", "too_large", "too_many_requests", "not_loaded")
+"""Why a page was not rendered that was to be: it took too long with all its waiting; it kept its browser busy, ended
+it, or took too much memory; it is too long, makes too many requests, or the browser shows no document of it."""
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """What scripts made of a page."""
+
+    html: bytes
+    """UTF-8."""
+    page_id: str
+    """Of the records that belong to the page (WARC-Page-ID)."""
 
 
 class PageRow(msgspec.Struct):
@@ -284,12 +327,31 @@ class PageRow(msgspec.Struct):
     simhash: int | None = None
     """64 bits, where near-duplicates are looked for."""
     change: str = ""
-    """What a continuous crawl saw: `appeared`, `changed`, `same`, `vanished`, `unknown` where it had nothing to
-    compare with; empty where a visit told nothing."""
+    """What a continuous crawl saw: `appeared`, `changed`, `same`, `vanished`, or `unknown` without an earlier version;
+    empty if the visit showed nothing."""
     hops: int = 0
     """Redirects in a row that led here."""
     text_method: str = ""
     """How its text was found (`Findings.text_method`)."""
+    usage_search: str = UNKNOWN
+    """Whether its owner allows this use: `allowed`, `refused` or `unknown`; so the next three."""
+    usage_ai_train: str = UNKNOWN
+    usage_ai_input: str = UNKNOWN
+    usage_archive: str = UNKNOWN
+    usage_reason: str = ""
+    """The statement that decided each of them."""
+    usage_statements: str = ""
+    """All statements as written, one a line, bounded (`model.usage`)."""
+    wall: str = ""
+    """The bot protection that answered instead of the page; `consent:NAME` for a page that asks for consent."""
+    offer: str = ""
+    """What a reply with status 402 says of its price."""
+    authenticated: bool = False
+    """The request carried a credential (`Reply.authenticated`)."""
+    rendered: str = ""
+    """`rendered`, or why not (`NOT_RENDERED`); empty where the page was not to be rendered."""
+    links_gained: int | None = None
+    """Different links of the rendered page that the page as sent does not have; null where it was not rendered."""
 
 
 class Visited(msgspec.Struct):
@@ -306,6 +368,7 @@ class Visited(msgspec.Struct):
     """sha1 of the payload as sent."""
     content: Content | None = None
     findings: Findings | None = None
+    rendered: Rendered | None = None
 
 
 class EpochRow(msgspec.Struct, frozen=True, gc=False):
@@ -339,7 +402,7 @@ class Original(msgspec.Struct, frozen=True, gc=False):
     fetched_at: float
     record_id: str = ""
     links: int = 0
-    """Stands for the keys of the links that may be followed from it, in order; 0 where that was not asked."""
+    """Hash of the keys of the links that may be followed from it, in order; 0 if it was not computed."""
 
 
 class Archived(msgspec.Struct, frozen=True, gc=False):
@@ -363,13 +426,13 @@ class Awaited(msgspec.Struct, frozen=True):
 
 
 class BudgetFacts(msgspec.Struct, frozen=True):
-    """Where a host and its site stand in a budget round, for people."""
+    """Budget use of a host and its site in a round, for display."""
 
     round: int
     growth: float
     """How many times the configured budget they have."""
     linking_sites: float
-    """Other sites that link to the site, estimated; 0 where nobody counts them."""
+    """Other sites that link to the site, estimated; 0 if they are not counted."""
     host: dict[str, object]
     """What is limited: spent, of how much, and what is used up."""
     site: dict[str, object]
@@ -399,9 +462,9 @@ class HostFacts(msgspec.Struct, frozen=True):
     queued: int = 0
     rest_until: float = 0.0
     reason: str = ""
-    """Why it rests."""
+    """Why it waits."""
     closed: str = ""
-    """Why it is asked no more."""
+    """Why it gets no more requests."""
     crawl_delay_s: float | None = None
     requests: int = 0
     failures: int = 0

@@ -16,8 +16,8 @@ from gossamer.archive.views.sorting import Sorter
 from gossamer.offline.choose import LISTED
 from gossamer.offline.kinds import WAY_BITS, depth_of, hops_of, least, way_of
 from gossamer.offline.records import heads
-from gossamer.offline.segment import About, SegmentWriter, values_of
-from gossamer.offline.steps import Build, Waiting
+from gossamer.offline.segment import SegmentInfo, SegmentWriter, values_of
+from gossamer.offline.steps import Build, StepRecords
 from gossamer.offline.texts import KIND, ROWS, stretches
 from gossamer.url.url import PARTITIONS
 
@@ -26,11 +26,11 @@ _IN_ORDER = ("partition", "site", "level", "rank", "depth", "hops", "fingerprint
 _RANK_MAX = 0xFFFFFFFF
 
 
-def arrange(build: Build, about: About) -> tuple[list[Path], Path | None]:
-    """Write the segments, and what is left over of hosts that have too many; return where. Begun anew after a kill."""
+def arrange(build: Build, about: SegmentInfo) -> tuple[list[Path], Path | None]:
+    """Write the segments, and the excess of hosts that have too many; return where. Restarts from zero after a kill."""
     state, known = build.work.state, build.known
     state.runs.pop(LISTED.name, None)
-    waiting = Waiting(build, [LISTED])
+    waiting = StepRecords(build, [LISTED])
     paths = [build.work.folder / f"out-{part:04d}" for part in range(build.wish.parts)]
     # Left over is what an index remembers; without one it is found again in the tables.
     left_path = known.new_file("left") if known.directory is not None and build.wish.per_host else None
@@ -118,7 +118,7 @@ def _on_disk(build: Build, held: list[pa.RecordBatch], rest: Iterator[pa.RecordB
 
 
 def _eachonce(sorter: Sorter) -> Iterator[pa.Table]:
-    """Yield the rows of a sorter by URL, each once; those of one URL may stand in two tables."""
+    """Yield the rows of a sorter by URL, each once; those of one URL may be in two tables."""
     waiting: pa.Table | None = None
     for table, _ in sorter.merged():
         table = table if waiting is None else pa.concat_tables([waiting, table]).combine_chunks()
@@ -132,7 +132,7 @@ def _eachonce(sorter: Sorter) -> Iterator[pa.Table]:
 
 
 def once(table: pa.Table) -> pa.Table:
-    """Leave of several rows of one URL the first of the shortest, with the least way of all."""
+    """Merge the rows of each URL: keep the first of the shortest, with the shortest path of all."""
     several = np.flatnonzero(table["several"].to_numpy())
     if not len(several):
         return table
@@ -185,7 +185,7 @@ class _Caps:
         self.left = 0
 
     def mask(self, table: pa.Table) -> npt.NDArray[np.bool_]:
-        """Say which rows are let through. About 0.2 µs each."""
+        """Return the mask of the rows that pass. About 0.2 µs each."""
         if not self._per_host or not table.num_rows:
             return np.ones(table.num_rows, bool)
         coded = pc.dictionary_encode(table["host"].combine_chunks())
@@ -211,7 +211,7 @@ class _Caps:
 class _Outs:
     """The segments, one after the other: the partitions are cut into as many equal ranges."""
 
-    def __init__(self, paths: list[Path], about: About) -> None:
+    def __init__(self, paths: list[Path], about: SegmentInfo) -> None:
         self._paths = paths
         self._about = about
         self._part = 0
@@ -236,7 +236,7 @@ class _Outs:
             self._next()
 
     def drop(self) -> None:
-        """Let go of the segment that was not finished."""
+        """Discard the unfinished segment."""
         if self._writer is not None:
             self._writer.drop()
 
@@ -247,7 +247,7 @@ class _Outs:
         self._writer = self._begin() if self._part < len(self._paths) else None
 
     def _begin(self) -> SegmentWriter:
-        about = About(
+        about = SegmentInfo(
             made_by=self._about.made_by, rules=self._about.rules, order=self._about.order,
             part=self._part + 1, parts=len(self._paths),
         )  # fmt: skip

@@ -23,13 +23,13 @@ from gossamer.offline.choose import ADDED, LISTED, RELAXED, SHORTER, choose, gat
 from gossamer.offline.gather import gather_links, gather_origins, gather_pages, join_ways
 from gossamer.offline.inputs import found_in, read_warcs, source_of
 from gossamer.offline.kinds import FOUND, FROM, KNOWN, PAGE, chosen_kind, way_kind
-from gossamer.offline.known import Known
+from gossamer.offline.known import KnownUrls
 from gossamer.offline.records import Runs
 from gossamer.offline.seeds import Named, bring_in
-from gossamer.offline.segment import About, Segment, rules_of
-from gossamer.offline.steps import Build, Progress, Wish, followed_types, targets_of
+from gossamer.offline.segment import Segment, SegmentInfo, rules_of
+from gossamer.offline.steps import Build, BuildRequest, Progress, followed_types, targets_of
 from gossamer.offline.texts import read_texts
-from gossamer.offline.work import Work
+from gossamer.offline.work import BuildFolder
 from gossamer.scope.roots import seed_url
 from gossamer.url.name import Namer
 from gossamer.world.files import publish
@@ -37,12 +37,12 @@ from gossamer.world.files import publish
 MEMORY_BYTES = 512 << 20
 MEMORY_BYTES_MIN = 288 << 20
 """Less does not hold the program with its libraries and a useful number of rows."""
-ALL = Wish()
+ALL = BuildRequest()
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What is asked for. The same order finishes what was begun, and finds done what is."""
+class SegmentOrder:
+    """The specification of a build. The same order resumes an interrupted build, and finds a finished one."""
 
     places: tuple[Path, ...]
     """Directories of crawls, of tables or of WARC files, and WARC files."""
@@ -55,7 +55,7 @@ class Order:
     options: Mapping[str, object] = field(default_factory=dict)
     """By keyword name, as `configure` takes them."""
     sets: tuple[str, ...] = ()
-    wish: Wish = ALL
+    wish: BuildRequest = ALL
 
     def words(self) -> str:
         """Return the order as JSON, apart from the target."""
@@ -68,7 +68,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class SegmentBuilt:
     """What came of it."""
 
     paths: tuple[Path, ...]
@@ -83,32 +83,34 @@ class Built:
     running: tuple[str, ...] = ()
 
 
-def build(order: Order, *, memory_bytes_max: int = MEMORY_BYTES, progress: Progress = lambda *_: None) -> Built:
-    """Make the next segment, or go on making it. Blocks.
+def build(
+    order: SegmentOrder, *, memory_bytes_max: int = MEMORY_BYTES, progress: Progress = lambda *_: None
+) -> SegmentBuilt:
+    """Build the next segment, or resume the build. Blocks.
 
-    Killed at any moment, another call with the same order goes on and ends with the same files. A URL is listed in one
-    segment of an index and of no other. In memory: `memory_bytes_max`, the program included; on disk, beside the
-    result, about 30 bytes a link and 60 a URL that is judged.
+    After a kill, another call with the same order resumes and ends with the same files. Only one segment of an index
+    lists a URL. Memory: `memory_bytes_max`, the program included. Disk, beside the result: about 30 bytes a link and 60
+    a judged URL.
 
     Raises:
-        ConfigError: what the operator can mend.
+        ConfigError: a mistake that the operator can fix.
         OSError: the disk is full; another call goes on.
     """
     if memory_bytes_max < MEMORY_BYTES_MIN:
         raise ConfigError(f"--memory: at least {MEMORY_BYTES_MIN >> 20}MiB are needed")
     config = _config_of(order)
     rules = rules_of(config.url)
-    about = About(
+    about = SegmentInfo(
         made_by=f"{PRODUCT} {__version__} segment build", rules=rules, order=xxh3_128_hexdigest(order.words().encode())
     )
     targets = targets_of(order.target, order.wish.parts)
     with ExitStack() as stack:
-        known = stack.enter_context(Known(order.known, rules, order.false_positive_rate))
+        known = stack.enter_context(KnownUrls(order.known, rules, order.false_positive_rate))
         done = _done(targets, about)
         if done is not None:
             _clear(order)
             return done
-        work = stack.enter_context(Work(order.target, order.words()))
+        work = stack.enter_context(BuildFolder(order.target, order.words()))
         _publish(work)
         done = _done(targets, about)
         if done is None:
@@ -118,16 +120,22 @@ def build(order: Order, *, memory_bytes_max: int = MEMORY_BYTES, progress: Progr
 
 
 def _make(
-    order: Order, config: Config, about: About, targets: Sequence[Path], known: Known, work: Work, memory: int,
+    order: SegmentOrder,
+    config: Config,
+    about: SegmentInfo,
+    targets: Sequence[Path],
+    known: KnownUrls,
+    work: BuildFolder,
+    memory: int,
     progress: Progress,
-) -> Built:  # fmt: skip
-    judge = judge_of(config)
+) -> SegmentBuilt:
+    judge = judge_of(config, order.places)
 
     def named() -> Iterator[Named]:
         return _seeds_of(order, config, judge.namer)
 
     if work.state.inputs is None:
-        for _ in named():  # A mistake in them is told before anything is begun.
+        for _ in named():  # Reports mistakes in them before anything starts.
             pass
         work.state.inputs = found_in(order.places, config, work.folder / "logs")
         work.begin("warcs")
@@ -166,8 +174,8 @@ OBSOLETE = {
 """What is no longer needed when a step begins."""
 
 
-def _after(work: Work) -> str:
-    """Return the next step, empty after the last. Where pages turned out to be nearer, links are gathered anew."""
+def _after(work: BuildFolder) -> str:
+    """Return the next step, empty after the last. If shorter paths to pages were found, links are gathered again."""
     runs = work.state.runs
     if work.state.step == "choose" and (relaxed := runs.pop(RELAXED.name, None)):
         runs.setdefault(SHORTER.name, []).extend(relaxed)
@@ -178,7 +186,7 @@ def _after(work: Work) -> str:
     return STEPS[at] if at < len(STEPS) else ""
 
 
-def _finish(made: Build, about: About, targets: Sequence[Path]) -> Built:
+def _finish(made: Build, about: SegmentInfo, targets: Sequence[Path]) -> SegmentBuilt:
     """Write the segments and make them count, all at once."""
     work, known, chain = made.work, made.known, made.judge.chain
     paths, left = arrange(made, about)
@@ -196,21 +204,21 @@ def _finish(made: Build, about: About, targets: Sequence[Path]) -> Built:
     found = _done(targets, about)
     assert found is not None, "what was published is there"
     rejected = {name: count for name, count in chain.counts.items() if count}
-    return Built(found.paths, found.urls, found.sites, False, resumed, figures, rejected, running)
+    return SegmentBuilt(found.paths, found.urls, found.sites, False, resumed, figures, rejected, running)
 
 
-def _publish(work: Work) -> None:
+def _publish(work: BuildFolder) -> None:
     """Give segments their names, where everything was made before a kill."""
     for path, target in work.state.publishing:
         if Path(path).exists():
             publish(Path(path), Path(target))
 
 
-def _done(targets: Sequence[Path], about: About) -> Built | None:
-    """Say what stands under the targets: all that was asked for, or not yet.
+def _done(targets: Sequence[Path], about: SegmentInfo) -> SegmentBuilt | None:
+    """Return the finished build at the targets; None if there is none yet.
 
     Raises:
-        ConfigError: something else stands there.
+        ConfigError: a target is something else.
     """
     urls = sites = found = 0
     for target in targets:
@@ -226,17 +234,17 @@ def _done(targets: Sequence[Path], about: About) -> Built | None:
         if order != about.order:
             raise ConfigError(f"{target} exists and was built by another order; name another with -o")
         urls, sites, found = urls + held, sites + its_sites, found + 1
-    return Built(tuple(targets), urls, sites, True, False, {}, {}) if found == len(targets) else None
+    return SegmentBuilt(tuple(targets), urls, sites, True, False, {}, {}) if found == len(targets) else None
 
 
-def _clear(order: Order) -> None:
+def _clear(order: SegmentOrder) -> None:
     """Remove what a finished build left because it was killed at the very end."""
     if order.target.with_name(order.target.name + ".part").exists():
-        with Work(order.target, order.words()) as work:
+        with BuildFolder(order.target, order.words()) as work:
             work.close()
 
 
-def _config_of(order: Order) -> Config:
+def _config_of(order: SegmentOrder) -> Config:
     """Return the configuration: the one that is named, or that of the first crawl, with the options on top."""
     if order.config is not None:
         return configure(order.config, options=order.options, sets=order.sets)
@@ -246,7 +254,7 @@ def _config_of(order: Order) -> Config:
     return configure(None, options=order.options, sets=order.sets)
 
 
-def _seeds_of(order: Order, config: Config, namer: Namer) -> Iterator[Named]:
+def _seeds_of(order: SegmentOrder, config: Config, namer: Namer) -> Iterator[Named]:
     """Yield the seeds of the configuration, then those of all crawls as far as their files are still there."""
     yield from _seeds_in(config, namer)
     for place in order.places:

@@ -40,7 +40,7 @@ from gossamer.offline.kinds import (
 from gossamer.offline.records import Rows, heads, is_in, spans
 from gossamer.offline.seeds import Named
 from gossamer.offline.segment import Segment, values_of
-from gossamer.offline.steps import Build, Waiting
+from gossamer.offline.steps import Build, StepRecords
 
 SHORTER = KNOWN._replace(name="shorter")
 RELAXED = KNOWN._replace(name="relaxed")
@@ -56,7 +56,7 @@ _BATCH = 8_192
 def gather_others(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
     """Note what may be listed though no link leads to it: what was left over, and the seeds."""
     state = build.work.state
-    waiting = Waiting(build, [FOUND])
+    waiting = StepRecords(build, [FOUND])
     left_rows = build.known.left_rows
     if build.known.left is not None and state.position < left_rows:
         with closing(Segment(build.known.left)) as left:
@@ -94,7 +94,7 @@ def choose(build: Build) -> None:
     """Choose what is to be judged: what is new, and what may be listed again."""
     state = build.work.state
     kind = chosen_kind(build.rows_all)
-    waiting = Waiting(build, [kind, ADDED, RELAXED])
+    waiting = StepRecords(build, [kind, ADDED, RELAXED])
     found, pages, shorter = build.runs(FOUND), build.runs(PAGE), build.runs(SHORTER)
     for first, last in spans([found, pages, shorter, *build.known.sets()], build.buffer_bytes, state.position):
         rows = pages.read(first, last)
@@ -114,7 +114,7 @@ def choose(build: Build) -> None:
 
 
 def _nearest(of_pages: Any, listed: Any) -> Any:
-    """Return pages with the least ways of their own and of the index."""
+    """Return pages with the shortest of their paths and those of the index."""
     prints, ways, flags = of_pages
     known, known_ways = listed
     place = place_of(known, prints)
@@ -126,7 +126,7 @@ def _nearest(of_pages: Any, listed: Any) -> Any:
 
 
 def _chosen(build: Build, links: Rows, known: Any, dtype: np.dtype[Any]) -> Any:
-    """Return for each new URL, and each way to judge it, the first of its shortest links, with its least way."""
+    """Return for each new URL, and each way to judge it, the first of its shortest links, with its shortest path."""
     sites = links["site"]
     is_again = (links["variant"] & 3) == AGAIN
     order = np.lexsort((links["pos"], links["way"], links["variant"], links["fp"]))
@@ -189,8 +189,8 @@ def _marked(chosen: Rows) -> Rows:
     return chosen
 
 
-def _note_known(build: Build, waiting: Waiting, links: Rows, of_pages: Any, listed: Any, rows: Rows) -> None:
-    """Note what the index has to learn: what was fetched, and shorter ways to what is known."""
+def _note_known(build: Build, waiting: StepRecords, links: Rows, of_pages: Any, listed: Any, rows: Rows) -> None:
+    """Note changes for the index: fetched URLs, and shorter paths to seen ones."""
     prints, ways, flags = of_pages
     known, known_ways = listed
     fps = np.union1d(prints, known)
@@ -215,8 +215,8 @@ def _note_known(build: Build, waiting: Waiting, links: Rows, of_pages: Any, list
     better = best != held
     if build.known.directory is not None and build.known.is_exact:
         waiting[ADDED.name].add(int(better.sum()), fp=fps[better], way=best[better])
-    # A shorter way is passed on only where it may bring something: under a limit of depth, and along redirects that
-    # were too many. Everywhere else it would only cost another turn.
+    # A shorter path is passed on only if it can change something: under a limit of depth, and along redirects that
+    # were too many. Otherwise it would only cost another pass.
     at = place_of(prints, fps)
     redirects = np.where(at >= 0, flags[at] if len(prints) else 0, 0) & REDIRECTS != 0
     freed = redirects & (hops_of(held) >= build.config.scope.hops_max) & (hops_of(best) < hops_of(held))
@@ -225,7 +225,7 @@ def _note_known(build: Build, waiting: Waiting, links: Rows, of_pages: Any, list
 
 
 def _held(fps: Any, prints: Any, ways: Any, known: Any, known_ways: Any) -> npt.NDArray[np.uint32]:
-    """Return the ways by which URLs are known, from their pages and from the index."""
+    """Return the known paths to URLs, from their pages and from the index."""
     held = np.full(len(fps), FARTHEST, np.uint32)
     for listed, way in ((prints, ways), (known, known_ways & np.uint32(WAY_MASK))):
         if len(listed):

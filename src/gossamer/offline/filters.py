@@ -105,9 +105,9 @@ def _places(path: Path) -> tuple[int, ...]:
         with path.open("rb") as file:
             magic, head = file.read(_HEAD.size), file.read(_PLACES.size)
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}; the index it belongs to must be made anew") from error
+        raise ConfigError(f"cannot read {path}: {error.strerror}; rebuild the index that it belongs to") from error
     if magic != _MAGIC or len(head) != _PLACES.size:
-        raise ConfigError(f"{path} is cut short or damaged; the index it belongs to must be made anew")
+        raise ConfigError(f"{path} is cut short or damaged; rebuild the index that it belongs to")
     return _PLACES.unpack(head)
 
 
@@ -119,5 +119,5 @@ def _load(path: Path, places: tuple[int, ...], group: int) -> Bloom | None:
         file.seek(start)
         data = file.read(length)
     if xxh3_64_intdigest(data) != check:
-        raise ConfigError(f"{path} is damaged; the index it belongs to must be made anew")
+        raise ConfigError(f"{path} is damaged; rebuild the index that it belongs to")
     return _bloom().load_bytes(data, int)

@@ -40,8 +40,8 @@ from gossamer.offline.kinds import (
 )  # fmt: skip
 from gossamer.offline.records import Rows, heads, spans
 from gossamer.offline.segment import values_of
-from gossamer.offline.steps import Build, Waiting, batches
-from gossamer.offline.work import Piece
+from gossamer.offline.steps import Build, StepRecords, batches
+from gossamer.offline.work import BuildPiece
 from gossamer.url.url import Url
 
 PASSING_STATUSES = (408, 425, 429)
@@ -54,7 +54,7 @@ _SITE_BITS = 0xFFFFFFFF
 def gather_pages(build: Build) -> None:
     """Note each attempt: when it was, what came of it, how far the page is from the seeds."""
     state = build.work.state
-    waiting = Waiting(build, [PAGE])
+    waiting = StepRecords(build, [PAGE])
     columns = [name for name in (
         "url", "key", "fetched_at", "outcome", "status", "depth", "hops", "link_type", "duplicate_of", "error",
         "attempt", "nofollow", "referrer",
@@ -81,7 +81,7 @@ def gather_pages(build: Build) -> None:
 def gather_origins(build: Build) -> None:
     """Note each page that has links, once for each batch of rows that it has links in."""
     state = build.work.state
-    waiting = Waiting(build, [FROM])
+    waiting = StepRecords(build, [FROM])
     for end, batch in batches(build.links, state.position, ["from_url"]):
         start = end - batch.num_rows
         runs = pc.run_end_encode(_plain(batch["from_url"]))
@@ -100,7 +100,7 @@ def join_ways(build: Build) -> None:
     """Find the way to each page that has links."""
     state = build.work.state
     kind = way_kind(build.links.rows)
-    waiting = Waiting(build, [kind])
+    waiting = StepRecords(build, [kind])
     pages, origins, shorter = build.runs(PAGE), build.runs(FROM), build.runs(KNOWN._replace(name="shorter"))
     for first, last in spans([pages, origins, shorter, *build.known.sets()], build.buffer_bytes, state.position):
         prints, ways, flags = pages_of(pages.read(first, last), shorter.read(first, last))
@@ -123,8 +123,8 @@ def join_ways(build: Build) -> None:
 def gather_links(build: Build) -> None:
     """Note where each link leads, by which way; those that lead nowhere by what they are themselves are left out."""
     state = build.work.state
-    waiting = Waiting(build, [FOUND])
-    ways = _Stream(build)
+    waiting = StepRecords(build, [FOUND])
+    ways = _PathStream(build)
     columns = ["to_url", "to_key", "link_type", "nofollow"]
     foreign = _foreign_ranges(build.inputs.links)
     for end, batch in batches(build.links, state.position, columns):
@@ -160,7 +160,7 @@ def gather_links(build: Build) -> None:
 
 
 def pages_of(rows: Rows, shorter: Rows) -> tuple[Any, Any, Any]:
-    """Return fingerprint, least way and flags of each page; the flags are those of its last attempt."""
+    """Return fingerprint, shortest path and flags of each page; the flags are those of its last attempt."""
     rows = rows[np.lexsort((rows["pos"], rows["at"], rows["fp"]))]
     starts = heads(rows["fp"])
     prints, ways = rows["fp"][starts], least(rows["way"], starts)
@@ -185,8 +185,8 @@ def combined(rows: Rows) -> Rows:
     return rows[heads(rows["fp"], rows["variant"], rows["site"], rows["way"])]
 
 
-class _Stream:
-    """The ways of pages in the order of their links."""
+class _PathStream:
+    """The paths of pages in the order of their links."""
 
     def __init__(self, build: Build) -> None:
         self._runs = build.runs(way_kind(build.links.rows))
@@ -265,7 +265,7 @@ def _beyond(build: Build, batch: pa.RecordBatch, part: Mask) -> Mask:
 
 
 def _variants(keys: pa.Array, texts: pa.Array, part: Mask) -> npt.NDArray[np.uint32]:
-    """Return what tells links to one place apart that filters may judge otherwise: another text, or part of a page."""
+    """Return what distinguishes links to one target for filters: another text, or being part of a page."""
     variant = np.where(part, EMBEDDED, 0).astype(np.uint32)
     differs = np.flatnonzero(pc.not_equal(keys, texts).to_numpy(zero_copy_only=False))
     if len(differs):
@@ -313,7 +313,7 @@ def _hashes_of_sites(build: Build, texts: pa.Array) -> npt.NDArray[np.uint32]:
 
 
 def place_of(listed: Any, values: Any) -> npt.NDArray[np.int64]:
-    """Return where each value stands in a sorted list, -1 where it does not."""
+    """Return the index of each value in a sorted list, -1 if it is missing."""
     if not len(listed):
         return np.full(len(values), -1, np.int64)
     at = np.minimum(np.searchsorted(listed, values), len(listed) - 1)
@@ -336,7 +336,7 @@ def _among(column: pa.Array, values: frozenset[str]) -> Mask:
     return np.asarray(pc.is_in(column, value_set=pa.array(sorted(values), pa.string())).to_numpy(zero_copy_only=False))
 
 
-def _foreign_ranges(pieces: list[Piece]) -> list[tuple[int, int]]:
+def _foreign_ranges(pieces: list[BuildPiece]) -> list[tuple[int, int]]:
     """Return the rows whose keys were made by other rules."""
     ranges, at = [], 0
     for piece in pieces:

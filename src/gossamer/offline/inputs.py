@@ -1,7 +1,7 @@
-"""Inputs: what the directories and files that are given hold: tables of crawls, or WARC files.
+"""Inputs: tables of crawls, or WARC files, in the given directories and files.
 
-The archives of any crawler become tables of pages and links, by the modules that a crawl has. What stands in a WARC
-file does not say how a page was found: unless an index knows, it counts as a seed.
+The processing modules turn the archives of any crawler into tables of pages and links. A WARC file does not say how a
+page was found: unless an index knows, the page counts as a seed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from gossamer.archive.schema import LINKS, PAGES
 from gossamer.archive.views.export import inputs_of
-from gossamer.archive.views.source import Source, pieces_of
-from gossamer.archive.views.work import Piece as TablePiece
+from gossamer.archive.views.source import RowSource, pieces_of
+from gossamer.archive.views.work import ExportPiece as TablePiece
 from gossamer.assembly.segments import Reader, reader_of
 from gossamer.assembly.views import crawl_in
 from gossamer.config import Config
@@ -28,7 +28,7 @@ from gossamer.model.links import Found
 from gossamer.model.visits import Page, Reply
 from gossamer.offline.segment import rules_of
 from gossamer.offline.steps import Progress
-from gossamer.offline.work import Inputs, Piece, Work
+from gossamer.offline.work import BuildFolder, BuildInputs, BuildPiece
 from gossamer.url.join import absolute
 from gossamer.url.name import Namer
 from gossamer.world.files import publish
@@ -36,13 +36,13 @@ from gossamer.world.files import publish
 _WARC_NAMES = ("*.warc", "*.warc.gz", "*.warc.zst", "*.warc.lz4")
 
 
-def found_in(places: Sequence[Path], config: Config, folder: Path) -> Inputs:
+def found_in(places: Sequence[Path], config: Config, folder: Path) -> BuildInputs:
     """Return the files to read; logs of crawls that died become Parquet files in `folder`.
 
     Raises:
         ConfigError: a place holds nothing that can be read.
     """
-    inputs = Inputs()
+    inputs = BuildInputs()
     for number, place in enumerate(places):
         if place.is_file():
             if not any(place.match(name) for name in _WARC_NAMES):
@@ -57,12 +57,12 @@ def found_in(places: Sequence[Path], config: Config, folder: Path) -> Inputs:
     return inputs
 
 
-def source_of(pieces: Sequence[Piece]) -> Source:
+def source_of(pieces: Sequence[BuildPiece]) -> RowSource:
     """Return the rows of some files as one stream."""
-    return Source([TablePiece(piece.path, piece.length, piece.rows) for piece in pieces])
+    return RowSource([TablePiece(piece.path, piece.length, piece.rows) for piece in pieces])
 
 
-def _add_crawl(inputs: Inputs, place: Path, config: Config, logs: Path) -> None:
+def _add_crawl(inputs: BuildInputs, place: Path, config: Config, logs: Path) -> None:
     crawl = crawl_in(place)
     tables = inputs_of(crawl, ["pages", "links"], logs).tables
     foreign = rules_of(reopen(place / "crawl.toml").url) != rules_of(config.url)
@@ -75,7 +75,7 @@ def _add_crawl(inputs: Inputs, place: Path, config: Config, logs: Path) -> None:
         inputs.warcs += [msgspec.structs.replace(piece, links_only=bool(tables["pages"])) for piece in warcs]
 
 
-def _add_files(inputs: Inputs, place: Path) -> None:
+def _add_files(inputs: BuildInputs, place: Path) -> None:
     pages, links = pieces_of(place / "pages"), pieces_of(place / "links")
     if pages or links:
         # By which rules its keys were made is unknown.
@@ -88,17 +88,17 @@ def _add_files(inputs: Inputs, place: Path) -> None:
     inputs.warcs += warcs
 
 
-def _pieces(pieces: Sequence[TablePiece], *, foreign: bool) -> list[Piece]:
-    return [Piece(str(Path(one.path).absolute()), one.length, one.rows, foreign) for one in pieces]
+def _pieces(pieces: Sequence[TablePiece], *, foreign: bool) -> list[BuildPiece]:
+    return [BuildPiece(str(Path(one.path).absolute()), one.length, one.rows, foreign) for one in pieces]
 
 
-def _warcs(place: Path) -> list[Piece]:
+def _warcs(place: Path) -> list[BuildPiece]:
     found = {path for folder in (place, place / "warc") for name in _WARC_NAMES for path in folder.glob(name)}
     return [_warc(path) for path in sorted(found)]
 
 
-def _warc(path: Path) -> Piece:
-    return Piece(str(path.absolute()), path.stat().st_size)
+def _warc(path: Path) -> BuildPiece:
+    return BuildPiece(str(path.absolute()), path.stat().st_size)
 
 
 BODY_BYTES_MAX = 64_000_000
@@ -114,7 +114,7 @@ _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _NO_PAGES = ("metadata:", "dns:", "urn:", "whois:")
 
 
-def read_warcs(work: Work, config: Config, namer: Namer, progress: Progress) -> None:
+def read_warcs(work: BuildFolder, config: Config, namer: Namer, progress: Progress) -> None:
     """Make tables of all WARC files among the inputs, one file after the other. About 0.3 ms a page.
 
     Raises:
@@ -165,11 +165,11 @@ class _Tables:
             self._flush(name)
             writer.close()
 
-    def piece(self, table: str) -> Piece:
+    def piece(self, table: str) -> BuildPiece:
         """Give a finished table its name."""
         path = self._paths[table]
         publish(path.with_name(path.name + ".new"), path)
-        return Piece(str(path.absolute()), path.stat().st_size, pq.read_metadata(path).num_rows)
+        return BuildPiece(str(path.absolute()), path.stat().st_size, pq.read_metadata(path).num_rows)
 
     def _flush(self, table: str) -> None:
         rows = self._rows[table]
@@ -188,7 +188,7 @@ def _read(path: Path, tables: _Tables, reader: Reader, namer: Namer) -> None:
                 _take(record, tables, reader, namer)
     except (OSError, ValueError, RuntimeError) as error:
         said = " ".join(str(error).split())
-        raise ConfigError(f"{path} is damaged, or no WARC file: {said}; leave it out, or mend it") from error
+        raise ConfigError(f"{path} is damaged, or no WARC file: {said}; leave it out, or repair it") from error
     if not found and path.stat().st_size and not _is_warc(path):
         raise ConfigError(f"{path} is no WARC file; name those of a crawler, or the directory of a crawl")
 

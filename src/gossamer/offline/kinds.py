@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.offline.records import Kind, shift_for
+from gossamer.offline.records import RecordKind, shift_for
 
 DEPTH_MAX = 0xFFFF
 HOPS_MAX = 0xFF
@@ -38,14 +38,14 @@ def hops_of(way: Column) -> npt.NDArray[np.int64]:
 
 
 def least(way: Column, starts: npt.NDArray[np.intp]) -> npt.NDArray[np.uint32]:
-    """Return for each group the least depth and the least hops of its ways, each for itself."""
+    """Return for each group the least depth and the least hops of its paths, each separately."""
     if not len(starts):
         return np.empty(0, np.uint32)
     return way_of(np.minimum.reduceat(depth_of(way), starts), np.minimum.reduceat(hops_of(way), starts))
 
 
 def least_of_both(one: Column, other: Column) -> npt.NDArray[np.uint32]:
-    """Return the least depth and the least hops of two columns of ways."""
+    """Return the least depth and the least hops of two columns of paths."""
     return way_of(np.minimum(depth_of(one), depth_of(other)), np.minimum(hops_of(one), hops_of(other)))
 
 
@@ -63,33 +63,35 @@ LINK, EMBEDDED, SEED, AGAIN = 0, 1, 2, 3
 """How a URL was found, as far as filters care: the two lowest bits of `variant`. The others stand for its text where
 that is not its key. `AGAIN` is a URL that was listed before and is to be listed again."""
 
-PAGE = Kind(
+PAGE = RecordKind(
     "page",
     np.dtype([("fp", "<u8"), ("at", "<i8"), ("pos", "<u8"), ("way", "<u4"), ("flags", "u1"), ("first", "u1")]),
 )
 """An attempt: when, its row, the way to it; `first` where a visit began with it."""
 
-KNOWN = Kind("known", np.dtype([("fp", "<u8"), ("way", "<u4")]))
-"""A URL that is known: its least way, and in the uppermost byte how often it was listed."""
+KNOWN = RecordKind("known", np.dtype([("fp", "<u8"), ("way", "<u4")]))
+"""A seen URL: its shortest path, and in the uppermost byte how often it was listed."""
 
-FROM = Kind("from", np.dtype([("fp", "<u8"), ("pos", "<u8"), ("site", "<u4")]))
+FROM = RecordKind("from", np.dtype([("fp", "<u8"), ("pos", "<u8"), ("site", "<u4")]))
 """A page that has links, and the first of their rows in one batch."""
 
-FOUND = Kind("found", np.dtype([("fp", "<u8"), ("pos", "<u8"), ("way", "<u4"), ("variant", "<u4"), ("site", "<u4")]))
+FOUND = RecordKind(
+    "found", np.dtype([("fp", "<u8"), ("pos", "<u8"), ("way", "<u4"), ("variant", "<u4"), ("site", "<u4")])
+)
 """A link: where it leads, its row, the way; the site of its page where sites are counted, 0 for the target's own. Of
 one that is listed `AGAIN`, `site` says how often it was."""
 
 
-def way_kind(rows: int) -> Kind:
+def way_kind(rows: int) -> RecordKind:
     """Return the kind of: the links from a row on are of a page to which this is the way."""
     fields: list[tuple[str, Any]] = [("pos", "<u8"), ("way", "<u4"), ("site", "<u4"), ("flags", "u1")]
-    return Kind("way", np.dtype(fields), shift_for(rows))
+    return RecordKind("way", np.dtype(fields), shift_for(rows))
 
 
-def chosen_kind(rows: int) -> Kind:
+def chosen_kind(rows: int) -> RecordKind:
     """Return the kind of: the URL in this row is to be judged."""
     fields: list[tuple[str, Any]] = [
         ("pos", "<u8"), ("fp", "<u8"), ("way", "<u4"), ("sites", "<u4"), ("variant", "<u4"), ("listed", "u1"),
         ("several", "u1"),
     ]  # fmt: skip
-    return Kind("chosen", np.dtype(fields), shift_for(rows))
+    return RecordKind("chosen", np.dtype(fields), shift_for(rows))

@@ -1,9 +1,9 @@
 """Known: the index of URLs that need not be listed again, kept from build to build in a directory.
 
-It holds what was listed in segments or fetched: exactly, as sorted runs of fingerprints with their ways (12 bytes a
-URL), or as Bloom filters (2 to 4 bytes), which take a stated share of new URLs for known ones. Beside that it holds
-what a later build cannot find again: URLs that were left over because a host had too many, the seeds, and the roots of
-the scope. The manifest says which files count: replacing it is the moment at which a build's segments count.
+It holds URLs that were listed in segments or fetched: exactly, as sorted runs of fingerprints with their paths (12
+bytes a URL), or as Bloom filters (2 to 4 bytes), which take a stated share of new URLs for seen ones. It also holds
+data that a later build cannot find again: excess URLs of large hosts, the seeds, and the roots of the scope. The
+manifest names the valid files: its replacement makes a build's segments valid.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gossamer.model.extras import require
 from gossamer.offline.filters import Filters
 from gossamer.offline.kinds import KNOWN, WAY_BITS, WAY_MASK, least
 from gossamer.offline.records import Rows, Runs, RunWriter, heads, spans
-from gossamer.offline.seeds import Seeds
+from gossamer.offline.seeds import SeedFingerprints
 from gossamer.offline.segment import Segment
 from gossamer.scope.roots import Roots
 from gossamer.world.files import sync_directory, write_whole
@@ -44,7 +44,7 @@ class Manifest(msgspec.Struct):
     rules: str = ""
     """How keys were made."""
     false_positive_rate: float = 0.0
-    """0 where the index is exact."""
+    """0 if the index is exact."""
     serial: int = 0
     runs: list[str] = []
     """Oldest first; of Bloom filters one file for each build that added something."""
@@ -55,7 +55,7 @@ class Manifest(msgspec.Struct):
     """Segments that count, and may not have their names yet."""
 
 
-class Scope(msgspec.Struct):
+class BuildScope(msgspec.Struct):
     """Seeds and roots, as they are kept."""
 
     roots: bytes
@@ -63,7 +63,7 @@ class Scope(msgspec.Struct):
     others: bytes
 
 
-class Known:
+class KnownUrls:
     """An index, or none: then only what was fetched is known. Use as a context: one process at a time uses it."""
 
     def __init__(self, directory: Path | None, rules: str, false_positive_rate: float | None = None) -> None:
@@ -127,21 +127,21 @@ class Known:
         return [self._runs]
 
     def read(self, first: int, last: int) -> tuple[Prints, Ways]:
-        """Return fingerprints, sorted, and ways of what is known in some cells; the Bloom form knows none so."""
+        """Return fingerprints, sorted, and paths of the URLs in some cells; the Bloom form has none."""
         rows = united(self._runs.read(first, last))
         return rows["fp"], rows["way"]
 
     def holds(self, fps: Prints) -> npt.NDArray[np.bool_]:
-        """Say what the filters hold, for sorted fingerprints; nothing where the index is exact."""
+        """Say what the filters hold, for sorted fingerprints; nothing if the index is exact."""
         return self._filters.hold(fps)
 
-    def earlier(self, roots: Roots) -> Seeds:
+    def earlier(self, roots: Roots) -> SeedFingerprints:
         """Return the seeds of earlier builds, and bring their roots back."""
         if not self.manifest.scope or self.directory is None:
-            return Seeds((), np.empty(0, np.uint64))
-        kept = msgspec.msgpack.decode((self.directory / self.manifest.scope).read_bytes(), type=Scope)
+            return SeedFingerprints((), np.empty(0, np.uint64))
+        kept = msgspec.msgpack.decode((self.directory / self.manifest.scope).read_bytes(), type=BuildScope)
         roots.load(kept.roots)
-        return Seeds(kept.arguments, np.frombuffer(kept.others, "<u8"))
+        return SeedFingerprints(kept.arguments, np.frombuffer(kept.others, "<u8"))
 
     def new_file(self, kind: str) -> Path:
         """Return the path of another file, which counts when `commit` says so."""
@@ -153,7 +153,7 @@ class Known:
         self,
         added: Runs,
         left: Path | None,
-        scope: tuple[Seeds, Roots],
+        scope: tuple[SeedFingerprints, Roots],
         publishing: Sequence[tuple[Path, Path]],
         room: int,
     ) -> None:
@@ -165,7 +165,7 @@ class Known:
         if added.count:
             self._take_in(added, room)
         seeds, roots = scope
-        kept = Scope(roots.dump(), sorted(seeds.arguments), seeds.others.astype("<u8").tobytes())
+        kept = BuildScope(roots.dump(), sorted(seeds.arguments), seeds.others.astype("<u8").tobytes())
         file = self.new_file("scope")
         write_whole(file, msgspec.msgpack.encode(kept))
         self.manifest.scope = file.name
@@ -248,7 +248,7 @@ class Known:
 
 
 def united(rows: Rows) -> Any:
-    """Return one record for each URL, by fingerprint: the least way, and how often it was listed at most."""
+    """Return one record per URL, by fingerprint: the shortest path, and the largest number of listings."""
     rows = rows[np.argsort(rows["fp"], kind="stable")]
     starts = heads(rows["fp"])
     found: Any = np.zeros(len(starts), KNOWN.dtype)

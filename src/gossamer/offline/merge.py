@@ -1,7 +1,7 @@
-"""Merge: several segments become one, or one becomes several; and what a segment holds, for people and programs.
+"""Merge: merges several segments into one, splits one into several, and summarizes a segment.
 
-Rows stream; what is held are those of some partitions. Segments are sorted by partition, so the same range of
-partitions of each is in memory at a time. A URL that stands in several is kept once, by its least way.
+Segments are sorted by partition, so one range of partitions of each is in memory at a time; the other rows stream. A
+URL of several segments is kept once, with its shortest path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import PRODUCT, __version__
 from gossamer.offline.arrange import once, sorted_rows
-from gossamer.offline.segment import BATCH_ROWS, SCHEMA, About, Segment, SegmentWriter, values_of
+from gossamer.offline.segment import BATCH_ROWS, SCHEMA, Segment, SegmentInfo, SegmentWriter, values_of
 from gossamer.offline.steps import targets_of
 from gossamer.offline.texts import ROWS
 from gossamer.url.url import PARTITIONS
@@ -28,7 +28,7 @@ ROWS_MAX = 400_000
 """Held at once: about 200 MB. A single partition that has more is held whole."""
 
 
-def merge(sources: Sequence[Path], target: Path) -> list[About]:
+def merge(sources: Sequence[Path], target: Path) -> list[SegmentInfo]:
     """Write one segment of several, and return what it says of itself. About 2 µs a row.
 
     Raises:
@@ -39,14 +39,14 @@ def merge(sources: Sequence[Path], target: Path) -> list[About]:
         segments = [stack.enter_context(closing(Segment(path))) for path in sources]
         if len({segment.about.rules for segment in segments}) > 1:
             raise ConfigError("keys of these segments were made by different rules of the section url: they do not mix")
-        about = About(made_by=f"{PRODUCT} {__version__} segment merge", rules=segments[0].about.rules)
+        about = SegmentInfo(made_by=f"{PRODUCT} {__version__} segment merge", rules=segments[0].about.rules)
         with SegmentWriter(target, about) as writer:
             for table in _together(segments):
                 writer.write(table)
     return _described([target])
 
 
-def split(source: Path, target: Path, parts: int) -> list[About]:
+def split(source: Path, target: Path, parts: int) -> list[SegmentInfo]:
     """Write several segments of one, no site in two of them, and return what they say of themselves. 1 µs a row.
 
     Their names are `target`'s with `-1-of-4` and so on.
@@ -76,7 +76,7 @@ def split(source: Path, target: Path, parts: int) -> list[About]:
 
 def _together(segments: Sequence[Segment]) -> Iterator[pa.Table]:
     """Yield the rows of all, a range of partitions at a time."""
-    readers = [_Reader(segment) for segment in segments]
+    readers = [_SegmentReader(segment) for segment in segments]
     rows_max = max(BATCH_ROWS, ROWS_MAX // len(readers))
     while sum(reader.fill(rows_max) for reader in readers):  # All are filled.
         last = min(reader.whole for reader in readers)
@@ -84,7 +84,7 @@ def _together(segments: Sequence[Segment]) -> Iterator[pa.Table]:
         yield sorted_rows(once(table))
 
 
-class _Reader:
+class _SegmentReader:
     """Rows of one segment, held by whole partitions."""
 
     def __init__(self, segment: Segment) -> None:
@@ -124,7 +124,7 @@ class _Reader:
 
 
 def _as_rows(batch: pa.RecordBatch, row: int) -> pa.Table:
-    """Return rows as a build sorts them; any may stand in another segment too."""
+    """Return rows as a build sorts them; another segment may have them too."""
     count = batch.num_rows
     columns = {name: batch.column(name) for name in SCHEMA.names}
     values = [columns[name].cast(ROWS.field(name).type) for name in SCHEMA.names]
@@ -140,7 +140,7 @@ def _absent(targets: Sequence[Path]) -> None:
             raise ConfigError(f"there is no directory {target.parent}; make it, or name another with -o")
 
 
-def _described(targets: Sequence[Path]) -> list[About]:
+def _described(targets: Sequence[Path]) -> list[SegmentInfo]:
     found = []
     for target in targets:
         with closing(Segment(target)) as segment:
@@ -149,7 +149,7 @@ def _described(targets: Sequence[Path]) -> list[About]:
 
 
 SITES_MAX = 10_000
-"""Sites and hosts that are counted at once: of more than twice as many the smallest are let go of."""
+"""Sites and hosts that are counted at once: beyond twice as many, the smallest are dropped."""
 
 
 def summary(path: Path, limit: int) -> Mapping[str, object]:

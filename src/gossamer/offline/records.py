@@ -27,7 +27,7 @@ _HEAD = struct.Struct("<8sQQ")
 _OFFSETS_BYTES = 8 * (CELLS + 1)
 
 
-class Kind(NamedTuple):
+class RecordKind(NamedTuple):
     """What a file's records are."""
 
     name: str
@@ -51,7 +51,7 @@ def shift_for(keys_max: int) -> int:
 class RunWriter:
     """Writes a run whose records come in the order of their keys, a part at a time."""
 
-    def __init__(self, path: Path, kind: Kind) -> None:
+    def __init__(self, path: Path, kind: RecordKind) -> None:
         self._path = path
         self._kind = kind
         self._aside = path.with_name(path.name + ".new")
@@ -77,17 +77,17 @@ class RunWriter:
         publish(self._aside, self._path)
 
 
-def write_run(path: Path, kind: Kind, rows: Rows) -> None:
+def write_run(path: Path, kind: RecordKind, rows: Rows) -> None:
     """Write records that are sorted by key, as one file that survives a power cut. Blocks."""
     writer = RunWriter(path, kind)
     writer.append(rows)
     writer.finish()
 
 
-class Run:
-    """One file of records. Holds the offsets, 32 KiB; reads what it is asked for."""
+class RecordRun:
+    """One file of records. Holds the offsets, 32 KiB; reads records on request."""
 
-    def __init__(self, path: Path, kind: Kind) -> None:
+    def __init__(self, path: Path, kind: RecordKind) -> None:
         """Open a file.
 
         Raises:
@@ -99,12 +99,12 @@ class Run:
             with path.open("rb") as file:
                 head = file.read(_HEAD.size + _OFFSETS_BYTES)
         except OSError as error:
-            raise ConfigError(f"cannot read {path}: {error.strerror}; what it belonged to must be made anew") from error
+            raise ConfigError(f"cannot read {path}: {error.strerror}; rebuild what it belongs to") from error
         whole = len(head) == _HEAD.size + _OFFSETS_BYTES
         magic, width, self.count = _HEAD.unpack_from(head) if whole else (b"", 0, 0)
         length = len(head) + self.count * width
         if magic != _MAGIC or width != kind.dtype.itemsize or path.stat().st_size != length:
-            raise ConfigError(f"{path} is cut short or damaged; what it belongs to must be made anew")
+            raise ConfigError(f"{path} is cut short or damaged; rebuild what it belongs to")
         self.offsets = np.frombuffer(head, "<u8", CELLS + 1, _HEAD.size)
 
     def read(self, first: int, last: int) -> Rows:
@@ -119,9 +119,9 @@ class Run:
 class Runs:
     """Several files of one kind of records."""
 
-    def __init__(self, kind: Kind, paths: Sequence[Path]) -> None:
+    def __init__(self, kind: RecordKind, paths: Sequence[Path]) -> None:
         self.kind = kind
-        self.runs = [Run(path, kind) for path in paths]
+        self.runs = [RecordRun(path, kind) for path in paths]
 
     @property
     def count(self) -> int:
@@ -145,7 +145,7 @@ class Runs:
 def spans(sets: Sequence[Runs], bytes_max: int, start: int = 0) -> Iterator[tuple[int, int]]:
     """Yield ranges of cells, from cell `start` on, whose records in all sets take at most `bytes_max` together.
 
-    A single cell may have more: then it stands alone.
+    A cell that has more forms a range alone.
     """
     sizes = sum((one.sizes() for one in sets), np.zeros(CELLS, np.int64))
     first, held = start, 0
@@ -161,7 +161,7 @@ def spans(sets: Sequence[Runs], bytes_max: int, start: int = 0) -> Iterator[tupl
 class Buffer:
     """Records that wait for their file."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: RecordKind) -> None:
         self.kind = kind
         self._parts: list[Rows] = []
         self.bytes = 0

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from gossamer.archive.views.source import Source
+from gossamer.archive.views.source import RowSource
 from gossamer.assembly.segments import Judge
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE
 from gossamer.offline.segment import values_of
@@ -27,7 +27,7 @@ class Named(NamedTuple):
     kind: int
 
 
-class Seeds:
+class SeedFingerprints:
     """The seeds by fingerprint: 8 bytes each. Those that were arguments widen the scope further than the others."""
 
     def __init__(self, arguments: Iterable[int], others: npt.NDArray[np.uint64]) -> None:
@@ -42,7 +42,7 @@ class Seeds:
         return self._others
 
     def kind(self, fp: int) -> int:
-        """Return how a URL is a seed, 0 where it is none."""
+        """Return how a URL is a seed, 0 if it is none."""
         if fp in self.arguments:
             return SEED_ARGUMENT
         if fp in self._young:
@@ -68,7 +68,9 @@ class Seeds:
             self._others, self._young = np.union1d(self._others, young), set()
 
 
-def bring_in(judge: Judge, named: Callable[[], Iterator[Named]], earlier: Seeds, pages: Source) -> Seeds:
+def bring_in(
+    judge: Judge, named: Callable[[], Iterator[Named]], earlier: SeedFingerprints, pages: RowSource
+) -> SeedFingerprints:
     """Make the seeds' surroundings roots, and those of where they redirect, as a crawl does; return all seeds.
 
     Reads the table of pages as often as redirects follow each other. In memory: what the roots and seeds need.
@@ -83,7 +85,7 @@ def bring_in(judge: Judge, named: Callable[[], Iterator[Named]], earlier: Seeds,
         if len(held) >= BATCH:
             parts.append(np.array(held, np.uint64))
             held = []
-    seeds = Seeds(arguments, np.concatenate([*parts, np.array(held, np.uint64)]))
+    seeds = SeedFingerprints(arguments, np.concatenate([*parts, np.array(held, np.uint64)]))
     _add_fetched(judge, seeds, pages)
     if roots.mode != "any":
         while _follow(judge, seeds, pages):
@@ -91,7 +93,7 @@ def bring_in(judge: Judge, named: Callable[[], Iterator[Named]], earlier: Seeds,
     return seeds
 
 
-def _add_fetched(judge: Judge, seeds: Seeds, pages: Source) -> None:
+def _add_fetched(judge: Judge, seeds: SeedFingerprints, pages: RowSource) -> None:
     """Count what was fetched as a seed: the file that named it may be gone."""
     if not pages.rows:
         return
@@ -104,7 +106,7 @@ def _add_fetched(judge: Judge, seeds: Seeds, pages: Source) -> None:
                     seeds.add(url.fingerprint, SEED_FILE)
 
 
-def _follow(judge: Judge, seeds: Seeds, pages: Source) -> bool:
+def _follow(judge: Judge, seeds: SeedFingerprints, pages: RowSource) -> bool:
     """Widen the roots by the redirects of seeds; say whether that brought new seeds."""
     found = False
     if not pages.rows:

@@ -1,10 +1,9 @@
-"""Segment: a file of URLs to fetch, sorted so that a site is in one place, read and written as a stream.
+"""Segment: a file of URLs to fetch, grouped by site, read and written as a stream.
 
-It is a Parquet file, so that anybody can ask it questions (`duckdb -c "FROM 'next.parquet' LIMIT 5"`). Rows are
-sorted by `partition`, then `site`; within a site they stand in the order in which they should be fetched. A partition
-is a hash of the site, so neighbours in the file are strangers: sites that share a server, and so often the first
-letters of their names, are apart. What made the file stands in its metadata under `gossamer.segment`, as JSON. It
-holds no time: the same work makes the same file.
+It is a Parquet file, so that other tools can query it (`duckdb -c "FROM 'next.parquet' LIMIT 5"`). Rows are sorted by
+`partition`, then `site`, then the order of fetching. A partition is a hash of the site, so that sites of one server,
+which often have similar names, are apart. The metadata has the specification of the build under `gossamer.segment`, as
+JSON. It contains no time: equal builds make equal files.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ SCHEMA = pa.schema(
 the URL stood in a segment, this one included; `seed` as `Link.seed`. `referrer` is empty for a seed."""
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class SegmentInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What a segment says of itself."""
 
     version: int = VERSION
@@ -110,7 +109,7 @@ class Segment:
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     @property
@@ -165,14 +164,14 @@ class Segment:
             found.append((held.min, held.max, group.num_rows))
         return found
 
-    def _described(self) -> About:
+    def _described(self) -> SegmentInfo:
         said = (self._file.schema_arrow.metadata or {}).get(METADATA) or (self._file.metadata.metadata or {}).get(
             METADATA
         )
         if said is None:
             raise ConfigError(f"{self.path} is a Parquet file, but no segment; `gossamer segment build` makes one")
         try:
-            about = msgspec.json.decode(said, type=About)
+            about = msgspec.json.decode(said, type=SegmentInfo)
         except msgspec.MsgspecError as error:
             raise ConfigError(f"{self.path} is no segment that can be read here: {error}") from error
         missing = [name for name in SCHEMA.names if name not in self._file.schema_arrow.names]
@@ -188,7 +187,7 @@ class SegmentWriter:
     Rows come sorted by partition and site; what is held is one row group. A block that raises leaves nothing.
     """
 
-    def __init__(self, path: Path, about: About) -> None:
+    def __init__(self, path: Path, about: SegmentInfo) -> None:
         """Begin a segment. Raises OSError where nothing can be written."""
         self.path = path
         self._about = about
@@ -228,7 +227,7 @@ class SegmentWriter:
         """Take links that follow those that were written."""
         self.write(table_of(links, levels, listed))
 
-    def finish(self) -> About:
+    def finish(self) -> SegmentInfo:
         """Write what is held, and give the file its name. Blocks for a sync."""
         self._flush(1)
         about = msgspec.structs.replace(self._about, urls=self.urls, sites=self.sites)

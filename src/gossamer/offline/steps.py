@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gossamer.archive.views.source import Source
+from gossamer.archive.views.source import RowSource
 from gossamer.assembly.segments import Judge
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED
-from gossamer.offline.known import Known
-from gossamer.offline.records import Buffer, Kind, Runs, write_run
-from gossamer.offline.seeds import Seeds
-from gossamer.offline.work import Inputs, Work
+from gossamer.offline.known import KnownUrls
+from gossamer.offline.records import Buffer, RecordKind, Runs, write_run
+from gossamer.offline.seeds import SeedFingerprints
+from gossamer.offline.work import BuildFolder, BuildInputs
 from gossamer.scope.options import FOLLOWED
 from gossamer.url.url import PARTITIONS
 
@@ -29,8 +29,8 @@ BUFFER_BYTES_MIN = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a build is asked for beside its inputs."""
+class BuildRequest:
+    """Options of a build, beside its inputs."""
 
     per_host: int = 0
     """URLs of one host in a segment; 0 for all."""
@@ -45,20 +45,20 @@ class Wish:
 class Build:
     """A build under way: what every step needs."""
 
-    work: Work
+    work: BuildFolder
     config: Config
     judge: Judge
-    seeds: Seeds
-    known: Known
-    wish: Wish
+    seeds: SeedFingerprints
+    known: KnownUrls
+    wish: BuildRequest
     memory_bytes_max: int
     progress: Progress
-    pages: Source
-    links: Source
+    pages: RowSource
+    links: RowSource
     followed: frozenset[str] = field(default_factory=frozenset)
 
     @property
-    def inputs(self) -> Inputs:
+    def inputs(self) -> BuildInputs:
         """What is read."""
         assert self.work.state.inputs is not None
         return self.work.state.inputs
@@ -93,7 +93,7 @@ class Build:
         """It matters which site's page a link is on."""
         return self.own_site or self.wish.in_links
 
-    def runs(self, kind: Kind) -> Runs:
+    def runs(self, kind: RecordKind) -> Runs:
         """Return the records of a kind that were written."""
         return Runs(kind, self.work.paths(kind.name))
 
@@ -103,10 +103,10 @@ class Build:
         figures[name] = figures.get(name, 0) + int(more)
 
 
-class Waiting:
+class StepRecords:
     """Records of several kinds that one step makes. They are written together, with how far the step is."""
 
-    def __init__(self, build: Build, kinds: Sequence[Kind]) -> None:
+    def __init__(self, build: Build, kinds: Sequence[RecordKind]) -> None:
         self._build = build
         self._buffers = {kind.name: Buffer(kind) for kind in kinds}
 
@@ -133,7 +133,7 @@ def followed_types(config: Config) -> frozenset[str]:
     return frozenset((*FOLLOWED, *config.scope.follow, *((EMBED,) if config.scope.embeds else ())))
 
 
-def batches(source: Source, start: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def batches(source: RowSource, start: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the rows of a source from a position on, none where there are no files."""
     if source.rows:
         yield from source.batches(start, columns)
@@ -143,7 +143,7 @@ def targets_of(target: Path, parts: int) -> list[Path]:
     """Return the names of the segments: of several, `next-1-of-4.parquet` and so on.
 
     Raises:
-        ConfigError: there cannot be so many.
+        ConfigError: the number is not possible.
     """
     if not 1 <= parts <= PARTITIONS:
         raise ConfigError(f"--split {parts}: expected 1 to {PARTITIONS}")

@@ -28,7 +28,7 @@ ROWS = pa.schema(
         ("row", pa.uint64()),
     ]
 )
-"""What waits: a segment's rows, how many sites link there, whether the URL stands there more than once, and its row."""
+"""Waiting rows: a segment's columns, the number of linking sites, whether the URL occurs again, and its row."""
 
 ROW_BYTES = 220
 """About what a URL takes in memory, referrer and keys included."""
@@ -60,7 +60,7 @@ def read_texts(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
     """Judge what was chosen, in the order of its rows."""
     state = build.work.state
     chosen = build.runs(chosen_kind(build.rows_all))
-    waiting, reading = _Waiting(build, stretches(build)), _Reading(build, seeds)
+    waiting, reading = _Waiting(build, stretches(build)), _TextReading(build, seeds)
     # What is read of the records at once becomes about half a buffer of rows.
     records_bytes = build.buffer_bytes * chosen.kind.dtype.itemsize // ROW_BYTES // 2
     for first, last in spans([chosen], records_bytes, state.position):
@@ -89,7 +89,7 @@ def _judged(build: Build, rows: Rows, texts: Texts) -> pa.Table:
                 links.append(link)
                 kept.append(place)
     rows = rows[np.array(kept, np.intp)]
-    # As numbers first and text last: what Python holds of a row is let go of here.
+    # As numbers first and text last: the Python objects of a row are freed here.
     urls = [link.url for link in links]
     values: dict[str, Any] = {
         "partition": [url.partition for url in urls],
@@ -121,7 +121,7 @@ def _levels(build: Build, links: list[Link], rows: Rows, level: Callable[[Link],
     return [0 if link.link_type == "seed" else found for link, found in zip(links, levels, strict=True)]
 
 
-class _Reading:
+class _TextReading:
     """Reads the texts of rows whose numbers grow: links, then pages, then left-overs, then seeds."""
 
     def __init__(self, build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
@@ -149,7 +149,7 @@ class _Reading:
             rows = rows[held:]
 
     def _batch(self, region: int, row: int) -> tuple[int, pa.RecordBatch]:
-        """Return the batch in which a row of a region stands."""
+        """Return the batch that has a row of a region."""
         if region not in self._streams:
             self._streams[region] = self._stream(region, row)
             self._batches[region] = next(self._streams[region])

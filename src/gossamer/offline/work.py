@@ -18,7 +18,7 @@ from gossamer.world.files import sync_directory, write_whole
 from gossamer.world.process import DirectoryLock
 
 
-class Piece(msgspec.Struct, frozen=True):
+class BuildPiece(msgspec.Struct, frozen=True):
     """A finished file that is read."""
 
     path: str
@@ -27,25 +27,25 @@ class Piece(msgspec.Struct, frozen=True):
     foreign: bool = False
     """Keys in it were made by other rules: they are made again."""
     links_only: bool = False
-    """Of a WARC file: its pages stand in a table."""
+    """Of a WARC file: a table has its pages."""
 
 
-class Inputs(msgspec.Struct):
+class BuildInputs(msgspec.Struct):
     """What a build reads, as it stood when the build began."""
 
-    pages: list[Piece] = []
-    links: list[Piece] = []
-    warcs: list[Piece] = []
+    pages: list[BuildPiece] = []
+    links: list[BuildPiece] = []
+    warcs: list[BuildPiece] = []
     running: list[str] = []
     """Crawls that went on meanwhile: their finished files count."""
 
 
-class State(msgspec.Struct):
+class BuildState(msgspec.Struct):
     """How far a build is."""
 
     order: str
     """What was asked for, in words, as JSON."""
-    inputs: Inputs | None = None
+    inputs: BuildInputs | None = None
     step: str = ""
     position: int = 0
     runs: dict[str, list[str]] = {}
@@ -57,7 +57,7 @@ class State(msgspec.Struct):
     """Everything is made: these files get these names."""
 
 
-class Work:
+class BuildFolder:
     """The folder of a build. Use as a context: one process at a time works in it."""
 
     def __init__(self, target: Path, order: str) -> None:
@@ -81,12 +81,12 @@ class Work:
             raise ConfigError(f"another process works on {target}; wait for it, or name another with -o")
         stored = self._stored()
         self.resumed = stored is not None
-        self.state = stored or State(order)
+        self.state = stored or BuildState(order)
         if self.state.order != order:
             self._lock.release()
             raise ConfigError(
                 f"{self.folder} holds an unfinished build that was asked for otherwise ({_told(self.state.order)}); "
-                "give the same options to finish it, or remove that folder to begin anew"
+                "give the same options to finish it, or delete that folder to start again"
             )
 
     def __enter__(self) -> Self:
@@ -149,14 +149,14 @@ class Work:
         self.folder.rmdir()
         sync_directory(self.folder.parent)
 
-    def _stored(self) -> State | None:
+    def _stored(self) -> BuildState | None:
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=State)
+            return msgspec.json.decode(self._file.read_bytes(), type=BuildState)
         except FileNotFoundError:
             return None
         except msgspec.MsgspecError as error:
             self._lock.release()
-            raise ConfigError(f"{self._file} is no state of a build; remove {self.folder} to begin anew") from error
+            raise ConfigError(f"{self._file} is no state of a build; delete {self.folder} to start again") from error
 
 
 def _told(order: str) -> str:

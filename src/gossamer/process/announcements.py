@@ -14,13 +14,13 @@ from gossamer.process.charset import codec_of
 from gossamer.process.feeds import FEED_ROOTS, SITEMAP_ROOTS, FeedHandler, SitemapHandler, listed, read_json_feed
 from gossamer.process.links import Base
 from gossamer.process.options import ProcessOptions
-from gossamer.process.xml import Handler, Stop, read_xml
+from gossamer.process.xml import Handler, StopParsing, read_xml
 
 ANNOUNCEMENT_TYPES = (
     "application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml",
     "application/x-rss+xml", "application/feed+json", "application/json",
 )  # fmt: skip
-"""Where `announcements` looks; where a link says that a sitemap or a feed comes, it looks whatever comes."""
+"""Types that `announcements` reads; it reads any type if a link announces a sitemap or a feed."""
 
 JSON_TYPES: Final = frozenset(("application/feed+json", "application/json"))
 ELEMENTS_MAX = 1_000_000
@@ -38,8 +38,8 @@ class Announcements:
     """Reads sitemaps (XML, plain text, gzipped) and feeds (RSS, Atom, JSON Feed), known by what they hold.
 
     Their entries are links of type `sitemap` or `feed`; the sitemaps that an index names are of type `sitemap_file`.
-    Plain text, and what is gzipped, is only read where it was announced as a sitemap. What is broken counts up to
-    the first mistake that cannot be mended. About 6 µs an entry; nothing in a document costs more than its length.
+    Plain text and gzip are only read if they were announced as sitemaps. A broken document counts up to the first
+    error that cannot be repaired. About 6 µs an entry; the cost of a document is linear in its length.
     """
 
     name = "announcements"
@@ -127,7 +127,7 @@ class _Sorting:
             elif local in FEED_ROOTS:
                 self._handler = FeedHandler(self._announcement, self._related)
             else:
-                raise Stop
+                raise StopParsing
             self._roots.append(name)
         self._handler.start(name, attributes, depth)
 
@@ -178,5 +178,5 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         *lines, held = (held + piece).split(b"\n")
         yield from lines
         if len(held) > (1 << 16):
-            held = b"\xff"  # Whatever comes of it, it is no address.
+            held = b"\xff"  # Not a valid start of an address.
     yield held

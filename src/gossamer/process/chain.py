@@ -15,25 +15,26 @@ from gossamer.model.modules import NAME, TABLES_TAKEN, ModuleError
 from gossamer.model.visits import Findings, Page, PageRow
 from gossamer.ports import ProcessingModule
 from gossamer.process.announcements import Announcements
-from gossamer.process.html import Document, HtmlPage
+from gossamer.process.html import HtmlDocument, HtmlPage
 from gossamer.process.links import HeaderLinks, LinkExtractor
 from gossamer.process.listings import ListingLinks
-from gossamer.process.metadata import Directives
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import ITEM_COLUMNS, ProcessOptions
 from gossamer.process.text import TitleAndText
+from gossamer.process.usage import Directives
 
 ROWS_MAX = 10_000
 """Rows that one page may add to one table."""
 NAMES_MAX = 256
 """Columns, and tables, that no module declared: names may come from what a page says."""
 _TAKEN = frozenset(PageRow.__struct_fields__)
+_OF_TABLES, _OF_ITEMS = frozenset(("url",)), frozenset(ITEM_COLUMNS) - {"item"}
 _INT_MAX = 2**63 - 1
 
 Kinds = Mapping[str, str]
 
 
 class Fitting:
-    """Checks names and values of columns and rows. Costs nothing where a module reports none."""
+    """Checks names and values of columns and rows. Costs nothing if a module reports none."""
 
     def __init__(self, columns: Kinds, tables: Mapping[str, Kinds]) -> None:
         self._columns = dict(columns)
@@ -54,8 +55,9 @@ class Fitting:
             if len(rows) > ROWS_MAX:
                 problems.append(f"table {table!r}: {len(rows)} rows of one page, {ROWS_MAX} are kept")
                 del rows[ROWS_MAX:]
+            taken = _OF_ITEMS if "/" in table else _OF_TABLES
             for row in rows:
-                self._row(row, kinds, f"column of {table}", frozenset(("url",)), problems)
+                self._row(row, kinds, f"column of {table}", taken, problems)
         return list(dict.fromkeys(problems))
 
     def _row(self, row: dict[str, object], kinds: Kinds, what: str, taken: frozenset[str], problems: list[str]) -> None:
@@ -201,7 +203,11 @@ class Modules:
                 errors.append(error)
         if findings.columns or findings.rows:
             errors += self._checked(findings)
-        return Processed(findings, tuple(errors), self._names(chosen))
+        names = self._names(chosen)
+        if findings.fields:
+            errors += findings.invalid
+            names = (*names, *findings.fields)
+        return Processed(findings, tuple(errors), names)
 
     def process_one(self, index: int, page: Page) -> Processed:
         """Return what the module at a place of `chosen` finds, alone."""
@@ -242,7 +248,7 @@ class Modules:
             body=page.body,
             file=page.file,
             link_type=page.link_type,
-            document=Document(page, self._options),
+            document=HtmlDocument(page, self._options),
         )
 
     def _run(self, module: ProcessingModule, page: Page, findings: Findings) -> ModuleError | None:

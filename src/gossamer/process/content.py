@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer.model.visits import Findings, Page
-from gossamer.process.html import HTML_TYPES, Document, document_of
+from gossamer.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.process.kept import kept
 from gossamer.process.links import Base, base_href
 from gossamer.process.main import main_blocks
@@ -75,8 +75,8 @@ class Main(NamedTuple):
     chosen: list[bool]
 
 
-def _main_of(document: Document, url: str, options: ProcessOptions) -> Main | None:
-    """Return a page's main content, found once for all modules; None where the page is too deep or too large."""
+def _main_of(document: HtmlDocument, url: str, options: ProcessOptions) -> Main | None:
+    """Return a page's main content, found once for all modules; None if the page is too deep or too large."""
     if document.main is None:
         outline = outlined(document.characters(), options.open_tags_max)
         document.main = (None if outline is None else Main(outline, main_blocks(outline, url)),)

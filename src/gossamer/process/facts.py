@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 
 OBJECTS_MAX = 500
 """Objects of a page's JSON-LD that are looked at."""
+TIMES_MAX = 50
+"""`time` elements that are looked at."""
 BYLINE_MAX = 500
 TYPES_MAX = 50
 _PUBLISHED = (
@@ -21,6 +24,9 @@ _LICENSES = ("license", "dc.rights", "dcterms.license", "dcterms.rights")
 MEANING = frozenset((*_PUBLISHED, *_MODIFIED, *_AUTHORS, *_LICENSES, "og:locale"))
 """Names of `meta` elements that `facts` knows, in lower case."""
 _ISO = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(Z|[+-]\d{2}:?\d{2})?)?")
+_MEANS_PUBLISHED = re.compile(r"datepublished|\b(?:published|pubdate|(?:entry|post)[-_]date)\b")
+_MEANS_MODIFIED = re.compile(r"datemodified|\b(?:updated|modified)\b")
+COMMONS = re.compile(r"https?://creativecommons\.org/(?:licenses|publicdomain)/[a-z+-]+/[0-9.]+", re.IGNORECASE)
 _BY = re.compile(r"^by\s+", re.IGNORECASE)
 _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 
@@ -34,19 +40,41 @@ COLUMNS: Mapping[str, str] = {
 """What `facts` may find, and of which kind it is."""
 
 
-def facts(blocks: Sequence[object], metas: Mapping[str, str], licensed: str = "") -> dict[str, object]:
-    """Return the columns for which a page has values: from JSON-LD first, else from `meta` elements.
+class Linked(NamedTuple):
+    """What the links of a page say of it."""
 
-    `blocks` are its JSON-LD blocks, `metas` its meta elements by name, `licensed` the target of a link to its license.
+    license: str = ""
+    """Target of a link with `rel=license`."""
+    author: str = ""
+    """Text of a link with `rel=author`."""
+    commons: str = ""
+    """The license of Creative Commons that it links to, where that is one alone."""
+
+
+def facts(
+    blocks: Sequence[object],
+    metas: Mapping[str, str],
+    linked: Linked = Linked(),  # noqa: B008 - a value that never changes
+    times: Sequence[Mapping[str, str]] = (),
+) -> dict[str, object]:
+    """Return the columns for which a page has values: from JSON-LD first, then from `meta` elements, then from links
+    and `time` elements.
+
+    `blocks` are its JSON-LD blocks, `metas` its meta elements by name, `times` the attributes of its `time` elements.
     """
     held = list(_objects(blocks))
+    of_elements = _times(times)
     published = _first(_dates(held, "datePublished", "uploadDate", "dateCreated"), map(metas.get, _PUBLISHED))
     modified = _first(_dates(held, "dateModified"), map(metas.get, _MODIFIED))
+    author = next((_clean(one) for one in map(metas.get, _AUTHORS) if one and _clean(one)), "")
     found: dict[str, object] = {
-        "published": published,
-        "modified": modified,
-        "byline": _byline(held) or next((_clean(one) for one in map(metas.get, _AUTHORS) if one and _clean(one)), ""),
-        "license": licensed or _license(held) or next((one for one in map(metas.get, _LICENSES) if one), ""),
+        "published": published or of_elements.get("published"),
+        "modified": modified or of_elements.get("modified"),
+        "byline": _byline(held) or author or _clean(linked.author),
+        "license": linked.license
+        or _license(held)
+        or next((one for one in map(metas.get, _LICENSES) if one), "")
+        or linked.commons,
         "schema_types": list(dict.fromkeys(_types(held)))[:TYPES_MAX],
     }
     return {name: value for name, value in found.items() if value}
@@ -65,6 +93,26 @@ def moment(written: str) -> datetime | None:
         return None
     time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     return time if 1970 < time.year < 2100 else None
+
+
+def _times(times: Sequence[Mapping[str, str]]) -> dict[str, datetime]:
+    """Return the dates of `time` elements that say what they mean; of a page with one date alone, that as published."""
+    found: dict[str, datetime] = {}
+    every: set[str] = set()
+    for one in times[:TIMES_MAX]:
+        time = moment(one.get("datetime", ""))
+        if time is None:
+            continue
+        every.add(one["datetime"])
+        meant = f"{one.get('itemprop', '')} {one.get('class', '')}".lower()
+        if _MEANS_MODIFIED.search(meant):
+            found.setdefault("modified", time)
+        elif "pubdate" in one or _MEANS_PUBLISHED.search(meant):
+            found.setdefault("published", time)
+    if not found and len(every) == 1:
+        only = moment(every.pop())
+        return {"published": only} if only is not None else {}
+    return found
 
 
 def _first(written: Iterator[str], metas: Iterator[str | None]) -> datetime | None:

@@ -1,7 +1,7 @@
 """Feeds: what sitemaps and their indexes name (https://www.sitemaps.org/protocol.html), and what RSS 0.9x, 1.0 and 2.0,
 Atom (RFC 4287) and JSON Feed 1.1 announce; with the dates that they state.
 
-Elements of feeds are told by their names without prefix, but for those whose prefix makes the difference.
+Feed elements are matched by name without prefix, except where the prefix matters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 import msgspec
 
 from gossamer.model.announced import Announced, Announcement
-from gossamer.process.xml import Stop
+from gossamer.process.xml import StopParsing
 from gossamer.url.join import join
 
 YEARS = range(1990, 2200)
@@ -35,7 +35,7 @@ PERIODS_S = {
 
 
 def instant(text: str) -> float:
-    """Return the wall time that a text names, in seconds, or 0 where it names none.
+    """Return the wall time that a text names, in seconds, or 0 if it names none.
 
     W3C Date and Time Formats (a profile of ISO 8601; sitemaps, Atom, Dublin Core), or RFC 822 with RFC 2822's years
     (RSS). A day alone is its midnight, UTC.
@@ -78,7 +78,7 @@ _WANTED = frozenset(("loc", "lastmod", "changefreq", "priority"))
 
 
 class SitemapHandler:
-    """Takes a sitemap's elements. Those of other vocabularies (images, videos, news) are told by their prefix."""
+    """Takes a sitemap's elements. The prefix marks those of other vocabularies (images, videos, news)."""
 
     def __init__(self, announcement: Announcement, root: str) -> None:
         """`root` is the name of the outermost element as written."""
@@ -105,7 +105,7 @@ class SitemapHandler:
         if not said.get("loc"):
             return
         if len(entries) >= URLS_MAX:
-            raise Stop(f"more than {URLS_MAX:,} addresses; the rest is left")
+            raise StopParsing(f"more than {URLS_MAX:,} addresses; the rest is left")
         written = said.get("changefreq", "").lower()
         entries.append(
             Announced(
@@ -229,7 +229,7 @@ class FeedHandler:
         if not address:
             return
         if len(self._announcement.entries) >= ENTRIES_MAX:
-            raise Stop(f"more than {ENTRIES_MAX:,} entries; the rest is left")
+            raise StopParsing(f"more than {ENTRIES_MAX:,} entries; the rest is left")
         self._announcement.entries.append(Announced(self._based(address), self._changed_at))
 
     def _based(self, address: str) -> str:

@@ -7,6 +7,7 @@ one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from gossamer.model.visits import Page
 from gossamer.process.charset import to_utf8
 from gossamer.process.options import ProcessOptions
 from gossamer.process.scan import Element, ScannedMarkup
+from gossamer.process.walk import RAW, ElementWalk
 
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 _ELEMENTS = "area,frame,iframe,link,base,meta,title,blockquote[cite],q[cite],ins[cite],del[cite]"
@@ -40,6 +42,11 @@ class TreeMarkup:
             elif tag is not None:
                 self._elements.append((tag, node.attributes))
 
+    @property
+    def tree(self) -> LexborHTMLParser:
+        """The tree itself, for selectors."""
+        return self._tree
+
     def anchors(self) -> list[tuple[str, str, LexborNode]]:
         """Return every `a` that has an href, in order: href, rel, the node."""
         if self._anchors is None:
@@ -53,7 +60,7 @@ class TreeMarkup:
         return self._anchors
 
     def anchor_text(self, within: LexborNode) -> str:
-        """Return the text of an anchor as it stands, or the alt text of its first image that has one."""
+        """Return the text of an anchor unchanged, or the alt text of its first image that has one."""
         text = within.text()
         return text if text and not text.isspace() else _alternative(within)
 
@@ -62,7 +69,7 @@ class TreeMarkup:
         return self._elements
 
     def title(self) -> str:
-        """Return the text of the first title as it stands."""
+        """Return the text of the first title, unchanged."""
         return self._title
 
     def text(self) -> str:
@@ -102,8 +109,8 @@ class Markup(Protocol):
         ...
 
     def anchor_text(self, within: Any) -> str:
-        """Return an anchor's text as it stands, an image's alt if it has none. As dear as the rest of a link: asked
-        for once for each address.
+        """Return an anchor's text unchanged, or an image's alt if it has none. It costs as much as the rest of a link:
+        call it once per address.
         """
         ...
 
@@ -112,7 +119,7 @@ class Markup(Protocol):
         ...
 
     def title(self) -> str:
-        """Return the text of the first title as it stands."""
+        """Return the text of the first title, unchanged."""
         ...
 
     def text(self) -> str:
@@ -120,7 +127,7 @@ class Markup(Protocol):
         ...
 
 
-class Document:
+class HtmlDocument:
     """A page's characters and markup, made when first asked for."""
 
     def __init__(self, page: Page, options: ProcessOptions) -> None:
@@ -128,6 +135,7 @@ class Document:
         self._options = options
         self._decoded: tuple[bytes, str] | None = None
         self._markup: Markup | None = None
+        self._tree: tuple[LexborHTMLParser | None] | None = None
         self.main: tuple[Any] | None = None
         """What `process.content` found, for the next of its modules."""
 
@@ -143,6 +151,18 @@ class Document:
             body = self._decode()[0]
             self._markup = TreeMarkup(body) if bears_tree(body, self._options) else ScannedMarkup(body)
         return self._markup
+
+    def tree(self) -> LexborHTMLParser | None:
+        """Return the page's tree, for selectors; None if it could cost too much. Made once a page."""
+        if self._tree is None:
+            body = self._decode()[0]
+            if isinstance(self._markup, TreeMarkup):
+                self._tree = (self._markup.tree,)
+            elif bears_tree(body, self._options) or (len(body) <= self._options.items_bytes_max and is_regular(body)):
+                self._tree = (LexborHTMLParser(body, options=_OPTIONS),)
+            else:
+                self._tree = (None,)
+        return self._tree[0]
 
     def characters(self) -> str:
         """Return the page's characters, for modules that want no markup."""
@@ -168,16 +188,16 @@ class Document:
 class HtmlPage(Page, frozen=True, kw_only=True):
     """A page that carries its document from module to module."""
 
-    document: Document
+    document: HtmlDocument
 
 
-def document_of(page: Page, options: ProcessOptions) -> Document:
+def document_of(page: Page, options: ProcessOptions) -> HtmlDocument:
     """Return the document that the page carries, or one of its own."""
-    return page.document if isinstance(page, HtmlPage) else Document(page, options)
+    return page.document if isinstance(page, HtmlPage) else HtmlDocument(page, options)
 
 
 def bears_tree(body: bytes, options: ProcessOptions) -> bool:
-    """Say whether a tree of this page is cheap whatever the page holds.
+    """Return whether a tree of this page is certainly cheap.
 
     End tags prove nothing (they may be misnamed, misnested or in a comment), so the bounds are on all start tags, and
     on attributes by the page's length. At the defaults the worst page known costs about 0.1 s and 70 MB. Costs two
@@ -187,3 +207,57 @@ def bears_tree(body: bytes, options: ProcessOptions) -> bool:
         return False
     tags = body.count(b"<")
     return tags <= options.tree_tags_max or tags - body.count(b"</") <= options.tree_tags_max
+
+
+OPEN_MAX = 400
+"""Elements within one another, of a long page that bears a tree."""
+WRONG_MAX = 200
+"""Tags, of a long page that bears a tree, that are odd, or close other elements than the last one opened."""
+TAG_BYTES_MAX = 8_192
+_TAG = re.compile(rb"<(/?)([a-z][^\t\n\f\r />]{0,63})([^>]*)")
+_WALK = ElementWalk(())
+_VOID = frozenset(
+    (b"area", b"base", b"br", b"col", b"embed", b"hr", b"img", b"input", b"link", b"meta", b"source", b"track", b"wbr")
+)
+_IMPLIED = frozenset(
+    (b"p", b"li", b"dt", b"dd", b"option", b"optgroup", b"tr", b"td", b"th", b"thead", b"tbody", b"tfoot", b"colgroup",
+     b"rp", b"rt")
+)  # fmt: skip
+"""Elements whose end tags may be missing."""
+
+
+def _end_earlier(open_: list[bytes], name: bytes) -> None:
+    """Close an element of a name that begins again, with those in it, where their end tags may be missing."""
+    for at in range(len(open_) - 1, -1, -1):
+        if open_[at] == name:
+            del open_[at:]
+            return
+        if open_[at] not in _IMPLIED:
+            return
+
+
+def is_regular(body: bytes) -> bool:
+    """Say whether a long page nests as pages that people write: then the cost of its tree is linear. 1 µs a tag."""
+    open_: list[bytes] = []
+    wrong = 0
+    body = body.lower().replace(b"<template", b"<templat_").replace(b"</template", b"</templat_")  # Part of the tree.
+    for step in _WALK.over(body):
+        wrong += step.name != "" and step.name not in RAW
+        for tag in () if step.name else _TAG.finditer(body, step.start, step.end):
+            closes, name, rest = tag.groups()
+            if len(rest) > TAG_BYTES_MAX:
+                return False
+            if not closes and name not in _VOID:
+                if name in _IMPLIED:
+                    _end_earlier(open_, name)
+                open_.append(name)
+            elif closes:
+                while open_ and open_[-1] != name and open_[-1] in _IMPLIED:
+                    open_.pop()
+                if open_ and open_[-1] == name:
+                    open_.pop()
+                else:  # Nothing is closed: what stays open counts.
+                    wrong += 1
+        if len(open_) > OPEN_MAX or wrong > WRONG_MAX:
+            return False
+    return True

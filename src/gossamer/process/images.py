@@ -28,10 +28,10 @@ class Image(NamedTuple):
 
 
 class ImageStatistics:
-    """Tells an image's kind, size and frames: the columns `image_kind`, `image_width`, `image_height`, `image_frames`.
+    """Finds an image's kind, size and frames: the columns `image_kind`, `image_width`, `image_height`, `image_frames`.
 
-    By what its bytes are, whatever its media type claims; what is broken or cut tells what stands before the break.
-    About 5 µs an image and 1 µs for each block of a GIF; a body that was spilled is read block by block.
+    Reads the bytes and ignores the media type. A broken or cut image counts up to the break. About 5 µs an image and
+    1 µs for each block of a GIF; a body on disk is read block by block.
     """
 
     name = "image"
@@ -121,7 +121,7 @@ def _png(file: BinaryIO) -> Image:
         elif kind == b"acTL":
             frames = max(1, struct.unpack(">I", file.read(4))[0])
             length -= 4
-        elif kind in (b"IDAT", b"IEND"):  # acTL stands before them.
+        elif kind in (b"IDAT", b"IEND"):  # acTL comes before them.
             break
         file.seek(length + 4, 1)
     return Image("png", width, height, frames)

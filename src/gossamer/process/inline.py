@@ -24,10 +24,10 @@ _NOTE = re.compile(r"\[?(\d{1,4}|[a-z]|[*†‡§])\]?", re.IGNORECASE)
 _MARKS = {"em": "*", "i": "*", "strong": "**", "b": "**", "del": "~~", "s": "~~", "strike": "~~"}
 _CODE = frozenset(("code", "kbd", "samp", "tt"))
 URL_MAX = 8_192
-"""Longer addresses are left out: most are images that stand in the page itself."""
+"""Longer addresses are skipped: most are images inside the page (`data:`)."""
 
 Join = Callable[[str], str | None]
-"""Makes an address absolute; None where it is none."""
+"""Makes an address absolute; None if it is none."""
 
 
 class Marked(NamedTuple):
@@ -134,7 +134,7 @@ def _escaped(text: str) -> str:
     return _SPECIAL.sub(marked, _SPACES.sub(" ", text))
 
 
-class _Line:
+class _InlineText:
     """Pieces of text one after another, with at most one space between words."""
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ class _Line:
 
 def joined(pieces: Iterable[str | Marked]) -> str:
     """Return pieces as one text; neighbours with the same mark become one."""
-    line = _Line()
+    line = _InlineText()
     mark, waiting = "", list[str]()
     for piece in pieces:
         if isinstance(piece, Marked):

@@ -66,7 +66,7 @@ _NAMED = frozenset(["div", "span", "section", "aside", "nav"])
 _CELLS = frozenset(("td", "th"))
 _REPEATING = frozenset(("span", "div", "td", "nobr"))
 _DUPLICATES = ("katex-html", "MathJax_Preview", "MathJax_CHTML", "mjx-", "linenos", "line-numbers-rows", "gutter")
-"""Names of elements that repeat, for the eye, what stands elsewhere."""
+"""Names of elements that repeat other content visually."""
 
 
 class Element:
@@ -104,7 +104,7 @@ class Element:
                 stack.extend(reversed(one.children))
 
     def text(self) -> str:
-        """Return the text within, as it stands; line breaks as such."""
+        """Return the text within, unchanged; line breaks as such."""
         return "".join(
             one if isinstance(one, str) else "\n" if one.name == "br" else "" for one in self.walk()
         )  # fmt: skip
@@ -116,10 +116,10 @@ class Element:
 
 def kept(outline: Outline, chosen: Sequence[bool]) -> Element:
     """Return the tree of the blocks that are `chosen`. Linear; about 1 µs an event."""
-    return _Builder(outline, chosen).root
+    return _KeptBuilder(outline, chosen).root
 
 
-class _Builder:
+class _KeptBuilder:
     def __init__(self, outline: Outline, chosen: Sequence[bool]) -> None:
         self.root = Element("", "", block=True)
         self._open: list[Element] = [self.root]

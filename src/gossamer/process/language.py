@@ -10,10 +10,10 @@ from gossamer.process.options import ProcessOptions
 
 CHARACTERS_MIN = 20
 CHARACTERS_MAX = 1_000
-"""What of a page's text is looked at, from its middle: what stands first is often navigation."""
+"""Characters examined, from the middle of a page's text: its beginning is often navigation."""
 
 
-class Language:
+class LanguageModule:
     """Names the language of a page's text: the columns `language` (ISO 639) and `language_score` (0 to 1).
 
     Looks at `Findings.text` where a module before it found that, else at the visible text, which costs a scan of the

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from gossamer.model.links import FEED_FILE, HUB, SELF, Found
 from gossamer.model.visits import Findings, Page
 from gossamer.process.charset import python_codec
-from gossamer.process.html import HTML_TYPES, Document, Markup, document_of
+from gossamer.process.html import HTML_TYPES, HtmlDocument, Markup, document_of
 from gossamer.process.options import ProcessOptions
 from gossamer.process.scan import Element
 from gossamer.url.join import Joiner, join
@@ -119,7 +119,7 @@ class LinkExtractor:
 
 
 class HeaderLinks:
-    """Finds the links in a reply's headers, whatever its type: those of `Link` (RFC 8288), and that of `Refresh`."""
+    """Finds the links in the headers of a reply of any type: those of `Link` (RFC 8288), and that of `Refresh`."""
 
     name = "header_links"
 
@@ -256,6 +256,14 @@ def link_header(value: str) -> Iterator[tuple[str, str]]:
 
     Links with an `anchor` speak of another resource and are left out.
     """
+    for parameters, target in link_values(value):
+        if "anchor" not in parameters:
+            for link_type in _types(parameters.get("rel", ""), parameters.get("type", "")):
+                yield link_type, target
+
+
+def link_values(value: str) -> Iterator[tuple[dict[str, str], str]]:
+    """Yield the parameters of each link in a Link header, names in lower case, with its target as written."""
     position = 0
     while (target := _LINK_VALUE.match(value, position)) is not None:
         position = target.end()
@@ -264,9 +272,7 @@ def link_header(value: str) -> Iterator[tuple[str, str]]:
             position = match.end()
             text = match[2] if match[2] is not None else (match[3] or "")
             parameters.setdefault(match[1].lower(), re.sub(r"\\(.)", r"\1", text))
-        if "anchor" not in parameters:
-            for link_type in _types(parameters.get("rel", ""), parameters.get("type", "")):
-                yield link_type, target[1]
+        yield parameters, target[1]
         position = _after_comma(value, position)
 
 
@@ -291,7 +297,7 @@ def utf8_again(value: str) -> str:
         return value
 
 
-def documents(document: Document, url: str, options: ProcessOptions) -> Iterator[tuple[Base, Document]]:
+def documents(document: HtmlDocument, url: str, options: ProcessOptions) -> Iterator[tuple[Base, HtmlDocument]]:
     """Yield a page's document and those in the `srcdoc` of its iframes, each with its base.
 
     A document without a `base` element has the base of the one that holds it (HTML standard, section 4.8.5). Together
@@ -300,14 +306,16 @@ def documents(document: Document, url: str, options: ProcessOptions) -> Iterator
     yield from _documents(document, url, options, 0)
 
 
-def _documents(document: Document, outer: str, options: ProcessOptions, depth: int) -> Iterator[tuple[Base, Document]]:
+def _documents(
+    document: HtmlDocument, outer: str, options: ProcessOptions, depth: int
+) -> Iterator[tuple[Base, HtmlDocument]]:
     elements = document.markup.elements()
     base = Base(outer, base_href(elements), document.charset)
     yield base, document
     for tag, attributes in elements if depth < SRCDOC_DEPTH_MAX else ():
         if tag == "iframe" and (srcdoc := attributes.get("srcdoc")):
             inner = Page(outer, "text/html", "utf-8", (), srcdoc.encode("utf-8", "replace"))
-            yield from _documents(Document(inner, options), base.url, options, depth + 1)
+            yield from _documents(HtmlDocument(inner, options), base.url, options, depth + 1)
 
 
 def base_href(elements: Iterable[Element]) -> str | None:

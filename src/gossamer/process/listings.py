@@ -39,7 +39,7 @@ _MLSD = re.compile(rb"((?:[\w.-]+=[^;]*;)+) (.+)", re.DOTALL)
 _EPLF = re.compile(rb"\+([^\t]*)\t(.+)", re.DOTALL)
 
 
-class Entry(NamedTuple):
+class ListingEntry(NamedTuple):
     """One line of a listing."""
 
     name: bytes
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
     """What a link leads to, as written; empty when the listing does not say."""
 
 
-def entries(listing: bytes) -> Iterator[Entry]:
+def entries(listing: bytes) -> Iterator[ListingEntry]:
     """Yield what a listing names, in order: files, directories and links; `.` and `..` and what is no line are left
     out. A last line without an end may have been cut, and is left out too. About 2 µs a line.
     """
@@ -61,7 +61,7 @@ def entries(listing: bytes) -> Iterator[Entry]:
             yield entry
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes) -> ListingEntry | None:
     match = _UNIX.match(line)
     if match is not None:
         return _unix(*match.groups())
@@ -75,35 +75,41 @@ def _entry(line: bytes) -> Entry | None:
     match = _EPLF.fullmatch(line)
     if match is not None:
         facts = match[1].split(b",")
-        return Entry(match[2], "directory") if b"/" in facts else Entry(match[2], "file") if b"r" in facts else None
+        return (
+            ListingEntry(match[2], "directory")
+            if b"/" in facts
+            else ListingEntry(match[2], "file")
+            if b"r" in facts
+            else None
+        )
     return None
 
 
-def _unix(mode: bytes, name: bytes) -> Entry | None:
+def _unix(mode: bytes, name: bytes) -> ListingEntry | None:
     if mode == b"l":
         name, _, target = name.partition(b" -> ")
-        return Entry(name, "link", target) if name else None
-    return Entry(name, "directory") if mode == b"d" else Entry(name, "file") if mode == b"-" else None
+        return ListingEntry(name, "link", target) if name else None
+    return ListingEntry(name, "directory") if mode == b"d" else ListingEntry(name, "file") if mode == b"-" else None
 
 
-def _dos(size: bytes, name: bytes) -> Entry:
+def _dos(size: bytes, name: bytes) -> ListingEntry:
     if size[:1] != b"<":
-        return Entry(name, "file")
+        return ListingEntry(name, "file")
     if size in (b"<SYMLINK>", b"<SYMLINKD>", b"<JUNCTION>"):
         name, _, target = name.partition(b" [")
-        return Entry(name, "link", target.removesuffix(b"]").replace(b"\\", b"/"))
-    return Entry(name, "directory")
+        return ListingEntry(name, "link", target.removesuffix(b"]").replace(b"\\", b"/"))
+    return ListingEntry(name, "directory")
 
 
-def _mlsd(facts: bytes, name: bytes) -> Entry | None:
+def _mlsd(facts: bytes, name: bytes) -> ListingEntry | None:
     for fact in facts.split(b";"):
         key, _, value = fact.partition(b"=")
         if key.lower() == b"type":
             kind = value.lower()
             if kind in (b"dir", b"file"):
-                return Entry(name, "directory" if kind == b"dir" else "file")
+                return ListingEntry(name, "directory" if kind == b"dir" else "file")
             if kind.startswith((b"os.unix=slink", b"os.unix=symlink")):
-                return Entry(name, "link", value.partition(b":")[2])
+                return ListingEntry(name, "link", value.partition(b":")[2])
             return None
     return None
 
@@ -114,7 +120,7 @@ item before (+); what only speaks (i, 3)."""
 MENU_LINE_BYTES_MAX: Final = 8_192
 """Longer lines offer nothing."""
 SAFE: Final = "/!$&'()*+,;=:@~"
-"""What stands in a path as it is, beside letters, digits and `-._` (RFC 3986, section 3.3)."""
+"""Characters that a path does not escape, beside letters, digits and `-._` (RFC 3986, section 3.3)."""
 _HOST = re.compile(rb"[0-9A-Za-z_.:\x80-\xff-]{1,255}\Z")
 _DOTS = re.compile(rb"(?:\A|/)\.{1,2}(?:/|\Z)")
 
@@ -144,7 +150,7 @@ def offers(menu: bytes) -> Iterator[Offer]:
 
 
 def _url(kind: str, selector: bytes, host: bytes, port: bytes) -> str:
-    """Return the address of an item, empty where it has none."""
+    """Return the address of an item, empty if it has none."""
     for mark in (b"URL:", b"/URL:"):
         if kind == "h" and selector.startswith(mark):
             return quote_from_bytes(selector.removeprefix(mark), SAFE + "%?#[]")
@@ -169,9 +175,8 @@ _EXTENSION = re.compile(rb".\.[A-Za-z][A-Za-z0-9]{0,7}\Z", re.DOTALL)
 class ListingLinks:
     """Finds the links of FTP listings, Gopher menus and lists of addresses (RFC 2483), as anchors.
 
-    In an FTP listing a symbolic link stands for what it leads to, so that links back into a tree come to an end. What
-    the listing itself does not name counts as a file if its name has an extension, else as a directory. About 6 µs a
-    line.
+    In an FTP listing a symbolic link represents its target, so that links back into a tree end. A target that the
+    listing does not name counts as a file if its name has an extension, else as a directory. About 6 µs a line.
     """
 
     name = "listings"
@@ -195,7 +200,7 @@ def _listed(page: Page) -> Iterator[tuple[str, str]]:
     start = url.index("://") + 3 if "://" in url else 0
     slash = url.find("/", start)
     root, directory = (url + "/", url + "/") if slash < 0 else (url[: slash + 1], url[: url.rindex("/") + 1])
-    links: list[Entry] = []
+    links: list[ListingEntry] = []
     names: set[bytes] = set()
     for entry in entries(page.body):
         if entry.kind == "link":

@@ -31,10 +31,10 @@ def as_markdown(root: Element, join: Join) -> str:
 
     `join` makes addresses absolute, or says that one is none with None.
     """
-    return _Writer(root, join).document(root)
+    return _MarkdownWriter(root, join).document(root)
 
 
-class _Writer:
+class _MarkdownWriter:
     def __init__(self, root: Element, join: Join) -> None:
         self._notes = _notes(root)
         self._defined: set[str] = set()
@@ -240,7 +240,7 @@ def _fenced(element: Element, language: str) -> list[str]:
 
 
 def _notes(root: Element) -> dict[str, str]:
-    """Return the footnotes of a page: labels by id, of what is referred to by a number and stands in the page."""
+    """Return the labels of a page's footnotes by id: elements of the page to which a numbered reference leads."""
     ids: set[str] = set()
     wanted: dict[str, str] = {}
     for one in root.walk():

@@ -1,88 +1,41 @@
 """Metadata: what a page says of itself to machines, and how often each element is in it, as in Mercator's tag counter.
 
-Whether it may be indexed and its links followed; Open Graph, JSON-LD, canonical address, description, dates, license.
+Open Graph, JSON-LD, canonical address, description, dates, license.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from gossamer.model.visits import Findings, Page
-from gossamer.process.facts import COLUMNS, MEANING, facts
-from gossamer.process.html import HTML_TYPES, Document, document_of
+from gossamer.process.facts import COLUMNS, COMMONS, MEANING, TIMES_MAX, Linked, facts
+from gossamer.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.process.links import Base, base_href, collapsed
 from gossamer.process.options import ProcessOptions
-from gossamer.process.walk import Walk
-
-PRODUCT = "gossamer"
-_NOFOLLOW = frozenset(("nofollow", "none"))
-_NOINDEX = frozenset(("noindex", "none"))
-# Directives that have a colon of their own: in a header the word before it is no agent.
-_VALUED = frozenset(("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"))
-
-
-class Directives:
-    """Reads `nofollow` and `noindex` meant for all or for us, from headers and from markup. The stricter word wins."""
-
-    name = "directives"
-
-    def __init__(self, options: ProcessOptions | None = None, product_token: str = PRODUCT) -> None:
-        self._options = options or ProcessOptions()
-        self._agents = frozenset(("robots", "*", product_token.lower()))
-
-    def wants(self, media_type: str) -> bool:  # noqa: ARG002  # headers come with any type
-        return True
-
-    def process(self, page: Page, findings: Findings) -> None:
-        words: set[str] = set()
-        for name, value in page.headers:
-            if len(name) == 12 and name.lower() == "x-robots-tag":
-                words.update(self._of_header(value))
-        if page.media_type in HTML_TYPES:
-            for tag, attributes in document_of(page, self._options).markup.elements():
-                if tag == "meta" and (attributes.get("name") or "").strip().lower() in self._agents:
-                    words.update(_words(attributes.get("content") or ""))
-        if words:
-            findings.nofollow = findings.nofollow or not words.isdisjoint(_NOFOLLOW)
-            findings.noindex = findings.noindex or not words.isdisjoint(_NOINDEX)
-
-    def _of_header(self, value: str) -> Iterator[str]:
-        """Yield the directives of one header that are for us: `agent:` rules until the next agent."""
-        ours = True
-        for part in value.lower().split(","):
-            agent, colon, rest = part.partition(":")
-            agent = agent.strip()
-            if colon and agent not in _VALUED and " " not in agent:
-                ours = agent in self._agents
-                part = rest
-            if ours:
-                yield from _words(part)
-
-
-def _words(value: str) -> Iterator[str]:
-    for part in value.lower().split(","):
-        yield part.strip()
-
+from gossamer.process.walk import ElementWalk
 
 PROPERTIES_MAX = 200
 """Open Graph properties kept of one page."""
 BLOCKS_MAX = 50
 """JSON-LD blocks kept of one page."""
 _PREFIXES = ("og:", "article:", "book:", "profile:", "music:", "video:", "twitter:")
-_WALK = Walk(("html",))
+_SEEN = ("html", "time")
+_WALK = ElementWalk(_SEEN)
+_TYPED = {"og_type": "og:type", "og_image": "og:image", "og_site_name": "og:site_name"}
 _JSON_LD = re.compile(r"[\t\n\f\r ]*application/ld\+json[\t\n\f\r ]*(?:;.*)?", re.IGNORECASE | re.DOTALL)
 
 
 class Metadata:
-    """Reads what pages tell search engines and social networks, as far as it is well-formed.
+    """Reads well-formed metadata of pages for search engines and social networks.
 
     The columns: `description`; `canonical`, absolute; `declared_language` (`html lang`); `open_graph`, one JSON object
-    of properties to lists of values; `json_ld`, one JSON list of the page's blocks as they stand; and those of
-    `process.facts`: `published`, `modified`, `byline`, `license`, `schema_types`.
+    of properties to lists of values, and of it `og_type`, `og_image` (absolute) and `og_site_name`; `json_ld`, one JSON
+    list of the page's blocks as they stand; and those of `process.facts`: `published`, `modified`, `byline`, `license`,
+    `schema_types`.
     """
 
     name = "metadata"
@@ -91,6 +44,7 @@ class Metadata:
         "canonical": "text",
         "declared_language": "text",
         "open_graph": "json",
+        **dict.fromkeys(_TYPED, "text"),
         "json_ld": "json",
         **COLUMNS,
     }
@@ -118,9 +72,10 @@ class Metadata:
                 self._relation((found["rel"] or "").lower().split(), found.get("href") or "", base, columns)
         if graph:
             columns["open_graph"] = graph
-        blocks = self._walked(document.utf8(), columns)
-        licensed = str(columns.get("license", "")) or self._license(document, base)
-        columns.update(facts(blocks, metas, licensed))
+        self._typed(graph, base, columns)
+        times: list[Mapping[str, str]] = []
+        blocks = self._walked(document.utf8(), columns, times)
+        columns.update(facts(blocks, metas, self._linked(document, base, str(columns.get("license", ""))), times))
 
     def _relation(self, relations: list[str], href: str, base: Base, columns: dict[str, object]) -> None:
         for name in ("canonical", "license"):
@@ -129,12 +84,27 @@ class Metadata:
                 if joined is not None and len(joined) <= self._options.url_bytes_max:
                     columns[name] = joined
 
-    def _license(self, document: Document, base: Base) -> str:
-        """Return the target of the first anchor with `rel=license`."""
-        for href, rel, _ in document.markup.anchors():
-            if rel and "license" in rel.lower().split():
-                return base.join(href) or ""
-        return ""
+    def _linked(self, document: HtmlDocument, base: Base, licensed: str) -> Linked:
+        """Return what anchors say: the first with `rel=license`, the first with `rel=author`, those to licenses."""
+        author = ""
+        commons: dict[str, str] = {}
+        for href, rel, within in document.markup.anchors():
+            relations = rel.lower().split() if rel else ()
+            if "license" in relations:
+                licensed = licensed or base.join(href) or ""
+            if "author" in relations and not author:
+                author = collapsed(document.markup.anchor_text(within), self._options.anchor_bytes_max)
+            if "creativecommons.org/" in href and (found := COMMONS.match(href)):
+                commons.setdefault(found[0].lower().replace("http:", "https:"), found[0] + "/")
+        return Linked(licensed, author, *commons.values()) if len(commons) == 1 else Linked(licensed, author)
+
+    def _typed(self, graph: dict[str, list[str]], base: Base, columns: dict[str, object]) -> None:
+        """Set the columns that are of Open Graph, where it has them."""
+        for column, name in _TYPED.items():
+            value = next(iter(graph.get(name, ())), "")
+            value = base.join(value) or "" if value and column == "og_image" else value
+            if value:
+                columns[column] = value
 
     def _meta(self, name: str, content: str, graph: dict[str, list[str]], columns: dict[str, object]) -> None:
         if name == "description":
@@ -144,29 +114,43 @@ class Metadata:
             if len(values) < PROPERTIES_MAX:
                 values.append(collapsed(content, self._options.title_bytes_max))
 
-    def _walked(self, body: bytes, columns: dict[str, object]) -> list[object]:
-        blocks: list[object] = []
-        room = self._options.text_bytes_max
-        for name, found, start, end in _WALK.over(body):
+    def _walked(self, body: bytes, columns: dict[str, object], times: list[Mapping[str, str]]) -> list[object]:
+        def seen(name: str, found: Mapping[str, str]) -> None:
             if name == "html" and found.get("lang"):
                 columns.setdefault("declared_language", found["lang"].strip()[:35])
-            elif name == "script" and _JSON_LD.fullmatch(found.get("type", "")) and end - start <= room:
-                try:
-                    blocks.append(msgspec.json.decode(body[start:end]))
-                except (msgspec.DecodeError, RecursionError):
-                    continue
-                room -= end - start
-                if len(blocks) == BLOCKS_MAX:
-                    break
+            elif name == "time" and len(times) < TIMES_MAX:
+                times.append(found)
+
+        blocks = json_ld(body, self._options.text_bytes_max, seen)
         if blocks:
             columns["json_ld"] = blocks
         return blocks
 
 
+def json_ld(body: bytes, bytes_max: int, seen: Callable[[str, Mapping[str, str]], None] | None = None) -> list[object]:
+    """Return the JSON-LD blocks of a page in UTF-8 that are well-formed, as long as `bytes_max` in all. `seen` is
+    called with name and attributes of each `html` and `time`. Linear.
+    """
+    blocks: list[object] = []
+    for name, found, start, end in _WALK.over(body):
+        if name in _SEEN:
+            if seen is not None:
+                seen(name, found)
+        elif name == "script" and _JSON_LD.fullmatch(found.get("type", "")) and end - start <= bytes_max:
+            try:
+                blocks.append(msgspec.json.decode(body[start:end]))
+            except (msgspec.DecodeError, RecursionError):
+                continue
+            bytes_max -= end - start
+            if len(blocks) == BLOCKS_MAX:
+                break
+    return blocks
+
+
 TAGS_MAX = 500
 """Different names counted on one page; real ones have some forty."""
 _START = re.compile(rb"<([a-zA-Z][^\t\n\f\r />]{0,63})")
-_TAG_WALK = Walk(())
+_TAG_WALK = ElementWalk(())
 
 
 class TagCounter:

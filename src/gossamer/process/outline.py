@@ -2,7 +2,7 @@
 
 A parser of the HTML standard costs the square of nesting, of a tag's attributes and of unclosed formatting elements.
 This pass builds no tree: it keeps a stack of open elements, closes each in order, and stops at named bounds, so its
-cost is linear in the page whatever the page holds. Comments, scripts and form selections are left out.
+cost is always linear in the page's length. Comments, scripts and form selections are left out.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ Tag = tuple[str, str]
 """An edge of an element: its name, with a slash before it where the element ends, and its attributes as written."""
 
 
-class Node(NamedTuple):
+class BlockNode(NamedTuple):
     """A block-level element: the number of the one around it, its name, its attributes as written."""
 
     parent: int
@@ -188,7 +188,7 @@ class Node(NamedTuple):
     rest: str
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """A stretch of text that no block-level edge divides, with white space collapsed."""
 
     text: str
@@ -210,8 +210,8 @@ class Outline:
 
     def __init__(self) -> None:
         self.events: list[str | Tag] = []
-        self.blocks: list[Block] = []
-        self.nodes: list[Node] = [Node(0, "html", "")]
+        self.blocks: list[TextBlock] = []
+        self.nodes: list[BlockNode] = [BlockNode(0, "html", "")]
         self.scripts: list[str] = []
         """Content of JSON-LD scripts."""
         self.title = ""
@@ -227,7 +227,7 @@ def outlined(markup: str, open_tags_max: int) -> Outline | None:
     Linear; about 2 µs a tag.
     """
     try:
-        return _Builder(markup, open_tags_max).outline()
+        return _OutlineBuilder(markup, open_tags_max).outline()
     except TooMuchError:
         return None
 
@@ -251,7 +251,7 @@ def unescaped(text: str) -> str:
         return text
 
 
-class _Builder:
+class _OutlineBuilder:
     """One pass over a page."""
 
     def __init__(self, markup: str, open_tags_max: int) -> None:
@@ -359,7 +359,7 @@ class _Builder:
         if block:
             nodes = self._outline.nodes
             self._nodes.append(len(nodes))
-            nodes.append(Node(self._nodes[-2], name, rest))
+            nodes.append(BlockNode(self._nodes[-2], name, rest))
         stack, opened = self._stack, self._open
         stack.append(name)
         opened[name] = opened.get(name, 0) + 1
@@ -377,7 +377,7 @@ class _Builder:
             self._close(frozenset((name,)), _MARKERS if name in _SPECIAL else _SPECIAL)
 
     def _close(self, names: frozenset[str], without: frozenset[str]) -> None:
-        """End the innermost open element of these names and all within it, unless one of `without` stands between."""
+        """End the innermost open element of these names and all within it, unless one of `without` is between."""
         stack = self._stack
         if not any(self._open.get(name) for name in names):
             return
@@ -406,7 +406,7 @@ class _Builder:
         words = "".join(self._texts).split()
         if words and len(self._outline.blocks) < BLOCKS_MAX:
             self._outline.blocks.append(
-                Block(
+                TextBlock(
                     " ".join(words), len(words), self._link_words, self._links, self._nodes[-1], self._first,
                     len(self._events),
                 )

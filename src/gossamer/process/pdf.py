@@ -1,17 +1,79 @@
-"""Pdf: links and title of PDF documents, by pypdf. In a process of its own: one may take minutes and gigabytes."""
+"""Pdf: links, title and text of PDF files, by pypdf, in a process of its own: one may take minutes and gigabytes."""
 
 from __future__ import annotations
 
-from typing import Any
+from statistics import median
+from typing import Any, BinaryIO
 
-from pypdf import PdfReader
+from pypdf import PageObject, PdfReader
+from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
 
 from gossamer.model.visits import Findings, Page
+from gossamer.process.documents import COLUMNS, CUT, DAMAGED, ENCRYPTED, Gathered, gather
 from gossamer.process.links import Base, Links, collapsed
 from gossamer.process.options import ProcessOptions
 
 PAGES_MAX = 2_000
 """Pages of one document that are looked at."""
+CONTENT_BYTES_MAX = 8_000_000
+"""Of instructions of one document, unpacked, that are read for its text: about 0.6 s a MB."""
+_SHORT_CHARACTERS, _LINES_MIN = 24, 12
+"""Half of the lines of a table or a form are shorter; where it has at least `_LINES_MIN`, its columns are kept."""
+
+
+class PdfText:
+    """Finds the text of PDF documents, page after page, and title, author and dates. Pages of short lines, such as
+    tables, keep their columns, divided by spaces. Scanned pages have no text: nothing is recognized in pictures.
+    """
+
+    name = "pdf_text"
+    isolated = True
+    columns = COLUMNS
+
+    def __init__(self, options: ProcessOptions | None = None) -> None:
+        self._options = options or ProcessOptions()
+
+    def wants(self, media_type: str) -> bool:
+        return media_type == "application/pdf"
+
+    def process(self, page: Page, findings: Findings) -> None:
+        gather(_read_text, page, findings, self._options)
+
+
+def _read_text(file: BinaryIO, found: Gathered) -> None:
+    try:
+        reader = PdfReader(file)
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise FileNotDecryptedError
+        about = reader.metadata
+        for fact, value in (("title", about and about.title), ("byline", about and about.author)):
+            found.fact(fact, str(value or ""))
+        for fact, time in (
+            ("published", about and about.creation_date),
+            ("modified", about and about.modification_date),
+        ):
+            found.fact(fact, time.isoformat() if time else "")
+        left = CONTENT_BYTES_MAX
+        for number, leaf in enumerate(reader.pages):
+            contents = leaf.get_contents()
+            left -= len(contents.get_data()) if contents is not None else 0
+            if number >= PAGES_MAX or left < 0:
+                found.outcome = CUT
+                return
+            found.add(_text_of(leaf) + "\n")
+    except (FileNotDecryptedError, DependencyError):
+        found.outcome = ENCRYPTED
+    except (PyPdfError, RecursionError, ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        # pypdf raises any of these for what makes no sense. Not every version that we take names its limits.
+        found.outcome = CUT if type(error).__name__ == "LimitReachedError" else DAMAGED
+
+
+def _text_of(leaf: PageObject) -> str:
+    text = leaf.extract_text()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) >= _LINES_MIN and median(map(len, lines)) < _SHORT_CHARACTERS:
+        return leaf.extract_text(extraction_mode="layout", layout_mode_space_vertically=False)
+    return text
 
 
 class PdfLinks:

@@ -1,4 +1,4 @@
-"""Scan: the same facts as the tree, read in one line through the bytes, whatever they are.
+"""Scan: the same facts as the tree, read in one pass over arbitrary bytes.
 
 Follows the tokenizer of the HTML standard (section 13.2.5) for all that decides where a tag is: comments, raw text,
 quoted attribute values. It builds no tree, so it has nothing to say about misnesting: an anchor ends at its end tag or
@@ -35,7 +35,7 @@ _DOUBLE, _SINGLE = r"""(?:"[^"<>]*"[^<>"']*)*""", r"""(?:'[^'<>]*'[^<>"']*)"""
 
 
 def _automaton(pattern: str) -> Any:  # RE2 has no types.
-    """Return a pattern over bytes, whatever they are: as UTF-8, bytes that are none would match nothing."""
+    """Return a pattern over arbitrary bytes: as UTF-8, bytes that are none would match nothing."""
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     return re2.compile(pattern.encode(), options)  # type: ignore[no-untyped-call]
@@ -110,7 +110,7 @@ def reference_free(value: str) -> str:
 
 
 def text_of(markup: bytes) -> str:
-    """Return the text of a piece of markup: tags gone, references replaced, white space as it stands."""
+    """Return the text of a piece of markup: tags gone, references replaced, white space unchanged."""
     if b"<" in markup:
         markup = _TAG.sub(b"", markup)
     text = markup.decode("utf-8", "replace")
@@ -142,7 +142,7 @@ class ScannedMarkup:
         return self._anchors
 
     def anchor_text(self, within: bytes) -> str:
-        """Return the text of an anchor as it stands, or the alt text of its first image that has one."""
+        """Return the text of an anchor unchanged, or the alt text of its first image that has one."""
         if b"<" not in within and b"&" not in within:
             return within.decode("utf-8", "replace")
         text = self._texts.get(within)
@@ -165,7 +165,7 @@ class ScannedMarkup:
         return self._elements
 
     def title(self) -> str:
-        """Return the text of the first title as it stands."""
+        """Return the text of the first title, unchanged."""
         return self._title or ""
 
     def text(self) -> str:
@@ -212,7 +212,7 @@ class ScannedMarkup:
                 if "href" not in found:
                     continue
                 href, rel = found["href"], found.get("rel", "")
-            # Without an edge, what broke the line stands within the anchor.
+            # Without an edge, the line was broken inside the anchor.
             anchors.append((href, rel, markup if edge else self._up_to_edge(end - len(markup), end)))
 
     def _odd(self, start: int) -> int:

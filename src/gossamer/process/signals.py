@@ -1,4 +1,4 @@
-"""Signals: what tells a block of main content from navigation, as one row of numbers a block."""
+"""Signals: features that distinguish main content from navigation, as one row of numbers a block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from gossamer.process.outline import Block, Node, Outline
+from gossamer.process.outline import BlockNode, Outline, TextBlock
 
 Rows = NDArray[np.float32]
 
@@ -63,7 +63,7 @@ def names_of(name: str, rest: str) -> list[str]:
     return list(dict.fromkeys(names))[:NAMES_MAX]
 
 
-def words_of(block: Block) -> list[str]:
+def words_of(block: TextBlock) -> list[str]:
     """Return the first words of a block, in lower case."""
     return _WORD.findall(block.text[:120].lower())[:WORDS_MAX]
 
@@ -140,7 +140,7 @@ def signals(outline: Outline, weights: Weights, url: str) -> Rows:
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def _sums(nodes: Sequence[Node], blocks: Sequence[Block]) -> tuple[list[int], list[int], list[int], list[int]]:
+def _sums(nodes: Sequence[BlockNode], blocks: Sequence[TextBlock]) -> tuple[list[int], list[int], list[int], list[int]]:
     """Return of each element: words, words of links, blocks, and how many of these are paragraphs."""
     words, links, count, paragraphs = ([0] * len(nodes) for _ in range(4))
     for block in blocks:
@@ -159,7 +159,7 @@ def _sums(nodes: Sequence[Node], blocks: Sequence[Block]) -> tuple[list[int], li
     return words, links, count, paragraphs
 
 
-def _of_nodes(nodes: Sequence[Node], count: Sequence[int], weights: Weights) -> tuple[Rows, Rows, set[int]]:
+def _of_nodes(nodes: Sequence[BlockNode], count: Sequence[int], weights: Weights) -> tuple[Rows, Rows, set[int]]:
     """Return each element's own score; of the path to it the sum, the least, the most, the depth, what it is in, and
     its kind; and the places of all names. Elements without blocks are passed over.
     """
@@ -182,7 +182,7 @@ def _of_nodes(nodes: Sequence[Node], count: Sequence[int], weights: Weights) -> 
     return np.array(own, dtype=np.float32), np.array(path, dtype=np.float32).T, places
 
 
-def _of_texts(blocks: Sequence[Block], weights: Weights, outline: Outline) -> list[Rows]:
+def _of_texts(blocks: Sequence[TextBlock], weights: Weights, outline: Outline) -> list[Rows]:
     counts = Counter([block.text for block in blocks])
     titled = set(_WORD.findall(outline.title.lower()))
     structured = "\n".join(outline.scripts)[:STRUCTURED_MAX]
@@ -204,7 +204,7 @@ def _of_texts(blocks: Sequence[Block], weights: Weights, outline: Outline) -> li
 
 
 def _of_levels(
-    nodes: Sequence[Node], holders: NDArray[np.int32], sums: Sequence[Sequence[int]], own: Rows
+    nodes: Sequence[BlockNode], holders: NDArray[np.int32], sums: Sequence[Sequence[int]], own: Rows
 ) -> Iterable[Rows]:
     """Return of each element around: words, links, blocks, its name's score, and how often its like is on the page."""
     keys = [node[1:] for node in nodes]
@@ -224,7 +224,7 @@ def _of_levels(
     return [*columns, *(np.full(len(holders), one, dtype=np.float32) for one in whole)]
 
 
-def _of_place(blocks: Sequence[Block], nodes: Sequence[Node], holders: NDArray[np.int32]) -> Iterable[Rows]:
+def _of_place(blocks: Sequence[TextBlock], nodes: Sequence[BlockNode], holders: NDArray[np.int32]) -> Iterable[Rows]:
     """Return where on the page a block is, and where among the headings."""
     size = len(blocks)
     words = np.array([block.words for block in blocks], dtype=np.float32)

@@ -44,7 +44,7 @@ def is_layout(table: Element) -> bool:
 def cells_of(table: Element, written: Callable[[Element], str]) -> list[list[str]]:
     """Return the cells of a table as a grid with equal rows, none without any text.
 
-    A cell that spans rows stands in each, one that spans columns in the first.
+    A cell that spans rows is repeated in each; one that spans columns is in the first.
     """
     grid: list[list[str]] = []
     below: dict[int, tuple[int, str]] = {}

@@ -1,7 +1,7 @@
 """Walk: one pass over markup that stops at elements of interest and hands on everything between them.
 
-For modules that want more of a page than `html.Markup` tells. As `scan`, which is its quicker special case, it follows
-the tokenizer of the HTML standard (section 13.2.5) and is linear whatever a page holds.
+For modules that need more of a page than `html.Markup` has. Like `scan`, its faster special case, it follows the
+tokenizer of the HTML standard (section 13.2.5) and is always linear.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from gossamer.process.scan import PLAIN_TAG, attributes, skipped_comment
 
-_RAW = ("script", "style", "textarea", "xmp", "noembed", "noframes", "title", "iframe")
-_ALWAYS = (*_RAW, "template", "/template", "plaintext")
+RAW = ("script", "style", "textarea", "xmp", "noembed", "noframes", "title", "iframe")
+_ALWAYS = (*RAW, "template", "/template", "plaintext")
 _SPACE = r"\t\n\f\r "
-_RAW_END = {name.encode(): re.compile(rf"</{name}(?=[{_SPACE}/>])".encode()) for name in _RAW}
+_RAW_END = {name.encode(): re.compile(rf"</{name}(?=[{_SPACE}/>])".encode()) for name in RAW}
 _NAME = re.compile(rb"[^\t\n\f\r />]{1,64}")
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """An element of interest, or (without name) a stretch of plain tags and text."""
 
     name: str
@@ -29,7 +29,7 @@ class Step(NamedTuple):
     """The bytes of the stretch, or of the text of an element whose content is no markup."""
 
 
-class Walk:
+class ElementWalk:
     """Walks over pages for elements of certain names. Comments and the content of `<template>` are passed over."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -43,10 +43,10 @@ class Walk:
             ).encode()
         )
 
-    def over(self, body: bytes) -> Iterator[Step]:
-        """Yield the steps of a page in UTF-8, in order. An element stands between the stretches around it.
+    def over(self, body: bytes) -> Iterator[WalkStep]:
+        """Yield the steps of a page in UTF-8, in order. An element comes between the stretches around it.
 
-        A tag with an angle bracket in an attribute, or quotes that do not pair, is a step too, whatever its name.
+        A tag with an angle bracket in an attribute, or quotes that do not pair, is a step too, with any name.
         """
         # Sought in lower case, which is much quicker than to ignore it; a byte stays where it is.
         search, lower = self._breaker.search, body.lower()
@@ -54,7 +54,7 @@ class Walk:
         while (token := search(lower, position)) is not None:
             start, name = token.start(), token[0][1:]
             if not hidden and line_from < start:
-                yield Step("", {}, line_from, start)
+                yield WalkStep("", {}, line_from, start)
             if name in self._known or name[:1].isalpha():
                 step, position = self._element(body, lower, start, name)
                 hidden = max(0, hidden + (step.name == "template") - (step.name == "/template"))
@@ -66,16 +66,16 @@ class Walk:
                 return
             line_from = position
         if not hidden and line_from < len(body):
-            yield Step("", {}, line_from, len(body))
+            yield WalkStep("", {}, line_from, len(body))
 
-    def _element(self, body: bytes, lower: bytes, start: int, name: bytes) -> tuple[Step, int]:
+    def _element(self, body: bytes, lower: bytes, start: int, name: bytes) -> tuple[WalkStep, int]:
         """Return an element and where to go on: -1 when the page ends with it, 0 when it ends within its tag."""
         if name not in self._known:
             found = _NAME.match(body, start + 1)
             name = found[0].lower() if found is not None else b""
         named, position = attributes(body, start + 1 + len(name))
         if position < 0:
-            return Step("", {}, start, start), 0
+            return WalkStep("", {}, start, start), 0
         text = end = position
         if name in _RAW_END:
             closing = _RAW_END[name].search(lower, position)
@@ -83,7 +83,7 @@ class Walk:
             position = body.find(b">", end) + 1 or -1
         elif name == b"plaintext":
             position = -1
-        return Step(name.decode("utf-8", "replace"), named, text, end), position
+        return WalkStep(name.decode("utf-8", "replace"), named, text, end), position
 
 
 def _passed_over(body: bytes, start: int, token: bytes) -> int:

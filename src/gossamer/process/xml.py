@@ -1,8 +1,8 @@
-"""Xml: documents of strangers, read by expat in pieces, within bounds. Nothing is expanded, fetched or kept.
+"""Xml: untrusted documents, read by expat in pieces, within bounds. Nothing is expanded, fetched or kept.
 
-Expat knows no encodings but its own, stops at the first mistake, and would expand entities: so the text is brought to
-UTF-8 before, a document that has a bare `&` or an entity of HTML is mended and read once more, and one that declares
-entities of its own is not read on.
+Expat knows few encodings, stops at the first error, and would expand entities. So the text is converted to UTF-8 first,
+a document with a bare `&` or an entity of HTML is repaired and read once more, and reading ends at a document's own
+entity declarations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOKEN_BYTES_MAX = 1 << 20
 """A tag or a comment that is longer ends the document: expat reads what is not complete again with every piece."""
 PIECE_BYTES = 1 << 16
 MENDS_MAX = 100_000
-"""Mistakes of one document that are mended; it ends with the next."""
+"""Errors of one document that are repaired; it ends with the next."""
 _HELD_BYTES = 32
 """What may stand between `&` and `;`."""
 _CONTROLS = bytes(code for code in range(32) if code not in (9, 10, 13))
@@ -30,26 +30,26 @@ _OWN = frozenset((b"amp", b"lt", b"gt", b"quot", b"apos"))
 
 
 class Handler(Protocol):
-    """Takes a document as it comes. What a method raises as `Stop` ends it."""
+    """Takes a document as it comes. What a method raises as `StopParsing` ends it."""
 
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
         """An element begins; the outermost is at depth 1. Names are as written, prefix included."""
         ...
 
     def end(self, name: str, text: str, depth: int) -> None:
-        """An element ends; `text` is what stands in it since its last tag began, cut at `TEXT_MAX`."""
+        """An element ends; `text` is its text since the last tag, cut at `TEXT_MAX`."""
         ...
 
 
-class Stop(Exception):  # noqa: N818 - no error: the handler has seen enough
-    """Raised by a handler that wants no more; its text says why, empty where all is well."""
+class StopParsing(Exception):  # noqa: N818 - no error: the handler has seen enough
+    """Raised by a handler that wants no more; its text says why, empty if all is well."""
 
 
 def read_xml(open_: Callable[[], BinaryIO], codec: str, handler: Callable[[], Handler], elements_max: int) -> str:
-    """Read a document; return why it was not read to its end, empty where it was.
+    """Read a document; return why it was not read to its end, empty if it was.
 
-    `open_` gives its bytes, from the first, as often as called; `codec` is Python's name of their encoding. A document
-    with a mistake that can be mended is read twice, the second time by a new handler. Linear; about 1 µs an element.
+    Each call of `open_` gives its bytes from the start; `codec` is Python's name of their encoding. A document with an
+    error that can be repaired is read twice, the second time by a new handler. Linear; about 1 µs an element.
     """
     error, mendable = _read(_pieces(open_, codec), handler(), elements_max)
     if error and mendable:
@@ -66,7 +66,7 @@ def mended(pieces: Iterable[bytes]) -> Iterator[bytes]:
         position = 0
         left -= 0 if inside else _mistakes(data)
         if left < 0:
-            return  # No well-meant document has so many.
+            return  # Too many mistakes for a genuine document.
         while position < len(data):
             mark = b"]]>" if inside else b"<![CDATA["
             at = data.find(mark, position)
@@ -103,12 +103,12 @@ def _mend(match: re.Match[bytes]) -> bytes:
 
 
 def _read(pieces: Iterable[bytes], handler: Handler, elements_max: int) -> tuple[str, bool]:
-    reader = _Reader(handler, elements_max)
+    reader = _XmlReader(handler, elements_max)
     try:
         for piece in pieces:
             reader.feed(piece)
         reader.end()
-    except Stop as stop:
+    except StopParsing as stop:
         return str(stop), False
     except expat.ExpatError as error:
         what = expat.errors.messages.get(error.code, "error")
@@ -121,7 +121,7 @@ _MENDABLE = frozenset(
 )
 
 
-class _Reader:
+class _XmlReader:
     """Expat, with its bounds."""
 
     def __init__(self, handler: Handler, elements_max: int) -> None:
@@ -147,7 +147,7 @@ class _Reader:
         if self._parser.CurrentByteIndex != before:
             self._since = self._fed
         elif self._fed - self._since > TOKEN_BYTES_MAX:
-            raise Stop(f"XML: a tag of more than {TOKEN_BYTES_MAX:,} bytes")
+            raise StopParsing(f"XML: a tag of more than {TOKEN_BYTES_MAX:,} bytes")
 
     def end(self) -> None:
         self._parser.Parse(b"", True)
@@ -156,9 +156,9 @@ class _Reader:
         self._left -= 1
         self._depth += 1
         if self._left < 0:
-            raise Stop("XML: too many elements; the rest is left")
+            raise StopParsing("XML: too many elements; the rest is left")
         if self._depth > DEPTH_MAX:
-            raise Stop(f"XML: elements nested deeper than {DEPTH_MAX}")
+            raise StopParsing(f"XML: elements nested deeper than {DEPTH_MAX}")
         self._text.clear()
         self._room = TEXT_MAX
         self._handler.start(name, attributes, self._depth)
@@ -175,7 +175,7 @@ class _Reader:
             self._room -= len(text)
 
     def _entity(self, *_: object) -> None:
-        raise Stop("XML: it declares entities; they are not read")
+        raise StopParsing("XML: it declares entities; they are not read")
 
 
 def _pieces(open_: Callable[[], BinaryIO], codec: str) -> Iterator[bytes]:
@@ -186,7 +186,7 @@ def _pieces(open_: Callable[[], BinaryIO], codec: str) -> Iterator[bytes]:
         while piece := file.read(PIECE_BYTES):
             text = decoder.decode(piece)
             if first and text:
-                # What stands before the declaration, white space above all, would be a mistake.
+                # Text before the declaration, mostly white space, would be an error.
                 text = text.removeprefix("\ufeff").lstrip()
                 first = not text
             yield text.encode("utf-8", "replace").translate(None, _CONTROLS)

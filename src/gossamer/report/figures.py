@@ -18,7 +18,7 @@ class Count(msgspec.Struct, frozen=True):
     """Of the whole that the list is about, 0 to 1."""
 
 
-class Host(msgspec.Struct, frozen=True):
+class HostFigures(msgspec.Struct, frozen=True):
     """One host's part in the crawl."""
 
     host: str
@@ -56,7 +56,7 @@ class Unfetched(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Step(msgspec.Struct, frozen=True):
+class TimelineStep(msgspec.Struct, frozen=True):
     """What ended within one step of time."""
 
     at_s: float
@@ -89,11 +89,11 @@ class Commits(msgspec.Struct, frozen=True):
     """The longest that the crawl itself stood still for one; the rest goes on beside it."""
 
 
-class Course(msgspec.Struct, frozen=True):
+class TimelineFigures(msgspec.Struct, frozen=True):
     """How the crawl went, over time."""
 
     step_s: float = 0.0
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TimelineStep, ...] = ()
     """All of one length and in order, empty ones included."""
     silences: tuple[Silence, ...] = ()
     """The longest, longest first; shorter ones than `silence_s_min` are not looked for."""
@@ -152,7 +152,16 @@ class Manners(msgspec.Struct, frozen=True):
     address_gaps: Gaps = Gaps()
 
 
-class Copies(msgspec.Struct, frozen=True):
+class Uses(msgspec.Struct, frozen=True):
+    """Whether owners allow a use: pages by their answer, of those that were fetched and those that were not kept."""
+
+    purpose: str
+    allowed: int
+    refused: int
+    unknown: int
+
+
+class CopyFigures(msgspec.Struct, frozen=True):
     """Contents that came more than once."""
 
     url: str
@@ -212,11 +221,11 @@ class Report(msgspec.Struct, frozen=True):
     damage: tuple[str, ...] = ()
     """A line for each file that is known to be lost: the figures lack what it holds."""
     incomplete: str = ""
-    """What the figures lack, in a sentence; empty where they lack nothing that is known of."""
+    """What the figures lack, in a sentence; empty if they lack nothing that is known of."""
     attempts: int = 0
     """Rows of `pages`."""
     attempts_counted: int | None = None
-    """Attempts that the crawl itself counted up to now; None where its state was not at hand."""
+    """Attempts that the crawl itself counted up to now; None if its state was not at hand."""
     fetched: int = 0
     """Attempts with the outcome `fetched`: each download counts."""
     repeated: int = 0
@@ -258,7 +267,7 @@ class Report(msgspec.Struct, frozen=True):
     pages_per_s: float = 0.0
     bits_per_s: float = 0.0
     """Received."""
-    course: Course = Course()
+    course: TimelineFigures = TimelineFigures()
     fetch_s: FetchTimes = FetchTimes()
     outcomes: tuple[Count, ...] = ()
     """Of attempts."""
@@ -271,6 +280,8 @@ class Report(msgspec.Struct, frozen=True):
     """By depth, from 0."""
     text_methods: tuple[Count, ...] = ()
     """Of pages fetched: how their text was found, where it was looked for."""
+    rendered: tuple[Count, ...] = ()
+    """Of pages fetched that were to be rendered: what became of it."""
     link_types: tuple[Count, ...] = ()
     """Share of all links."""
     seeds_not_fetched: tuple[Unfetched, ...] = ()
@@ -291,29 +302,33 @@ class Report(msgspec.Struct, frozen=True):
     """Hosts, by bytes received."""
     domains: tuple[Domain, ...] = ()
     """Top-level domains, by pages."""
-    top_hosts: tuple[Host, ...] = ()
+    top_hosts: tuple[HostFigures, ...] = ()
     """By pages fetched."""
-    slowest_hosts: tuple[Host, ...] = ()
+    slowest_hosts: tuple[HostFigures, ...] = ()
     """By mean fetch time, of hosts with at least three fetches."""
     trapped_hosts: tuple[Count, ...] = ()
     """By URLs cut off as a trap's; share of all of them."""
     manners: Manners = Manners()
+    uses: tuple[Uses, ...] = ()
+    """For each purpose; empty if no page has a statement."""
+    statements: tuple[Count, ...] = ()
+    """Pages with a statement of each kind, such as `robots.txt Content-Usage`; share of pages fetched."""
     dns: Dns = Dns()
     caches: tuple[Cache, ...] = ()
-    copied: tuple[Copies, ...] = ()
+    copied: tuple[CopyFigures, ...] = ()
     troubles: tuple[Trouble, ...] = ()
 
 
 class Past(msgspec.Struct, frozen=True):
-    """What a crawl that does not run is remembered for, in the words in which one that runs is told."""
+    """Figures of a crawl that does not run, in the form in which a running one reports them."""
 
     points: list[list[float | int | None]]
-    """Where the counts stood: Unix time, pages, attempts, bytes received, and None: what was pending was not noted."""
+    """Counts over time: Unix time, pages, attempts, bytes received, and None: pending URLs were not recorded."""
     hosts: dict[str, object]
     pages: list[dict[str, object]]
-    """The last attempts that went well, the oldest first; each with a number by which it comes after others."""
+    """The last successful attempts, the oldest first; their numbers give the order."""
     errors: list[dict[str, object]]
-    """The last of the others."""
+    """The last failed attempts."""
 
 
 def failed_modules(modules: Mapping[str, Mapping[str, object]]) -> list[FailedModule]:

@@ -1,4 +1,4 @@
-"""HTML: a report as one page that needs nothing else, neither network nor scripts. What strangers wrote is text."""
+"""HTML: a report as one page without network or scripts. Untrusted text is escaped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
 from gossamer.report import svg
-from gossamer.report.figures import Bucket, Commits, Count, Course, Host, Report
+from gossamer.report.figures import Bucket, Commits, Count, HostFigures, Report, TimelineFigures
 from gossamer.report.text import (
     CACHE_NAMES,
     LINES_MAX,
@@ -67,7 +67,7 @@ td{white-space:nowrap}
 
 
 def as_html(report: Report, title: str) -> str:
-    """Return the page. About 60 KB, whatever the size of the crawl."""
+    """Return the page. About 60 KB for any size of crawl."""
     none = "No pages in the files that are left." if report.damage else "No pages yet."
     body = f"<p class=lacks>Incomplete: {_text(report.incomplete)}</p>" if report.incomplete else ""
     body += "".join(f'<p class="damage">Damaged: {_text(line)}</p>' for line in report.damage) + _seeds(report)
@@ -108,6 +108,7 @@ def _sections(report: Report) -> Iterator[str]:
     yield _bars("Status codes", "What servers answered.", report.statuses)
     yield _bars("Media types", "Of pages fetched.", report.media_types)
     yield _bars("Text found as", "Main content, or all visible text, of pages fetched.", report.text_methods)
+    yield _bars("Rendering", "Pages fetched that were to be rendered, by what became of it.", report.rendered)
     yield _figure(
         "Document sizes",
         "Pages fetched by bytes of decoded content; each column holds sizes up to twice its label.",
@@ -133,6 +134,13 @@ def _sections(report: Report) -> Iterator[str]:
     yield _hosts("Largest hosts", "By pages fetched.", report.top_hosts)
     yield _hosts("Slowest hosts", "By mean fetch time, of hosts with three fetches or more.", report.slowest_hosts)
     yield _manners(report)
+    yield _table(
+        "Permitted uses",
+        "What owners state about the use of their pages, of pages fetched and pages that were not kept.",
+        ("purpose", "allowed", "refused", "unknown"),
+        ((one.purpose, f"{one.allowed:,}", f"{one.refused:,}", f"{one.unknown:,}") for one in report.uses),
+    )
+    yield _bars("Statements on use", "Pages by the kinds of their statements.", report.statements)
     yield _table(
         "DNS and caches",
         f"{report.dns.lookups:,} lookups, {report.dns.failures:,} without an address, "
@@ -168,7 +176,7 @@ def _failures(report: Report) -> Iterator[str]:
         wide=True,
     )
     yield _table(
-        "Processing modules that failed",
+        "Processing modules and fields that failed",
         "By failures, with the last error of each.",
         ("module", "failures", "pages", "timed out", "died", "last error"),
         (
@@ -213,7 +221,7 @@ def _cards(report: Report) -> str:
     return f"<section class='wide cards'>{''.join(cards)}</section>"
 
 
-def _course(course: Course) -> Iterator[str]:
+def _course(course: TimelineFigures) -> Iterator[str]:
     if len(course.steps) < 2:
         return
     last_s = course.steps[-1].at_s
@@ -295,7 +303,7 @@ def _fetch_times(report: Report) -> str:
     )
 
 
-def _hosts(title: str, said: str, hosts: Sequence[Host]) -> str:
+def _hosts(title: str, said: str, hosts: Sequence[HostFigures]) -> str:
     return _table(
         title,
         said,

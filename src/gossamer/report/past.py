@@ -1,4 +1,4 @@
-"""Past: what a crawl's finished tables tell of its course, its hosts and its last attempts, as a running one tells it.
+"""Past: rates over time, hosts and last attempts from a crawl's finished tables, as a running crawl reports them.
 
 All of it is plain values, for JSON.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.report.figures import Past
-from gossamer.report.tables import Tables, opened
+from gossamer.report.tables import ReportTables, opened
 
 POINTS_MAX = 600
 HOSTS_MAX = 10
@@ -40,7 +40,7 @@ _LAST = """
 
 
 def past(directory: Path, memory_bytes_max: int = MEMORY_BYTES_MAX) -> Past:
-    """Return what the tables tell. Seconds for each ten million pages; memory is bounded by `memory_bytes_max`."""
+    """Return the figures of the tables. Seconds per ten million pages; memory is bounded by `memory_bytes_max`."""
     with opened(directory, memory_bytes_max) as tables:
         if tables is None:
             return Past([], _hosts([], []), [], [])
@@ -53,12 +53,12 @@ def past(directory: Path, memory_bytes_max: int = MEMORY_BYTES_MAX) -> Past:
 
 
 def course_until(directory: Path, before: float) -> list[list[float | int | None]]:
-    """Return the course of a crawl's earlier runs, up to an instant, as its table of commits tells it."""
+    """Return the rates over time of a crawl's earlier runs, up to an instant, from its table of commits."""
     with opened(directory, MEMORY_BYTES_MAX, ("epochs",)) as tables:
         return _course(tables, before) if tables is not None else []
 
 
-def _course(tables: Tables, before: float) -> list[list[float | int | None]]:
+def _course(tables: ReportTables, before: float) -> list[list[float | int | None]]:
     if not tables.has_epochs:
         return []
     until = "'infinity'::DOUBLE" if before == float("inf") else repr(before)

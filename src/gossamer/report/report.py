@@ -12,17 +12,17 @@ import msgspec
 from gossamer.model.visits import Awaited
 from gossamer.report import sections
 from gossamer.report.figures import (
-    Copies,
+    CopyFigures,
     Count,
-    Course,
     FailedModule,
     FetchTimes,
-    Host,
+    HostFigures,
     Report,
+    TimelineFigures,
     Trouble,
     Unfetched,
 )
-from gossamer.report.tables import NEAR, TEXT_METHOD, Tables, opened
+from gossamer.report.tables import NEAR, RENDERED, TEXT_METHOD, ReportTables, opened
 
 MEMORY_BYTES_MAX = 512_000_000
 COUNTS_MAX = 10_000
@@ -46,9 +46,9 @@ _TOTALS = f"""
 _SITES = "SELECT count(DISTINCT site) FROM hosts WHERE {slice}"
 # By the key's hash, for its eight bytes are all that a group holds of it.
 _URLS = """
-    SELECT last, count(*), count(*) FILTER (ever), count(*) FILTER (visits > 1) FROM (
+    SELECT last, count(*), count(*) FILTER (succeeded), count(*) FILTER (visits > 1) FROM (
         SELECT arg_max(outcome::VARCHAR, began_s + attempt * 1e-6) AS last,
-            bool_or(outcome IN ('fetched', 'not_modified')) AS ever, count(*) FILTER (attempt <= 1) AS visits
+            bool_or(outcome IN ('fetched', 'not_modified')) AS succeeded, count(*) FILTER (attempt <= 1) AS visits
         FROM pages WHERE {slice} GROUP BY hash(key))
     GROUP BY 1"""
 _FETCH_TIMES = """
@@ -118,7 +118,7 @@ def _incomplete(attempts: int, counted: int | None, unread: str) -> str:
     return "; ".join(lacks)
 
 
-def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
+def _asked(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
     (
         attempts, fetched, repeated, visits, duplicates, duplicate_bytes, near_duplicates, trapped, truncated,
         wire_bytes, body_bytes, warc_bytes, begun_at, ended_at,
@@ -131,6 +131,7 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
 
     urls = tables.sliced(_URLS, "key")
     dns, caches = sections.counted(tables)
+    uses, statements = sections.uses(tables)
     return Report(
         attempts=attempts,
         fetched=fetched,
@@ -156,7 +157,7 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         duration_s=duration_s,
         pages_per_s=fetched / duration_s if duration_s > 0 else 0.0,
         bits_per_s=8 * wire_bytes / duration_s if duration_s > 0 else 0.0,
-        course=sections.course(tables, begun_at, duration_s) if begun_at is not None else Course(),
+        course=sections.course(tables, begun_at, duration_s) if begun_at is not None else TimelineFigures(),
         fetch_s=FetchTimes(*(value or 0.0 for value in tables.one(_FETCH_TIMES))),
         outcomes=of_pages("outcome::VARCHAR", attempts),
         url_outcomes=_url_outcomes(urls),
@@ -165,6 +166,7 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         text_methods=of_pages(
             f"{TEXT_METHOD}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({TEXT_METHOD}, '') <> ''"
         ),
+        rendered=of_pages(f"{RENDERED}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({RENDERED}, '') <> ''"),
         depths=of_pages("depth::VARCHAR", attempts, order="any_value(depth)"),
         link_types=_counts(tables.all(_LINK_TYPES), links) if tables.has_links else (),
         rejected=_counts(sorted(rejected.items(), key=lambda item: -item[1]), sum(rejected.values())),
@@ -176,6 +178,8 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         slowest_hosts=_hosts(tables, "fetches >= 3", "mean_s DESC", SLOWEST_MAX),
         trapped_hosts=of_pages("host::VARCHAR", trapped, "outcome = 'trapped'"),
         manners=sections.politeness(tables),
+        uses=uses,
+        statements=statements,
         dns=dns,
         caches=caches,
         copied=_copied(tables),
@@ -196,16 +200,16 @@ def _url_outcomes(urls: list[tuple[Any, ...]]) -> tuple[Count, ...]:
     return _counts(sorted(sums.items(), key=lambda item: (-item[1], item[0])), sums.total())
 
 
-def _hosts(tables: Tables, where: str, order: str, limit: int) -> tuple[Host, ...]:
-    return tuple(Host(*row) for row in tables.all(_PER_HOST, where=where, order=order, limit=limit))
+def _hosts(tables: ReportTables, where: str, order: str, limit: int) -> tuple[HostFigures, ...]:
+    return tuple(HostFigures(*row) for row in tables.all(_PER_HOST, where=where, order=order, limit=limit))
 
 
-def _copied(tables: Tables) -> tuple[Copies, ...]:
+def _copied(tables: ReportTables) -> tuple[CopyFigures, ...]:
     rows = tables.sliced(_COPIED, "duplicate_of", limit=COPIES_MAX)
-    return tuple(Copies(*row) for row in sorted(rows, key=lambda row: (-row[1], row[0]))[:COPIES_MAX])
+    return tuple(CopyFigures(*row) for row in sorted(rows, key=lambda row: (-row[1], row[0]))[:COPIES_MAX])
 
 
-def _troubles(tables: Tables) -> tuple[Trouble, ...]:
+def _troubles(tables: ReportTables) -> tuple[Trouble, ...]:
     rows = tables.sliced(_TROUBLES, _KIND, kind=_KIND, limit=LINES_MAX)
     return tuple(Trouble(*row) for row in sorted(rows, key=lambda row: (-row[2], *row[:2]))[:LINES_MAX])
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.model.counters import CACHES, Counters
+from gossamer.model.usage import ALLOWED, PURPOSES, REFUSED, UNKNOWN
 from gossamer.report.figures import (
     Bucket,
     Cache,
     Commits,
-    Course,
+    Count,
     Dns,
     Domain,
     Gaps,
     Manners,
     Silence,
-    Step,
+    TimelineFigures,
+    TimelineStep,
+    Uses,
 )
-from gossamer.report.tables import Tables
+from gossamer.report.tables import STATEMENTS, USES, ReportTables
 
 STEPS_MAX = 120
 SILENCES_MAX = 10
@@ -27,7 +30,7 @@ _STEPS = """
     SELECT floor((ended_s - {begun}) / {step})::BIGINT AS step, count(*), count(*) FILTER (outcome = 'fetched'),
         coalesce(sum(wire_bytes), 0)::BIGINT
     FROM pages GROUP BY 1 ORDER BY 1"""
-# By whole seconds first: as many groups as the crawl has seconds, however many pages.
+# By whole seconds first: as many groups as the crawl has seconds, for any number of pages.
 _SILENCES = """
     WITH seconds AS (
         SELECT floor(ended_s - {begun})::BIGINT AS second, min(ended_s) AS first_s, max(ended_s) AS last_s
@@ -70,12 +73,22 @@ _GAPS = """
         count(*) FILTER (gap_s < 0)
     FROM turns WHERE gap_s IS NOT NULL GROUP BY 1"""
 _STEPS_AN_OCTAVE = 8
+_ANSWERS = (ALLOWED, REFUSED, UNKNOWN)
+_STATED = "SELECT count(*) FROM pages WHERE outcome IN ('fetched', 'usage_withheld')"
+_USES = "SELECT {sums} FROM pages WHERE outcome IN ('fetched', 'usage_withheld')"
+# The text of each line before its first colon: source and kind. Groups: the kinds, of which there are few.
+_STATEMENTS = r"""
+    SELECT kind, count(*) FROM (
+        SELECT unnest(list_distinct(string_split(
+            regexp_replace({column}::VARCHAR, ': [^\n]*', '', 'g'), chr(10)))) AS kind
+        FROM pages WHERE outcome IN ('fetched', 'usage_withheld') AND {column} <> '')
+    GROUP BY 1 ORDER BY 2 DESC, 1"""
 _NAMES = Counters.__struct_fields__
 _SUMS = "SELECT {sums} FROM epochs"
 _FETCHED_S = "SELECT coalesce(sum(fetch_s), 0) FROM pages"
 
 
-def course(tables: Tables, begun: float, duration_s: float) -> Course:
+def course(tables: ReportTables, begun: float, duration_s: float) -> TimelineFigures:
     """Return how the crawl went: at most 120 steps of a round length."""
     step_s = step_length_s(duration_s)
     rows = {int(row[0]): row[1:] for row in tables.all(_STEPS, begun=repr(begun), step=step_s)}
@@ -89,7 +102,7 @@ def course(tables: Tables, begun: float, duration_s: float) -> Course:
         for number, queued in zip(numbers, queues, strict=True)
     )
     silences = tables.all(_SILENCES, begun=repr(begun), least=SILENCE_S_MIN, limit=SILENCES_MAX)
-    return Course(
+    return TimelineFigures(
         step_s,
         steps,
         tuple(Silence(at_s, lasted_s) for at_s, lasted_s, _ in silences),
@@ -99,7 +112,7 @@ def course(tables: Tables, begun: float, duration_s: float) -> Course:
     )
 
 
-def _queues(tables: Tables, begun: float, step_s: float, numbers: range) -> list[int]:
+def _queues(tables: ReportTables, begun: float, step_s: float, numbers: range) -> list[int]:
     """Return the length of the queue at the end of each step, the shards' together."""
     if not tables.counts:
         return [0] * len(numbers)
@@ -114,9 +127,9 @@ def _queues(tables: Tables, begun: float, step_s: float, numbers: range) -> list
     return found
 
 
-def _step(at_s: float, sums: tuple[int, ...], longest_s: float, queued: int) -> Step:
+def _step(at_s: float, sums: tuple[int, ...], longest_s: float, queued: int) -> TimelineStep:
     attempts, pages, wire_bytes = sums
-    return Step(at_s, attempts, pages, wire_bytes, longest_s, queued)
+    return TimelineStep(at_s, attempts, pages, wire_bytes, longest_s, queued)
 
 
 def step_length_s(duration_s: float) -> float:
@@ -127,28 +140,28 @@ def step_length_s(duration_s: float) -> float:
     return _LENGTHS_S[-1] * (duration_s // (_LENGTHS_S[-1] * (STEPS_MAX - 1)) + 1)
 
 
-def document_sizes(tables: Tables) -> tuple[Bucket, ...]:
+def document_sizes(tables: ReportTables) -> tuple[Bucket, ...]:
     """Return pages fetched by the size of their content."""
     return _buckets(tables, _DOCUMENTS)
 
 
-def hosts_by_pages(tables: Tables) -> tuple[Bucket, ...]:
+def hosts_by_pages(tables: ReportTables) -> tuple[Bucket, ...]:
     """Return hosts by pages fetched."""
     return _buckets(tables, _PAGES)
 
 
-def hosts_by_bytes(tables: Tables) -> tuple[Bucket, ...]:
+def hosts_by_bytes(tables: ReportTables) -> tuple[Bucket, ...]:
     """Return hosts by bytes received."""
     return _buckets(tables, _BYTES)
 
 
-def domains(tables: Tables) -> tuple[Domain, ...]:
+def domains(tables: ReportTables) -> tuple[Domain, ...]:
     """Return the top-level domains by pages; of more than `DOMAINS_MAX` the first ones."""
     rows = tables.all(_DOMAINS, limit=DOMAINS_MAX)
     return tuple(Domain(name or "(none)", hosts, pages) for name, hosts, pages in rows)
 
 
-def _buckets(tables: Tables, sizes: str) -> tuple[Bucket, ...]:
+def _buckets(tables: ReportTables, sizes: str) -> tuple[Bucket, ...]:
     found = {row[0]: Bucket(*row) for row in tables.all(_BUCKETS, sizes=sizes)}
     if not found:
         return ()
@@ -157,13 +170,26 @@ def _buckets(tables: Tables, sizes: str) -> tuple[Bucket, ...]:
     return tuple(found.get(least) or Bucket(least, 0, 0) for least in places)
 
 
-def politeness(tables: Tables) -> Manners:
+def politeness(tables: ReportTables) -> Manners:
     """Return how polite the crawl was. Sorts all rows by host, and by address (cost: docs/reference/report.md)."""
     denied, hosts, unreachable, excluded, busy = tables.one(_REFUSED)
     return Manners(denied, hosts, unreachable, excluded, busy, _gaps(tables, "host"), _gaps(tables, "ip"))
 
 
-def _gaps(tables: Tables, who: str) -> Gaps:
+def uses(tables: ReportTables) -> tuple[tuple[Uses, ...], tuple[Count, ...]]:
+    """Return the answers for each purpose, and how many pages have a statement of each kind."""
+    kinds = tables.all(_STATEMENTS, column=STATEMENTS)
+    if not kinds:
+        return (), ()
+    whole = tables.one(_STATED)[0]
+    sums = ", ".join(f"count(*) FILTER ({USES[one]} = '{answer}')" for one in PURPOSES for answer in _ANSWERS)
+    row = tables.one(_USES, sums=sums)
+    each = (row[at : at + len(_ANSWERS)] for at in range(0, len(row), len(_ANSWERS)))
+    found = tuple(Uses(purpose, *counts) for purpose, counts in zip(PURPOSES, each, strict=True))
+    return found, tuple(Count(kind, count, count / whole) for kind, count in kinds)
+
+
+def _gaps(tables: ReportTables, who: str) -> Gaps:
     rows = tables.sliced(_GAPS, who, who=who, steps=_STEPS_AN_OCTAVE)
     counted = sum(row[1] for row in rows)
     if not counted:
@@ -186,8 +212,8 @@ def _together(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return list(steps.values())
 
 
-def counted(tables: Tables) -> tuple[Dns, tuple[Cache, ...]]:
-    """Return the sums over all commits; nothing where there are none, or of a version that did not count."""
+def counted(tables: ReportTables) -> tuple[Dns, tuple[Cache, ...]]:
+    """Return the sums over all commits; nothing if there are none, or of a version that did not count."""
     if not tables.counts:
         return Dns(), ()
     row = tables.one(_SUMS, sums=", ".join(f"coalesce(sum({name}), 0)" for name in _NAMES))
@@ -200,6 +226,9 @@ def counted(tables: Tables) -> tuple[Dns, tuple[Cache, ...]]:
         int(sums["dns_within_1_s"]),
     )  # fmt: skip
     pairs = [(name, int(sums[f"{name}_hits"]), int(sums[f"{name}_misses"])) for name in CACHES]
+    links, on_disk = int(sums["urls_hits"]) + int(sums["urls_misses"]), int(sums["urls_on_disk"])
+    if on_disk:  # Older versions did not count it.
+        pairs.append(("eliminator", max(0, links - on_disk), on_disk))
     return dns, tuple(
         Cache(name, hits, misses, hits / (hits + misses)) for name, hits, misses in pairs if hits + misses
     )

@@ -7,7 +7,7 @@ from html import escape
 from math import ceil, floor, log10
 
 Point = tuple[float, float, str]
-"""Where, how much, and what a reader is told who points at it."""
+"""Place, value, and the text that is shown under the pointer."""
 
 WIDE, NARROW, HEIGHT = 1120, 520, 230
 """Near the pixels that they are shown in, so that their letters have one size."""
@@ -46,7 +46,7 @@ def area(points: Sequence[Point], labels: Sequence[str], unit: str, shaded: Sequ
 
 
 def columns(bars: Sequence[tuple[str, float, str]], unit: str) -> str:
-    """Draw a column for each (label, value, what a reader is told)."""
+    """Draw a column for each (label, value, text under the pointer)."""
     if not bars:
         return ""
     top = _round_up(max(value for _, value, _ in bars))

@@ -12,10 +12,13 @@ import duckdb
 
 from gossamer.model.counters import Counters
 from gossamer.model.errors import DamagedError
+from gossamer.model.usage import PURPOSES
 
 ROWS_A_SLICE = 4_000_000
-"""Groups are made of so many rows at a time: as many groups at most, about 100 bytes each."""
-NEAR, TEXT_METHOD = "near_duplicate_of", "text_method"
+"""Rows that are grouped at a time: at most as many groups, about 100 bytes each."""
+NEAR, TEXT_METHOD, STATEMENTS = "near_duplicate_of", "text_method", "usage_statements"
+RENDERED = "rendered"
+USES = {purpose: "usage_" + purpose.replace("-", "_") for purpose in PURPOSES}
 """Columns that files of earlier versions lack."""
 
 
@@ -31,11 +34,11 @@ _HOSTS_OF_SLICE = """
     FROM pages WHERE {slice} GROUP BY host"""
 
 
-class Tables:
-    """Answers questions in SQL about `pages`, `links`, `epochs`, and `hosts`, which it makes of `pages` on disk.
+class ReportTables:
+    """Runs SQL queries on `pages`, `links`, `epochs`, and `hosts`, which it makes of `pages` on disk.
 
-    What has as many groups as a crawl has hosts or contents is asked in slices of `ROWS_A_SLICE`: the memory of a
-    grouping grows with its groups, whatever goes to disk beside it.
+    Queries that group by host or content run in slices of `ROWS_A_SLICE`: the memory of a grouping grows with its
+    groups, also if it spills to disk.
     """
 
     def __init__(
@@ -52,13 +55,18 @@ class Tables:
         """Whether commits have queue lengths and counters."""
         if epochs:
             commits = connection.read_parquet(list(epochs), union_by_name=True)
-            commits.create_view("epochs")
-            self.counts = {"queued", *Counters.__struct_fields__} <= set(commits.columns)
+            # Commits of an older version lack the counters that came later.
+            more = "".join(f", 0 AS {name}" for name in Counters.__struct_fields__ if name not in commits.columns)
+            commits.create_view("commits")
+            connection.execute(f"CREATE VIEW epochs AS SELECT *{more} FROM commits")  # noqa: S608 - all ours
+            self.counts = {"queued", "dns_lookups"} <= set(commits.columns)
         if not pages:
             return
         # Segments of one crawl may differ in their last columns.
         seen = connection.read_parquet(list(pages), union_by_name=True)
-        missing = [name for name in (NEAR, TEXT_METHOD) if name not in seen.columns]
+        missing = [
+            name for name in (NEAR, TEXT_METHOD, RENDERED, STATEMENTS, *USES.values()) if name not in seen.columns
+        ]
         more = "".join(f", NULL::VARCHAR AS {name}" for name in missing)
         seen.create_view("rows")
         times = "epoch(fetched_at) AS began_s, epoch(fetched_at) + fetch_s AS ended_s"
@@ -78,7 +86,7 @@ class Tables:
         return rows
 
     def all(self, query: str, **names: object) -> list[tuple[Any, ...]]:
-        """Return all rows; names stand in braces in the query and are ours."""
+        """Return all rows. `names` fill the braces of the query; they must be trusted."""
         return self._connection.execute(query.format(**names)).fetchall()
 
     def one(self, query: str, **names: object) -> tuple[Any, ...]:
@@ -94,7 +102,7 @@ def opened(
     memory_bytes_max: int,
     wanted: Sequence[str] = ("pages", "links", "epochs"),
     unfinished: Path | None = None,
-) -> Iterator[Tables | None]:
+) -> Iterator[ReportTables | None]:
     """Open a crawl's tables, with those files of `unfinished` that are not finished by now; None when there are none,
     of pages where those are wanted. What does not fit in memory goes to a temporary folder.
 
@@ -117,12 +125,12 @@ def opened(
         }
         with duckdb.connect(f"{folder}/report.duckdb", config=config) as connection:
             try:
-                yield Tables(connection, pages, links, epochs)
+                yield ReportTables(connection, pages, links, epochs)
             except duckdb.OutOfMemoryException:
                 raise
             except duckdb.Error as error:
                 damaged = _first_damaged([*pages, *links, *epochs])
-                if damaged is None:  # Then it is a mistake of ours.
+                if damaged is None:  # Otherwise it is an internal error.
                     raise
                 raise DamagedError(
                     f"{damaged} cannot be read: it was damaged, or not copied whole; put a sound copy in its place, or "

@@ -1,4 +1,4 @@
-"""Text: a report for a terminal, with small bars. What strangers wrote is escaped."""
+"""Text: a report for a terminal, with small bars. Untrusted text is escaped."""
 
 from __future__ import annotations
 
@@ -11,22 +11,26 @@ from rich.cells import cell_len, set_cell_size
 from gossamer.report.figures import (
     Bucket,
     Cache,
-    Copies,
+    CopyFigures,
     Count,
-    Course,
     Dns,
     Domain,
     FailedModule,
     Gaps,
-    Host,
+    HostFigures,
     Manners,
     Report,
+    TimelineFigures,
     Trouble,
+    Uses,
 )
 
 WIDTH_MIN = 60
 SILENCES_MAX = 3
-CACHE_NAMES = {"dns": "DNS answers", "robots": "robots.txt rules", "records": "host records", "urls": "popular URLs"}
+CACHE_NAMES = {
+    "dns": "DNS answers", "robots": "robots.txt rules", "records": "host records", "urls": "popular URLs",
+    "eliminator": "seen URLs",
+}  # fmt: skip
 LINES_MAX = 20
 """Of a list of counts; JSON has all."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -65,6 +69,7 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _bars("Status codes", report.statuses, width)
     yield from _bars("Media types", report.media_types, width)
     yield from _bars("Text found as", report.text_methods, width)
+    yield from _bars("Rendering", report.rendered, width)
     yield from _buckets("Document sizes, from", report.document_sizes, width, of_bytes=True)
     yield from _bars("Depth", report.depths, width)
     yield from _bars("Links by type", report.link_types, width)
@@ -75,6 +80,8 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _host_table("Largest hosts", report.top_hosts, width)
     yield from _host_table("Slowest hosts", report.slowest_hosts, width)
     yield from _manners(report.manners)
+    yield from _uses(report.uses)
+    yield from _bars("Statements on use, pages by kind", report.statements, width)
     yield from _counted(report.dns, report.caches)
     yield from _copied(report.copied, width)
     yield from _bars("Traps, by host", report.trapped_hosts, width)
@@ -98,7 +105,7 @@ def _unfinished(report: Report) -> Iterator[str]:
 def _modules(modules: tuple[FailedModule, ...]) -> Iterator[str]:
     if modules:
         yield ""
-        yield "Processing modules that failed"
+        yield "Processing modules and fields that failed"
     for one in modules:
         how = f"{one.timeouts:,} timed out, {one.died:,} died"
         yield f"  {printable(one.name)}: on {one.failed:,} of {one.pages:,} pages ({how})"
@@ -154,7 +161,7 @@ def _others(count: int, most: int = LINES_MAX) -> Iterator[str]:
         yield f"  … and {count - most:,} more, which --json lists"
 
 
-def _course(course: Course, width: int) -> Iterator[str]:
+def _course(course: TimelineFigures, width: int) -> Iterator[str]:
     if len(course.steps) < 2:
         return
     yield ""
@@ -213,6 +220,14 @@ def _manners(manners: Manners) -> Iterator[str]:
             yield f"  {_gaps(who, gaps)}"
 
 
+def _uses(uses: Sequence[Uses]) -> Iterator[str]:
+    if uses:
+        yield ""
+        yield f"{'Pages by permitted use':<26}{'allowed':>12}{'refused':>12}{'unknown':>12}"
+    for one in uses:
+        yield f"  {one.purpose:<24}{one.allowed:>12,}{one.refused:>12,}{one.unknown:>12,}"
+
+
 def _counted(dns: Dns, caches: Sequence[Cache]) -> Iterator[str]:
     if caches:
         yield ""
@@ -229,7 +244,7 @@ def _gaps(who: str, gaps: Gaps) -> str:
     return f"delay for one {who}: least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}{overlaps}"
 
 
-def _copied(copied: Sequence[Copies], width: int) -> Iterator[str]:
+def _copied(copied: Sequence[CopyFigures], width: int) -> Iterator[str]:
     if not copied:
         return
     yield ""
@@ -238,7 +253,7 @@ def _copied(copied: Sequence[Copies], width: int) -> Iterator[str]:
         yield f"  {copies.copies:>8,} {size(copies.body_bytes):>9}  {_shortened(printable(copies.url), width - 21)}"
 
 
-def _host_table(title: str, hosts: Sequence[Host], width: int) -> Iterator[str]:
+def _host_table(title: str, hosts: Sequence[HostFigures], width: int) -> Iterator[str]:
     if not hosts:
         return
     name_width = width - 45

@@ -1,9 +1,9 @@
-"""Resolve: where a host is, and whether we may go there.
+"""Resolve: the addresses of a host, and whether the crawl may contact them.
 
 Takes    a host
 Gives    Located or Failure
 Keeps    answers, good and bad, with a bound
 Imports  model, ports, world
-Touches  name servers; the hosts file when it is told to read it
+Touches  name servers; the hosts file if the configuration names one
 Never    gives an address that the guard refuses
 """

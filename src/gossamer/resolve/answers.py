@@ -15,7 +15,7 @@ from gossamer.model.visits import Failure, Reply
 from gossamer.resolve.guard import canonical
 
 
-class Records(NamedTuple):
+class DnsRecords(NamedTuple):
     """What name servers know about a host."""
 
     addresses: tuple[str, ...]
@@ -25,7 +25,7 @@ class Records(NamedTuple):
     """The answers as a zone file has them (RFC 1035, section 5), aliases included."""
 
 
-def reply_of(host: str, records: Records, asked_at: float, answered_at: float) -> Reply:
+def reply_of(host: str, records: DnsRecords, asked_at: float, answered_at: float) -> Reply:
     """Return what name servers answered as archives keep it: text/dns, RFC 4027, below the date, as Heritrix has it."""
     date = f"{datetime.fromtimestamp(asked_at, UTC):%Y%m%d%H%M%S}"
     body = "".join(f"{line}\n" for line in (date, *records.lines)).encode("utf-8", "replace")
@@ -39,7 +39,7 @@ def failed(error: str, *, retry: bool) -> Failure:
     return Failure("dns_error", f"name resolution: {error}", retry=retry, host_level=True)
 
 
-class Hosts:
+class HostsFile:
     """The addresses by name, in the order of the file. Frozen between two readings; about 300 bytes a name."""
 
     def __init__(self, path: str = "") -> None:

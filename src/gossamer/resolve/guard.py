@@ -38,7 +38,7 @@ _V4: Final = tuple(
 _V6: Final = tuple(
     (IPv6Network(network), reason)
     for network, reason in (
-        # IANA IPv6 Special-Purpose Address Registry; what lies outside 2000::/3 is not given out (RFC 4291)
+        # IANA IPv6 Special-Purpose Address Registry; addresses outside 2000::/3 are not assigned (RFC 4291)
         ("::/128", "unspecified"),
         ("::1/128", "loopback"),
         ("64:ff9b:1::/48", "private"),

@@ -10,7 +10,7 @@ import pycares
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure
-from gossamer.resolve.answers import Records, failed
+from gossamer.resolve.answers import DnsRecords, failed
 from gossamer.resolve.options import ResolveOptions
 
 _LOOKUPS_PER_CHANNEL: Final = 20_000
@@ -41,7 +41,7 @@ class Lookup:
         self._channel: aiodns.DNSResolver | None = None
         self._channel_asked = 0
 
-    async def ask(self, host: str) -> Records | Failure:
+    async def ask(self, host: str) -> DnsRecords | Failure:
         """Return a host's addresses, preferred family first, or why there are none."""
         if not host.isascii() or not host.isprintable() or not host.strip("."):
             return failed("not a host name", retry=False)
@@ -106,11 +106,11 @@ def _addresses(answer: asyncio.Future[pycares.DNSResult]) -> list[tuple[str, int
     ]
 
 
-def _combine(answers: list[asyncio.Future[pycares.DNSResult]], limit_s: float) -> Records | Failure:
+def _combine(answers: list[asyncio.Future[pycares.DNSResult]], limit_s: float) -> DnsRecords | Failure:
     found = [record for answer in answers for record in _addresses(answer)]
     if found:
         addresses = tuple(dict.fromkeys(address for address, _ in found))
-        return Records(addresses[:_ADDRESSES_MAX], float(min(ttl_s for _, ttl_s in found)), _lines(answers))
+        return DnsRecords(addresses[:_ADDRESSES_MAX], float(min(ttl_s for _, ttl_s in found)), _lines(answers))
     problems: list[tuple[bool, str]] = []
     for answer in answers:
         if not answer.done():
@@ -120,7 +120,7 @@ def _combine(answers: list[asyncio.Future[pycares.DNSResult]], limit_s: float) -
             problems.append((code not in _FINAL, str(text)))
         else:
             problems.append((False, "no address"))
-    # One family that could not be asked leaves the question open, whatever the other says.
+    # If the lookup of one family failed, the result is open, for any result of the other.
     retry, text = max(problems, key=lambda problem: problem[0])
     return failed(text, retry=retry)
 

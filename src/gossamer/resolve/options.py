@@ -1,4 +1,4 @@
-"""Options of the room: whom to ask, how long answers count, where we may not go."""
+"""Options of name resolution: servers, lifetimes of answers, refused addresses."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ class ResolveOptions(BaseModel):
     family: Literal["ipv4_first", "ipv6_first", "ipv4", "ipv6"] = Field(
         default="ipv4_first", description="Which addresses to try first, or at all.", json_schema_extra=BASIC
     )
-    ttl_s_min: float = Field(default=60.0, ge=0, description="An answer counts at least this long, whatever its TTL.")
-    ttl_s_max: float = Field(default=86400.0, ge=1, description="An answer counts at most this long, whatever its TTL.")
+    ttl_s_min: float = Field(default=60.0, ge=0, description="Shortest lifetime of an answer; overrides a smaller TTL.")
+    ttl_s_max: float = Field(
+        default=86400.0, ge=1, description="Longest lifetime of an answer; overrides a larger TTL."
+    )
     failure_ttl_s: float = Field(default=60.0, ge=0, le=3600, description="How long a failure counts.")
     cache_hosts_max: int = Field(default=100_000, ge=1, description="Hosts whose answers are kept in memory.")
     lookups_max: int = Field(default=100, ge=1, description="Lookups under way at once.")

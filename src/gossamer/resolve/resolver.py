@@ -11,7 +11,7 @@ import msgspec
 
 from gossamer.model.counters import Counters
 from gossamer.model.visits import Failure, Located, Reply
-from gossamer.resolve.answers import Hosts, failed, reply_of
+from gossamer.resolve.answers import HostsFile, failed, reply_of
 from gossamer.resolve.guard import canonical, guarded
 from gossamer.resolve.options import ResolveOptions
 from gossamer.world.clock import Clock
@@ -48,7 +48,7 @@ class DnsResolver:
         self._options = options
         self._clock = clock
         self._told_of = told
-        self._hosts = Hosts(options.hosts_file)
+        self._hosts = HostsFile(options.hosts_file)
         self._lookup: Lookup | None = None
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._under_way: dict[str, asyncio.Future[Located | Failure | None]] = {}

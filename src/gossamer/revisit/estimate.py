@@ -1,17 +1,16 @@
-"""History: what visits told about one page's changes, in a few numbers however many visits there were.
+"""History: observed changes of one page, in constant space for any number of visits.
 
-Changes come as a Poisson process of rate λ. Three kinds of visits tell of it:
+Changes are a Poisson process of rate λ. Three kinds of visits contribute to its likelihood:
 
 - nothing changed for t seconds: a factor e^(-λt);
-- something changed within t seconds, nobody knows when: 1 - e^(-λt);
-- the last change was a seconds ago, and known to be (Last-Modified, a feed, a ping): λ e^(-λa).
+- something changed within t seconds, at an unknown time: 1 - e^(-λt);
+- the last change was a seconds ago, by a date (Last-Modified, a feed, a ping): λ e^(-λa).
 
 So the likelihood needs the sum of all quiet times, the number of dated changes, and the lengths of the intervals with
-an undated change. Only these lengths are many; they are kept in bins that are half an octave wide, as count and sum.
+an undated change. These lengths are kept as count and sum in bins of half an octave.
 
-From these numbers `rate_of` estimates how often the page changes. `freshness` and `age_s` say what a rate of visits
-buys (Cho and Garcia-Molina 2003, "Effective page refresh policies"): rates are per second, and visits come at even
-intervals.
+From these numbers `rate_of` estimates how often the page changes. `freshness` and `age_s` give the result of a rate of
+visits at even intervals (Cho and Garcia-Molina 2003, "Effective page refresh policies"). Rates are per second.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ BIN_MIN, BIN_MAX = 0, 60
 """From 1 s to 2^30 s: what is shorter or longer joins the outermost bins."""
 
 
-class History(msgspec.Struct, array_like=True):
+class VisitHistory(msgspec.Struct, array_like=True):
     """A page's visits, forgetting old ones by `fade`. At most 61 bins; in practice two or three, 40 bytes."""
 
     quiet_s: float = 0.0
@@ -34,7 +33,7 @@ class History(msgspec.Struct, array_like=True):
     dated: float = 0.0
     """Changes whose instant is known."""
     undated: dict[int, tuple[float, float]] = msgspec.field(default_factory=dict)
-    """Bin to number and sum of the lengths, in seconds, of intervals with a change nobody dated."""
+    """Bin to number and sum of the lengths, in seconds, of intervals with an undated change."""
     visits: int = 0
 
     def unchanged(self, interval_s: float) -> None:
@@ -45,7 +44,7 @@ class History(msgspec.Struct, array_like=True):
     def changed(self, interval_s: float, since_change_s: float | None = None) -> None:
         """Note a visit that found something new; `since_change_s` where a trusted source dates the last change.
 
-        A date that lies before the visit before is not trusted: a change did happen since.
+        A date before the previous visit is not trusted: a change did happen since.
         """
         self.visits += 1
         if since_change_s is not None and 0.0 <= since_change_s <= interval_s:
@@ -57,7 +56,7 @@ class History(msgspec.Struct, array_like=True):
             self.undated[number] = (count + 1.0, sum_s + interval_s)
 
     def told(self, changes: int, elapsed_s: float) -> None:
-        """Note that a feed or a ping, which misses nothing, told of so many changes in a time."""
+        """Note the number of changes that a feed or a ping, which misses none, reported for a period."""
         self.dated += changes
         self.quiet_s += max(elapsed_s, 0.0)
 
@@ -85,7 +84,7 @@ BIAS_VISITS = 0.25
 _ROUNDS = 60
 
 
-def rate_of(history: History, prior: float, weight: float = PRIOR_WEIGHT) -> float:
+def rate_of(history: VisitHistory, prior: float, weight: float = PRIOR_WEIGHT) -> float:
     """Return the most likely changes a second.
 
     The maximum likelihood for irregular visits is the root of
@@ -97,10 +96,10 @@ def rate_of(history: History, prior: float, weight: float = PRIOR_WEIGHT) -> flo
     with a change and as many without, of the length ln 2 / prior, whose own solution it is: that keeps estimates from
     few visits finite.
 
-    The likelihood's own estimate lies too high where visits are few, by some 20 % at ten visits. As Cho and
-    Garcia-Molina do for even intervals, a part of an imaginary quiet visit is added for that: a quarter of one, as
-    long as the intervals with a change are on average, and of dated changes a quarter is taken off; then what is left
-    is below 10 % (docs/explanation/revisits.md has the table). About 30 µs.
+    The maximum likelihood estimate is too high for few visits, by some 20 % at ten visits. As Cho and Garcia-Molina do
+    for even intervals, a quarter of an imaginary quiet visit is added, as long as the mean interval with a change, and
+    a quarter of a dated change is subtracted. The remaining bias is below 10 % (docs/explanation/revisits.md has the
+    table). About 30 µs.
     """
     interval_s = log(2.0) / min(max(prior, RATE_MIN), RATE_MAX)
     quiet_s = history.quiet_s + weight * interval_s
@@ -128,13 +127,13 @@ def rate_of(history: History, prior: float, weight: float = PRIOR_WEIGHT) -> flo
     return exp((low + high) / 2)
 
 
-def pooled_rate(histories: Iterable[History], prior: float) -> float:
+def pooled_rate(histories: Iterable[VisitHistory], prior: float) -> float:
     """Return the rate of many pages together: a prior for others of their kind.
 
     It is the rate of one page with all their visits; the mean of their own estimates would be drawn up by the few that
     change most.
     """
-    whole = History()
+    whole = VisitHistory()
     for history in histories:
         whole.quiet_s += history.quiet_s
         whole.dated += history.dated

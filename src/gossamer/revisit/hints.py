@@ -1,10 +1,10 @@
-"""Hints: what sitemaps and feeds say of pages: which links may be followed, and what is passed on of the rest.
+"""Hints: links and changes of pages, from sitemaps and feeds.
 
-Who may speak for a page: a sitemap for its own host, and for each host whose robots.txt names it, or names an index
-that leads to it (sitemaps.org, "Sitemaps & Cross Submits"). One that nobody's robots.txt names speaks for what lies
-below its own directory. A feed may name any page: it is a page with links.
+A sitemap has authority over its host, and over each host whose robots.txt names it, or names an index that leads to it
+(sitemaps.org, "Sitemaps & Cross Submits"). A sitemap that no robots.txt names has authority over pages below its
+directory. A feed may name any page: it is a page with links.
 
-Each sitemap and feed has a record: for which hosts it may speak, what it said, and whether that was true.
+The record of each sitemap and feed has its hosts, its claims, and whether visits confirmed them.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from gossamer.model.announced import Announced, Announcement
 from gossamer.model.headers import max_age_s
 from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Link
 from gossamer.model.revisits import Notice
-from gossamer.revisit.options import ToldOptions
+from gossamer.revisit.options import DiscoveryOptions
 from gossamer.revisit.schedule import Schedule
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 
 ENTRIES_WEIGHED = 20
-"""The newest entries speak for the rate; a feed may hold years."""
+"""Newest entries, from which the rate is estimated; a feed may hold years."""
 HOURS_PUT_OFF_MAX = 24 * 8
 
 
 def interval_s(told: Announcement, now: float, low_s: float, high_s: float, max_age_s: float = 0.0) -> float:
-    """Return after how many seconds a feed should be asked again.
+    """Return the seconds until a feed is fetched again.
 
-    Its entries come as a Poisson process, whose rate is that of the newest of them, the silence since then included.
-    Half the mean time between two entries finds each a quarter of it late, on average. The feed's own wishes (`ttl`,
-    `sy:updatePeriod`, max-age) are obeyed up to `high_s`, and hours and days at which it says that it does not change
-    are passed over. A feed without dates is asked at the slowest pace.
+    Its entries are a Poisson process with the rate of the newest ones, including the time since then. Fetching at half
+    the mean gap between entries finds each a quarter of that gap late, on average. The feed's hints (`ttl`,
+    `sy:updatePeriod`, max-age) count up to `high_s`; the hours and days that it excludes are skipped. A feed without
+    dates is fetched every `high_s`.
     """
     dates = sorted((entry.changed_at for entry in told.entries if 0.0 < entry.changed_at <= now), reverse=True)
     pause_s = mean_gap_s(dates[:ENTRIES_WEIGHED], now) / 2.0 if dates else high_s
@@ -61,12 +61,12 @@ def _awake(told: Announcement, at: float) -> float:
 
 
 VOUCHERS_MAX = 1_000
-"""Hosts for which one sitemap may speak besides its own."""
+"""Hosts, beside its own, over which one sitemap may have authority."""
 CLAIMS_MAX = 64
 """Claims of a source that wait to be checked."""
 
 
-class Claim(msgspec.Struct, array_like=True, frozen=True):
+class ChangeClaim(msgspec.Struct, array_like=True, frozen=True):
     """A page of which a source said that it has changed."""
 
     url: str
@@ -75,17 +75,17 @@ class Claim(msgspec.Struct, array_like=True, frozen=True):
     at: float
 
 
-class Source(msgspec.Struct, array_like=True):
+class HintSource(msgspec.Struct, array_like=True):
     """One sitemap or feed."""
 
     vouchers: list[str] = msgspec.field(default_factory=list)
-    """Hosts whose robots.txt names it, or an index that leads to it, besides its own."""
+    """Hosts, beside its own, whose robots.txt names it, or an index that leads to it."""
     read_at: float = 0.0
     newest: float = 0.0
-    """The latest change that it told of."""
+    """The latest change that it reported."""
     true_claims: float = 0.0
     false_claims: float = 0.0
-    claims: list[Claim] = msgspec.field(default_factory=list)
+    claims: list[ChangeClaim] = msgspec.field(default_factory=list)
 
     @property
     def is_believed(self) -> bool:
@@ -97,35 +97,35 @@ class Source(msgspec.Struct, array_like=True):
 CHECKED_MIN = 5
 BELIEVED_SHARE = 0.2
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Source).decode
+_decode = msgspec.msgpack.Decoder(HintSource).decode
 
 
-class Sources:
-    """The records, in the store's family `told`; durable with the epoch."""
+class HintSources:
+    """The records, in the store's family `hints`; durable with the epoch."""
 
     def __init__(self, epochs: Epochs) -> None:
         self._epochs = epochs
 
-    def get(self, url: Url) -> Source:
+    def get(self, url: Url) -> HintSource:
         """Return the record of a sitemap or feed; an empty one where nothing is known."""
-        value = self._epochs.get("told", _key(url))
-        return _decode(value) if value is not None else Source()
+        value = self._epochs.get("hints", _key(url))
+        return _decode(value) if value is not None else HintSource()
 
-    def put(self, url: Url, source: Source) -> None:
+    def put(self, url: Url, source: HintSource) -> None:
         """Keep it."""
-        self._epochs.put("told", _key(url), _encode(source))
+        self._epochs.put("hints", _key(url), _encode(source))
 
     def begin(self, url: Url, kind: bytes, most: int) -> bool:
-        """Count a document of a kind for its host, once; False where the host has `most` others already."""
-        if self._epochs.get("told", _key(url)) is not None:
+        """Count a document of a kind for its host, once; False if the host has `most` others already."""
+        if self._epochs.get("hints", _key(url)) is not None:
             return True
         key = url.partition.to_bytes(2) + b"\0" + kind + url.host.encode()
-        value = self._epochs.get("told", key)
+        value = self._epochs.get("hints", key)
         counted = int.from_bytes(value) if value is not None else 0
         if counted >= most:
             return False
-        self._epochs.put("told", key, (counted + 1).to_bytes(4))
-        self.put(url, Source())
+        self._epochs.put("hints", key, (counted + 1).to_bytes(4))
+        self.put(url, HintSource())
         return True
 
 
@@ -136,7 +136,7 @@ def _key(url: Url) -> bytes:
 NESTED_MAX = 3
 """Indexes of indexes that are followed: the protocol knows none, some sites have two."""
 ALWAYS_NOW_SHARE, ALWAYS_NOW_MIN, ALWAYS_NOW_S = 0.9, 20, 900.0
-"""A source is not believed in which so great a share of so many entries has changed within so many seconds."""
+"""A source is not trusted if this share of its entries, and at least this number, has changed within these seconds."""
 FUTURE_S_MAX = 86_400.0
 """A date further in the future is a mistake, not another clock."""
 
@@ -150,17 +150,17 @@ class SitemapHints:
     def __init__(
         self,
         epochs: Epochs,
-        options: ToldOptions,
+        options: DiscoveryOptions,
         name: Callable[[str], Url | None],
         revisits: Schedule | None,
         *,
         sitemaps: bool,
         feeds: bool,
     ) -> None:
-        """`revisits` is told of changes, where pages are visited again; `sitemaps`: those of robots.txt are wanted,
-        `feeds`: those that pages name.
+        """`revisits` takes the changes, where pages are revisited; `sitemaps`: follow those of robots.txt; `feeds`:
+        follow those that pages name.
         """
-        self._sources = Sources(epochs)
+        self._sources = HintSources(epochs)
         self._options = options
         self._name = name
         self._revisits = revisits
@@ -209,8 +209,8 @@ class SitemapHints:
         return [link for link in links if link.link_type != FEED_FILE or self._sources.begin(link.url, b"f", most)]
 
     def heard(self, page: Url, told: Announcement, headers: Sequence[tuple[str, str]], now: float) -> None:
-        """Take in what a sitemap or feed that was just read says, once its visit has ended: pages that changed are due,
-        and a feed is asked again at its own pace.
+        """Apply a sitemap or feed once its visit has ended: changed pages are due, and a feed is fetched again after
+        `interval_s`.
         """
         source = self._sources.get(page)
         if self._revisits is not None:
@@ -226,8 +226,8 @@ class SitemapHints:
         source.read_at = now
         self._sources.put(page, source)
 
-    def _pass_on(self, source: Source, told: Announcement, revisits: Schedule, now: float) -> None:
-        """Tell of what has changed since the last reading, the oldest change first."""
+    def _pass_on(self, source: HintSource, told: Announcement, revisits: Schedule, now: float) -> None:
+        """Pass on the changes since the last reading, the oldest first."""
         entries = sorted(_news(told.entries, source.newest, now), key=lambda entry: entry.changed_at)
         believed = source.is_believed and not always_now(told.entries, now)
         kind: Literal["feed", "sitemap"] = "feed" if told.kind == "feed" else "sitemap"
@@ -237,7 +237,7 @@ class SitemapHints:
                 continue
             held = revisits.held(url)
             if held is not None and len(source.claims) < CLAIMS_MAX:
-                source.claims.append(Claim(url.text, held.payload, now))
+                source.claims.append(ChangeClaim(url.text, held.payload, now))
             if believed:
                 importance = 2.0 * entry.weight if entry.weight >= 0.0 else None
                 changed_at = min(entry.changed_at, now)
@@ -248,8 +248,8 @@ class SitemapHints:
                     now,
                 )
 
-    def _check(self, source: Source, revisits: Schedule) -> None:
-        """See what became of the changes that it told of: those of pages that were visited since."""
+    def _check(self, source: HintSource, revisits: Schedule) -> None:
+        """Check the changes that it reported against later visits."""
         waiting = []
         for claim in source.claims:
             url = self._name(claim.url)
@@ -263,7 +263,7 @@ class SitemapHints:
             else:
                 source.true_claims += 1.0
         source.claims = waiting
-        if source.true_claims + source.false_claims > 2 * CLAIMS_MAX:  # So that it may mend its ways.
+        if source.true_claims + source.false_claims > 2 * CLAIMS_MAX:  # So that a source can regain trust.
             source.true_claims, source.false_claims = source.true_claims / 2, source.false_claims / 2
 
     def _leads_on(self, sitemap: Url, hosts: set[str], depth: int) -> bool:
@@ -285,7 +285,7 @@ class SitemapHints:
 
 
 def always_now(entries: Sequence[Announced], now: float) -> bool:
-    """Say whether nearly all pages are said to have changed a moment ago: whoever made that wrote down his clock."""
+    """Return whether nearly all pages claim a change just now: then the dates are the generator's clock."""
     dated = [entry.changed_at for entry in entries if entry.changed_at]
     recent = sum(changed_at > now - ALWAYS_NOW_S for changed_at in dated)
     return len(dated) >= ALWAYS_NOW_MIN and recent >= ALWAYS_NOW_SHARE * len(dated)

@@ -25,13 +25,13 @@ class RevisitOptions(BaseModel):
     interval_s_mean: float = Field(
         DAY_S,
         gt=0,
-        description="Pages are visited again after so long on average: with their number it is the budget",
+        description="Mean interval of revisits; with the number of pages it sets the budget",
         json_schema_extra=BASIC,
     )
     visits_per_s_max: float | None = Field(
         None,
         gt=0,
-        description="The budget never exceeds so many visits a second, however many pages there are",
+        description="The budget never exceeds this many visits a second, for any number of pages",
         json_schema_extra=BASIC,
     )
     interval_s_min: float = Field(
@@ -80,7 +80,7 @@ class RevisitOptions(BaseModel):
 When = Literal["auto", "always", "never"]
 
 
-class ToldOptions(BaseModel):
+class DiscoveryOptions(BaseModel):
     """What is made of sitemaps and feeds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -109,12 +109,16 @@ class ToldOptions(BaseModel):
     feeds_per_host_max: int = Field(
         default=16, ge=0, description="Feeds of one host that are fetched: some sites have one for each page."
     )
-    feed_s_min: float = Field(default=300.0, gt=0, description="No feed is asked oftener than this, in seconds.")
-    feed_s_max: float = Field(default=86_400.0, gt=0, description="Every feed is asked at least this often.")
+    feed_s_min: float = Field(
+        default=300.0, gt=0, description="Shortest time between two requests for one feed, in seconds."
+    )
+    feed_s_max: float = Field(
+        default=86_400.0, gt=0, description="Longest time between two requests for one feed, in seconds."
+    )
     notices_max: int = Field(
         default=2_000,
         ge=0,
-        description="Changes that one reading of a sitemap or feed may tell of.",
+        description="Changes taken from one reading of a sitemap or feed, at most.",
     )
 
 
@@ -143,12 +147,14 @@ class WebsubOptions(BaseModel):
     gather_s: float = Field(
         default=5.0,
         ge=0,
-        description="Notifications of one topic within so many seconds of the first share visits: repeats of its "
+        description="Notifications of one topic within this many seconds of the first share visits: repeats of its "
         "content need no further one, all others share one at the end of that time.",
     )
     body_bytes_max: int = Field(default=10 << 20, ge=0, description="A larger notification is refused (413).")
     answer_s_max: float = Field(
-        default=120.0, gt=0, description="A hub that has not verified our intent by then is asked again."
+        default=120.0,
+        gt=0,
+        description="The subscription is requested again from a hub that has not verified it by then.",
     )
     retry_s_first: float = Field(default=60.0, gt=0, description="First pause after a hub refused; doubles.")
     retry_s_max: float = Field(default=86_400.0, gt=0, description="The longest such pause.")

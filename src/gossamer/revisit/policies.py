@@ -1,9 +1,8 @@
-"""Policies: how often a page deserves a visit, at a price. Pure.
+"""Policies: how often a page deserves a visit, at a price. No I/O, no clock.
 
-All pages share a budget of visits, and a price θ makes them fit: the dearer a visit, the fewer a page is worth. Each
-policy says what one page gets at a price, falling as the price rises; `census.price` finds the price at which all
-pages together use the budget. So a page's rate follows from its own numbers and one number that all share, and no
-pass over all pages is ever needed.
+All pages share a budget of visits, and a price θ balances them: the higher the price, the fewer visits a page gets.
+Each policy returns the rate of one page at a price; `census.price` finds the price at which all pages together use the
+budget. So a page's rate follows from its numbers and one shared number, without a pass over all pages.
 """
 
 from __future__ import annotations
@@ -103,9 +102,9 @@ class Adaptive:
         return 1.0 / interval_s if interval_s > 0.0 else 0.0
 
 
-class Bounded:
-    """Another policy's rates, but no page is left alone for longer than `interval_s_max`, nor seen more often than
-    every `interval_s_min`: what nobody looks at can never be known to have changed its habits.
+class BoundedPolicy:
+    """Another policy's rates, with intervals between `interval_s_min` and `interval_s_max`. Without the upper bound, a
+    page that starts to change would never be noticed.
     """
 
     def __init__(self, policy: RevisitPolicy, interval_s_min: float, interval_s_max: float) -> None:

@@ -1,8 +1,8 @@
 """Rhythm: what is known of many pages together: of all old pages of one host, and of all pages by change rate and
 importance.
 
-A cell of the census spans a factor of √2 in both. Sums within it are exact, so a cell's mean stands for its pages; what
-that costs in freshness is below 0.1 % (docs/explanation/revisits.md).
+A cell of the census spans a factor of √2 in both. Sums within it are exact, so a cell's mean represents its pages; this
+costs less than 0.1 % of freshness (docs/explanation/revisits.md).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import msgspec
 
 from gossamer.model.revisits import Habits
 from gossamer.ports import RevisitPolicy
-from gossamer.revisit.estimate import History, rate_of
+from gossamer.revisit.estimate import VisitHistory, rate_of
 from gossamer.state.epoch import Epochs
 
 CELLS_AN_OCTAVE = 2
 LEVEL_MAX = 64
-"""Cells from 2^-32 to 2^32 in each direction; what lies beyond joins the outermost ones."""
+"""Cells from 2^-32 to 2^32 in each direction; values beyond join the outermost ones."""
 _SPAN = 2 * LEVEL_MAX + 1
 PRICE_MIN, PRICE_MAX = 1e-18, 1e18
 _ROUNDS_MAX = 80
@@ -118,21 +118,21 @@ FAMILY = "rhythm"
 KINDS_MAX = 32
 """Kinds of pages of one host that have a prior of their own; the others share the host's."""
 TRUSTED_MIN, DOUBTS_SHARE_MAX = 3, 0.1
-"""Dates are believed where so many were right, and of all no larger share was wrong."""
+"""Dates are trusted once this number was right, while no larger share was wrong."""
 _DIGITS = re.compile(r"\d+")
 _REFRESH_MIN, _REFRESH_SHARE = 4, 0.1
 
 
 class Pool(msgspec.Struct, array_like=True):
-    """What visits told of pages that are alike: the rate of a new one of them."""
+    """Observed changes of similar pages: the rate to assume for a new one."""
 
-    history: History = msgspec.field(default_factory=History)
+    history: VisitHistory = msgspec.field(default_factory=VisitHistory)
     rate: float = 0.0
     next_at: int = 0
-    """Visits at which the rate is reckoned again."""
+    """Number of visits at which the rate is computed again."""
 
     def prior(self, above: float) -> float:
-        """Return changes a second; `above` is the rate of a larger pool. Reckoned anew after each tenth of visits."""
+        """Return changes per second; `above` is the rate of a larger pool. Recomputed when visits grew by a tenth."""
         visits = self.history.visits
         if not visits:
             return above
@@ -152,7 +152,7 @@ class Rhythm(msgspec.Struct, array_like=True):
     promised_per_s: float = 0.0
     """Visits a second that pages take whose age was promised."""
     price: float = 0.0
-    """Its own, where politeness leaves fewer visits than its pages are worth; 0 where it does not."""
+    """Its own, where politeness leaves fewer visits than its pages are worth; 0 if it does not."""
     spent_per_s: float = 0.0
     """What its pages get then."""
     stirred: int = 0

@@ -12,21 +12,24 @@ from gossamer.model.revisits import Habits, Held, Notice, Sight
 from gossamer.ports import RevisitPolicy
 from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, freshness, rate_of
 from gossamer.revisit.options import RevisitOptions
-from gossamer.revisit.policies import Bounded
+from gossamer.revisit.policies import BoundedPolicy
 from gossamer.revisit.rhythm import Rhythm, Rhythms, kind_of
 from gossamer.revisit.state import (
     FAMILY,
+    PROMISE_SHARE,
+    AgePromise,
     Calendar,
     Kind,
     Memory,
-    Promise,
-    State,
+    RevisitState,
+    count_page,
     decode_memory,
     decode_state,
     encode_memory,
     encode_state,
     memory_key,
     span_of,
+    withdraw,
 )
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE
@@ -36,14 +39,12 @@ from gossamer.world.dice import Dice
 GONE = frozenset((404, 410))
 JITTER = 0.05
 """Share by which intervals vary: pages of one age must not stay in step."""
-PROMISE_SHARE = 0.9
-"""A promised page is due after this share of its age: the rest is for politeness."""
 STIRRED_SHARE = 0.02
-"""The price is made anew after changes to this share of the census."""
+"""The price is computed again after changes to this share of the census."""
 HOST_STIRRED_SHARE = 0.1
 """The same for a host's own."""
 LEAST_SHARE = 0.05
-"""Of the budget so much is left for pages without promise, whatever is promised."""
+"""Share of the budget that pages without a maximum age always keep."""
 LATE_SHARE = 0.5
 """A visit is late from so much of its interval on."""
 MEMORY_BYTES = 1_000
@@ -76,7 +77,7 @@ class Schedule:
         self._epochs = epochs
         self._source = source
         self._options = options
-        self._policy = Bounded(policy, options.interval_s_min, options.interval_s_max)
+        self._policy = BoundedPolicy(policy, options.interval_s_min, options.interval_s_max)
         self._important, self._multiples = PatternSet(tuple(options.importance)), tuple(options.importance.values())
         self._promised = PatternSet(tuple(options.max_age_s))
         self._dice = dice
@@ -84,7 +85,7 @@ class Schedule:
         self._fade = 1.0 - 1.0 / options.memory_visits
         stored = epochs.get("meta", REVISIT_STATE)
         span_s = span_of(options.interval_s_mean, options.interval_s_max)
-        self.state = State(Calendar(span_s)) if stored is None else decode_state(stored)
+        self.state = RevisitState(Calendar(span_s)) if stored is None else decode_state(stored)
         self._given = self._promises(span_s)
         self._is_dirty = False
 
@@ -166,7 +167,7 @@ class Schedule:
             soonest = max(now, not_before)
             memory.due_at = soonest if was_retired else min(memory.due_at, soonest)
         if memory.due_at != due_at:
-            # Who is under way, or waits for another attempt, is left where it is: what it sees next tells the rest.
+            # A page in flight, or one that waits for a retry, stays where it is: its next visit sets its due time.
             moved = (
                 self._source.enlist(notice.url, memory.depth, "", memory.due_at, now)
                 if was_retired
@@ -182,7 +183,7 @@ class Schedule:
 
     # ---- the epoch
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - every room's cut is told the time
+    def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
         """Give the open epoch what changed."""
         if self._is_dirty:
             self._rhythms.cut()
@@ -197,7 +198,7 @@ class Schedule:
     # ---- what a visit saw
 
     def _there(self, memory: Memory, rhythm: Rhythm, sight: Sight, *, is_new: bool) -> Habits:
-        """Take in an answer: what it tells of changes, and what the next request may be conditional on."""
+        """Record a reply: the change that it shows, and the validators for the next conditional request."""
         interval_s = max(sight.at - memory.visited_at, 0.0)
         was_seen = not is_new and memory.visits > 0 and bool(memory.digest or memory.payload)
         changed = was_seen and self._is_changed(memory, sight)
@@ -306,7 +307,7 @@ class Schedule:
         return sight.at + wait_s * self._dice.uniform(1.0, 1.0 + JITTER)
 
     def _heard(self, memory: Memory, notice: Notice, now: float) -> bool:
-        """Note the change that was told of; say whether it is one that was not announced before."""
+        """Note a reported change; return whether it is new."""
         changed_at = notice.changed_at if notice.changed_at is not None else now if notice.due_now else None
         latest = max(now + 1.0, notice.not_before)
         if changed_at is None or changed_at > latest or changed_at <= memory.told_at:
@@ -362,27 +363,8 @@ class Schedule:
 
     def _withdraw(self, memory: Memory, rhythm: Rhythm) -> None:
         """Take a page out of all sums, before its numbers change."""
-        state = self.state
         self._is_dirty = True
-        if memory.due_at:
-            state.pages -= 1
-            state.due.remove(memory.due_at)
-        elif memory.failures:
-            state.retired -= 1
-        if not memory.counted:
-            return
-        state.fresh -= memory.importance * memory.freshness
-        memory.counted = False
-        state.there -= 1
-        state.importance -= memory.importance
-        if memory.promise >= 0:
-            promise = self.state.promises[memory.promise]
-            promise.pages -= 1
-            promise.deadlines.remove(memory.visited_at + promise.age_s_max)
-            rhythm.promised_per_s -= 1.0 / (PROMISE_SHARE * promise.age_s_max)
-            state.promised_per_s -= 1.0 / (PROMISE_SHARE * promise.age_s_max)
-            return
-        self._count(memory, rhythm, -1)
+        withdraw(self.state, memory, rhythm)
 
     def _enter(self, memory: Memory, due_at: float | None) -> None:
         """Let a page be due, or be given up."""
@@ -409,17 +391,7 @@ class Schedule:
             rhythm.promised_per_s += 1.0 / (PROMISE_SHARE * promise.age_s_max)
             state.promised_per_s += 1.0 / (PROMISE_SHARE * promise.age_s_max)
             return
-        self._count(memory, rhythm, 1)
-
-    def _count(self, memory: Memory, rhythm: Rhythm, sign: int) -> None:
-        censuses = [rhythm.census] if rhythm.is_capped else [rhythm.census, self.state.census]
-        for census in censuses:
-            if sign > 0:
-                census.add(memory.change_rate, memory.importance)
-            else:
-                census.remove(memory.change_rate, memory.importance)
-        rhythm.stirred += 1
-        self.state.stirred += 1
+        count_page(state, memory, rhythm, 1)
 
     def _promise_of(self, url: Url) -> int:
         """Return the number of the strictest pattern that a page matches; -1 for none."""
@@ -436,7 +408,7 @@ class Schedule:
         for pattern, age_s_max in self._options.max_age_s.items():
             known = [(one.pattern, one.age_s_max) for one in promises]
             if (pattern, age_s_max) not in known:
-                promises.append(Promise(pattern, age_s_max, deadlines=Calendar(span_s)))
+                promises.append(AgePromise(pattern, age_s_max, deadlines=Calendar(span_s)))
                 known.append((pattern, age_s_max))
             numbers.append(known.index((pattern, age_s_max)))
         return numbers

@@ -1,6 +1,6 @@
-"""State: what is kept of one page between its visits, and sums over all pages that may be visited again.
+"""State: the record of one page between its visits, and sums over all pages that may be revisited.
 
-Both are committed with the epoch; the sums are never made anew from pages.
+Both are committed with the epoch; the sums are never recomputed from pages.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 
 from gossamer.model.visits import Original
-from gossamer.revisit.estimate import History
-from gossamer.revisit.rhythm import Census, Pool
+from gossamer.revisit.estimate import VisitHistory
+from gossamer.revisit.rhythm import Census, Pool, Rhythm
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE
 from gossamer.url.url import Url
@@ -50,6 +50,8 @@ def span_of(interval_s_mean: float, interval_s_max: float) -> float:
 
 
 FAMILY = "revisit"
+PROMISE_SHARE = 0.9
+"""A promised page is due after this share of its age: the rest is for politeness."""
 RECENT_MAX = 12
 Kind = Literal["first", "changed", "same", "failed", "gone"]
 
@@ -93,7 +95,7 @@ class Memory(msgspec.Struct, array_like=True):
     fixed_s: float = 0.0
     said_importance: float = 1.0
     depth: int = 0
-    history: History = msgspec.field(default_factory=History)
+    history: VisitHistory = msgspec.field(default_factory=VisitHistory)
     recent: list[tuple[float, Kind]] = msgspec.field(default_factory=list)
     """The last visits, and what they saw."""
 
@@ -121,11 +123,11 @@ def decode_memory(data: bytes) -> Memory:
 
 
 def memory_key(url: Url) -> bytes:
-    """Return where a page's memory stands."""
+    """Return the key of a page's memory."""
     return url.partition.to_bytes(2) + url.fingerprint.to_bytes(8)
 
 
-class Promise(msgspec.Struct, array_like=True):
+class AgePromise(msgspec.Struct, array_like=True):
     """How a pattern's `max_age_s` was kept."""
 
     pattern: str
@@ -138,7 +140,7 @@ class Promise(msgspec.Struct, array_like=True):
     deadlines: Calendar = msgspec.field(default_factory=lambda: Calendar(60.0))
 
 
-class State(msgspec.Struct, array_like=True):
+class RevisitState(msgspec.Struct, array_like=True):
     """About 10 KB."""
 
     due: Calendar
@@ -166,25 +168,59 @@ class State(msgspec.Struct, array_like=True):
     not_modified: int = 0
     late: int = 0
     """Visits that came later than half an interval after their time."""
-    promises: list[Promise] = msgspec.field(default_factory=list)
+    promises: list[AgePromise] = msgspec.field(default_factory=list)
 
 
 _encode_sums = msgspec.msgpack.Encoder().encode
-_decode_sums = msgspec.msgpack.Decoder(State).decode
+_decode_sums = msgspec.msgpack.Decoder(RevisitState).decode
 
 
-def encode_state(state: State) -> bytes:
+def encode_state(state: RevisitState) -> bytes:
     """Return it as the store keeps it; about 50 µs."""
     return _encode_sums(state)
 
 
-def decode_state(data: bytes) -> State:
+def decode_state(data: bytes) -> RevisitState:
     """Return what was kept."""
     return _decode_sums(data)
 
 
+def withdraw(state: RevisitState, memory: Memory, rhythm: Rhythm) -> None:
+    """Take a page out of all sums, with the numbers that it was counted with."""
+    if memory.due_at:
+        state.pages -= 1
+        state.due.remove(memory.due_at)
+    elif memory.failures:
+        state.retired -= 1
+    if not memory.counted:
+        return
+    state.fresh -= memory.importance * memory.freshness
+    memory.counted = False
+    state.there -= 1
+    state.importance -= memory.importance
+    if memory.promise >= 0:
+        promise = state.promises[memory.promise]
+        promise.pages -= 1
+        promise.deadlines.remove(memory.visited_at + promise.age_s_max)
+        rhythm.promised_per_s -= 1.0 / (PROMISE_SHARE * promise.age_s_max)
+        state.promised_per_s -= 1.0 / (PROMISE_SHARE * promise.age_s_max)
+        return
+    count_page(state, memory, rhythm, -1)
+
+
+def count_page(state: RevisitState, memory: Memory, rhythm: Rhythm, sign: int) -> None:
+    """Count a page in the censuses, or with -1 no more."""
+    for census in [rhythm.census] if rhythm.is_capped else [rhythm.census, state.census]:
+        if sign > 0:
+            census.add(memory.change_rate, memory.importance)
+        else:
+            census.remove(memory.change_rate, memory.importance)
+    rhythm.stirred += 1
+    state.stirred += 1
+
+
 def page_facts(epochs: Epochs, url: Url) -> dict[str, object] | None:
-    """Return what is remembered of a page; instants are wall times. None where nothing is."""
+    """Return what is remembered of a page; instants are wall times. None if nothing is."""
     data = epochs.get(FAMILY, memory_key(url))
     if data is None:
         return None
@@ -208,7 +244,7 @@ def page_facts(epochs: Epochs, url: Url) -> dict[str, object] | None:
     }
 
 
-def whole_facts(state: State, now: float) -> dict[str, object]:
+def whole_facts(state: RevisitState, now: float) -> dict[str, object]:
     """Return how fresh all pages are, about, and what is due. A pass over the calendar's spans, at most a thousand."""
     return {
         "pages": state.pages,
@@ -238,7 +274,7 @@ def whole_facts(state: State, now: float) -> dict[str, object]:
     }
 
 
-def stored_state(epochs: Epochs) -> State | None:
-    """Return the sums of a crawl that does not run; None where it never saw a page again."""
+def stored_state(epochs: Epochs) -> RevisitState | None:
+    """Return the sums of a crawl that does not run; None if it never saw a page again."""
     data = epochs.get("meta", REVISIT_STATE)
     return decode_state(data) if data is not None else None

@@ -1,7 +1,7 @@
 """Websub: subscriptions to hubs, as the recommendation has them (https://www.w3.org/TR/websub/).
 
-A machine without I/O: what pages, hubs and callers say goes in, errands and answers come out. Each subscription is a
-record in the store, changed in one breath with what changed it.
+A state machine without I/O: its inputs are links of pages and calls of hubs, its outputs are requests and answers. Each
+subscription is a record in the store, which changes in the epoch of the event that changes it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Check:
             self._digest.update(piece)
 
     def is_right(self) -> bool:
-        """Compare, in a time that tells nothing."""
+        """Compare in constant time."""
         if not self._is_needed:
             return True
         return self._digest is not None and hmac.compare_digest(self._digest.hexdigest().encode(), self._claimed)
@@ -61,16 +61,16 @@ class Subscription(msgspec.Struct):
     """One topic at one hub."""
 
     token: str
-    """Its callback's address ends in this."""
+    """Last part of the callback's address."""
     topic: str
     page: str
-    """What is fetched when it is told of."""
+    """URL to fetch on a notification."""
     hubs: list[str]
     hub: int = 0
-    """Whose turn it is, by place: the next one's after a refusal."""
+    """Index of the hub in use; the next one follows after a refusal."""
     secret: str = ""
     pending: str = ""
-    """`subscribe` or `unsubscribe`, once it was asked for and until the hub has verified that."""
+    """`subscribe` or `unsubscribe` while the hub has not verified that request."""
     asked_at: float = 0.0
     next_at: float = 0.0
     """When the hub is to be asked again."""
@@ -85,18 +85,19 @@ class Subscription(msgspec.Struct):
     gathered_until: float = 0.0
     """End of the window in which notifications share visits (`websub.gather_s`)."""
     digest: bytes = b""
-    """Of the content that opened the window; empty where there was none."""
+    """Of the content that opened the window; empty if there was none."""
 
 
 class Due(NamedTuple):
-    """Pages to visit because of a notification, and when. None where the visit of an earlier one suffices."""
+    """Pages to visit because of a notification, and when. None if the visit of an earlier one suffices."""
 
     pages: list[Url]
     at: float
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Subscription).decode
+decode_subscription = msgspec.msgpack.Decoder(Subscription).decode
+"""Returns a subscription as the store has it."""
 
 
 class Subscriptions:
@@ -125,7 +126,7 @@ class Subscriptions:
         self._by_token: dict[str, Subscription] = {}
         self._by_topic: dict[str, Subscription] = {}
         for _, value in list(epochs.scan("websub", *PARTITIONED)):
-            one = _decode(value)
+            one = decode_subscription(value)
             if one.pending:  # The request, or its answer, may have been lost with a process.
                 one.next_at = 0.0
             self._by_token[one.token] = self._by_topic[one.topic] = one
@@ -230,7 +231,7 @@ class Subscriptions:
         return one if one is not None and one.lease_until else None
 
     def pinged(self, one: Subscription, digest: bytes, now: float) -> Due:
-        """Note that a hub told of a change. `digest` is of the notification's content, empty where it has none.
+        """Note a hub's notification of a change. `digest` is that of its content; empty without content.
 
         The first notification is due at once and opens a window. A repeat of its content within the window has nothing
         to add. Any other one makes the pages due at the window's end, so a burst costs two visits.

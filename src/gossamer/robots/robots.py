@@ -1,13 +1,14 @@
-"""Robots: every origin's robots.txt, kept in the shard's store and asked for by errands."""
+"""Robots: every origin's robots.txt, kept in the shard's store and requested by prerequisite fetches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from gossamer.model.usage import Statement
 from gossamer.model.visits import Errand, Failure, Reply
-from gossamer.robots.gate import ALLOWED, Redirect, RobotsGate, Verdict, robots_url
+from gossamer.robots.gate import ALLOWED, Redirect, RobotsGate, RobotsVerdict, robots_url
 from gossamer.robots.options import RobotsOptions
-from gossamer.robots.record import Recent, RobotsRecord, decode, encode
+from gossamer.robots.record import RecentlyUsed, RobotsRecord, decode, encode
 from gossamer.state.epoch import Epochs
 from gossamer.state.hosts_store import HostsStore
 from gossamer.url.url import Url
@@ -18,6 +19,10 @@ RECORD_BYTES = 300
 
 WITHOUT = ("gopher://", "file://")
 """Addresses that no robots.txt rules: RFC 9309, section 2.3, names HTTP and FTP."""
+
+
+RECORDS = b"robots:"
+"""What keys of records begin with, behind the partition; the origin follows."""
 
 
 class SiteRobots:
@@ -44,9 +49,9 @@ class SiteRobots:
         self._gate = RobotsGate(options, (dice or Dice()).uniform)
         self.count = self._gate.count
         """Says how often rules were in memory."""
-        self._records: Recent[str, RobotsRecord] = Recent(options.cache_hosts_max, options.cache_bytes_max)
+        self._records: RecentlyUsed[str, RobotsRecord] = RecentlyUsed(options.cache_hosts_max, options.cache_bytes_max)
 
-    def verdict(self, url: Url, now: float) -> Verdict:
+    def verdict(self, url: Url, now: float) -> RobotsVerdict:
         """Return what the rules in force say; `unknown` when they must be fetched first. 2 µs from memory."""
         if url.text.startswith(self._without):
             return ALLOWED
@@ -83,6 +88,16 @@ class SiteRobots:
         """Return the sitemaps that the file of a URL's origin names, as written."""
         return self._gate.sitemaps(self._record(url), url.origin)
 
+    def statements(self, url: Url) -> tuple[Statement, ...]:
+        """Return what the rules in force state about the use of a URL. 2 µs from memory where they state nothing."""
+        rules = self._gate.rules(self._record(url), url.origin)
+        return rules.statements(url.text) if rules is not None else ()
+
+    def licenses(self, url: Url) -> tuple[str, ...]:
+        """Return the license documents that the file of a URL's origin names, as written."""
+        rules = self._gate.rules(self._record(url), url.origin)
+        return rules.licenses if rules is not None else ()
+
     def _under_other_scheme(self, url: Url) -> RobotsRecord | None:
         origin = _other_scheme(url.origin)
         return self._record_of(url.partition, origin) if origin else None
@@ -104,7 +119,7 @@ class SiteRobots:
 
 
 def _newer(one: RobotsRecord | None, other: RobotsRecord | None) -> RobotsRecord | None:
-    """Return which of two records of an origin tells of the later request."""
+    """Return the record of the later request of two records of an origin."""
     if one is None or other is None:
         return one or other
     return max(one, other, key=lambda record: max(record.fetched_at, record.retry_at))
@@ -112,11 +127,11 @@ def _newer(one: RobotsRecord | None, other: RobotsRecord | None) -> RobotsRecord
 
 def _key(partition: int, origin: str) -> bytes:
     # The partition goes first, as in every key: the record moves with its site.
-    return partition.to_bytes(2, "big") + b"robots:" + origin.encode()
+    return partition.to_bytes(2, "big") + RECORDS + origin.encode()
 
 
 def _other_scheme(origin: str) -> str:
-    """Return the origin of the same host with http for https or the other way; empty where a port is named."""
+    """Return the origin of the same host with http for https or the other way; empty if a port is named."""
     scheme, _, authority = origin.partition("://")
     other = {"http": "https", "https": "http"}.get(scheme)
     named_port = authority.rpartition("]")[2].find(":") >= 0

@@ -1,4 +1,4 @@
-"""Rules: a robots.txt file, read for one product token (RFC 9309, sections 2.2 and 2.3.1).
+"""Rules: a robots.txt file, read for our product tokens (RFC 9309, sections 2.2 and 2.3.1).
 
 Where the standard leaves a choice, the reading that requests less is taken; `docs/reference/robots.md` lists them,
 and every difference from Google's parser.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Self
 
-from gossamer.robots.patterns import Matcher, pattern_of, target_of
+from gossamer.model.usage import CONTENT_USAGE, Rank, Statement, content_signal, content_usage, statement
+from gossamer.robots.patterns import Matcher, Pattern, pattern_of, target_of
 
 BODY_BYTES_MAX = 512_000
 LINE_BYTES_MAX = 16_663
@@ -26,6 +27,11 @@ _KEYS = (
     (re.compile(rb"disallow|dissallow|dissalow|disalow|diasllow|disallaw", re.IGNORECASE), "disallow"),
     (re.compile(rb"sitemap|site-map", re.IGNORECASE), "sitemap"),
     (re.compile(rb"crawl-delay|crawldelay", re.IGNORECASE), "delay"),
+    # These count whole: they are no older than their spelling.
+    (re.compile(rb"content-usage\Z", re.IGNORECASE), "usage"),
+    (re.compile(rb"content-signals?\Z", re.IGNORECASE), "signal"),
+    (re.compile(rb"license\Z", re.IGNORECASE), "license"),
+    (re.compile(rb"llm-policy\Z", re.IGNORECASE), "policy"),
 )
 _COMMON = {
     b"User-agent": "agent",
@@ -33,15 +39,25 @@ _COMMON = {
     b"Disallow": "disallow",
     b"Sitemap": "sitemap",
     b"Crawl-delay": "delay",
+    b"Content-Usage": "usage",
+    b"Content-Signal": "signal",
 }
 """The usual spellings, looked up rather than searched for."""
+_STATED = {
+    "usage": CONTENT_USAGE, "signal": "Content-Signal", "license": "License", "policy": "LLM-Policy",
+}  # fmt: skip
+"""Kinds of lines that state something about the use of pages, and their names."""
+_RULES = frozenset(("allow", "disallow"))
+STATEMENTS_MAX = 500
+"""Such lines that are read of one file; each of them is at most `STATEMENT_BYTES_MAX` long."""
+STATEMENT_BYTES_MAX = 2_000
 _NO_COLON = re.compile(rb"\A\Z|[/*]|\s(?:https?|ftp)\Z", re.IGNORECASE)
-"""What stands before the first colon of a line where that colon is part of the value, or missing."""
+"""Matches the text before the first colon of a line if that colon is part of the value, or missing."""
 _UTF8_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF8[:2], codecs.BOM_UTF8[:1])
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
-class Rules:
+class RobotsRules:
     """What one robots.txt says to us. Immutable once made."""
 
     def __init__(
@@ -50,8 +66,11 @@ class Rules:
         crawl_delay_s: float | None = None,
         sitemaps: tuple[str, ...] = (),
         also: Self | None = None,
+        stated: Sequence[tuple[str, bytes]] = (),
     ) -> None:
         self._matcher = matcher
+        self._stated = tuple(stated)
+        self._statements: tuple[tuple[Pattern, Statement], ...] | None = None
         self._also = also
         """The other reading of a file whose encoding is in doubt. A URL is allowed if both allow it."""
         self.crawl_delay_s = crawl_delay_s
@@ -66,21 +85,25 @@ class Rules:
         product_token: str = "gossamer",  # noqa: S107
         bytes_max: int = BODY_BYTES_MAX,
         origin: str = "",
+        agents: Sequence[str] = (),
     ) -> Self:
         """Read a file: any bytes are a robots.txt, at worst one without rules. Linear; about 0.6 µs a line.
 
         `origin` is the one whose URLs the file rules: rules that name another host by an absolute URL are ignored.
+        `agents` are further product tokens: where no group names `product_token`, the groups of the first of these
+        that the file names are ours.
         """
         rules: Self | None = None
+        tokens = tuple(token.lower().encode() for token in (product_token, *agents))
         for text in readings(cut(body, bytes_max)):
-            reading = _Reading(product_token.lower().encode(), origin)
+            reading = _RobotsReading(tokens, origin)
             reading.read(text)
             ours, sitemaps = reading.ours(), reading.sitemaps
             delay_s = ours.crawl_delay_s
             if rules is not None:
                 delay_s = max((one for one in (delay_s, rules.crawl_delay_s) if one is not None), default=None)
                 sitemaps = list(dict.fromkeys((*rules.sitemaps, *sitemaps)))[:SITEMAPS_MAX]
-            rules = cls(Matcher(ours.rules), delay_s, tuple(sitemaps), rules)
+            rules = cls(Matcher(ours.rules), delay_s, tuple(sitemaps), rules, reading.stated())
         assert rules is not None, "a file has at least one reading"
         return rules
 
@@ -91,6 +114,45 @@ class Rules:
             self._matcher.allows(target) and (self._also is None or self._also.allows(target))
         )
 
+    @property
+    def licenses(self) -> tuple[str, ...]:
+        """Addresses of license documents, as written."""
+        return tuple(value.decode("utf-8", "replace") for kind, value in self._stated if kind == "license")
+
+    def statements(self, url_or_path: str) -> tuple[Statement, ...]:
+        """Return what the file states about the use of a URL. The first call for a file parses its lines.
+
+        Of lines of one kind with paths the longest that matches counts, with its equals, as for Allow and Disallow
+        (draft-ietf-aipref-attach, "Content-Usage Rule Semantics").
+        """
+        found = self._also.statements(url_or_path) if self._also is not None else ()
+        if not self._stated:
+            return found
+        if self._statements is None:
+            self._statements = tuple(_parsed(kind, value) for kind, value in self._stated)
+        target = target_of(url_or_path)
+        matching = [(len(path.text), one) for path, one in self._statements if path.matches(target)]
+        longest: dict[str, int] = {}
+        for length, one in matching:
+            longest[one.kind] = max(longest.get(one.kind, 0), length)
+        return (*found, *(one for length, one in matching if length == longest[one.kind]))
+
+
+def _parsed(kind: str, value: bytes) -> tuple[Pattern, Statement]:
+    """Return the path of a line, in normal form, and what it states."""
+    path = b""
+    if kind in ("usage", "signal") and value[:1] == b"/" and len(value.split(None, 1)) == 2:
+        path, value = value.split(None, 1)
+    text = value.decode("utf-8", "replace")
+    answers: dict[str, bool] = {}
+    if kind == "usage":
+        answers = content_usage(value)
+    elif kind == "signal":
+        answers = content_signal(text)
+    shown = f"{path.decode('utf-8', 'replace')} {text}" if path else text
+    pattern = pattern_of(path, allow=True) if path else None
+    return Pattern(pattern or ""), statement(Rank.SITE, "robots.txt", _STATED[kind], shown, answers)
+
 
 class _Groups:
     """All groups of one agent, merged (section 2.2.1)."""
@@ -99,6 +161,8 @@ class _Groups:
         self.rules: dict[str, bool] = {}
         """Pattern in its normal form: allowed. Of equal patterns Allow wins (section 2.2.2)."""
         self.crawl_delay_s: float | None = None
+        self.stated: list[tuple[str, bytes]] = []
+        """Lines about the use of pages: kind and value."""
 
     def rule(self, pattern: str, *, allow: bool) -> None:
         self.rules[pattern] = self.rules.get(pattern, False) or allow
@@ -110,29 +174,62 @@ class _Groups:
             self.crawl_delay_s = max(self.crawl_delay_s or 0.0, float(match[0]))
 
 
-class _Reading:
+class _RobotsReading:
     """One pass over the lines of a file."""
 
-    def __init__(self, token: bytes, origin: str) -> None:
-        self._token = token
+    def __init__(self, tokens: Sequence[bytes], origin: str) -> None:
+        self._tokens = tokens
         self._origin = origin
-        self._named, self._anybody = _Groups(), _Groups()
-        self._named_at_all = False
+        self._groups: dict[bytes, _Groups] = {}
+        """By the agent that the file names: one of our tokens, or `*`."""
+        self._outside = _Groups()
+        """Before any group: statements alone."""
+        self._licenses: list[tuple[str, bytes]] = []
+        self._lines_stated = 0
         self.sitemaps: list[str] = []
 
     def ours(self) -> _Groups:
-        """Return the groups for our product token, else those for `*`."""
-        return self._named if self._named_at_all else self._anybody
+        """Return the groups for the first of our product tokens that is named, else those for `*`."""
+        return next((self._groups[one] for one in (*self._tokens, b"*") if one in self._groups), _Groups())
+
+    def stated(self) -> list[tuple[str, bytes]]:
+        """Return the lines that state something about the use of pages, as far as they speak to us.
+
+        A `Content-Usage` is a rule of its group. Some parsers read `Content-Signal` as one of the whole file, and
+        publishers write `License` at its end: where our own groups have none, those of `*`, or all, count.
+        """
+        ours = self.ours().stated
+        kinds = {kind for kind, _ in ours}
+        found = [one for one in self._outside.stated if one[0] not in kinds]
+        if "signal" not in kinds and (anybody := self._groups.get(b"*")) is not None and anybody.stated is not ours:
+            found += [one for one in anybody.stated if one[0] == "signal"]
+        if "license" not in kinds:
+            found = [one for one in found if one[0] != "license"] + self._licenses
+        return [*ours, *found]
+
+    def _other(self, kind: str, value: bytes, groups: list[_Groups]) -> None:
+        """Take a record that is no rule: a delay, or a statement about the use of pages."""
+        if kind == "delay":
+            for group in groups:
+                group.delay(value)
+            return
+        if not value or len(value) > STATEMENT_BYTES_MAX or self._lines_stated >= STATEMENTS_MAX:
+            return
+        self._lines_stated += 1
+        if kind == "license":
+            self._licenses.append((kind, value))
+        for group in (self._outside,) if kind == "policy" else groups:
+            group.stated.append((kind, value))
 
     def read(self, text: bytes) -> None:
         """Take all lines of a file."""
         in_agents = just_agents = False
         current: list[_Groups] = []
-        delayed: list[_Groups] = []
+        delayed = [self._outside]
         for key, value in _records(text):
             if key == "agent":
-                # A delay is another record, which ends no group of rules (section 2.2.4), but files are written as
-                # if it did: so it is for the agents named since the last record of either kind.
+                # A delay or a statement is another record, which ends no group of rules (section 2.2.4), but files are
+                # written as if it did: so it is for the agents named since the last record of either kind.
                 if not in_agents:
                     current = []
                 if not just_agents:
@@ -145,10 +242,9 @@ class _Reading:
             elif key == "sitemap":
                 if value and len(self.sitemaps) < SITEMAPS_MAX:
                     self.sitemaps.append(value.decode("utf-8", "replace"))
-            elif key == "delay":
+            elif key not in _RULES:
                 just_agents = False
-                for group in delayed:
-                    group.delay(value)
+                self._other(key, value, delayed)
             else:
                 in_agents = just_agents = False
                 pattern = pattern_of(value, allow=key == "allow", origin=self._origin) if current else None
@@ -160,10 +256,9 @@ class _Reading:
         """Return the groups that a `User-agent` line is about, if they may be ours."""
         match = _AGENT.match(value)
         agent = match[0].lower() if match is not None else b""
-        if agent == self._token:
-            self._named_at_all = True
-            return self._named
-        return self._anybody if agent == b"*" else None
+        if agent not in self._tokens and agent != b"*":
+            return None
+        return self._groups.setdefault(agent, _Groups())
 
 
 def cut(body: bytes, bytes_max: int) -> bytes:

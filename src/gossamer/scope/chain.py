@@ -10,20 +10,24 @@ from xxhash import xxh3_128_digest
 from gossamer.model.links import Link
 from gossamer.model.visits import Reply
 from gossamer.ports import Filter
-from gossamer.scope.filters import FILTERS, Depth, Given, Hops, judges_again
+from gossamer.scope.filters import FILTERS, Depth, ExcludePatterns, Given, Hops, Length, Scheme, judges_again
 from gossamer.scope.lists import NO_LISTS, ExcludedHost, Lists
 from gossamer.scope.options import ScopeOptions
-from gossamer.scope.pages import Language, MediaType, declared_languages
+from gossamer.scope.pages import MediaType, WantedLanguages, declared_languages
 from gossamer.scope.roots import Roots
 
 DEPTH = "depth"
-"""The one reason that may pass: a shorter way to the same URL may appear (it stands last for that)."""
+"""The only reason that may pass, so it comes last: a shorter path to the same URL can appear."""
+OF_RESOURCES = frozenset((Scheme.name, Length.name, ExcludePatterns.name))
+"""Filters that also judge what a rendered page needs: that may be anywhere."""
 
 
 class Chain:
     """Judges links by filters in order. A filter called `depth` must be the last."""
 
-    def __init__(self, filters: Sequence[Filter], language: Language | None = None, made_of: bytes = b"") -> None:
+    def __init__(
+        self, filters: Sequence[Filter], language: WantedLanguages | None = None, made_of: bytes = b""
+    ) -> None:
         """`made_of` is equal for chains whose filters judge queued URLs alike."""
         names = [one.name for one in filters]
         assert len(set(names)) == len(names), f"two filters of one name among {names}"
@@ -69,7 +73,7 @@ class Chain:
         return [reason(link) for link in links]
 
     def reason_but_depth(self, link: Link) -> str | None:
-        """Return the reason apart from depth, uncounted: None for what is ours, now or once a shorter way appears."""
+        """Return the reason apart from depth, uncounted: None for a URL in scope, now or by a shorter path."""
         for rejects, name in self._steps_but_depth:
             if rejects(link):
                 return name
@@ -79,10 +83,14 @@ class Chain:
         """Return what `reason` returns, uncounted: for people who ask why."""
         return next((name for rejects, name in self._steps if rejects(link)), None)
 
+    def rejects_resource(self, link: Link) -> str | None:
+        """Return the name of the filter that rejects a resource of a page, uncounted: only its address is judged."""
+        return next((name for rejects, name in self._steps if name in OF_RESOURCES and rejects(link)), None)
+
     def rejects_again(self, link: Link) -> tuple[str, str] | None:
         """Judge a URL that was queued by other options, by the filters that hold for such (`judges_again`), uncounted.
 
-        Return name and reason, for people, of the one that rejects it; None where it may stay.
+        Return name and reason, for people, of the one that rejects it; None if it may stay.
         """
         judge = next((one for one in self._judging_again if one.rejects(link)), None)
         if judge is None:
@@ -112,7 +120,7 @@ class Chain:
         spoken = [language] if language else declared_languages(reply, content)
         if self._language.wants(spoken):
             return None
-        self.counts[Language.name] += 1
+        self.counts[WantedLanguages.name] += 1
         return ", ".join(spoken)
 
 
@@ -141,7 +149,7 @@ def scope_chain(
     filters = [one for declared in FILTERS if (one := declared.made(given)) is not None]
     at = len(filters) - isinstance(filters[-1], Depth)
     filters[at:at] = more
-    return Chain(filters, Language(options.languages) if options.languages else None, _made_of(options, lists))
+    return Chain(filters, WantedLanguages(options.languages) if options.languages else None, _made_of(options, lists))
 
 
 def _made_of(options: ScopeOptions, lists: Lists) -> bytes:

@@ -1,8 +1,8 @@
-"""Farms: hosts without end of one registrable domain that bring nothing new (wildcard DNS), told as traps are.
+"""Farms: endless hosts of one registrable domain that bring nothing new (wildcard DNS), detected as `traps` detects
+templates.
 
-What `traps` does with the templates of one host is done here with the hosts of one site: the first page of each host is
-the evidence. The hosts that came first are never judged, nor is one that had something new to say judged again: a farm
-is cut off, and the site that it grows on is not.
+The evidence is the first page of each host of a site. A site's first hosts are never judged, and a host that brought
+something new is not judged again. So a farm is cut off, and its site is not.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from xxhash import xxh3_64_intdigest
 from gossamer.model.links import Link
 from gossamer.model.sketches import Sketch
 from gossamer.ports import NEW
-from gossamer.scope.templates import Node, NodeRecord, node_of
+from gossamer.scope.templates import NodeRecord, TemplateNode, node_of
 from gossamer.url.name import host_of
 from gossamer.url.site import site_of
 from gossamer.url.url import Url
 
 HOSTS_FIRST = 32
-"""So many hosts of a site may come before any is looked at: most sites have fewer. They are spared."""
+"""First hosts of a site, which are never judged: most sites have no more."""
 SITES_COUNTED_MAX = 20_000
 """Sites whose first hosts are in memory, 300 bytes each."""
 FARMS_MAX = 100
 """Sites in memory whose hosts are judged, up to 150 KB each; the others wait in the store."""
 JUDGED_MAX = 2_048
-"""Hosts of such a site that are known to be judged already; one that is not may be judged once more."""
+"""Judged hosts of such a site that are remembered; a forgotten one may be judged again."""
 SPARED_MAX = 1_000
-"""Hosts of such a site that had something new to say, and so are not cut off with the others."""
+"""Hosts of such a site that brought something new, and so are not cut off with the others."""
 OUTSIDE_SHARE = 0.5
-"""A site to which other sites named more than so many new addresses, for each that its own hosts named, is no farm."""
+"""Ratio of new addresses named by other sites to those named by its own hosts, above which a site is no farm."""
 SAMPLED, SAMPLED_CALM = 4, 16
-"""Of hosts that are not suspected one in so many is looked at by its first page, as in `traps`; the others by their
-second, if they have one."""
+"""One in this many hosts without suspicion is judged by its first page, as in `traps`; the others by their second, if
+they have one."""
 JUDGED_MIN = 16
 FRESH_MEMORY_PAGES = 64
 NAMING_PAGES_MAX = 4
-"""Pages of one host that count for what hosts name: a directory of hosts has more."""
+"""Pages of one host whose links to new hosts count: a directory of hosts has more."""
 CLOSE_FROM_HOSTS, CLOSE_EVERY_HOSTS, CLOSE_HOSTS, CLOSE_SHARE = 150, 1_024, 128, 0.5
-"""From so many hosts on, of each so many so many, what the pages of a site name is looked at; and on, as long as such a
-share of that is new."""
+"""From 150 hosts on, the links of a site's pages are examined for the first 128 of each 1,024 hosts, and longer while
+half of the links are new."""
 ANY = "*."
 """Before a site's name: all of its hosts."""
 
@@ -66,7 +66,7 @@ class Farm:
 
     def __init__(self, partition: int, first: Sequence[str]) -> None:
         self.partition = partition
-        self.node = Node()
+        self.node = TemplateNode()
         self.first = {fingerprint_of(host) for host in first}
         self.spared = set(self.first)
         self.judged: OrderedDict[int, bool] = OrderedDict()
@@ -237,7 +237,7 @@ class Farms:
 
 
 def fingerprint_of(host: str) -> int:
-    """Return what stands for a host among those that are spared."""
+    """Return the value that represents a host in the set of spared hosts."""
     return xxh3_64_intdigest(host.encode())
 
 

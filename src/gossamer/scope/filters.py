@@ -47,7 +47,7 @@ class Declared(Protocol):
 
     @classmethod
     def made(cls, given: Given) -> Filter | None:
-        """Return the filter; None where it would have nothing to do: the chain runs for every link of every page."""
+        """Return the filter; None if it would have nothing to do: the chain runs for every link of every page."""
 
     def rejects(self, link: Link) -> bool:
         """Say whether the link is none of ours."""
@@ -113,7 +113,7 @@ class LinkType:
 
 
 class PathDepth:
-    """Paths of more than `path_segments_max` segments: no site has so many, traps do."""
+    """Paths of more than `path_segments_max` segments: traps have them, sites do not."""
 
     name = "path_depth"
     keys: tuple[str, ...] = ("path_segments_max",)
@@ -135,7 +135,7 @@ class PathDepth:
 
 
 class RepeatedPath:
-    """Paths in which one segment stands more than `path_repeats_max` times: `/a/b/a/b/a/b/a/b`, the mark of a trap."""
+    """Paths that repeat one segment more than `path_repeats_max` times: `/a/b/a/b/a/b/a/b`, the mark of a trap."""
 
     name = "repeated_path"
     keys: tuple[str, ...] = ("path_repeats_max",)
@@ -157,7 +157,7 @@ class RepeatedPath:
 
     def detail(self, link: Link) -> str:
         segment, count = Counter(link.url.text.partition("?")[0].split("/")[3:]).most_common(1)[0]
-        return f"the segment {segment!r} stands {count} times in its path, more than {self._repeats_max}"
+        return f"its path has the segment {segment!r} {count} times, more than {self._repeats_max}"
 
 
 class UselessPath:
@@ -177,14 +177,14 @@ class UselessPath:
 
     def rejects(self, link: Link) -> bool:
         text = link.url.text
-        # All kinds are told by the query.
+        # The query identifies all kinds.
         return "?" in text and self._any(text) is not None
 
     def detail(self, link: Link) -> str:
         return next((f"of the kind {kind}" for kind, one in self._patterns.items() if one.search(link.url.text)), "")
 
 
-class Exclude:
+class ExcludePatterns:
     """Addresses that match an `exclude` pattern."""
 
     name = "exclude"
@@ -211,7 +211,7 @@ ASKED_FOR = ("seed", "embed", SITEMAP_FILE)
 sitemap is no page: what it names is judged by itself."""
 
 
-class Scope:
+class ScopeRoots:
     """Addresses under no root. A seed is its own root, an embed belongs to its page."""
 
     name = "scope"
@@ -258,9 +258,7 @@ class OwnSite:
 
 
 class Include:
-    """Addresses that match no `include` pattern. Seeds are asked for by name and need no match, nor do embeds and
-    what names pages.
-    """
+    """Addresses that match no `include` pattern. Seeds, embeds, sitemaps and feeds need no match."""
 
     name = "include"
     keys: tuple[str, ...] = ("include", "include_file")
@@ -301,7 +299,7 @@ class Hops:
 
 
 class Depth:
-    """Links more than `depth_max` clicks from every seed, as far as is known: a shorter way may appear.
+    """Links more than `depth_max` clicks from every seed, as far as is known: a shorter path can appear.
     Embeds belong to their page, however deep.
     """
 
@@ -324,8 +322,8 @@ class Depth:
 
 
 FILTERS: tuple[type[Declared], ...] = (
-    Scheme, Length, LinkType, PathDepth, RepeatedPath, ExcludedHost, UselessPath, Exclude, Scope, OwnSite, Whitelist,
-    Include, MediaType, Hops, Depth,
+    Scheme, Length, LinkType, PathDepth, RepeatedPath, ExcludedHost, UselessPath, ExcludePatterns, ScopeRoots, OwnSite,
+    Whitelist, Include, MediaType, Hops, Depth,
 )  # fmt: skip
 """In the order of the chain. The operator's own stand before `Depth`."""
 LIVE_KEYS = frozenset(name for name, field in ScopeOptions.model_fields.items() if is_marked(field, "live"))

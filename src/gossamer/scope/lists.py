@@ -69,16 +69,19 @@ class HostSet:
 
 
 class ExcludedHost:
-    """Hosts whose owners asked us not to come: those added, for good, and those of a list that may be set anew."""
+    """Hosts that get no request: those whose owners object to crawling, as permanent entries and as a list that can be
+    replaced; where `only_hosts` names some, all other hosts too.
+    """
 
     name = "excluded_host"
     keys: tuple[str, ...] = ()
     """Queued URLs of a host end when it is excluded: no filter judges them again."""
     by_place = False
 
-    def __init__(self, hosts: Iterable[str] = ()) -> None:
+    def __init__(self, hosts: Iterable[str] = (), *, only: Iterable[str] = ()) -> None:
         self._added = HostSet(hosts)
         self._listed = HostSet()
+        self._only = HostSet(only)
         self.revision = 0
         """Grows with every host added: what was dumped at an earlier one is stale."""
 
@@ -103,21 +106,27 @@ class ExcludedHost:
 
     def covers(self, host: str) -> bool:
         """Say whether a host, as `Url.host` has it, is excluded."""
-        return self._added.covers(host) or self._listed.covers(host)
+        return self._added.covers(host) or self._listed.covers(host) or self._is_other(host)
 
     def rejects(self, link: Link) -> bool:
         return self.covers(link.url.host)
 
     def detail(self, link: Link) -> str:
-        by = "the list of excluded hosts" if self._listed.covers(link.url.host) else "exclude_hosts or `exclude`"
-        return f"{link.url.host} is excluded by {by}"
+        host = link.url.host
+        if self._is_other(host):
+            return f"{host} is not among the hosts of only_hosts"
+        by = "the list of excluded hosts" if self._listed.covers(host) else "exclude_hosts or `exclude`"
+        return f"{host} is excluded by {by}"
+
+    def _is_other(self, host: str) -> bool:
+        return bool(self._only) and not self._only.covers(host)
 
     def dump(self) -> bytes:
         """Return all hosts that were added, for the commit. A list is read again at each start."""
         return msgspec.msgpack.encode(self._added.written())
 
     def load(self, dumped: bytes) -> None:
-        """Exclude what was dumped, besides what is excluded already."""
+        """Add dumped entries to the exclusions."""
         for host in msgspec.msgpack.decode(dumped, type=list[str]):
             self.add(host)
 

@@ -23,7 +23,7 @@ Mode = Literal["prefix", "host", "domain", "any"]
 
 FOLLOWED = (
     "seed", "anchor", "area", "frame", "iframe", "redirect", "meta_refresh", "sitemap", "feed", "sitemap_file",
-    "cite",
+    "cite", "request", "script",
 )  # fmt: skip
 """Types of link that are always followed; the others are recorded, and followed where `follow` names them."""
 
@@ -76,6 +76,11 @@ class ScopeOptions(BaseModel):
         description="Hosts whose owners asked us not to come; `.example.org` is the domain and all under it.",
         json_schema_extra=BASIC,
     )
+    only_hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Request these hosts alone, also if redirects, sitemaps or a robots.txt name others; "
+        "`.example.org` is the domain and all under it. None: all.",
+    )
     include_file: str = Field(default="", description="A file of further include patterns, one a line, # a comment.")
     exclude_file: str = Field(default="", description="A file of further exclude patterns, one a line, # a comment.")
     exclude_hosts_file: str = Field(
@@ -85,6 +90,15 @@ class ScopeOptions(BaseModel):
     )
     exclude_hosts_reread_s: float = Field(
         default=5.0, gt=0, allow_inf_nan=False, description="How often that file is looked at while the crawl runs."
+    )
+    against: tuple[str, ...] = Field(
+        default=(),
+        description="Directories of earlier crawls; what they have is not fetched again, seeds, sitemaps and feeds "
+        "excepted.",
+    )
+    forgotten_file: str = Field(
+        default="",
+        description="A list of forgotten pages that crawls share; `gossamer forget` adds to it, a start reads it.",
     )
     whitelist_file: str = Field(
         default="",
@@ -121,11 +135,11 @@ class ScopeOptions(BaseModel):
         json_schema_extra=LIVE, default=40, ge=1, description="Segments of a path: `/a/b/c` has three."
     )
     path_repeats_max: int = Field(
-        json_schema_extra=LIVE, default=3, ge=1, description="How often one segment may stand in a path."
+        json_schema_extra=LIVE, default=3, ge=1, description="How often one segment may occur in a path."
     )
     follow: tuple[str, ...] = Field(
         default=(),
-        description=f"Types of link to follow besides {', '.join(FOLLOWED[1:])}: next, prev, alternate, canonical …",
+        description=f"Types of link to follow beside {', '.join(FOLLOWED[1:])}: next, prev, alternate, canonical …",
         json_schema_extra=BASIC,
     )
     embeds: bool = Field(
@@ -201,7 +215,7 @@ class ScopeOptions(BaseModel):
         PatternSet(patterns)
         return patterns
 
-    @field_validator("exclude_hosts")
+    @field_validator("exclude_hosts", "only_hosts")
     @classmethod
     def _hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
         ExcludedHost(hosts)

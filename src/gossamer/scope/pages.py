@@ -40,7 +40,7 @@ def type_by_name(text: str) -> str:
     """Return the media type that an address's extension promises, empty when it promises none."""
     path = text[text.find("/", text.find("://") + 3) :].partition("?")[0]
     name, dot, extension = path.rpartition("/")[2].rpartition(".")
-    # Where a colon stands it is a title: `/wiki/File:Fish.jpg` is a page about a picture.
+    # A name with a colon is a title: `/wiki/File:Fish.jpg` is a page about a picture.
     if not dot or ":" in name:
         return ""
     extension = "." + extension.lower()
@@ -83,7 +83,7 @@ def wanted_type(media_type: str, patterns: Iterable[str]) -> bool:
     return any(pattern in (media_type, kind, "*/*") for pattern in patterns)
 
 
-class Language:
+class WantedLanguages:
     """Pages in other languages than those wanted: they are kept, and their links are not followed.
 
     A range matches as in RFC 4647, section 3.3.1: `de` is `de` and `de-AT`. A page that says nothing is wanted.

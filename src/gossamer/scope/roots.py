@@ -106,7 +106,7 @@ class Roots:
         self._prefixes: set[str] = set()
         self._starts: dict[str, bool] = {}
         self._new = Dump(mode, [], [], [])
-        # Directories are compared as RFC 3986 says, whatever rules the operator compares addresses by: with
+        # Directories are compared as RFC 3986 says, independent of the operator's canonical rules: with
         # drop_trailing_slash the key of /a/ would make the directory of a seed that of its parent.
         self._canonicalizer = Canonicalizer()
 
@@ -144,7 +144,7 @@ class Roots:
         return msgspec.msgpack.encode(whole)
 
     def take_new(self) -> bytes | None:
-        """Return the roots added since it was last asked, None where there are none. `load` takes them in any order."""
+        """Return the roots added since it was last asked, None if there are none. `load` takes them in any order."""
         new = self._new
         if not (new.sites or new.hosts or new.prefixes):
             return None

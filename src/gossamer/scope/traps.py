@@ -1,13 +1,13 @@
-"""Traps: addresses without end that bring nothing new, told from their growth against their content.
+"""Traps: endless addresses that bring nothing new, detected by their growth and their content.
 
-Three things must come together before a template of a host is cut off: many of its pages were fetched, nearly all of
-the last ones said nothing that its pages had not said before, and they go on naming new addresses of the template, one
-a page or more. A large catalogue, a wiki, a blog with dates lack the second; a finite calendar or gallery the third.
+A template of a host is cut off when three conditions meet: many of its pages were fetched; nearly all recent ones
+repeat content of earlier ones; and they keep naming new addresses of the template, at least one a page. A large
+catalogue, a wiki or a dated blog lacks the second condition, a finite calendar or gallery the third.
 
-A page whose address lies in years far from now counts as one that says nothing. A maze whose pages all differ (made of
-random words) has none of that but its size and its shape: nearly every link from page to page in it is a new address.
+A page whose address has a year far from the present counts as repeated content. A maze of pages that all differ
+(random words) shows only by its size and its shape: nearly every link between its pages is a new address.
 
-The same is asked of the hosts of one site (`farms`): a farm is a trap whose addresses differ in their hosts.
+`farms` applies the same test to the hosts of one site: a farm is a trap whose addresses differ in their hosts.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from gossamer.scope.farms import ANY, Farm, Farms, fingerprint_of, packed, unpac
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.templates import (
     WATCHED_FROM_PAGES,
-    Node,
     NodeRecord,
+    TemplateNode,
     literal_start,
     node_of,
     templates_of,
@@ -36,7 +36,7 @@ from gossamer.scope.templates import (
 from gossamer.url.url import Url
 
 HOST_FROM_PAGES = 32
-"""A host is only counted until it has so many pages: most have fewer."""
+"""Pages of a host before its templates are counted: most hosts have fewer."""
 HOSTS_COUNTED_MAX = 100_000
 """Such counts in memory, 150 bytes each."""
 WARDS_MAX = 500
@@ -48,13 +48,16 @@ TRAPS_OF_HOST_MAX = 64
 HELD_MAX = 64
 """Rejected addresses that a trap keeps, to go on from when it is released."""
 SAMPLED, SAMPLED_CALM = 8, 32
-"""Of a watched template that is not suspected, one page in so many is looked at, chosen by its fingerprint: the first
-while some of its last pages said nothing new, the second while all of them did."""
+"""One in this many pages of a watched template without suspicion is examined, chosen by fingerprint. The second value
+applies while all recent pages brought something new."""
 EXAMINED_MIN, EXAMINED_CALM_MIN = 16, 8
-"""But so many to begin with; the second where all of them said something new."""
+"""Pages examined before sampling starts; the second value applies where all of them brought something new."""
 MAZE_FROM_PAGES = 1_000
-"""From so many pages on, what a template's pages name is looked at."""
+"""Pages of a template from which on the links of its pages are examined."""
+MAZE_SAMPLED = 4
+"""One in this many pages of a template without suspicion is examined."""
 MAZE_MEMORY_PAGES = 64
+"""Pages over which the share of new links is a mean."""
 MAZE_SHARE = 0.95
 SCORE_MIN = 0.9
 CHAIN_GROWTH, CHAIN_FACTOR = 1.5, 2
@@ -112,13 +115,13 @@ class Ward:
         self.partition = partition
         self.counts: dict[str, int] = {}
         """Pages of templates that few share."""
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, TemplateNode] = {}
         """Templates that are watched."""
         self.touched = False
         self.dirty = False
         """What is watched changed: the next commit is to hold it. Mere counts may be lost with the process."""
 
-    def node(self, name: str) -> Node | None:
+    def node(self, name: str) -> TemplateNode | None:
         """Count a page of a template and return it if it is watched, from now on or already."""
         self.touched = True
         node = self.nodes.get(name)
@@ -130,11 +133,11 @@ class Ward:
             if len(self.nodes) >= NODES_MAX and not self._made_room():
                 return None
             self.counts.pop(name, None)
-            node = self.nodes[name] = Node(count - 1)
+            node = self.nodes[name] = TemplateNode(count - 1)
         node.visit()
         return node
 
-    def first_watched(self, address: str) -> Node | None:
+    def first_watched(self, address: str) -> TemplateNode | None:
         """Return the narrowest of an address's templates that is watched: where its evidence goes."""
         if not self.nodes:
             return None
@@ -221,7 +224,7 @@ class Traps:
                 self._changed[trap.host, trap.template] = (link.url.partition, trap)
 
     def release(self, name: str, partition_of: Callable[[str], int]) -> list[Trap]:
-        """Let go of the traps of a host, of one template (`host/template`) or of a farm (`*.site`), for good; return
+        """Release the traps of a host, of one template (`host/template`) or of a farm (`*.site`) permanently; return
         them.
         """
         host = name.partition("/")[0]
@@ -246,9 +249,9 @@ class Traps:
         year: int,
         sketch_but_hosts: Callable[[], Sketch] | None = None,
     ) -> Trap | None:
-        """Take a fetched page in; return the trap that it makes certain. `sketch` is asked for only where it is needed;
-        None stands for an exact copy of another page of the host. `year` is the present one. `sketch_but_hosts` is for
-        comparing pages of several hosts: in it the names of the site's hosts count for nothing.
+        """Record a fetched page; return the trap that it confirms. `sketch` is called only if needed; None means an
+        exact copy of another page of the host. `year` is the present one. `sketch_but_hosts` ignores the names of the
+        site's hosts, to compare pages of several hosts.
         """
         if not self._enabled or (self._exempt is not None and self._exempt.matches(url.text)):
             return None
@@ -278,7 +281,7 @@ class Traps:
         if ward is None:
             return
         node = ward.first_watched(links[0].referrer)
-        if node is None or not (node.suspected or node.pages >= MAZE_FROM_PAGES):
+        if node is None or not (node.suspected or (node.pages >= MAZE_FROM_PAGES and node.pages % MAZE_SAMPLED == 0)):
             return
         new = total = 0
         for link, answer in zip(links, answers, strict=True):
@@ -289,7 +292,8 @@ class Traps:
                 if answer == NEW and node.suspected and of_link is not None:
                     of_link.grow()
         if total:
-            node.fresh_links += (new / total - node.fresh_links) / MAZE_MEMORY_PAGES
+            stands_for = 1 if node.suspected else MAZE_SAMPLED
+            node.fresh_links += (new / total - node.fresh_links) * stands_for / MAZE_MEMORY_PAGES
 
     def take_changed(self) -> Iterator[tuple[int, str, str, bytes]]:
         """Yield partition, host, template and dump of the traps that changed since it was last asked."""
@@ -343,7 +347,7 @@ class Traps:
         if ward.touched or ward.dirty:
             self._passed[host] = (ward.partition, ward.dump())
 
-    def _judge(self, url: Url, ward: Ward, node: Node, sketch: Callable[[], Sketch] | None, year: int) -> None:
+    def _judge(self, url: Url, ward: Ward, node: TemplateNode, sketch: Callable[[], Sketch] | None, year: int) -> None:
         if sketch is None or any(not YEAR_MIN <= one <= year + YEARS_AHEAD_MAX for one in years_of(url.text)):
             node.note(stale=True, near=True)
         elif (
@@ -363,7 +367,7 @@ class Traps:
         else:
             self._curious.discard(host)
 
-    def _spring(self, url: Url, ward: Ward, name: str, node: Node) -> Trap | None:
+    def _spring(self, url: Url, ward: Ward, name: str, node: TemplateNode) -> Trap | None:
         found = self._found_out(node, width_of(name))
         if found is None:
             return None
@@ -399,7 +403,7 @@ class Traps:
         self._farms.forget(url.site)
         return trap
 
-    def _found_out(self, node: Node, width: int, pages: str = "pages") -> tuple[float, str] | None:
+    def _found_out(self, node: TemplateNode, width: int, pages: str = "pages") -> tuple[float, str] | None:
         """Return score and reason of a template that is certainly a trap. Wide ones need more pages: a narrower one
         among them may be all that is wrong. So do those that grow by no more than one address a page: calendars,
         galleries and lists do, and some of them have an end.

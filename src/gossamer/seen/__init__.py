@@ -1,9 +1,9 @@
-"""Seen: has this come by before? URLs, and content.
+"""Seen: detects URLs and contents that were seen before.
 
-Takes    Url with the way to it; digests, and the bodies of pages
-Gives    new, known, or known by a longer way; who had a content first, or nearly; sketches of words
+Takes    Url with the path to it; digests, and the bodies of pages
+Gives    new, seen, or seen by a longer path; the original of a copy or near-duplicate; sketches of words
 Keeps    fingerprints, digests and simhashes, in the shard's store or in files that its manifest names
 Imports  model, ports, state, url, world
 Touches  state/seen, where two of the four forms keep files
-Never    fetches, or forgets what it was told
+Never    fetches, or forgets a URL
 """

@@ -1,9 +1,8 @@
-"""Bloom: the duplicate URL eliminator in a few bytes a URL, which takes a stated share of new URLs for known ones.
+"""Bloom: the duplicate URL eliminator in a few bytes a URL, which takes a stated share of new URLs for seen ones.
 
-URLs are shared out among 16 groups by their fingerprints, so that each gets as many whatever the sites are, and a file
-is a sixteenth of all. Each group has a chain of Bloom filters (Almeida et al. 2007, "Scalable Bloom Filters"): each is
-twice as large as the one before and has half its rate, so the sum of all rates stays below what was asked for, however
-many URLs come.
+Fingerprints divide URLs evenly among 16 groups, so that a file has a sixteenth of them. Each group has a chain of Bloom
+filters (Almeida et al. 2007, "Scalable Bloom Filters"): each is twice as large as the one before and has half its rate,
+so the sum of all rates stays below the configured one for any number of URLs.
 """
 
 from __future__ import annotations
@@ -31,7 +30,8 @@ _TAIL = struct.Struct("<QQQ")
 _GROUP_AT = 64 - (GROUPS - 1).bit_length()
 """A URL's group is its fingerprint shifted right by this."""
 _DEVIATIONS = 4.0
-"""Of the number of URLs in a group, that its first filter has room for: so seldom is a second one begun too early."""
+"""Standard deviations above the mean number of URLs in a group for which its first filter has room, so that a second
+filter is rarely started too early."""
 
 
 class _Filter:
@@ -58,10 +58,11 @@ class _Saving:
 
 
 class BloomUrlSeen:
-    """Promises: what was offered is known. Of what was not, at most `false_positive_rate` is known too, and lost.
+    """Promises: an offered URL is seen. A new URL counts as seen, and is lost, at a rate of at most
+    `false_positive_rate`.
 
-    It does not remember ways: `way` is None, and a shorter way is nothing new, so with a limit on depth the order of
-    arrival shows in what is crawled. About 3 bytes a URL at a rate of 1 in 10,000, in memory and in files.
+    It stores no paths: `way` is None, and a shorter path changes nothing, so with a limit on depth the crawled pages
+    depend on the order of arrival. About 3 bytes a URL at a rate of 1 in 10,000, in memory and in files.
     """
 
     def __init__(self, epochs: Epochs, journals: Journals, options: SeenOptions) -> None:
@@ -86,7 +87,7 @@ class BloomUrlSeen:
             self._logged[group] += len(fingerprints)
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:  # noqa: ARG002
-        """Return for each URL `KNOWN` or `NEW`, whatever the way. About 0.4 µs each."""
+        """Return for each URL `KNOWN` or `NEW`, for any path. About 0.4 µs each."""
         answers = [KNOWN] * len(urls)
         for index, url in enumerate(urls):
             fingerprint = url.fingerprint
@@ -102,14 +103,14 @@ class BloomUrlSeen:
         return answers
 
     def way(self, url: Url) -> None:  # noqa: ARG002
-        """Return None: ways are not remembered."""
+        """Return None: paths are not stored."""
         return
 
     def knows(self, url: Url) -> bool:
         """Say whether a URL was offered; of those that were not, True for the stated share."""
         return any(url.fingerprint in one.bits for one in self._chains[url.fingerprint >> _GROUP_AT])
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - the same for every room
+    def cut(self, now: float) -> None:  # noqa: ARG002 - the same for every backend
         """Give the epoch what was offered; save the filters of one group when its log is long.
 
         The loop copies a filter's bytes, about 0.3 ms a MiB; the disk's part is a thread's.

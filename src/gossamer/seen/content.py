@@ -8,6 +8,7 @@ four blocks; a question looks at four entries of the store.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Mapping
 
 import msgspec
 from xxhash import xxh3_64_digest
@@ -19,7 +20,7 @@ from gossamer.state.schema import CONTENT
 from gossamer.url.url import Url
 
 
-class Holder(msgspec.Struct, array_like=True, frozen=True):
+class OriginalRecord(msgspec.Struct, array_like=True, frozen=True):
     """What is kept of an `Original`."""
 
     url: str
@@ -29,7 +30,7 @@ class Holder(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Holder).decode
+_decode = msgspec.msgpack.Decoder(OriginalRecord).decode
 
 
 class ExactContentSeen:
@@ -49,7 +50,7 @@ class ExactContentSeen:
 
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
         """Note the first holder, after `find` found none: this does not look again."""
-        value = _encode(Holder(original.url, original.fetched_at, original.record_id, original.links))
+        value = _encode(OriginalRecord(original.url, original.fetched_at, original.record_id, original.links))
         self._epochs.put("content", self._key(digest, url), value)
 
     def _key(self, digest: bytes, url: Url) -> bytes:
@@ -71,6 +72,26 @@ _ENTRY = struct.Struct("<QHQ")
 """Simhash, partition, fingerprint."""
 _TABLE = b"\0near"
 """Exact and near share a family; no digest is as short as what follows this."""
+
+
+def without(
+    key: bytes,
+    value: bytes,
+    has_url: Callable[[str], bool],
+    has: Callable[[int, int], bool],
+    heirs: Mapping[str, Original],
+) -> bytes:
+    """Return what an entry of either test says without some pages; nothing if it speaks of these alone. `has_url`
+    knows them by address, `has` by partition and fingerprint; `heirs` have their payloads now, by the record before.
+    """
+    if key[-8:-3] == _TABLE and len(value) % _ENTRY.size == 0:
+        left = [entry for entry in _ENTRY.iter_unpack(value) if not has(entry[1], entry[2])]
+        return b"".join([_ENTRY.pack(*entry) for entry in left])
+    holder = _decode(value)
+    if not has_url(holder.url):
+        return value
+    heir = heirs.get(holder.record_id)
+    return _encode(OriginalRecord(heir.url, heir.fetched_at, heir.record_id, holder.links)) if heir is not None else b""
 
 
 class NearContentSeen:

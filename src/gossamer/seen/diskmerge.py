@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer.model.counters import Counters
 from gossamer.ports import KNOWN, NEW, SHORTER
 from gossamer.seen.offers import FOLDER, GROUP_SHIFT, GROUPS, Offers, depth_and_hops, least_of
 from gossamer.seen.options import SeenOptions
 from gossamer.seen.popular import Popular
-from gossamer.seen.runs import Run, mask_of, merged, write_run
+from gossamer.seen.runs import FingerprintRun, mask_of, merged, write_run
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.sums import Sums, crc_of
@@ -38,7 +39,7 @@ class Merged(NamedTuple):
     """What a merge made of one group: a run in place of some others."""
 
     group: int
-    run: Run
+    run: FingerprintRun
     crc: int
     replaced: int
     """How many of the newest runs it holds."""
@@ -64,9 +65,8 @@ class DiskMergeUrlSeen:
         self._options = options
         self._offers = Offers(epochs)
         self._popular = Popular(options.popular_urls_max)
-        self.count = self._popular.count
-        """Says how many URLs were found in memory."""
-        self._runs: list[list[Run]] = [[] for _ in range(GROUPS)]
+        self._on_disk = 0
+        self._runs: list[list[FingerprintRun]] = [[] for _ in range(GROUPS)]
         """Per group, oldest and largest first."""
         self._front: Front = [{} for _ in range(GROUPS)]
         self._frozen: Front = [{} for _ in range(GROUPS)]
@@ -104,6 +104,11 @@ class DiskMergeUrlSeen:
             popular.note(fingerprint, least)
         return answers
 
+    def count(self, into: Counters) -> None:
+        """Say how many URLs were found in memory, and how many were looked for in files."""
+        self._popular.count(into)
+        into.urls_on_disk = self._on_disk
+
     def way(self, url: Url) -> tuple[int, int] | None:
         """Return the least depth and hops, or None when the URL was never offered."""
         way = self._popular.way(url.fingerprint)
@@ -111,7 +116,7 @@ class DiskMergeUrlSeen:
             way = self._find(url.partition >> GROUP_SHIFT, url.fingerprint)
         return None if way is None else depth_and_hops(way)
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - the same for every room
+    def cut(self, now: float) -> None:  # noqa: ARG002 - the same for every backend
         """Give the epoch what was offered; take in a merge that is ready, and begin one when the buffer is full.
 
         Raises:
@@ -143,7 +148,7 @@ class DiskMergeUrlSeen:
         }
 
     def close(self) -> None:
-        """Wait for a merge under way, whose work is lost, and let go of the files."""
+        """Wait for a running merge, whose work is lost, and close the files."""
         self._thread.shutdown(wait=True)
         if self._merging is not None and self._merging.exception() is None:
             for made in self._merging.result():
@@ -159,16 +164,18 @@ class DiskMergeUrlSeen:
             return way
         way = self._frozen[group].get(fingerprint)
         if way is None:
-            mask = mask_of(fingerprint)
+            mask, reads = mask_of(fingerprint), 0
             for run in reversed(self._runs[group]):
                 if run.may_hold(fingerprint, mask):
+                    reads = 1
                     way = run.find(fingerprint)
                     if way is not None:
                         break
+            self._on_disk += reads
         return way
 
-    def _merge(self, front: Front, runs: list[list[Run]], serial: int) -> list[Merged]:
-        """Write one new run a group. In the merging thread: it reads what no one changes."""
+    def _merge(self, front: Front, runs: list[list[FingerprintRun]], serial: int) -> list[Merged]:
+        """Write one new run a group. In the merging thread: it reads immutable data."""
         made = []
         for group, added in enumerate(front):
             if not added:
@@ -186,7 +193,7 @@ class DiskMergeUrlSeen:
             path = self._folder / f"{group:02}-{serial:08}.run"
             slices = merged(smaller, (fingerprints[order], ways[order]))
             write_run(path, slices, urls, self._options.filter_bits)
-            made.append(Merged(group, Run(path), crc_of(path), taken))
+            made.append(Merged(group, FingerprintRun(path), crc_of(path), taken))
         return made
 
     def _adopt(self, made: Sequence[Merged]) -> None:
@@ -205,7 +212,7 @@ class DiskMergeUrlSeen:
         committed = [entry.name for entry in self._journals.finals(FOLDER + "/")]
         for name in committed:
             group, serial = Path(name).stem.split("-")
-            self._runs[int(group)].append(Run(self._journals.path(name)))
+            self._runs[int(group)].append(FingerprintRun(self._journals.path(name)))
             self._serial = max(self._serial, int(serial))
         if self._folder.exists():
             for path in self._folder.iterdir():

@@ -1,11 +1,11 @@
-"""Offers: what was new or shorter since something was last written to files, kept in the store epoch by epoch.
+"""Offers: a log of new URLs and shorter paths since the last write to files, kept in the store epoch by epoch.
 
-The forms that answer from memory or from files of their own need only this to be crash-safe: what an epoch brought is
-one value per group of partitions, put when the epoch is cut. It is committed or lost with everything else of that
-epoch, needs no fsync of its own, and is read once, when a crawl is opened.
+It makes the backends in memory and in files crash-safe: the offers of an epoch are one value per group of partitions,
+written when the epoch is cut. They are committed or lost with that epoch, need no extra fsync, and are read once, when
+a crawl is opened.
 
-What all forms share is here too: ways (depth and hops as one small number), and groups of 256 partitions, so that a
-form that keeps files keeps few of them.
+Parts that all backends share are here too: paths (depth and hops as one small number), and groups of 256 partitions, so
+that a backend with files has few of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def way_of(depth: int, hops: int) -> int:
 
 
 def least_of(one: int, other: int) -> int:
-    """Return the least depth and the least hops of two ways, each for itself."""
+    """Return the least depth and the least hops of two paths, each separately."""
     return min(one | HOPS_MAX, other | HOPS_MAX) & ~HOPS_MAX | min(one & HOPS_MAX, other & HOPS_MAX)
 
 
@@ -78,7 +78,7 @@ class Offers:
                 self._fingerprints[group], self._ways[group] = array("Q"), array("I")
 
     def replay(self) -> Iterator[tuple[int, array[int], array[int]]]:
-        """Yield group, fingerprints and ways of all that was committed and not forgotten, oldest first in a group."""
+        """Yield group, fingerprints and paths of all logged and committed offers, oldest first in a group."""
         for key, value in self._epochs.scan("seen", *PARTITIONED):
             count = len(value) // _ENTRY_BYTES
             yield (

@@ -15,18 +15,18 @@ class SeenOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    form: Literal["rocksdb", "memory", "diskmerge", "bloom"] = Field(
+    backend: Literal["rocksdb", "memory", "diskmerge", "bloom"] = Field(
         "rocksdb",
-        description="How URLs are remembered; a crawl keeps the form that it began with.",
+        description="How URLs are remembered; a crawl keeps the backend that it began with.",
         json_schema_extra=BASIC,
     )
     popular_bytes_max: int = Field(
-        20 << 20, ge=0, description="Memory for URLs offered lately, in front of the store: 12 bytes each (rocksdb)."
+        20 << 20, ge=0, description="Memory for recently offered URLs, in front of the store: 12 bytes each (rocksdb)."
     )
     popular_urls_max: int = Field(
         1_740_000,
         ge=0,
-        description="URLs offered lately, in memory in front of the files: 12 bytes each (diskmerge).",
+        description="Recently offered URLs, in memory in front of the files: 12 bytes each (diskmerge).",
     )
     front_urls_max: int = Field(
         200_000, ge=1, description="New URLs gathered in memory before they are merged with files (diskmerge)."
@@ -65,11 +65,11 @@ class SeenOptions(BaseModel):
 
     @property
     def filter_bytes(self) -> int:
-        """What the filters of `expected_urls` take in memory, and as much in files; 0 in the forms that have none.
+        """Memory of the filters for `expected_urls`, and as much on disk; 0 for a backend without filters.
 
         A Bloom filter of rate p takes -ln p / (ln 2)² bits an entry (Bloom 1970); the first of a chain has half of the
-        rate that is asked for.
+        configured rate.
         """
-        if self.form != "bloom":
+        if self.backend != "bloom":
             return 0
         return int(self.expected_urls * -log(self.false_positive_rate / 2) / log(2) ** 2 / 8)

@@ -1,4 +1,4 @@
-"""Popular: URLs that were offered lately, in a table of fixed size in front of whatever keeps all of them."""
+"""Popular: recently offered URLs, in a table of fixed size in front of the backend that keeps all URLs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gossamer.url.url import Url
 POPULAR_BYTES = 12
 """What one URL takes in memory."""
 TOGETHER_MIN = 20
-"""From so many links on it is cheaper to look for all of them at once."""
+"""Number of links from which on one lookup of all is cheaper."""
 
 
 class Popular:
-    """Fingerprints and the least ways to them, each at the place that its last bits name; the newest stays.
+    """Fingerprints and the shortest paths to them, each in the slot of its last bits; the newest entry stays.
 
-    Each change of a way is noted here, so the table is always right.
+    Each change of a path is written here, so the table is always right.
     """
 
     __slots__ = ("_fingerprints", "_fingerprints_at_once", "_mask", "_ways", "_ways_at_once", "asked", "misses")
@@ -62,12 +62,12 @@ class Popular:
         into.urls_hits, into.urls_misses = self.asked - self.misses, self.misses
 
     def way(self, fingerprint: int) -> int | None:
-        """Return the least way to a URL, where it is known here."""
+        """Return the shortest path to a URL, if it is in the table."""
         at = fingerprint & self._mask
         return self._ways[at] if self._fingerprints[at] == fingerprint else None
 
     def note(self, fingerprint: int, way: int) -> None:
-        """Remember the least way to a URL that was just asked for."""
+        """Store the shortest path to a URL that was just looked up."""
         at = fingerprint & self._mask
         if self._mask:
             self._fingerprints[at] = fingerprint

@@ -1,9 +1,9 @@
-"""Runs: sorted fingerprints with their ways in files that never change, and how several become one.
+"""Runs: sorted fingerprints with their paths in immutable files, and the merge of several files into one.
 
-A file is blocks of 4 KiB, then the first fingerprint of each block, then a Bloom filter, then a word about it all.
-What follows the blocks (about 1.5 bytes a URL) is held in memory, so a question costs one block at most, and mostly
-none when the URL is new. Blocks are read into a buffer rather than mapped: a damaged disk is then an error and not a
-signal, memory is what was promised, and each block's checksum is looked at.
+A file has blocks of 4 KiB, then the first fingerprint of each block, then a Bloom filter, then a trailer. The parts
+after the blocks (about 1.5 bytes a URL) are in memory, so a lookup reads at most one block, and mostly none if the URL
+is new. Blocks are read into a buffer, not mapped: so a damaged disk causes an error instead of a signal, memory stays
+bounded, and each block's checksum is checked.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DEPTHS_AT = 8 * BLOCK_URLS
 _HOPS_AT = 10 * BLOCK_URLS
 _CHECK_AT = 11 * BLOCK_URLS
 _TAIL = struct.Struct("<16sQQQ")
-"""Magic, URLs, words of the filter, checksum of what stands in memory."""
+"""Magic, URLs, words of the filter, checksum of the part in memory."""
 _MASKS = array("Q", (1 << (bits & 63) | 1 << (bits >> 6) for bits in range(4096)))
 
 assert _BLOCK.itemsize == BLOCK_BYTES
@@ -60,7 +60,7 @@ def mask_of(fingerprint: int) -> int:
     return _MASKS[fingerprint & 4095] | _MASKS[fingerprint >> 12 & 4095]
 
 
-class Run:
+class FingerprintRun:
     """One file, open for questions."""
 
     def __init__(self, path: Path) -> None:
@@ -120,7 +120,7 @@ class Run:
         return list(self._firsts[SLICE_BLOCKS::SLICE_BLOCKS])
 
     def between(self, begin: int, end: int) -> Slice:
-        """Return what lies in [`begin`, `end`). For the merging thread; the disk's part releases the GIL."""
+        """Return the entries in [`begin`, `end`). For the merging thread; disk reads release the GIL."""
         first = max(bisect_right(self._firsts, begin) - 1, 0)
         last = bisect_left(self._firsts, end)
         data = os.pread(self._fd, (last - first) * BLOCK_BYTES, first * BLOCK_BYTES)
@@ -140,10 +140,10 @@ class Run:
         os.close(self._fd)
 
 
-def merged(runs: Sequence[Run], fresh: Slice) -> Iterator[Slice]:
-    """Yield the union of runs and of what is fresh, slice by slice; of two ways to a URL the least of each part.
+def merged(runs: Sequence[FingerprintRun], fresh: Slice) -> Iterator[Slice]:
+    """Yield the union of runs and fresh entries, slice by slice; of two paths to a URL the least of each part.
 
-    Memory: a few slices, whatever the size of the runs. About 0.15 µs a URL.
+    Memory: a few slices, at any size of the runs. About 0.15 µs a URL.
     """
     bounds = max(runs, key=lambda run: run.urls).bounds() if runs else []
     edges = [0, *bounds, 1 << 64]

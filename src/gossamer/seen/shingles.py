@@ -17,7 +17,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.model.sketches import Sketch
 
 TEXT_BYTES_MAX = 1 << 16
-"""Of a page's text so much is looked at: time and memory are bounded whatever the page."""
+"""Bytes of a page's text that are used, so that time and memory are bounded for any page."""
 BODY_BYTES_MAX = 1 << 18
 """Text is sought in so much of a page."""
 WORD_BYTES_MIN = 3
@@ -26,6 +26,11 @@ ADDRESS_WORDS_MAX = 256
 """Words of a page's address that are passed over in its text."""
 LOWEST_MAX = 512
 """Hashes that a sketch keeps."""
+
+SIGNATURE_VALUES = 128
+"""16-bit values of a signature."""
+SHINGLES_MIN = 24
+"""Of fewer a signature says nothing."""
 
 Hashes = npt.NDArray[np.uint64]
 _U64 = np.uint64
@@ -37,9 +42,9 @@ _HIDDEN = ((b"<script", b"</script"), (b"<style", b"</style"))
 
 
 def sketch(body: bytes, charset: str = "", address: str = "", *, lowest: bool = True) -> Sketch:
-    """Return the sketch of a page. `charset` matters only where letters are no bytes (UTF-16). Words that stand in the
-    path of its `address` count for nothing: error pages and searches repeat what they were asked for. Without
-    `lowest` the least hashes are left out, which near-duplicates do not need.
+    """Return the sketch of a page. `charset` matters only where letters are no bytes (UTF-16). Words in the path of its
+    `address` are ignored: error pages and searches repeat them. Without `lowest` the least hashes are left out, which
+    near-duplicates do not need.
 
     Any bytes have a sketch; without words it is that of an empty page. Costs about 130 µs for 26 KB with 61 links, at
     most 2 ms.
@@ -59,8 +64,8 @@ def sketch(body: bytes, charset: str = "", address: str = "", *, lowest: bool = 
 
 
 def text_of(body: bytes) -> bytes:
-    """Return what stands between tags, a zero between two pieces; of a page without tags all of it. No parsing: it is
-    the same text for the same page, and that is enough.
+    """Return the text between tags, its pieces separated by a zero byte; all of a page without tags. Does not parse:
+    equal pages only need equal texts.
     """
     body = _without_scripts(body[:BODY_BYTES_MAX])
     if b"<" not in body:
@@ -69,10 +74,10 @@ def text_of(body: bytes) -> bytes:
 
 
 def words_of(text: bytes) -> tuple[Hashes, npt.NDArray[np.int32]]:
-    """Return a hash of each word, in order, and the number of the piece that it stands in.
+    """Return a hash of each word, in order, and the number of its piece.
 
-    A word is a run of letters and of bytes beyond ASCII, of three bytes at least; each character of those East Asian
-    scripts that put no spaces is one.
+    A word is a run of at least three ASCII letters or non-ASCII bytes. Each character of the East Asian scripts without
+    spaces is a word.
     """
     codes = np.frombuffer(text, np.uint8)
     if not len(codes):
@@ -95,8 +100,8 @@ def words_of(text: bytes) -> tuple[Hashes, npt.NDArray[np.int32]]:
 
 
 def shingles_of(words: Hashes, blocks: npt.NDArray[np.int32]) -> Hashes:
-    """Return a hash for each word with the two that follow it in its piece: entries of a list stay what they are
-    whatever stands beside them.
+    """Return a hash for each word with the two that follow it in its piece, so that neighbours of a list entry do not
+    change its hashes.
     """
     hashes = words * _U64(_BASE)
     hashes[:-1] += np.where(blocks[1:] == blocks[:-1], words[1:], _U64(0)) * _SECOND
@@ -110,7 +115,7 @@ def shingles_of(words: Hashes, blocks: npt.NDArray[np.int32]) -> Hashes:
 
 
 def simhash_of(hashes: Hashes) -> int:
-    """Return the majority of each bit (Charikar 2002), a repeated shingle counted as often as it stands there."""
+    """Return the majority of each bit (Charikar 2002); a repeated shingle counts each time."""
     bits = np.unpackbits(hashes.astype("<u8", copy=False).view(np.uint8).reshape(-1, 8), axis=1)
     ones = bits.sum(axis=0, dtype=np.uint32)
     return int.from_bytes(np.packbits(2 * ones > len(hashes)).tobytes(), "little")
@@ -122,6 +127,23 @@ def lowest_of(hashes: Hashes) -> tuple[int, ...]:
     few = hashes if len(hashes) <= most else np.partition(hashes, most)[:most]
     lowest: list[int] = np.unique(few)[:LOWEST_MAX].tolist()
     return tuple(lowest)
+
+
+def signature(text: str) -> bytes:
+    """Return the MinHash signature of a text by one permutation (Li, Owen and Zhang 2012), empty bins filled from the
+    next (Shrivastava and Li 2014): 256 bytes. The share of equal values of two estimates the share of shingles that
+    their texts have in common (Jaccard), with a standard error of 0.04. Empty for a text of few words. 1.2 ms at most.
+    """
+    words, blocks = words_of(text.encode("utf-8", "replace")[:TEXT_BYTES_MAX])
+    if len(words) < SHINGLES_MIN:
+        return b""
+    hashes = np.unique(shingles_of(words, blocks))
+    bins = (hashes >> _U64(57)).astype(np.int64)
+    filled, first = np.unique(bins, return_index=True)
+    least = hashes[first].astype(np.uint16)
+    at = np.searchsorted(filled, np.arange(SIGNATURE_VALUES))
+    distance = (np.append(filled, filled[0] + SIGNATURE_VALUES)[at] - np.arange(SIGNATURE_VALUES)).astype(np.uint16)
+    return (least[at % len(filled)] + distance * np.uint16(0x9E37)).astype("<u2").tobytes()
 
 
 def _asked(address: str) -> Hashes:

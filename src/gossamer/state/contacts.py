@@ -1,9 +1,9 @@
-"""Contacts: when each host and address may be asked again, in a file that outlives any death of the process.
+"""Contacts: when each host and address may be contacted again, in a file that survives any death of the process.
 
-Contacts of an epoch that was lost stand in no commit, so they are written here before each request and again at its
-end: a table of requests under way, and a ring of requests that ended. Both are memory-mapped, so they survive a
-killed process; a power cut is told by the boot id, and then contacts are unknown: every host waits its longest delay.
-What an earlier process left stands before the ring, where no lap reaches it: no commit of ours need ever hold it.
+A lost epoch takes its contacts with it, so they are written here before each request and again at its end: a table of
+running requests, and a ring of ended ones. Both are memory-mapped, so they survive a killed process. After a power cut,
+which a changed boot id shows, contacts are unknown, and every host waits its longest delay. Contacts from an earlier
+process are stored before the ring, which never overwrites them, so no commit has to include them.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from pathlib import Path
 import msgspec
 
 from gossamer.state.sums import crc
-from gossamer.world.files import reserve
+from gossamer.world.files import reserve, sync_directory
 
 FILE = "contacts"
 UNDER_WAY_MAX = 16_384
 """Requests at once."""
 ENDED_MAX = 65_536
-"""Room for what an earlier process left and for the requests that end between two commits."""
+"""Contacts from an earlier process, and requests that end between two commits."""
 KEPT_MAX = ENDED_MAX // 2
-"""Resting hosts, and as many addresses, that are kept of an earlier process: those with the longest rest."""
+"""Waiting hosts, and as many addresses, kept from an earlier process: those with the longest delay."""
 
 _HEADER = struct.Struct("<16sdd")
-"""Boot id; `Recovered.unknown_at`; how far the wall clock was ahead of the one that nobody sets, 0 if unknown. Then its
-CRC-32.
+"""Boot id; `Recovered.unknown_at`; seconds by which the wall clock was ahead of the monotonic one, 0 if unknown. A
+CRC-32 follows.
 """
 SHIFT_S_MIN = 1.0
-"""Clocks that differ by less were not set, but kept in step."""
+"""A smaller difference is clock discipline (NTP), not a changed clock."""
 _RECORD = struct.Struct("<QQdddd")
 """Host's and address's fingerprint; then for one under way start and `Rest`, for one that ended two not-befores."""
 _SUM = struct.Struct("<Q")
 """CRC-32 behind each record and the header, plus one: it is never that of zeros."""
 SLOT_BYTES = 64
-"""Of a record with its sum: it never stands across two pages, which the system writes one by one."""
+"""Size of a record with its sum: it never crosses a page boundary, since the system writes page by page."""
 _EMPTY = bytes(SLOT_BYTES)
 _EMPTY_STEP = bytes(64 * SLOT_BYTES)
 _PAD = bytes(SLOT_BYTES - _RECORD.size - _SUM.size)
@@ -48,11 +48,11 @@ _SIZE = _ENDED_AT + ENDED_MAX * SLOT_BYTES
 
 
 class Rest(msgspec.Struct, frozen=True, gc=False):
-    """How long a host will rest after a request whose length is not known yet."""
+    """Delay of a host after a request whose duration is not known yet."""
 
     least_s: float
     per_second: float
-    """How much longer for each second that the request takes."""
+    """Additional delay per second of the request."""
     most_s: float
 
 
@@ -62,7 +62,7 @@ class Recovered(msgspec.Struct, frozen=True):
     hosts: dict[int, float]
     addresses: dict[int, float]
     unknown_at: float = 0.0
-    """Contacts up to this instant may be missing: the machine started anew, or the file was lost. 0: none are."""
+    """Contacts up to this instant may be missing: the machine rebooted, or the file was lost. 0: none are missing."""
     missing: bool = False
     """There was no file: the crawl is new, or came here without it (see `Contacts.lost`)."""
     shift_s: float = 0.0
@@ -77,10 +77,9 @@ class Contacts:
     def __init__(
         self, directory: Path, boot_id: bytes, now: float, wall_offset_s: float = 0.0, heir_of: Path | None = None
     ) -> None:
-        """Open or make the file in `directory`; `recovered` tells what was in it. `wall_offset_s` is how far the wall
-        clock is ahead of the one that nobody sets: where it has changed since, instants are told by the new clock.
-        What a file in another directory tells, that of `heir_of`, is taken over, and that file removed: from now on it
-        would be out of date.
+        """Open or create the file in `directory`; `recovered` is its content. `wall_offset_s` is how far the wall clock
+        is ahead of the monotonic one; if it has changed, instants are converted to the new clock. The content of the
+        file in `heir_of`, another directory, is moved here, since that file would be outdated from now on.
         """
         path = directory / FILE
         self.recovered = _recovered(path, boot_id, now, wall_offset_s)
@@ -96,6 +95,7 @@ class Contacts:
             file.seek(_ENDED_AT)
             file.write(kept)
         fresh.replace(path)
+        sync_directory(directory)  # Of a crawl that was never committed this file alone says that it sent requests.
         if heir_of is not None:
             (heir_of / FILE).unlink(missing_ok=True)
         with path.open("r+b") as file:
@@ -130,11 +130,11 @@ class Contacts:
         self._free.append(ticket)
 
     def prolong(self, host: int, host_at: float) -> None:
-        """Note that a host rests for longer than the end of its last request said."""
+        """Note a longer delay of a host than the end of its last request set."""
         self._append(host, 0, host_at, 0.0)
 
     def committed(self, ended_before: int) -> None:
-        """Say that the first `ended_before` of the ended contacts stand in a commit and may be overwritten."""
+        """Note that a commit includes the first `ended_before` ended contacts, which may be overwritten."""
         self.ended_since_commit -= ended_before
 
     @property
@@ -153,8 +153,10 @@ class Contacts:
 
 
 def _recovered(path: Path, boot_id: bytes, now: float, wall_offset_s: float) -> Recovered:
-    if not path.exists() or path.stat().st_size != _SIZE:
+    if not path.exists():
         return Recovered({}, {}, missing=True)
+    if path.stat().st_size != _SIZE:  # What it held is unknown, and that it held something is not.
+        return Recovered({}, {}, unknown_at=now, damaged=1)
     return _read(path.read_bytes(), boot_id, now, wall_offset_s)
 
 
@@ -190,7 +192,7 @@ def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Reco
         if address:
             addresses[address] = max(addresses.get(address, 0.0), address_at + shift_s)
     if not is_same_boot or shift_s > 0.0 or damaged:
-        unknown_at = now  # Who rested for longer than the ring remembers has an instant that came too soon.
+        unknown_at = now  # For delays longer than the ring reaches back, the instants are too early.
     elif unknown_at:
         unknown_at += shift_s
     return Recovered(hosts, addresses, unknown_at, shift_s=shift_s, damaged=len(damaged))

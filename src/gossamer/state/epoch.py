@@ -8,8 +8,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
 
+from gossamer.state.redo import Range
 from gossamer.state.schema import FAMILIES
-from gossamer.state.store import Range, Store
+from gossamer.state.store import Store
 
 _NUMBER = {name: number for number, name in enumerate(FAMILIES)}
 _SCANNED = frozenset(_NUMBER[name] for name in ("ready", "sleep", "due", "deferred", "waiting", "scope"))
@@ -21,7 +22,7 @@ OPERATION_BYTES = 200
 
 
 _UNTOLD = bytes((0,)) + b"untold"
-"""Stands for a value that the epochs do not know. Compared by identity."""
+"""Marks a value that the epochs do not have. Compared by identity."""
 
 
 class Cleared:
@@ -128,6 +129,12 @@ class Epochs:
         self._closing: Changes | None = None
         self.number = store.epoch + 1
         """Number of the open epoch."""
+        self._read = dict.fromkeys(range(len(FAMILIES)), 0)
+        """Per number of a family: keys that `get_many` looked for in the store."""
+
+    def keys_read(self, family: str) -> int:
+        """Return how many keys of a family `get_many` did not find in an epoch and looked for in the store."""
+        return self._read[_NUMBER[family]]
 
     @property
     def size(self) -> int:
@@ -175,6 +182,7 @@ class Epochs:
         found: list[bytes | None] = [self._open.families[number].get(key, _UNTOLD) for key in keys]
         cleared = self._open.cleared.get(number)
         if self._closing is None and not self._open.cleared and found.count(_UNTOLD) == len(found):
+            self._read[number] += len(keys)
             return self._store.get_many(family, keys)  # Nearly always where most are new.
         asked = [index for index, value in enumerate(found) if value is _UNTOLD]
         if asked and cleared is not None:
@@ -188,6 +196,7 @@ class Epochs:
             if asked and cleared is not None:
                 asked = _untold(asked, keys, found, cleared)
         if asked:
+            self._read[number] += len(asked)
             values = self._store.get_many(family, [keys[index] for index in asked])
             for index, value in zip(asked, values, strict=True):
                 found[index] = value

@@ -1,8 +1,8 @@
-"""Hosts store: what is learned of hosts, kept from crawl to crawl: a store of its own beside those of the crawls.
+"""Hosts store: facts about hosts, kept from crawl to crawl in a separate store.
 
-It holds facts about the web, not about a crawl: they are true whether or not the epoch in which they were learned is
-committed. So it is written before the commit, by the commit's thread, and not synced: what a killed process wrote is
-there, and after a power cut every host rests (`Contacts`). One crawl at a time uses it.
+The facts are about the web, not about a crawl: they hold also if the epoch in which they were learned is lost. So the
+commit's thread writes them before the commit, without a sync: writes of a killed process are there, and after a power
+cut every host waits its longest delay (`Contacts`). One crawl at a time uses it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from pathlib import Path
 
 from rocksdict import AccessType, Rdict, WriteBatch
 
+from gossamer.state.redo import refusals
 from gossamer.state.schema import HOSTS_VERSION
-from gossamer.state.store import refusals, store_options
+from gossamer.state.store import store_options
 from gossamer.world.clock import give_way
 
 VERSION = b"1"
@@ -92,7 +93,7 @@ class HostsStore:
         self._closing = {}
 
     def close(self) -> None:
-        """Write what is left, sync, and let go."""
+        """Write the remaining changes, sync, and close."""
         try:
             self.write()
             self.settle()

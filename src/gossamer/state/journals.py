@@ -1,10 +1,9 @@
-"""Journals: append-only files whose committed length stands in the store.
+"""Journals: append-only files whose committed length is in the store.
 
-A journal's life: `open` (grows), `closed` (complete, still under its working name), `final` (renamed), then perhaps
-`uploaded` (an object store holds it too) or `away` (only the store holds it), or gone (dropped by whoever made
-something else of it). Each step but the first takes effect with a commit, so after a crash the manifest says which
-files count, how long they are, what they are called and where they lie; anything else in the directories that
-journals live in is cut or removed.
+Phases of a journal: `open` (grows), `closed` (complete, still under its working name), `final` (renamed), then perhaps
+`uploaded` (an object store holds it too) or `away` (only the object store holds it), or dropped (its content was
+rewritten to other files). Each phase after the first takes effect with a commit. So after a crash the manifest gives
+the name, length and place of each valid file; everything else in the journals' directories is cut or removed.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ STATE = "state/"
 
 
 class Phase(enum.IntEnum):
-    """Where a journal stands in its life."""
+    """Phase of a journal's life."""
 
     OPEN = 0
     CLOSED = 1
@@ -34,7 +33,7 @@ class Phase(enum.IntEnum):
     AWAY = 4
 
 
-class Entry(msgspec.Struct, array_like=True, frozen=True):
+class ManifestEntry(msgspec.Struct, array_like=True, frozen=True):
     """One line of the manifest. `name` is relative to the crawl's directory and is the final name."""
 
     name: str
@@ -55,7 +54,7 @@ class Journal:
         self.length = length
         """Bytes appended so far, buffered ones included."""
         self.crc = crc_before
-        """CRC-32 of what was handed to the system; None where the beginning is not known."""
+        """CRC-32 of what was handed to the system; None if the beginning is not known."""
         self._file = file
         self._buffer = bytearray()
         self._written = length
@@ -74,7 +73,7 @@ class Journal:
             try:
                 self.flush()
             except OSError:
-                # The caller is told that `data` was not taken, and may offer it again.
+                # The caller learns that `data` was not taken, and can retry.
                 del self._buffer[len(self._buffer) - len(data) :]
                 self.length = offset
                 raise
@@ -128,16 +127,16 @@ class Journals:
     """
 
     def __init__(self, directory: Path, state: Path | None = None, shard: int | None = None) -> None:
-        """Take the crawl's directory; where what is called `state/…` lies, if elsewhere than there; and of which of
-        several shards the files are, if others keep theirs in the same directory: these carry its number.
+        """`directory` is the crawl's. `state` is the folder of files named `state/…`, if it is elsewhere. `shard` is
+        set if several shards write to the same directory: file names have its number.
         """
         self.directory = directory
         self.shard = shard
         self._state = state if state is not None else directory / STATE
         self.stray = "*" if shard is None else f"*-{shard:03d}-[0-9]*"
-        """Pattern of the names of files that nobody else's journals may know."""
+        """Pattern of file names that only these journals use."""
         self._open: dict[str, Journal] = {}
-        self._manifest: dict[str, Entry] = {}
+        self._manifest: dict[str, ManifestEntry] = {}
         self._dropped: list[str] = []
         self._adopted: set[str] = set()
         self._leaving: set[str] = set()
@@ -145,10 +144,10 @@ class Journals:
         self._changed_directories: set[Path] = set()
 
     def path(self, name: str) -> Path:
-        """Return where a file lies, by its name in the manifest."""
+        """Return the path of a file, by its name in the manifest."""
         return self._state / name.removeprefix(STATE) if name.startswith(STATE) else self.directory / name
 
-    def recover(self, manifest: Iterable[Entry], owned: Iterable[str] = ()) -> None:
+    def recover(self, manifest: Iterable[ManifestEntry], owned: Iterable[str] = ()) -> None:
         """Bring the files to the committed state: cut what is open, rename what is closed, remove the rest.
 
         `owned` names directories (relative) in which only files of the manifest count; stray `*.open` files
@@ -176,7 +175,7 @@ class Journals:
             self._changed_directories.add(path.parent.parent)
         journal = Journal(name, AppendFile(path), 0)
         self._open[name] = journal
-        self._manifest[name] = Entry(name, Phase.OPEN, 0, crc=0)
+        self._manifest[name] = ManifestEntry(name, Phase.OPEN, 0, crc=0)
         self._changed_directories.add(path.parent)
         return journal
 
@@ -188,7 +187,7 @@ class Journals:
             if name.startswith(prefix) and self._manifest[name].phase == Phase.OPEN
         ]
 
-    def finals(self, prefix: str) -> list[Entry]:
+    def finals(self, prefix: str) -> list[ManifestEntry]:
         """Return the finished files whose name begins with `prefix`: only these may be read, copied or replaced."""
         return [
             entry
@@ -196,7 +195,7 @@ class Journals:
             if name.startswith(prefix) and entry.phase >= Phase.FINAL
         ]
 
-    def to_upload(self) -> list[Entry]:
+    def to_upload(self) -> list[ManifestEntry]:
         """Return the finished files that are to be copied elsewhere and were not yet, oldest name first.
 
         Never those of `state/`, nor one whose place in the manifest is not committed: it may come to be another.
@@ -207,26 +206,26 @@ class Journals:
             if entry.phase == Phase.FINAL and name not in self._adopted and not name.startswith(STATE)
         ]
 
-    def uploads(self) -> list[Entry]:
+    def uploads(self) -> list[ManifestEntry]:
         """Return the files that an object store holds, with their digests."""
         return [entry for _, entry in sorted(self._manifest.items()) if entry.phase >= Phase.UPLOADED]
 
     def uploaded(self, name: str, digest: str, *, keep: bool) -> None:
-        """Say that an object store holds a finished file, verified. Without `keep` it is removed here once that is
-        committed. One that was dropped meanwhile is nobody's any more.
+        """Note that an object store holds a finished file, verified. Without `keep`, the local file is removed after
+        the commit. A file that was dropped meanwhile is ignored.
         """
         entry = self._manifest.get(name)
         if entry is None:
             return
         assert entry.phase == Phase.FINAL, f"{name} is not finished, or was uploaded before"
         phase = Phase.UPLOADED if keep else Phase.AWAY
-        self._manifest[name] = Entry(name, phase, entry.length, digest, entry.crc)
+        self._manifest[name] = ManifestEntry(name, phase, entry.length, digest, entry.crc)
         if not keep:
             self._leaving.add(name)
 
     def files(self) -> list[str]:
-        """Return every file of the manifest that lies here, under the name that it has now. A finished one may have
-        been moved away, by an upload or by its owner.
+        """Return every local file of the manifest, under its present name. An upload, or the owner, may have moved
+        finished files away.
         """
         return [
             name + ".open" if name in self._open else name
@@ -236,7 +235,7 @@ class Journals:
 
     def close(self, journal: Journal) -> None:
         """Say that nothing more will be appended. The commit makes it `closed`, settling renames it."""
-        self._manifest[journal.name] = Entry(journal.name, Phase.CLOSED, journal.length, crc=journal.crc)
+        self._manifest[journal.name] = ManifestEntry(journal.name, Phase.CLOSED, journal.length, crc=journal.crc)
 
     def drop(self, name: str) -> None:
         """Say that a final file is no longer needed; it is removed once that is committed."""
@@ -246,10 +245,10 @@ class Journals:
 
     def adopt(self, name: str, sums: Sums) -> None:
         """Enter a finished file that was made aside (a view, such as a Parquet file) into the manifest."""
-        self._manifest[name] = Entry(name, Phase.FINAL, sums.length, sums.sha256, sums.crc)
+        self._manifest[name] = ManifestEntry(name, Phase.FINAL, sums.length, sums.sha256, sums.crc)
         self._adopted.add(name)
 
-    def unsealed(self, passing: AbstractSet[str] = frozenset()) -> Entry | None:
+    def unsealed(self, passing: AbstractSet[str] = frozenset()) -> ManifestEntry | None:
         """Return the oldest finished file whose SHA-256 is not known; never one of `state/`, which does not stay, nor
         one of `passing`.
         """
@@ -265,11 +264,11 @@ class Journals:
         if entry is not None and not entry.digest:
             self._manifest[name] = msgspec.structs.replace(entry, digest=digest)
 
-    def cut(self) -> list[Entry]:
+    def cut(self) -> list[ManifestEntry]:
         """Flush every open journal and return the manifest that the closing epoch commits."""
         for name, journal in self._open.items():
             journal.cut()
-            self._manifest[name] = Entry(name, self._manifest[name].phase, journal.length, crc=journal.crc)
+            self._manifest[name] = ManifestEntry(name, self._manifest[name].phase, journal.length, crc=journal.crc)
         self._cut_journals = list(self._open.values())
         return list(self._manifest.values())
 
@@ -279,7 +278,7 @@ class Journals:
             journal.sync()
         self._sync_directories()
 
-    def settle(self, committed: Iterable[Entry]) -> None:
+    def settle(self, committed: Iterable[ManifestEntry]) -> None:
         """Do what the commit allows: rename the closed, remove the dropped and what is kept elsewhere."""
         for entry in committed:
             if entry.phase == Phase.CLOSED and self._manifest.get(entry.name) == entry:
@@ -299,7 +298,7 @@ class Journals:
         self._dropped = kept
 
     def close_files(self) -> None:
-        """Let go of all files; nothing is flushed. Blocks: the names of the last finished files become durable."""
+        """Close all files without a flush. Blocks: the names of the last finished files become durable."""
         for journal in self._open.values():
             journal.close_file()
         self._open.clear()
@@ -310,13 +309,15 @@ class Journals:
         for directory in directories:
             sync_directory(directory)
 
-    def _finalize(self, entry: Entry) -> None:
+    def _finalize(self, entry: ManifestEntry) -> None:
         working, final = self._working(entry.name), self.path(entry.name)
         if working.exists():
             file = AppendFile(working, entry.length)  # Cut what a lost epoch may have added.
             file.close()
             working.replace(final)
-            # On the loop: the next commit's thread waits for the disk, before it commits that the file is final.
+        # On the loop: the next commit's thread waits for the disk, before it commits that the file is final. A process
+        # that was killed may have renamed it, and not have come so far. After a restore it may be in the store alone.
+        if final.exists():
             self._changed_directories.add(final.parent)
         self._manifest[entry.name] = msgspec.structs.replace(entry, phase=Phase.FINAL)
 
@@ -324,7 +325,7 @@ class Journals:
         return self.path(name + ".open")
 
 
-def lacking(entries: Iterable[Entry], path: Callable[[str], Path]) -> Iterator[tuple[Entry, Path, str]]:
+def lacking(entries: Iterable[ManifestEntry], path: Callable[[str], Path]) -> Iterator[tuple[ManifestEntry, Path, str]]:
     """Yield the files of a committed manifest that are missing or have another size than was committed, with what is
     wrong with each; not those that only an object store has. `path` says where a file is.
 
@@ -347,7 +348,7 @@ def lacking(entries: Iterable[Entry], path: Callable[[str], Path]) -> Iterator[t
 DIFFERS = "does not hold what was written into it (its CRC-32 differs)"
 
 
-def differs(entry: Entry, path: Path) -> bool:
+def differs(entry: ManifestEntry, path: Path) -> bool:
     """Say whether a file of the manifest holds other bytes than were committed. Blocks: reads all of it. A crawl of a
     version that recorded no checksum is taken as it is.
 

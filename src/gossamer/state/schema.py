@@ -1,7 +1,7 @@
 """Schema: the families of a shard's store, and each durable key in them that is not that of a URL, a host or a site.
 
 Every key begins with two bytes of partition. Keys of hosts and URLs are built by their owners under the partition of
-their site, and move with it. A key of the shard itself stands under `META_PARTITION`, behind all of them; it is
+their site, and move with it. A key of the shard itself begins with `META_PARTITION`, behind all of them; it is
 declared here, and nowhere else. `assembly.scaling` derives from `sharing` what a new shard gets.
 """
 
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 FAMILIES: Final = (
     "queue", "host", "ready", "sleep", "due", "seen", "content", "page", "outbox", "inbox", "meta", "deferred",
     "account", "walk", "scope", "trap", "revisit", "rhythm",
-    "told", "websub", "waiting",
+    "hints", "websub", "waiting", "cookie",
 )  # fmt: skip
 """Redo records name families by their place, so new ones go last."""
 HOSTS_STORE: Final = "hosts store"
@@ -39,7 +39,7 @@ class Sharing(Enum):
     """About other shards by their numbers: deleted in all of them."""
 
 
-class Key(NamedTuple):
+class DurableKey(NamedTuple):
     """A declared key, or a prefix of keys."""
 
     family: str
@@ -59,23 +59,23 @@ class Key(NamedTuple):
         return under(self.key) if self.is_prefix else (self.key, self.key + b"\0")
 
 
-_declared: list[Key] = []
+_declared: list[DurableKey] = []
 
 
 def _key(
     family: str, name: bytes, owner: str, value: str, sharing: Sharing, *, prefix: bool = False, version: int = 1
 ) -> bytes:
     key = META_PARTITION + name
-    _declared.append(Key(family, key, owner, value, sharing, prefix, version))
+    _declared.append(DurableKey(family, key, owner, value, sharing, prefix, version))
     return key
 
 
 _COPIED, _ADDED, _OWN, _CLEARED = Sharing.COPIED, Sharing.ADDED, Sharing.OWN, Sharing.CLEARED
 
 # The store itself.
-REDO: Final = _key("meta", b"redo:", "gossamer.state.store", "gossamer.state.store.Chunk", _OWN, prefix=True)
-COMMITTED: Final = _key("meta", b"committed", "gossamer.state.store", "gossamer.state.store.Committed", _OWN)
-APPLIED: Final = _key("meta", b"applied", "gossamer.state.store", "gossamer.state.store.Committed", _OWN)
+REDO: Final = _key("meta", b"redo:", "gossamer.state.redo", "gossamer.state.redo.Chunk", _OWN, prefix=True)
+COMMITTED: Final = _key("meta", b"committed", "gossamer.state.redo", "gossamer.state.redo.CommitRecord", _OWN)
+APPLIED: Final = _key("meta", b"applied", "gossamer.state.redo", "gossamer.state.redo.CommitRecord", _OWN)
 
 # What a crawl began with, and keeps.
 URL_RULES: Final = _key("meta", b"url_rules", "gossamer.assembly.parts", "bytes", _COPIED)
@@ -90,10 +90,12 @@ COMPONENTS: Final = _key("meta", b"component:", "gossamer.plugins", "bytes", _CO
 
 # Seeds, segments and settings.
 SEEDED: Final = _key("meta", b"seeded", "gossamer.api.seeding", "bytes", _COPIED)
-SEGMENTS: Final = _key("meta", b"segment:", "gossamer.api.feeding", "gossamer.api.feeding.Taken", _COPIED, prefix=True)
+SEGMENTS: Final = _key(
+    "meta", b"segment:", "gossamer.api.feeding", "gossamer.api.feeding.SegmentProgress", _COPIED, prefix=True
+)
 """The segment's identity follows."""
 CHANGES: Final = _key(
-    "meta", b"set:", "gossamer.api.setting", "list[gossamer.api.setting.Changed]", _COPIED, prefix=True
+    "meta", b"set:", "gossamer.api.setting", "list[gossamer.api.setting.StoredSetting]", _COPIED, prefix=True
 )
 """The number of the epoch follows."""
 
@@ -103,12 +105,14 @@ ROOTS: Final = _key("meta", b"roots:", "gossamer.crawl.memory", "bytes", _COPIED
 EXCLUDED: Final = _key("meta", b"excluded", "gossamer.crawl.memory", "bytes", _COPIED)
 REJECTED: Final = _key("meta", b"rejected", "gossamer.crawl.memory", "dict[str, int]", _OWN)
 PENDING_SCOPE: Final = _key(
-    "meta", b"beyond", "gossamer.crawl.pending_scope", "gossamer.crawl.pending_scope.Counts", _OWN
+    "meta", b"beyond", "gossamer.crawl.pending_scope", "gossamer.crawl.pending_scope.PendingCounts", _OWN
 )
-"""Counted anew after scaling."""
+"""Counted again after scaling."""
 
 # What was done.
-MANIFEST: Final = _key("meta", b"manifest", "gossamer.crawl.commit", "list[gossamer.state.journals.Entry]", _ADDED)
+MANIFEST: Final = _key(
+    "meta", b"manifest", "gossamer.crawl.commit", "list[gossamer.state.journals.ManifestEntry]", _ADDED
+)
 TALLY: Final = _key("meta", b"tally", "gossamer.crawl.tally", "gossamer.crawl.tally.Totals", _ADDED)
 SUSPECTS: Final = _key("meta", b"suspects", "gossamer.crawl.quarantine", "dict[int, str]", _OWN)
 ENROLLED: Final = _key("meta", b"enrolled", "gossamer.crawl.enrolment", "bytes", _COPIED)
@@ -117,7 +121,7 @@ ABSORBED: Final = _key("meta", b"absorbed", "gossamer.assembly.scaling", "int", 
 
 # The frontier.
 FRONTIER_COUNTS: Final = _key(
-    "meta", b"frontier", "gossamer.frontier.frontier", "gossamer.frontier.record.Counts", _ADDED
+    "meta", b"frontier", "gossamer.frontier.frontier", "gossamer.frontier.record.QueueCounts", _ADDED
 )
 BUDGET_ROUND: Final = _key("meta", b"budgets", "gossamer.frontier.budgets", "gossamer.frontier.budgets.Round", _COPIED)
 LINKING_MAX: Final = _key("meta", b"linking_max", "gossamer.frontier.accounts", "float", _COPIED)
@@ -128,13 +132,19 @@ WALKED_HOSTS: Final = _key("walk", b"h", "gossamer.frontier.walked", "tuple[int,
 """The host's number follows."""
 
 # Visits again, duplicates.
-REVISIT_STATE: Final = _key("meta", b"revisit", "gossamer.revisit.state", "gossamer.revisit.state.State", _COPIED)
+REVISIT_STATE: Final = _key(
+    "meta", b"revisit", "gossamer.revisit.state", "gossamer.revisit.state.RevisitState", _COPIED
+)
 CONTENT: Final = _key("content", b"", "gossamer.seen.content", "bytes", _OWN, prefix=True)
 """Where duplicates are found within a shard: the digest, or a block of the simhash, follows."""
 
+# Sessions.
+COOKIES_TAKEN: Final = _key("meta", b"cookies", "gossamer.crawl.sessions", "bytes", _COPIED)
+"""Digest of the file whose cookies were taken in."""
+
 # Other shards.
-OUTBOX: Final = _key("meta", b"outbox", "gossamer.cluster.channels", "gossamer.cluster.channels.Kept", _OWN)
-"""Scaling packs what is in the outboxes anew."""
+OUTBOX: Final = _key("meta", b"outbox", "gossamer.cluster.channels", "gossamer.cluster.channels.OutboxRecord", _OWN)
+"""Scaling repacks the content of the outboxes."""
 BATCHES: Final = _key("outbox", b"", "gossamer.cluster.channels", "gossamer.cluster.frames.Batch", _OWN, prefix=True)
 """The receiver's number and the batch's follow."""
 POSITIONS: Final = _key("inbox", b"", "gossamer.cluster.channels", "dict[int, int]", _CLEARED, prefix=True)
@@ -147,7 +157,7 @@ HOSTS_ROUND: Final = _key(HOSTS_STORE, b"round", "gossamer.frontier.hosts", "tup
 KEYS: Final = tuple(_declared)
 
 
-def with_sharing(sharing: Sharing) -> list[Key]:
+def with_sharing(sharing: Sharing) -> list[DurableKey]:
     """Return the keys that are shared among shards in one way."""
     return [one for one in KEYS if one.sharing is sharing]
 

@@ -1,6 +1,6 @@
 """Slots: what a thread is feeding to native code right now, where a supervisor can read it after the thread died.
 
-Native parsers eat what strangers wrote. Before content goes into one, its fingerprint is written to a slot in a
+Native parsers read untrusted content. Before content goes into one, its fingerprint is written to a slot in a
 memory-mapped file; that costs under a microsecond and survives any death of the process. The supervisor reads the
 slot when the process died of a signal that native code dies of, or when a stage takes too long, and adds a strike.
 """
@@ -11,6 +11,7 @@ import mmap
 import struct
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 SLOTS = 8
 """Threads that may run native content code at once; the loop is slot 0."""
@@ -22,7 +23,9 @@ _RECORD = struct.Struct("<QdIBxxx")
 that moment never sees a new stage with an old start."""
 _STAGE_AT = 20
 _EPOCH_AT = _RECORD.size * SLOTS
-_FILE_BYTES = _EPOCH_AT + 8
+_EPOCH = struct.Struct(">QQ")
+"""Number of the last commit, and its CRC-32: a changed bit must not look like commits that the store has lost."""
+_FILE_BYTES = _EPOCH_AT + _EPOCH.size
 
 
 class Suspect(NamedTuple):
@@ -33,7 +36,7 @@ class Suspect(NamedTuple):
     strikes: int
 
 
-class Slots:
+class ShardSlots:
     """The shard's side: says what is being worked on."""
 
     def __init__(self, directory: Path) -> None:
@@ -55,7 +58,7 @@ class Slots:
         self._map[slot * _RECORD.size + _STAGE_AT] = 0
 
     def take_suspects(self) -> list[Suspect]:
-        """Return the pages that were accused, and clear all slots: a death nobody accused accuses nobody."""
+        """Return the pages with a strike, and clear all slots. A death without strikes blames no page."""
         suspects = []
         for number in range(SLOTS):
             fingerprint, _, strikes, stage = _RECORD.unpack_from(self._map, number * _RECORD.size)
@@ -66,18 +69,17 @@ class Slots:
 
     def note_epoch(self, number: int) -> None:
         """Say that an epoch was committed: progress, for a supervisor."""
-        self._map[_EPOCH_AT : _EPOCH_AT + 8] = number.to_bytes(8)
+        _EPOCH.pack_into(self._map, _EPOCH_AT, number, crc32(number.to_bytes(8)))
 
     def close(self) -> None:
         self._map.close()
 
 
 def accuse(directory: Path, since: float = 0.0) -> int:
-    """Add a strike to every page in a slot of a process that was started at `since` and is dead; return how many
-    there were.
+    """Add a strike to every page in a slot of a dead process that was started at `since`; return their number.
 
-    For a supervisor that saw the death itself. A death with no slot set accuses nobody; what an earlier process left
-    in a slot had no part in this death.
+    Only the supervisor that saw the death may call it. A death with no slot set blames no page; slots that an earlier
+    process left do not count.
     """
     busy = _busy(directory, since)
     if busy:
@@ -94,12 +96,13 @@ def overdue(directory: Path, now: float, limit_s: float, since: float = 0.0) -> 
 
 
 def progress(directory: Path) -> int:
-    """Return the number of the last epoch that was committed, as far as anybody said; 0 before the first."""
-    return int.from_bytes(_contents(directory)[_EPOCH_AT:])
+    """Return the number of the last committed epoch that was noted; 0 before the first."""
+    number, found = _EPOCH.unpack_from(_contents(directory), _EPOCH_AT)
+    return int(number) if found == crc32(number.to_bytes(8)) else 0
 
 
 def _contents(directory: Path) -> bytes:
-    """Return what the file holds; zeros where there is none, or one that is damaged."""
+    """Return what the file holds; zeros if there is none, or one that is damaged."""
     try:
         data = (directory / FILE).read_bytes()
     except FileNotFoundError:

@@ -8,7 +8,7 @@ from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.hosts_store import HostsStore
 from gossamer.state.journals import Journals
-from gossamer.state.slots import Slots
+from gossamer.state.slots import ShardSlots
 from gossamer.state.store import Store
 
 
@@ -21,6 +21,6 @@ class Storage:
     """The work since the last commit, on top of `store`."""
     journals: Journals
     contacts: Contacts
-    slots: Slots
+    slots: ShardSlots
     hosts: HostsStore | None = None
-    """Host data shared by successive crawls; None where the crawl keeps its own."""
+    """Host data shared by successive crawls; None if the crawl keeps its own."""

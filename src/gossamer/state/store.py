@@ -1,34 +1,26 @@
-"""Store: one RocksDB per shard, in families, and how an epoch becomes durable in it.
+"""Store: one RocksDB per shard, in families. How an epoch becomes durable in it is in `redo`.
 
 Every key of every family begins with two bytes of partition, so that partitions can move between shards.
-
-A commit must be atomic, synced, and must not hold up the event loop. One synced write of a large batch holds the
-interpreter lock for the whole fsync (measured: 10 to 40 ms), so the epoch goes in as a *redo record* instead: its
-operations are put under keys of their own with unsynced writes and one `flush_wal(sync)`, which releases the lock.
-From that moment the epoch is committed. Only then are the operations applied to their families, in slices of at most
-2 ms; the last slice says so. A restart that finds a redo record without that word applies it again: every operation
-is a put or a delete, so twice is as good as once.
 """
 
 from __future__ import annotations
 
-import errno
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
-import msgspec
 from rocksdict import (
     AccessType,
     BlockBasedIndexType,
     BlockBasedOptions,
+    BottommostLevelCompaction,
     Cache,
     Checkpoint,
     ColumnFamily,
+    CompactOptions,
     DBCompressionType,
     DBRecoveryMode,
     Options,
@@ -37,72 +29,33 @@ from rocksdict import (
     WriteBatch,
 )
 
-from gossamer.state.schema import APPLIED, COMMITTED, FAMILIES, LAST, REDO, under
-from gossamer.world.clock import give_way, pause
-from gossamer.world.files import NO_ROOM, sync_directory
+from gossamer.state.redo import SLICE_OPERATIONS_MAX, Chunk, Redo, refusal, refusals
+from gossamer.state.schema import FAMILIES, LAST
+from gossamer.world.clock import pause
 
 ASKED_BY_KEY = ("seen", "host", "queue", "content", "page", "account")
-"""Families whose keys are asked for one by one."""
+"""Families with point reads."""
 KEPT_LONG = ("content", "page", "scope", "trap")
-"""Families that are written once and read seldom, and so are worth zstd. The others are rewritten and read often: there
+"""Families that are written once and rarely read, and so are worth zstd. The others are rewritten and read often: there
 lz4 takes about half the time for reads and compaction, and from a seventh (`seen`) to seven tenths (`queue`) more disk.
 """
 REWRITTEN = ("queue", "host")
-"""Families whose keys come and go all over their range, so that to compact files of level 0 writes the next level
-anew, nearly whole.
+"""Families whose keys come and go all over their range, so that each compaction of level 0 rewrites nearly the whole
+next level.
 """
 LEVEL0_FILES = 8
-"""Of those families, before they are compacted: twice RocksDB's, and half the work; who asks looks at four filters
-more.
+"""Level 0 files of those families before a compaction: twice RocksDB's default, for half the work. A read checks four
+more filters.
 """
-SLICE_OPERATIONS_MAX = 2000
-"""About 1 ms of applying, 0.6 µs each."""
-PART_OPERATIONS_MAX = 100
-"""Operations of one family that are taken together; a slice may be larger than its bound by so many."""
-PART_BYTES_MAX = 64 << 10
-SLICE_BYTES_MAX = 512 << 10
-"""Large values take about 2 ms a MiB with the interpreter lock held."""
-
 FLUSHING_MAX = 2
 """Full write buffers of a family that wait for the disk, beyond which a commit waits too."""
 LEVEL0_FILES_MAX = 24
 """Files that wait for compaction, beyond which a commit waits too."""
 BACKGROUND_WAIT_S, BACKGROUND_WAIT_S_MAX = 0.005, 60.0
 
-_UNREADABLE = ("Corruption", "No such file or directory", "missing", "mismatch", "does not exist", "Not implemented")
-"""What RocksDB says of a store whose files are missing or hold other bytes than it wrote."""
 
-
-class DamagedStoreError(OSError):
-    """The store cannot be read: files of it are missing, or hold other bytes than were written."""
-
-
-Operations = tuple[int, list[bytes], list[bytes | None]]
-"""Family number, keys, their values in the same order; None deletes."""
-Range = tuple[int, bytes, bytes]
-"""Family number, first key, first key that stays."""
-
-
-class Committed(msgspec.Struct, array_like=True, frozen=True):
-    """The last word of a redo record."""
-
-    epoch: int
-    chunks: int
-
-
-class Chunk(msgspec.Struct, array_like=True, frozen=True):
-    """A slice of an epoch: ranges go before puts."""
-
-    ranges: list[Range]
-    operations: list[Operations]
-
-
-_encoder = msgspec.msgpack.Encoder()
-_chunk_decoder = msgspec.msgpack.Decoder(Chunk)
-
-
-class Store:
-    """What is committed. Reading is for the loop, `commit` and `apply` are for one thread at a time."""
+class Store(Redo):
+    """What is committed, in RocksDB."""
 
     def __init__(
         self,
@@ -149,24 +102,18 @@ class Store:
             self._db = Rdict(str(path), options, column_families=families, access_type=access)
         except Exception as error:  # rocksdict raises bare Exception for all that RocksDB reports.
             self._undo.close()
-            raise _refusal(f"cannot open the store {path}", error) from error
+            raise refusal(f"cannot open the store {path}", error) from error
         self._families = {name: self._db.get_column_family(name) for name in FAMILIES}
         self._handles: list[ColumnFamily] = [self._db.get_column_family_handle(name) for name in FAMILIES]
-        self._meta = self._families["meta"]
-        self._to_apply: tuple[int, list[Chunk]] = (0, [])
-        """The epoch that was committed last, and what of it is not applied yet."""
-        if fresh:
-            sync_directory(path.parent)
         with refusals(f"cannot open the store {path}"):
-            self.epoch = self._recover()
-        """Number of the last committed epoch; 0 in a new store."""
+            super().__init__(path, fresh=fresh, writable=writable)
 
     def get(self, family: str, key: bytes) -> bytes | None:
         """Return a committed value. About 1 µs when cached."""
         try:
             value: bytes | None = self._families[family].get(key)
         except Exception as error:
-            raise _refusal("cannot read the store", error) from error
+            raise refusal("cannot read the store", error) from error
         return value
 
     def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -174,7 +121,7 @@ class Store:
         try:
             return list(self._families[family].get(list(keys)) or ())
         except Exception as error:
-            raise _refusal("cannot read the store", error) from error
+            raise refusal("cannot read the store", error) from error
 
     def scan(self, family: str, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield committed pairs from `begin` up to but without `end`: a seek (about 20 µs), then 1 µs each."""
@@ -187,41 +134,6 @@ class Store:
             iterator.next()
         with refusals("cannot read the store"):
             iterator.status()  # A block that cannot be read ends the iteration as the last key does.
-
-    def commit(self, epoch: int, ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> int:
-        """Make an epoch durable and return the number of its chunks. Blocks for one fsync, off the GIL.
-
-        Raises:
-            OSError: the disk refuses. Write nothing more then; the next opening tells which epoch was the last.
-        """
-        chunks: list[Chunk] = []
-        with refusals("cannot commit"):
-            for chunk in _chunks(ranges, changes):
-                self._wait_for_background()
-                self._put_meta(_redo_key(epoch, len(chunks)), _encoder.encode(chunk))
-                chunks.append(chunk)
-                give_way()
-            self._put_meta(COMMITTED, _encoder.encode(Committed(epoch, len(chunks))))
-            self._db.flush_wal(True)
-        self.epoch = epoch
-        self._to_apply = epoch, chunks
-        return len(chunks)
-
-    def apply(self, epoch: int) -> None:
-        """Bring the epoch that was just committed to its families, giving way to the loop between slices.
-
-        Raises:
-            OSError: the disk refuses. The epoch is committed all the same, and applied when the store is next opened.
-        """
-        committed, chunks = self._to_apply
-        assert committed == epoch, "only what was just committed can be applied"
-        self._to_apply = epoch, []
-        with refusals("cannot apply a commit"):
-            for chunk in chunks:
-                self._wait_for_background()
-                self._db.write(self._batch(chunk))
-                give_way()
-            self._forget_redo(epoch, len(chunks))
 
     def checkpoint(self, path: Path) -> None:
         """Make a consistent copy by hard links. Milliseconds; holds the GIL (27 ms measured)."""
@@ -242,8 +154,24 @@ class Store:
                 keys += len(part)
         return keys
 
+    def purge(self) -> None:
+        """Rewrite all files without what was deleted or replaced: nothing of it is left in tables or in the
+        write-ahead log. Blocks: reads and writes the whole store.
+
+        Raises:
+            OSError: the disk refuses. Call it again.
+        """
+        with refusals("cannot compact the store"):
+            self._db.flush_wal(True)
+            for family in self._families.values():
+                family.flush(True)
+            options = CompactOptions()
+            options.set_bottommost_level_compaction(BottommostLevelCompaction.force())
+            for family in self._families.values():
+                family.compact_range(None, None, options)
+
     def close(self) -> None:
-        """Flush and let go. Whatever was committed is safe without it."""
+        """Flush and close. Committed data is safe without it."""
         # A disk that refused a commit refuses this too, and that was the error to hear of.
         if self._writable:
             with suppress(Exception):
@@ -253,26 +181,9 @@ class Store:
             with suppress(Exception):
                 family.close()
         self._families.clear()
-        del self._meta
         with suppress(Exception):
             self._db.close()
         self._undo.close()
-
-    def _recover(self) -> int:
-        word = self._meta.get(COMMITTED)
-        committed = msgspec.msgpack.decode(word, type=Committed) if word is not None else Committed(0, 0)
-        if word is not None and self._meta.get(APPLIED) != word:
-            if not self._writable:
-                raise OSError(errno.EROFS, "its last commit has to be finished first, and it cannot be written")
-            for number in range(committed.chunks):
-                chunk = self._meta.get(_redo_key(committed.epoch, number))
-                if chunk is None:
-                    raise DamagedStoreError(errno.EIO, "part of the last commit is missing")
-                self._db.write(self._batch(_chunk_decoder.decode(chunk)))
-            self._forget_redo(committed.epoch, committed.chunks)
-        for key in [key for key, _ in self.scan("meta", *under(REDO))] if self._writable else ():
-            self._meta.delete(key)  # Half a redo record: an epoch that never was.
-        return committed.epoch
 
     def _wait_for_background(self) -> None:
         """Let flushes and compaction catch up, here and now: a write that RocksDB itself holds back holds the
@@ -288,18 +199,7 @@ class Store:
         files = family.property_value("rocksdb.num-files-at-level0") or "0"
         return flushing > FLUSHING_MAX or int(files) > LEVEL0_FILES_MAX
 
-    def _forget_redo(self, epoch: int, chunks: int) -> None:
-        batch = WriteBatch(raw_mode=True)
-        meta = self._handles[FAMILIES.index("meta")]
-        for number in range(chunks):
-            batch.delete(_redo_key(epoch, number), meta)
-        batch.put(APPLIED, _encoder.encode(Committed(epoch, chunks)), meta)
-        self._db.write(batch)
-
-    def _put_meta(self, key: bytes, value: bytes) -> None:
-        self._meta.put(key, value)
-
-    def _batch(self, chunk: Chunk) -> WriteBatch:
+    def _write(self, chunk: Chunk) -> None:
         batch = WriteBatch(raw_mode=True)
         for family, begin, end in chunk.ranges:
             batch.delete_range(begin, end, self._handles[family])
@@ -311,40 +211,10 @@ class Store:
                     delete(key, handle)
                 else:
                     put(key, value, handle)
-        return batch
+        self._db.write(batch)
 
-
-def _chunks(ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> Iterator[Chunk]:
-    """Cut an epoch into parts that each hold up the loop for a moment only. About 0.1 µs an operation."""
-    first = list(ranges)
-    operations: list[Operations] = []
-    count = size = 0
-    for family, changed in changes.items():
-        for keys, values, part_bytes in _parts(changed):
-            if operations and size + part_bytes > SLICE_BYTES_MAX:
-                yield Chunk(first, operations)
-                first, operations, count, size = [], [], 0, 0
-            operations.append((family, keys, values))
-            count += len(keys)
-            size += part_bytes
-            if count >= SLICE_OPERATIONS_MAX or size >= SLICE_BYTES_MAX:
-                yield Chunk(first, operations)
-                first, operations, count, size = [], [], 0, 0
-    if operations or first:
-        yield Chunk(first, operations)
-
-
-def _parts(changed: Mapping[bytes, bytes | None]) -> Iterator[tuple[list[bytes], list[bytes | None], int]]:
-    """Yield keys, values, and how many bytes the values are; large values come alone."""
-    pairs = iter(changed.items())
-    while part := list(islice(pairs, PART_OPERATIONS_MAX)):
-        keys, values = [key for key, _ in part], [value for _, value in part]
-        size = sum([len(value) for value in values if value is not None])
-        if size <= PART_BYTES_MAX:
-            yield keys, values, size
-            continue
-        for key, value in part:
-            yield [key], [value], len(value) if value is not None else 0
+    def _sync(self) -> None:
+        self._db.flush_wal(True)
 
 
 @contextmanager
@@ -357,29 +227,6 @@ def _linked(path: Path) -> Iterator[Path]:
             elif file.name not in {"LOCK", "LOG"}:
                 Path(name, file.name).symlink_to(file.absolute())
         yield Path(name)
-
-
-@contextmanager
-def refusals(what: str) -> Iterator[None]:
-    """Make of what RocksDB reports an OSError that says what could not be done."""
-    try:
-        yield
-    except (AssertionError, OSError):
-        raise
-    except Exception as error:
-        raise _refusal(what, error) from error
-
-
-def _refusal(what: str, error: Exception) -> OSError:
-    # rocksdict raises bare Exception for all that RocksDB reports: only its words tell a full disk.
-    said = " ".join(str(error).partition(" The file ")[0].split())
-    number = next((number for number in NO_ROOM if os.strerror(number) in said), errno.EIO)
-    is_damaged = number == errno.EIO and any(word in said for word in _UNREADABLE)
-    return (DamagedStoreError if is_damaged else OSError)(number, f"{what}: {said}")
-
-
-def _redo_key(epoch: int, number: int) -> bytes:
-    return REDO + epoch.to_bytes(8) + number.to_bytes(4)
 
 
 def _options(cache: Cache, write_buffer_bytes: int) -> Options:
@@ -403,8 +250,8 @@ def _options(cache: Cache, write_buffer_bytes: int) -> Options:
     table = BlockBasedOptions()
     table.set_block_cache(cache)
     table.set_bloom_filter(10, False)
-    # In parts: a whole filter is megabytes, and a cache too small for all of them would read one a question. Parts of
-    # 4 KiB make a question a quarter dearer: there are more of them to find the right one in.
+    # In parts: a whole filter is megabytes, and a cache too small for all of them would load one per read. Parts of
+    # 4 KiB make a read a quarter slower, since the index of parts is larger.
     table.set_index_type(BlockBasedIndexType.two_level_index_search())
     table.set_partition_filters(True)
     table.set_metadata_block_size(16 << 10)
@@ -417,5 +264,5 @@ def _options(cache: Cache, write_buffer_bytes: int) -> Options:
 
 
 def store_options(cache_bytes: int, write_buffer_bytes: int) -> Options:
-    """Return options of a small store of one family that is asked by key."""
+    """Return options of a small store of one family with point reads."""
     return _options(Cache(cache_bytes), write_buffer_bytes)

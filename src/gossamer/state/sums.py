@@ -19,7 +19,7 @@ class Sums(msgspec.Struct, frozen=True):
     crc: int
     """CRC-32, as zlib computes it."""
     sha256: str = ""
-    """In hexadecimal; empty where it is not computed."""
+    """In hexadecimal; empty if it is not computed."""
 
 
 def crc(data: bytes | bytearray | memoryview, before: int = 0) -> int:

@@ -1,11 +1,11 @@
-"""Testing: what do people who write their own components test them with?
+"""Testing: fakes and contracts for authors of components.
 
 Takes    nothing, or the component under test
 Gives    FakeClock, FakeWeb, MemoryArchive, FixedResolver; contracts that say which promise was broken
-Keeps    what it was asked, for a test to look at
+Keeps    the requests, for tests to inspect
 Imports  model, ports, url, world
 Touches  nothing: no clock, no disk, no network
-Never    is a mock: a fake keeps the promises of what it stands for, and passes the same contracts
+Never    is a mock: a fake keeps the promises of the real part, and passes the same contracts
 """
 
 from gossamer.testing.conformance import (

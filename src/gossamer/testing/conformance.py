@@ -61,8 +61,8 @@ _namer = Namer(Canonicalizer())
 def check_url_seen(make: Callable[[], UrlSeen], *, ways: bool = True, false_positive_rate: float = 0.0) -> None:
     """Run the contract of a duplicate URL eliminator; `make` gives an empty one each time.
 
-    One that states what it cannot do is held to what it states: with `ways` False it remembers no ways, and says so; of
-    new URLs it may take `false_positive_rate` for known, and chance is granted five standard deviations beside.
+    An eliminator is held to its declared limits: with `ways` False it stores no paths, and says so; it may take a share
+    of `false_positive_rate` of new URLs for seen, with a tolerance of five standard deviations.
     """
     _check_new_once(make())
     if ways:
@@ -92,16 +92,18 @@ def _check_ways(seen: UrlSeen) -> None:
     url, other = _url("http://a.example/deep"), _url("http://a.example/other")
     seen.offer([url, other], [5, 5], [2, 2])
     _promise(seen.way(url) == (5, 2), "`way` is the depth and hops that were offered")
-    _promise(list(seen.offer([url], [6], [3])) == [KNOWN], "a way of more depth and more hops is nothing new (0)")
+    _promise(list(seen.offer([url], [6], [3])) == [KNOWN], "a path of more depth and more hops is nothing new (0)")
     _promise(seen.way(url) == (5, 2), "a longer way leaves the least one as it is")
     _promise(list(seen.offer([url], [3], [4])) == [SHORTER], "a way of less depth is shorter (2)")
     _promise(seen.way(url) == (3, 2), "depth and hops are remembered at their least, each for itself")
     _promise(list(seen.offer([url], [6], [1])) == [SHORTER], "a way of fewer hops is shorter (2)")
     _promise(seen.way(url) == (3, 1), "depth and hops are remembered at their least, each for itself")
-    _promise(list(seen.offer([url], [3], [1])) == [KNOWN], "the same way again is nothing new (0)")
-    _promise(list(seen.offer([url, url], [2, 1], [0, 0])) == [SHORTER, SHORTER], "ways get shorter within one call too")
-    _promise(seen.way(url) == (1, 0), "the least of several ways is remembered")
-    _promise(seen.way(other) == (5, 2), "the ways of other URLs stay as they are")
+    _promise(list(seen.offer([url], [3], [1])) == [KNOWN], "the same path again is nothing new (0)")
+    _promise(
+        list(seen.offer([url, url], [2, 1], [0, 0])) == [SHORTER, SHORTER], "paths get shorter within one call too"
+    )
+    _promise(seen.way(url) == (1, 0), "the shortest of several paths is stored")
+    _promise(seen.way(other) == (5, 2), "the paths of other URLs do not change")
 
 
 def _check_no_ways(seen: UrlSeen) -> None:
@@ -109,10 +111,10 @@ def _check_no_ways(seen: UrlSeen) -> None:
     seen.offer([url], [5], [2])
     for depth, hops in [(6, 3), (3, 4), (6, 1), (5, 2)]:
         answers = list(seen.offer([url], [depth], [hops]))
-        _promise(answers == [KNOWN], "where ways are not remembered, no other way is anything new (0)")
-        _promise(seen.way(url) is None, "where ways are not remembered, `way` is None")
+        _promise(answers == [KNOWN], "an eliminator without paths reports no other path as new (0)")
+        _promise(seen.way(url) is None, "an eliminator without paths returns None from `way`")
     other = _url("http://a.example/other")
-    _promise(isinstance(seen, WaylessUrlSeen), "where ways are not remembered, `knows` says what was offered")
+    _promise(isinstance(seen, WaylessUrlSeen), "an eliminator without paths has `knows`")
     assert isinstance(seen, WaylessUrlSeen)
     _promise(seen.knows(url), "`knows` is True for what was offered")
     _promise(not seen.knows(other), "`knows` is False for what was never offered")

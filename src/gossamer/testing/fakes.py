@@ -12,14 +12,14 @@ from gossamer.world.clock import Clock
 
 
 class FakeClock:
-    """`world.clock.Clock` on which sleeping takes no time: `sleep_until` moves the clock there and gives way once."""
+    """`world.clock.Clock` on which sleeping takes no time: `sleep_until` moves the clock and yields once."""
 
     def __init__(self, instant: float = 1_000_000.0) -> None:
         """Begin at `instant`, in seconds since 1970."""
         self.instant = instant
 
     def now(self) -> float:
-        """Return where the clock stands; it stands still until a test moves it."""
+        """Return the time; it changes only when a test moves it."""
         return self.instant
 
     async def sleep_until(self, instant: float) -> None:
@@ -36,7 +36,7 @@ class FakeClock:
 HTML = "text/html"
 
 Answer = Reply | Failure | Exception
-"""What comes of one request. An exception is raised: it stands for a mistake in a module."""
+"""Result of one request. An exception is raised: it represents an error in a module."""
 Answers = Answer | Sequence[Answer] | Callable[[Request], Answer]
 """Always the same; or one after the other, the last for ever; or what a function makes of the request."""
 

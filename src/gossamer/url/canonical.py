@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gossamer.url.hosts import HostRules
+from gossamer.url.hosts import HostNameRules
 from gossamer.url.join import absolute
 from gossamer.url.parts import Parts, split
 from gossamer.url.rules import DEFAULT_RULES, RULES, Rule, occasion
@@ -31,20 +31,19 @@ class Canonicalizer:
     """Makes the key by which addresses are compared, by the rules that are switched on.
 
     The default rules merge only what RFC 3986 declares equal (sections 6.2.2 and 6.2.3) and the final dot of a host.
-    Rules run in the order of `RULES`, whatever order they are named in, after the host rules. `sites` names the rules
-    of single sites, by registrable domain: they stand in place of the others. Raises ValueError for a name that is no
-    rule, and for a site that is none.
+    Rules run in the order of `RULES`, after the host rules. `sites` names the rules of single sites, by registrable
+    domain, which replace the others. Raises ValueError for an unknown rule, and for a name that is no site.
     """
 
     def __init__(
         self,
         rules: Sequence[str] = DEFAULT_RULES,
-        hosts: HostRules | None = None,
+        hosts: HostNameRules | None = None,
         sites: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._steps = _steps_of(rules)
         self.rules = tuple(self._steps)
-        self.hosts = hosts if hosts is not None else HostRules()
+        self.hosts = hosts if hosts is not None else HostNameRules()
         self._sites = {check_site(site): _steps_of(own) for site, own in (sites or {}).items()}
         self.cautious = all(is_cautious(steps) for steps in (self._steps, *self._sites.values()))
         """No rule but default ones is on, anywhere: then `is_plain` holds for hosts that host rules leave alone."""
@@ -104,8 +103,8 @@ class Canonicalizer:
         return steps
 
     def start(self, prefix: str) -> tuple[str, Search]:
-        """Return how the keys begin of all addresses that begin so (scheme and authority), and what finds in the rest
-        of an address that a rule may change it; where it finds nothing the rest stands in the key as it is.
+        """Return the start of the keys of all addresses with this prefix (scheme and authority), and a search that
+        matches the rest of an address if a rule may change it; without a match, the key has the rest unchanged.
         """
         begun = self.key_by_rules(prefix + "/").removesuffix("/")
         parts = split(begun)

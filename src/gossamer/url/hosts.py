@@ -15,7 +15,7 @@ HOST_BYTES_MAX: Final = 253
 """RFC 1035, section 3.1."""
 
 
-class HostRules:
+class HostNameRules:
     """Says by which name a host is compared: `starts_with`, `ends_with` and `synonyms`, in this order, until none fits.
 
     Of the rules of a kind the first that fits is applied, in the order given. They work on whole labels: a start ends
@@ -36,7 +36,7 @@ class HostRules:
         self._known: set[str] = set()
         """Sites that rules connect with others."""
         self._leaders: dict[str, str] = {}
-        """Steps from each of them to the one that stands for all."""
+        """Steps from each of them to the one that represents all."""
         self._connect()
 
     def __bool__(self) -> bool:
@@ -79,7 +79,7 @@ class HostRules:
         for old, new in self._ends:
             if host.endswith(old):
                 other, site = host[: -len(old)] + new, site_of(host)
-                # Where a public suffix lies deeper, as s3.amazonaws.com does, hosts of one site would go many ways.
+                # Below a deeper public suffix, such as s3.amazonaws.com, hosts of one site would map to many sites.
                 goal = self._image(site, old, new) if _is_open(old[1:]) else site_of(new[1:])
                 meant = _is_open(old[1:]) or site == site_of(old[1:])
                 return other if meant and _is_name(other) and site_of(other) == goal else host
@@ -108,7 +108,7 @@ class HostRules:
                 raise ValueError(f"the host rule {old!r} fits what it makes, {new!r}: it would never come to rest")
             if _is_open(new[1:]) and not _is_open(old[1:]):
                 raise ValueError(
-                    f"the host rule {old!r} leads to {new!r}, under which anybody may register names: "
+                    f"the host rule {old!r} leads to {new!r}, under which anyone can register names: "
                     "name a domain, or synonyms"
                 )
         for old in self._synonyms:

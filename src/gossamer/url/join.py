@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from ada_url import join_url, normalize_url
 
-# Hrefs that resolve by cutting and gluing alone. Every character here is one that the WHATWG parser copies as it is
-# into a path or a query; no segment begins with a dot or holds an escape, so none is a dot segment; no colon stands in
-# the path, so none is a scheme; of slashes at the start there is one, for two would name a host.
+# Hrefs that resolve by cutting and joining alone. The WHATWG parser copies each character here unchanged into a path or
+# a query. No segment starts with a dot or has an escape, so none is a dot segment. No path has a colon, so none is a
+# scheme. There is one slash at the start, since two would name a host.
 _PLAIN = re.compile(
     r"(/|(?:\.\./)*)"
     r"((?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*)?(?:\?[A-Za-z0-9._~/=&+:;,@!$()*-]*)?)"
@@ -73,7 +73,7 @@ class Joiner:
         if plain is None:
             if self._encoding and not href.isascii():
                 href = _encode_query(href, self._encoding)
-            # Whatever the base: but one that is no address of the web may be none at all.
+            # Independent of the base, except that a base outside the web may be no address at all.
             is_whole = self._starts and href.startswith(_WEB) and len(href) <= WHOLE_CHARACTERS_MAX
             return _whole(href) if is_whole else join(self._base, href)
         up, rest = plain.groups()

@@ -13,10 +13,15 @@ from gossamer.url.canonical import Canonicalizer, Search, is_plain_start
 from gossamer.url.join import absolute
 from gossamer.url.parts import DEFAULT_PORTS, split_authority
 from gossamer.url.site import partition_of, site_of
-from gossamer.url.url import Url
+from gossamer.url.url import Url, fingerprint
 
 SCHEMES: Final = ("http", "https", "ftp", "ftps", "gopher", "file")
 """Schemes whose addresses can be visited without a protocol module of the operator's."""
+
+REQUEST_MARK: Final = "#request="
+"""What follows in an address stands for the method and the body of a listed request, and is part of its key. No page
+can name such an address: links lose their fragments.
+"""
 
 STARTS_MAX: Final = 16_384
 """Starts of addresses (`https://host:port`) remembered in each of two generations: about 10 MB in all."""
@@ -32,7 +37,7 @@ START_BYTES_MAX: Final = 300
 """Longer ones are not remembered: a host name has 253 bytes at most (RFC 1035, section 3.1)."""
 
 
-class Start(msgspec.Struct, frozen=True, gc=False):
+class SharedPrefix(msgspec.Struct, frozen=True, gc=False):
     """What all addresses that begin alike have in common."""
 
     host: str
@@ -46,7 +51,7 @@ class Start(msgspec.Struct, frozen=True, gc=False):
     """What finds in the rest of an address that a rule may change it."""
     bare: str = ""
     """How they begin without credentials, and for an added scheme with its host in lower case and without its default
-    port; empty where they begin so.
+    port; empty if they begin so.
     """
     rooted: bool = False
     """An empty path is `/` (RFC 3986, section 6.2.3): of added schemes."""
@@ -61,13 +66,13 @@ class Namer:
     def __init__(
         self, canonicalizer: Canonicalizer | None = None, added: Mapping[str, int] = MappingProxyType({})
     ) -> None:
-        """`added` are schemes beside `SCHEMES` with their default ports; 0 where there is none. Their addresses are
+        """`added` are schemes beside `SCHEMES` with their default ports; 0 if there is none. Their addresses are
         written by the generic syntax of RFC 3986: host in lower case, no default port, no empty path.
         """
         self._added = dict(added)
         self.canonicalizer = canonicalizer or Canonicalizer()
-        self._young: dict[str, Start | None] = {}
-        self._old: dict[str, Start | None] = {}
+        self._young: dict[str, SharedPrefix | None] = {}
+        self._old: dict[str, SharedPrefix | None] = {}
         self._keeps = not self.canonicalizer.cautious or bool(self.canonicalizer.hosts)
         self._keys: dict[str, str] = {}
         self._keys_before: dict[str, str] = {}
@@ -75,8 +80,8 @@ class Namer:
     def name(self, text: str) -> Url | None:
         """Return the name of an address that `join` or `absolute` gave; None when it has no host to visit.
 
-        Credentials in it are left out: they are never sent, so no server tells one such address from another, and
-        nobody wants a password in what is given away.
+        Credentials are removed: they are never sent, so they make no difference to a server, and a password must not
+        reach the output.
         """
         # As in `names`, written out: each visit names one.
         prefix = text[: text.find("/", 8)] if text.startswith("http") else _prefix(text)
@@ -86,7 +91,7 @@ class Namer:
         return Url(text, text, xxh3_64_intdigest(text.encode()), start.host, start.site, start.partition)
 
     def port(self, url: Url) -> int:
-        """Return the port that a URL names, or its scheme's; 0 where that has none."""
+        """Return the port that a URL names, or its scheme's; 0 if that has none."""
         scheme, _, authority = url.origin.partition("://")
         port = split_authority(authority)[2]
         return int(port) if port else self._added.get(scheme) or DEFAULT_PORTS.get(scheme, 0)
@@ -110,6 +115,9 @@ class Namer:
                 continue
             if start.plain and "%" not in text and "#" not in text:
                 key = text
+            elif REQUEST_MARK in text:
+                named.append(self._listed(text))
+                continue
             else:
                 rest = text[len(prefix) :]
                 if start.rooted and rest[:1] != "/":
@@ -123,6 +131,15 @@ class Namer:
             named.append(Url(text, key, xxh3_64_intdigest(key.encode()), start.host, start.site, start.partition))
         return named
 
+    def _listed(self, text: str) -> Url | None:
+        """Name a listed request: by the key of its address, and what it sends."""
+        address, mark, sent = text.partition(REQUEST_MARK)
+        url = self.names((address,))[0]
+        if url is None:
+            return None
+        key = url.key + mark + sent
+        return msgspec.structs.replace(url, text=url.text + mark + sent, key=key, fingerprint=fingerprint(key))
+
     def _key(self, text: str) -> str:
         """Make a key by rules, or recall it."""
         key = self._keys.get(text)
@@ -134,7 +151,7 @@ class Namer:
                 self._keys[text] = key
         return key
 
-    def _recall(self, prefix: str) -> Start | None:
+    def _recall(self, prefix: str) -> SharedPrefix | None:
         """Look in the older generation, or find out; what is in use moves to the younger one, the rest is forgotten."""
         start = self._old[prefix] if prefix in self._old else self._start(prefix)
         if len(prefix) <= START_BYTES_MAX:
@@ -143,7 +160,7 @@ class Namer:
             self._young[prefix] = start
         return start
 
-    def _start(self, prefix: str) -> Start | None:
+    def _start(self, prefix: str) -> SharedPrefix | None:
         scheme = prefix.partition(":")[0]
         rooted = scheme in self._added
         host = host_of(prefix, self._added if rooted else SCHEMES)
@@ -155,13 +172,13 @@ class Namer:
         plain = not bare and self.canonicalizer.cautious and is_plain_start(prefix)
         begun, occasion = self.canonicalizer.start(prefix)
         if not hosts:
-            return Start(host, site, partition_of(site), plain, begun, occasion, bare, rooted)
+            return SharedPrefix(host, site, partition_of(site), plain, begun, occasion, bare, rooted)
         home = partition_of(hosts.home(site))
-        return Start(host, site, home, plain and hosts.resolve(host) == host, begun, occasion, bare, rooted)
+        return SharedPrefix(host, site, home, plain and hosts.resolve(host) == host, begun, occasion, bare, rooted)
 
 
 def _bare(prefix: str) -> str:
-    """Return a start without its credentials; empty where it has none."""
+    """Return a start without its credentials; empty if it has none."""
     scheme, mark, authority = prefix.partition("://")
     _, at, host = authority.rpartition("@")
     return scheme + mark + host if at else ""
@@ -175,7 +192,7 @@ def _plain_authority(prefix: str, host: str, default_port: int) -> str:
 
 
 def _prefix(text: str) -> str:
-    """Return an address up to the end of its authority; empty where it has none."""
+    """Return an address up to the end of its authority; empty if it has none."""
     at = text.find("://")
     if at < 0:
         return ""
@@ -186,7 +203,7 @@ def _prefix(text: str) -> str:
 def host_of(text: str, schemes: Container[str] | None = SCHEMES) -> str | None:
     """Return the host of an address that `join` or `absolute` gave, as `Url.host` has it.
 
-    None where the scheme is none of `schemes` (None: any will do), and where no such host can exist.
+    None if the scheme is none of `schemes` (None: any will do), and where no such host can exist.
     """
     scheme, _, authority = _prefix(text).partition("://")
     if schemes is not None and scheme not in schemes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from gossamer.url.canonical import Canonicalizer, check_rules, check_site
-from gossamer.url.hosts import HostRules
+from gossamer.url.hosts import HostNameRules
 from gossamer.url.rules import DEFAULT_RULES
 
 
@@ -23,9 +23,9 @@ class HostOptions(BaseModel):
         self.rules()
         return self
 
-    def rules(self) -> HostRules:
+    def rules(self) -> HostNameRules:
         """Return the rules that these options state."""
-        return HostRules(self.starts_with, self.ends_with, self.synonyms)
+        return HostNameRules(self.starts_with, self.ends_with, self.synonyms)
 
 
 class SiteRules(BaseModel):

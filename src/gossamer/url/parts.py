@@ -29,7 +29,7 @@ class Parts(msgspec.Struct, frozen=True, gc=False):
     port: str | None
     path: str
     query: str | None
-    """None where there is no `?`, empty where nothing follows it."""
+    """None if there is no `?`, empty if nothing follows it."""
     fragment: str | None
 
     def text(self) -> str:

@@ -19,7 +19,8 @@ Rule = Callable[[Parts], Parts]
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _UNRESERVED = re.compile("%(?:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)", re.IGNORECASE)
-# What stands for itself in path and query alike, by RFC 3986 and by the WHATWG rules, and delimits no parameter.
+# Characters with the same meaning escaped or not in path and query, by RFC 3986 and the WHATWG rules, that delimit no
+# parameter.
 _HARMLESS = re.compile("%(?:2[1489ACDE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7[CE])", re.IGNORECASE)
 _STRAY = re.compile("%(?![0-9A-Fa-f]{2})").search
 _UPPER = re.compile("%[0-9A-Fa-f]{2}|[A-Z]+")
@@ -83,7 +84,7 @@ def drop_www(parts: Parts) -> Parts:
 
 
 def lower_path(parts: Parts) -> Parts:
-    """Write the path in lower case, escapes excepted: for servers that do not tell."""
+    """Write the path in lower case, except escapes: for servers that ignore case."""
     return _with_path(parts, _UPPER.sub(_lower_letters, parts.path))
 
 
@@ -99,7 +100,7 @@ def drop_session_ids(parts: Parts) -> Parts:
 
 
 def drop_tracking(parts: Parts) -> Parts:
-    """Drop query parameters that tell where a visitor came from, such as `utm_source` and `gclid`."""
+    """Drop query parameters that track the origin of visitors, such as `utm_source` and `gclid`."""
     return _without_parameters(parts, lambda name: _TRACKING_PARAMETER(name) is not None)
 
 
@@ -127,7 +128,7 @@ def drop_empty_parameters(parts: Parts) -> Parts:
 
 
 def harmless_escapes(parts: Parts) -> Parts:
-    """Write escapes of `! $ ( ) * , |` as themselves too: `%28` is `(`. Servers may tell them apart, few do."""
+    """Write escapes of `! $ ( ) * , |` as themselves too: `%28` is `(`. Servers may distinguish them, few do."""
     return _each_text(parts, _decode_harmless)
 
 

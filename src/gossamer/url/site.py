@@ -51,7 +51,7 @@ def site_by_list(host: str) -> str:
 
 
 def is_suffix(host: str) -> bool:
-    """Say whether anybody may register names under this one (`com`, `co.uk`, `github.io`)."""
+    """Return whether names under this one are open for registration (`com`, `co.uk`, `github.io`)."""
     if _is_plain(host):
         return _suffix_of(host) == host
     return is_suffix_by_list(host)
@@ -69,7 +69,7 @@ def _is_plain(host: str) -> bool:
 
 
 def _suffix_of(host: str) -> str:
-    """Return the longest suffix of a host that a rule names, empty where none does."""
+    """Return the longest suffix of a host that a rule names, empty if none does."""
     if "xn--" not in host:
         return _longest(host)
     # Rules are in their own scripts, label for label.
@@ -131,7 +131,7 @@ def _rules() -> frozenset[str]:
 
 @functools.cache
 def _plain_tops() -> frozenset[str]:
-    """Top-level domains directly under which anybody registers names."""
+    """Top-level domains that are open for registration at their second level."""
     wild = {rule[2:] for rule in _rules() if rule.startswith("*.")}
     return frozenset(rule for rule in _rules() if "." not in rule and rule not in wild)
 

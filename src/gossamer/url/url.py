@@ -33,8 +33,8 @@ class Url(msgspec.Struct, frozen=True, gc=False):
     site: str
     """The registrable domain of `host`, or `host` itself where there is none."""
     partition: int
-    """xxh3_64(home) % 4096. The home is the site; where host rules compare hosts of several sites as one, it is the one
-    of those sites that stands for all, so that equal keys meet in one partition and a site still has one."""
+    """xxh3_64(home) % 4096. The home is the site. If host rules compare hosts of several sites as one, it is the site
+    that represents them, so that equal keys meet in one partition and a site still has one."""
 
     @property
     def scheme(self) -> str:

@@ -1,4 +1,4 @@
-"""Alarm: code that takes too long is interrupted where it stands."""
+"""Alarm: interrupts code that takes too long."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ TICKS = 4
 """Looks within one limit: a run is interrupted at the latest after 1 + 1 / TICKS of it, once a tick has come."""
 
 
-class Alarm:
-    """Raises `TimeoutError` in Python code that runs between `begin` and `end` for longer than it may.
+class OverrunAlarm:
+    """Raises `TimeoutError` in Python code that runs between `begin` and `end` for longer than its limit.
 
-    That is `limit_s` of its thread's own processor time, so that a busy machine interrupts nobody, or `wall_s` of any
-    time. A tick looks whether the same run is still on, so a run costs 0.1 µs. Native code that does not come back to
-    the interpreter cannot be interrupted, nor can code outside the main thread: `set` returns None there, and where
-    somebody else uses the signal.
+    The limit is `limit_s` of its thread's processor time, which a busy machine does not use up, or `wall_s` of wall
+    time. A tick checks whether the same run is still on, so a run costs 0.1 µs. It cannot interrupt native code that
+    does not return to the interpreter, nor code outside the main thread: there, and where other code uses the signal,
+    `set` returns None.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, limit_s / TICKS, limit_s / TICKS)
 
     @classmethod
-    def set(cls, limit_s: float, wall_s: float) -> Alarm | None:
+    def set(cls, limit_s: float, wall_s: float) -> OverrunAlarm | None:
         """Return an alarm, where there can be one."""
         is_main = threading.current_thread() is threading.main_thread()
         if not is_main or not hasattr(signal, "SIGALRM") or signal.getsignal(signal.SIGALRM) != signal.SIG_DFL:

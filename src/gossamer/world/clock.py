@@ -10,7 +10,7 @@ from gossamer.world.wall import WallTime
 
 
 class Clock(Protocol):
-    """Time as the crawl sees it; a simulated one stands in for it in tests."""
+    """Time as the crawl sees it; tests use a simulated one."""
 
     def now(self) -> float:
         """Seconds since 1970, UTC; never goes back."""

@@ -7,7 +7,7 @@ import secrets
 
 
 def unguessable(random_bytes: int) -> str:
-    """Return a word that nobody can guess, of letters, digits, `-` and `_`: a third longer than `random_bytes`."""
+    """Return a secret word of letters, digits, `-` and `_`, a third longer than `random_bytes`."""
     return secrets.token_urlsafe(random_bytes)
 
 
@@ -26,5 +26,5 @@ class Dice:
         return self._random.randrange(n)
 
     def bits(self, count: int) -> int:
-        """Return a whole number of so many bits. A fifth of the cost of `below`."""
+        """Return an integer of `count` random bits. A fifth of the cost of `below`."""
         return self._random.getrandbits(count)

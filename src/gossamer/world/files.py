@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
-"""Errors that the operator mends by making room."""
+"""Errors that the operator fixes by freeing space."""
 
 
 class AppendFile:
     """A file that only grows. Nothing is durable before `sync`."""
 
     def __init__(self, path: Path, length: int = 0) -> None:
-        """Open `path` and cut it to `length` bytes: what lies beyond was never committed."""
+        """Open `path` and cut it to `length` bytes: the bytes beyond were never committed."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -27,7 +27,7 @@ class AppendFile:
         os.lseek(self._fd, length, os.SEEK_SET)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append all of `data`, however many calls the system needs."""
+        """Append all of `data`, in as many calls as the system needs."""
         view = memoryview(data)
         while view:
             view = view[os.write(self._fd, view) :]
@@ -58,6 +58,14 @@ def sync_directory(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, and those above it that are missing, so that they survive a power cut."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        sync_directory(one.parent)
 
 
 def sync_file(path: Path) -> None:

@@ -49,10 +49,9 @@ class Mapping(NamedTuple):
 
 
 class HugePages:
-    """Promises: changes nothing but where memory lies; takes an eighth more of it at the most, and `SHARE_MAX` of the
-    time.
+    """Promises: only moves memory; takes at most an eighth more memory, and `SHARE_MAX` of the time.
 
-    Where the system has no such call, nothing happens.
+    Does nothing on a system without the call.
     """
 
     def __init__(self) -> None:
@@ -105,7 +104,9 @@ def mappings() -> Iterator[Mapping]:
 
 
 def _collapse() -> Collapse | None:
-    """Return what asks the kernel to make one large page of what lies at an address, and says whether it did."""
+    """Return a function that has the kernel move the memory at an address to one large page, and returns whether it
+    did.
+    """
     if not sys.platform.startswith("linux") or not _MAPS.exists():
         return None
     madvise = ctypes.CDLL(None).madvise

@@ -22,7 +22,7 @@ _DESCRIPTORS = Path("/proc/self/fd" if sys.platform.startswith("linux") else "/d
 
 
 class Disk(NamedTuple):
-    """A file system, and the room that is left for us on it."""
+    """A file system, and its free space for this process."""
 
     device: int
     free_bytes: int
@@ -78,7 +78,7 @@ class ThisMachine:
         return _bounded(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     def raise_open_files(self, wanted: int) -> int:
-        """Have the system allow so many, as far as it does, and return how many it allows."""
+        """Raise the limit of open files as far towards `wanted` as the system allows; return the limit."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft != resource.RLIM_INFINITY and soft < wanted:
             most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -89,7 +89,7 @@ class ThisMachine:
         return self.open_files_max()
 
     def wall_offset_s(self) -> float:
-        """Return by how much the wall clock is ahead of the one that nobody sets."""
+        """Return the seconds by which the wall clock is ahead of the monotonic clock."""
         return time.time() - steady_s()
 
 
@@ -123,7 +123,7 @@ def _resident_bytes() -> int:
 
 
 def resident(pid: int) -> Resident:
-    """Return what a process holds; nothing where it has ended or the system does not say. 1 ms for 100 MiB."""
+    """Return what a process holds; nothing if it has ended or the system does not say. 1 ms for 100 MiB."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123
             found = {line[:4]: int(line.split()[1]) << 10 for line in file if line.startswith((b"Rss:", b"Pss:"))}

@@ -15,11 +15,11 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_GET_PDEATHSIG = 1, 2
 NOT_OURS = frozenset((errno.EROFS, errno.EACCES, errno.EPERM))
-"""Reasons why a file cannot be written that do not keep anybody from reading it."""
+"""Errors that prevent writing a file but not reading it."""
 
 
 def boot_id() -> bytes:
-    """Return 16 bytes that change when the machine starts anew; zeros where the system does not say."""
+    """Return 16 bytes that change with each boot of the machine; zeros if the system has none."""
     try:
         return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
     except (OSError, ValueError):
@@ -27,9 +27,9 @@ def boot_id() -> bytes:
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """Ask the kernel to kill us when our parent ends, however it ends (Linux; elsewhere nothing happens).
+    """Have the kernel kill this process when its parent ends for any reason (Linux; elsewhere nothing happens).
 
-    A shard whose supervisor is gone would crawl on with nobody to watch it.
+    Without it, a shard would crawl on without its supervisor.
     """
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -39,7 +39,7 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def dies_with_parent() -> bool:
-    """Say whether the kernel kills us when our parent ends: whether that is our supervisor. False where unknown."""
+    """Say whether the kernel kills us when our parent ends: whether that is our supervisor. False if unknown."""
     if not sys.platform.startswith("linux"):
         return False
     sent = ctypes.c_int(0)
@@ -63,7 +63,7 @@ def hide_arguments(is_secret: Callable[[str], object]) -> None:
 
 
 def birth_of(pid: int) -> int:
-    """Return when a process began, in ticks since boot; 0 where it is gone or has ended, or the system does not say."""
+    """Return when a process began, in ticks since boot; 0 if it is gone or has ended, or the system does not say."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -73,7 +73,7 @@ def birth_of(pid: int) -> int:
 
 
 class DirectoryLock:
-    """One process at a time in a directory; let go by the kernel when its holder dies."""
+    """One process at a time in a directory; the kernel releases the lock when its holder dies."""
 
     def __init__(self, path: Path, *, reading: bool = False) -> None:
         """Open the lock's file, made where there is none; with `reading` one that cannot be written will do.
@@ -82,7 +82,7 @@ class DirectoryLock:
             OSError: it cannot be made, or not be written.
         """
         self.writable = True
-        """Whether this process may write where the lock lies, as far as it is known."""
+        """Whether this process may write to the directory of the lock, as far as it is known."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

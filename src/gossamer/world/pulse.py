@@ -1,4 +1,4 @@
-"""Pulse: a thread that notices when the event loop stands still, and says where."""
+"""Pulse: a thread that notices when the event loop stalls, and reports where."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FRAMES_MAX = 12
 
 
 class Pulse:
-    """The loop calls `beat` often. When it has not for `stall_s` seconds, `file` tells since when and where it is, for
-    whoever asks from outside: the loop itself cannot answer then. The file goes when the loop does.
+    """The loop calls `beat` often. After `stall_s` seconds without a call, `file` reports since when and where the loop
+    is stalled, to other processes: the loop itself cannot answer then. The file is deleted when the loop goes on.
     """
 
     def __init__(self, file: Path, clock: Clock, stall_s: float) -> None:

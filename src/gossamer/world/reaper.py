@@ -1,7 +1,7 @@
-"""Reaper: a process that ends the daemons of another one, and removes their folder, whatever that one died of.
+"""Reaper: a process that ends the daemons of another process, and removes their folder, also if that process is killed.
 
-Daemons of a library may outlive whoever began them by a minute. Run as a file, for it needs nothing but the interpreter
-(8 MB, a millisecond now and then): `reaper_of` says how.
+Daemons of a library may outlive their starter by a minute. `reaper_of` runs this file as a script, since it needs only
+the interpreter (8 MB, a millisecond now and then).
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from contextlib import suppress
 from pathlib import Path
 
 LOOKS_S = (0.5, 0.5, 1.0, 1.0, 2.0, 2.0, 5.0)
-"""Between looks at what was started: most of it is at the beginning."""
+"""Intervals between scans for new processes: most start at the beginning."""
 LOOK_S = 15.0
 Family = dict[int, str]
-"""Processes, and when each began, in the kernel's ticks: a number may come to be another's."""
+"""Process id to start time, in the kernel's ticks: the kernel reuses ids."""
 
 
 def reaper_of(folder: Path) -> subprocess.Popen[bytes]:
-    """Start one for this process. It goes to work when its standard input is closed: at our death at the latest.
+    """Start a reaper for this process. It acts when its standard input closes: at our death at the latest.
 
-    `folder` is one that nobody else uses: every process that names it in its command is taken for one of ours.
+    `folder` must be private: every process that has it in its command line counts as ours.
     """
     command = [sys.executable, "-I", "-S", __file__, str(folder)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603 - ourselves
 
 
 def main() -> None:
-    """Learn who belongs to the folder until whoever began them is gone; then end them."""
+    """Collect the processes of the folder until their starter is gone; then end them."""
     folder = sys.argv[1]
     family: Family = {}
     looks = iter(LOOKS_S)
@@ -78,7 +78,7 @@ def _command(pid: int) -> str:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return what the kernel tells of a process, from its state on."""
+    """Return the kernel's fields of a process, from its state on."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""Sockets: how one that is a file is named, however deep its directory lies."""
+"""Sockets: names a Unix socket at any length of its path."""
 
 from __future__ import annotations
 

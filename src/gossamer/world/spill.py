@@ -64,10 +64,10 @@ class Spill:
 
     def open(self) -> BinaryIO:
         """Return a reader of its own, from the first byte."""
-        return io.BufferedReader(_Reader(self), 1 << 16)
+        return io.BufferedReader(_SpillReader(self), 1 << 16)
 
     def pread(self, size: int, offset: int) -> bytes:
-        """Return up to so many bytes from a place."""
+        """Return up to `size` bytes from `offset`."""
         self.flush()
         return os.pread(self._fd, max(0, min(size, self.size - offset)), offset)
 
@@ -94,7 +94,7 @@ class Spills:
         return Spill(self._folder, self._algorithm)
 
 
-class _Reader(io.RawIOBase):
+class _SpillReader(io.RawIOBase):
     """Reads by position: any number of readers share one file, which stays while one of them does."""
 
     def __init__(self, spill: Spill) -> None:

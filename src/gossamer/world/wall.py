@@ -8,14 +8,14 @@ _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def steady_s() -> float:
-    """Return seconds by the clock that nobody sets; where the system has one, it goes on while the machine sleeps."""
+    """Return seconds of a monotonic clock; where the system has one, it goes on while the machine sleeps."""
     return time.clock_gettime(_STEADY)
 
 
 class WallTime:
-    """Anchored once to wall time, then carried on by the clock that nobody sets.
+    """Wall time at the start, continued by a monotonic clock.
 
-    An operator who sets the system time must not make us early at a server, nor stall us for hours.
+    A change of the system time must not make requests early, nor stall the crawl for hours.
     """
 
     def __init__(self) -> None:

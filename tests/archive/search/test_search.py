@@ -12,14 +12,14 @@ from gossamer.archive.follower import Follower
 from gossamer.archive.options import ArchiveOptions, SearchOptions
 from gossamer.archive.search import build as building
 from gossamer.archive.search.build import build
-from gossamer.archive.search.documents import SCHEMA, Document, document_of, language_of
+from gossamer.archive.search.documents import SCHEMA, IndexedPage, document_of, language_of
 from gossamer.archive.search.index import IndexWriter
 from gossamer.archive.search.log import IndexFollower, SearchLog
-from gossamer.archive.search.query import Found, search
-from gossamer.archive.search.question import QueryError, Question
-from gossamer.archive.tables import Tables
-from gossamer.archive.views.export import Crawl
-from gossamer.archive.warc import About, WarcArchive
+from gossamer.archive.search.query import QueryAnswer, search
+from gossamer.archive.search.question import QueryError, SearchQuestion
+from gossamer.archive.tables import TableWriters
+from gossamer.archive.views.export import ExportedCrawl
+from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found as FoundLink
 from gossamer.model.visits import Content, Findings, Visited
@@ -51,8 +51,8 @@ class Crawled:
         archive_options = ArchiveOptions()
         self.archives = Archives(
             [
-                WarcArchive(archive_options, shard.journals, About("gossamer/1")),
-                Tables(archive_options, shard.journals),
+                WarcArchive(archive_options, shard.journals, WarcInfo("gossamer/1")),
+                TableWriters(archive_options, shard.journals),
                 self.log,
             ]
         )
@@ -76,8 +76,8 @@ class Crawled:
         self.followers.close()
 
 
-def ask(directory: Path, query: str, **options: object) -> Found:
-    return search([directory / "search"], Question(query, **options))  # type: ignore[arg-type]
+def ask(directory: Path, query: str, **options: object) -> QueryAnswer:
+    return search([directory / "search"], SearchQuestion(query, **options))  # type: ignore[arg-type]
 
 
 def urls(directory: Path, query: str, **options: object) -> list[str]:
@@ -198,7 +198,7 @@ def test_a_limit_that_is_none_is_refused(crawled: Path, limit: int) -> None:
 
 
 @pytest.mark.promise(
-    "Files and exports", "The full-text index holds the last version of every fetched page once, whatever is killed."
+    "Files and exports", "The full-text index holds the last version of every fetched page once, also after kills."
 )
 def test_a_page_fetched_again_takes_the_place_of_what_was_there(tmp_path: Path) -> None:
     crawl = Crawled(Shard(tmp_path))
@@ -235,7 +235,7 @@ def test_memory_is_bounded_within_an_epoch(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise(
-    "Files and exports", "The full-text index holds the last version of every fetched page once, whatever is killed."
+    "Files and exports", "The full-text index holds the last version of every fetched page once, also after kills."
 )
 @pytest.mark.parametrize("moment", ["logged", "put", "indexed", "settled", "committed"])
 def test_a_crash_at_any_step_loses_and_doubles_nothing(tmp_path: Path, moment: str) -> None:
@@ -247,7 +247,7 @@ def test_a_crash_at_any_step_loses_and_doubles_nothing(tmp_path: Path, moment: s
     task = crawl.indexer.next()
     assert task is not None
     if moment == "put":  # Half of the log is in the writer, which dies with the process.
-        crawl.indexer.writer().put(cast("Document", document_of(PAGES[2])))
+        crawl.indexer.writer().put(cast("IndexedPage", document_of(PAGES[2])))
     elif moment != "logged":
         task.make()
         if moment != "indexed":
@@ -288,7 +288,9 @@ def odd() -> Visited:
 def test_an_index_built_of_the_archive_is_the_one_that_the_crawl_kept(crawled: Path) -> None:
     kept = {url: [hit for hit in ask(crawled, "url:http", limit=100).hits if hit.url == url] for url in all_of(crawled)}
     (crawled / "crawl.toml").touch()
-    built = build(Crawl(crawled, running=False, now=NOW), MEANS, 15_000_000, 200_000_000, lambda done, rows: None)
+    built = build(
+        ExportedCrawl(crawled, running=False, now=NOW), MEANS, 15_000_000, 200_000_000, lambda done, rows: None
+    )
     assert built.pages == len(PAGES)
     assert sorted(all_of(crawled)) == sorted(kept)
     for url, [hit] in kept.items():
@@ -308,14 +310,14 @@ def test_a_built_index_knows_what_links_say(tmp_path: Path) -> None:
     crawl.finish()
     assert urls(tmp_path, "marmalade") == []
     (tmp_path / "crawl.toml").touch()
-    build(Crawl(tmp_path, running=False, now=NOW), MEANS, 15_000_000, 200_000_000, lambda done, rows: None)
+    build(ExportedCrawl(tmp_path, running=False, now=NOW), MEANS, 15_000_000, 200_000_000, lambda done, rows: None)
     assert urls(tmp_path, "marmalade") == ["http://a.example/to"]
 
 
 def test_a_build_that_was_killed_goes_on(crawled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "PAGES_A_COMMIT", 2)
     (crawled / "crawl.toml").touch()
-    crawl = Crawl(crawled, running=False, now=NOW)
+    crawl = ExportedCrawl(crawled, running=False, now=NOW)
 
     def die(done: int, rows: int) -> None:
         if done == 3:
@@ -337,8 +339,8 @@ def test_two_writers_and_strange_files_are_told(crawled: Path, tmp_path: Path) -
     writer.close()
     (tmp_path / "other").mkdir()
     (tmp_path / "other/meta.json").write_text("{}")
-    with pytest.raises(ConfigError, match="--build` makes it anew"):
-        search([tmp_path / "other"], Question("x"))
+    with pytest.raises(ConfigError, match="--build` rebuilds it"):
+        search([tmp_path / "other"], SearchQuestion("x"))
 
 
 @pytest.mark.parametrize(
@@ -356,4 +358,4 @@ def test_the_language_is_what_the_page_claims(body: bytes, headers: tuple[tuple[
 
 
 def test_documents_keep_their_order_of_fields() -> None:
-    assert list(Document.__struct_fields__) == SCHEMA.names
+    assert list(IndexedPage.__struct_fields__) == SCHEMA.names

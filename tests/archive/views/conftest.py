@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.archive.views.bodies import Means, Written
-from gossamer.archive.views.export import Crawl, Exported, export
+from gossamer.archive.views.bodies import MarkdownPage, Means
+from gossamer.archive.views.export import Exported, ExportedCrawl, export
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.visits import Page
+from gossamer.process.rewriting import rewritten
+from gossamer.seen.shingles import signature
 from tests.archive.views.crawled import crawl
 
 
@@ -19,11 +21,11 @@ def characters(page: Page) -> str:
     return page.body.decode("utf-8", "replace")
 
 
-def content(page: Page) -> Written:
-    return Written(characters(page), "plain")
+def content(page: Page) -> MarkdownPage:
+    return MarkdownPage(characters(page), "plain", text=characters(page))
 
 
-MEANS = Means(BoundedDecoder(FetchOptions()).decode, content, characters)
+MEANS = Means(BoundedDecoder(FetchOptions()).decode, content, characters, signature, str, rewritten)
 NOW = 1_767_225_600.0
 
 
@@ -39,7 +41,7 @@ Exporting = Callable[..., Exported]
 def exporting(crawled: Path) -> Exporting:
     def make(to: str, target: Path, directory: Path = crawled, **options: object) -> Exported:
         options = {"running": False, "logs": (), "files": None, **options}
-        crawl = Crawl(
+        crawl = ExportedCrawl(
             directory,
             bool(options.pop("running")),
             options.pop("logs"),

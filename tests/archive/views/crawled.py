@@ -10,8 +10,8 @@ import msgspec
 from gossamer.archive.archive import Archives
 from gossamer.archive.follower import Follower
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.tables import Tables
-from gossamer.archive.warc import About, WarcArchive
+from gossamer.archive.tables import TableWriters
+from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.model.links import Found
 from gossamer.model.visits import Original, Visited
 from tests.archive.web import START, Shard, visited
@@ -90,7 +90,9 @@ def crawl(directory: Path, pages: int = 120, **options: object) -> Path:
     """Write a crawl of `pages` pages and as many failures again as seven leave over."""
     shard = Shard(directory)
     given = ArchiveOptions(**({"warc_segment_bytes_max": 20_000, "table_segment_rows_max": 60} | options))  # type: ignore[arg-type]
-    archive = Archives([WarcArchive(given, shard.journals, About("gossamer/1")), Tables(given, shard.journals)])
+    archive = Archives(
+        [WarcArchive(given, shard.journals, WarcInfo("gossamer/1")), TableWriters(given, shard.journals)]
+    )
     for number, visit in enumerate(visits(pages)):
         archive.add(visit)
         if number % 7 == 0:

@@ -9,15 +9,18 @@ from typing import Any
 
 from gossamer.archive.views import export as views
 from gossamer.archive.views import work
-from gossamer.archive.views.bodies import Means, Written
+from gossamer.archive.views.bodies import MarkdownPage, Means
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.visits import Page
+from gossamer.process.rewriting import rewritten
+from gossamer.seen.shingles import signature
 from gossamer.world.files import AppendFile
 from tests.crash.forks import Steps, answer
 
 BOUNDS = (
     "BATCH_ROWS", "CHECKPOINT_BYTES", "SEGMENT_BYTES_MAX", "PAGES_A_CHECKPOINT", "MEMORY_BYTES_MIN", "FILE_ROWS_MAX",
+    "PAGES_A_PART", "SHARD_BYTES", "BULK_BYTES_MAX",
 )  # fmt: skip
 
 
@@ -36,8 +39,8 @@ def characters(page: Page) -> str:
     return page.body.decode("utf-8", "replace")
 
 
-def content(page: Page) -> Written:
-    return Written(characters(page), "plain")
+def content(page: Page) -> MarkdownPage:
+    return MarkdownPage(characters(page), "plain", text=characters(page))
 
 
 def run(job: dict[str, Any], steps: Steps) -> None:
@@ -47,9 +50,9 @@ def run(job: dict[str, Any], steps: Steps) -> None:
         for name in BOUNDS:
             if str(getattr(module, "__name__", "")).startswith("gossamer.archive.views") and hasattr(module, name):
                 setattr(module, name, job[name.lower()])
-    means = Means(BoundedDecoder(FetchOptions()).decode, content, characters)
+    means = Means(BoundedDecoder(FetchOptions()).decode, content, characters, signature, str, rewritten)
     count_appends(steps)
-    crawl = views.Crawl(Path(job["crawl"]), running=False, now=1_767_225_600.0)
+    crawl = views.ExportedCrawl(Path(job["crawl"]), running=False, now=1_767_225_600.0)
     views.export(crawl, job["to"], Path(job["target"]), means, memory_bytes_max=job["memory_bytes_max"])
 
 

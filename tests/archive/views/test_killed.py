@@ -20,6 +20,9 @@ SMALL = {  # So that notes, spills, segments and files come often.
     "memory_bytes_min": 1,
     "memory_bytes_max": 300_000,
     "file_rows_max": 200,
+    "pages_a_part": 20,
+    "shard_bytes": 20_000,
+    "bulk_bytes_max": 9_000,
 }
 
 

@@ -58,9 +58,10 @@ def test_a_question_about_a_host_reads_the_row_groups_that_hold_it(
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from gossamer.archive.views.export import Crawl, Means, export
+from gossamer.archive.views.export import ExportedCrawl, Means, export
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-export(Crawl(Path(sys.argv[1]), running=False), sys.argv[2], Path(sys.argv[3]), Means(None, str, str), table="links",
+means = Means(None, str, str, str, str, None)
+export(ExportedCrawl(Path(sys.argv[1]), running=False), sys.argv[2], Path(sys.argv[3]), means, table="links",
        memory_bytes_max=64_000_000)
 print(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

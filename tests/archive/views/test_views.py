@@ -20,7 +20,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.archive.cdxj import entries_of_warcs, write_index
 from gossamer.archive.schema import PAGES
-from gossamer.archive.views.export import Crawl, stream
+from gossamer.archive.views.export import ExportedCrawl, stream
 from gossamer.archive.views.pages import file_name, quoted
 from gossamer.model.errors import ConfigError
 from tests.archive.views.conftest import NOW, Exporting
@@ -296,7 +296,7 @@ def test_a_condition_that_is_none_leaves_nothing(exporting: Exporting, tmp_path:
 def test_streaming_gives_the_same_bytes(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:
     exporting("csv", tmp_path / "out", table="links")
     out = io.BytesIO()
-    stream(Crawl(crawled, running=False, now=NOW), "csv", out, tmp_path / "logs", table="links")
+    stream(ExportedCrawl(crawled, running=False, now=NOW), "csv", out, tmp_path / "logs", table="links")
     assert out.getvalue() == (tmp_path / "out").read_bytes()
 
 
@@ -314,7 +314,7 @@ def test_a_finished_export_is_not_written_over(exporting: Exporting, tmp_path: P
     target = tmp_path / "out"
     exporting(to, target)
     finished = target.stat()
-    said = f"out is there already, {what}, written .* UTC: an export writes over nothing; name another with -o, or rem"
+    said = f"out is there already, {what}, written .* UTC: an export writes over nothing; name another"
     with pytest.raises(ConfigError, match=said) as caught:
         exporting(to, target)
     assert "\n" not in str(caught.value)

@@ -15,8 +15,8 @@ import pytest
 
 from gossamer.archive.views import wacz
 from gossamer.archive.views.bodies import require_whole
-from gossamer.archive.views.source import Source, pieces_of
-from gossamer.archive.views.work import Piece
+from gossamer.archive.views.source import RowSource, pieces_of
+from gossamer.archive.views.work import ExportPiece
 from gossamer.model.errors import ConfigError, DamagedError
 from tests.archive.views.conftest import Exporting
 
@@ -139,7 +139,7 @@ def test_beyond_what_plain_zip_can_say_it_is_zip64(tmp_path: Path) -> None:
         assert member.version == 20
         length = out.tell()
         archive.leave()
-        far = wacz.Member("archive/far.warc.gz", length, 5_000_000_000, 5_000_000_000, 1, "sha256:", 0, 45)
+        far = wacz.ZipMember("archive/far.warc.gz", length, 5_000_000_000, 5_000_000_000, 1, "sha256:", 0, 45)
         archive = wacz._Zip(out, [member, far], 1_767_225_600.0)
         archive.close()
     finally:
@@ -177,7 +177,7 @@ def test_what_was_never_committed_is_not_missed(crawled: Path, tmp_path: Path) -
     growing = last.rename(last.with_name(last.name + ".open"))
     with growing.open("ab") as file:
         file.write(b"\x1f\x8b half of a record")
-    pieces = [Piece(str(growing), length)]
-    require_whole(pieces, Source(pieces_of(crawled / "pages"), table="pages"))
+    pieces = [ExportPiece(str(growing), length)]
+    require_whole(pieces, RowSource(pieces_of(crawled / "pages"), table="pages"))
     with pytest.raises(DamagedError, match="ends early"):
-        require_whole([Piece(str(growing), length + 10)], Source(pieces_of(crawled / "pages"), table="pages"))
+        require_whole([ExportPiece(str(growing), length + 10)], RowSource(pieces_of(crawled / "pages"), table="pages"))

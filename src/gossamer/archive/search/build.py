@@ -7,18 +7,18 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.archive.search.documents import INDEXED_TYPES, Document, language_of_page
+from gossamer.archive.search.documents import INDEXED_TYPES, IndexedPage, language_of_page
 from gossamer.archive.search.folder import FOLDER
 from gossamer.archive.search.index import IndexWriter
-from gossamer.archive.views.bodies import Bodies, Means
-from gossamer.archive.views.export import Crawl, inputs_of
+from gossamer.archive.views.bodies import Means, RecordBodies
+from gossamer.archive.views.export import ExportedCrawl, inputs_of
 from gossamer.archive.views.plan import make_plan, planned, rows_of
-from gossamer.archive.views.work import Order, Work
+from gossamer.archive.views.work import ExportFolder, ExportOrder
 
 PAGES_A_COMMIT = 5_000
 
 
-class Built(msgspec.Struct, frozen=True):
+class IndexBuilt(msgspec.Struct, frozen=True):
     """What came of it."""
 
     pages: int
@@ -27,23 +27,27 @@ class Built(msgspec.Struct, frozen=True):
 
 
 def build(
-    crawl: Crawl, means: Means, index_memory_bytes_max: int, memory_bytes_max: int, advance: Callable[[int, int], None]
-) -> Built:
-    """Make `search/` of each URL's last successful fetch, with the anchor texts of the links to it. Goes on where a
-    kill left it, and takes the place of the old index at the end.
+    crawl: ExportedCrawl,
+    means: Means,
+    index_memory_bytes_max: int,
+    memory_bytes_max: int,
+    advance: Callable[[int, int], None],
+) -> IndexBuilt:
+    """Build `search/` from each URL's last successful fetch, with the anchor texts of the links to it. Resumes after a
+    kill, and replaces the old index at the end.
 
     Costs about 0.7 ms a page.
 
     Raises:
-        ConfigError: what the operator can mend.
+        ConfigError: a mistake that the operator can fix.
         OSError: the disk is full; another call goes on.
     """
     target = crawl.directory / FOLDER
     crawl.require(["pages", "links"], warcs=True)
-    with Work(target, Order(str(crawl.directory.resolve()), "search"), replaces=True) as work:
+    with ExportFolder(target, ExportOrder(str(crawl.directory.resolve()), "search"), replaces=True) as work:
         if work.is_complete:
             work.finish()
-            return Built(0, resumed=True, running=False)
+            return IndexBuilt(0, resumed=True, running=False)
         if work.inputs is None:
             work.begin(inputs_of(crawl, ["pages", "links"], work.folder / "logs"))
         inputs = work.inputs
@@ -53,7 +57,7 @@ def build(
         make_plan(plan, inputs.tables["pages"], "", memory_bytes_max, links=inputs.tables["links"])
         pages = _index(work.out, plan, crawl.directory / "warc", means, index_memory_bytes_max, advance)
         work.finish()
-    return Built(pages, work.resumed, inputs.running)
+    return IndexBuilt(pages, work.resumed, inputs.running)
 
 
 def _index(
@@ -67,12 +71,13 @@ def _index(
     rows = rows_of(plan)
     writer = IndexWriter(folder, memory_bytes_max)
     try:
-        with Bodies(warc_folder, means.decode) as bodies:
+        with RecordBodies(warc_folder, means.decode) as bodies:
             for position, row in planned(plan, int(writer.position() or 0)):
                 page = bodies.page(row.place, row.original, row.url) if row.media_type in INDEXED_TYPES else None
-                if page is not None:
-                    text, language = means.text_of(page), language_of_page(page)
-                    document = Document(
+                if page is not None or row.document:
+                    text = row.document or means.text_of(page) if page is not None else row.document
+                    language = language_of_page(page) if page is not None else ""
+                    document = IndexedPage(
                         row.key, row.url, row.host, row.site, row.title, text, language, row.anchors, row.at
                     )
                     writer.put(document)

@@ -11,6 +11,8 @@ import pyarrow as pa
 from gossamer.model.visits import Page, Visited
 
 INDEXED_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/plain"))
+DOCUMENT = "document"
+"""`text_method` of text that a module found in a file that is no page."""
 HEAD_BYTES = 2_048
 """Of a page, in which its language is looked for."""
 SCHEMA = pa.schema(
@@ -30,7 +32,7 @@ _LANG = re.compile(rb"<html\b[^>]{0,500}?\blang\s*=\s*[\"']?([A-Za-z]{2,3})\b", 
 _TAG = re.compile(r"\s*([A-Za-z]{2,3})\b")
 
 
-class Document(msgspec.Struct, frozen=True, array_like=True):
+class IndexedPage(msgspec.Struct, frozen=True, array_like=True):
     """One page as the index takes it. Field order is that of `SCHEMA`."""
 
     key: str
@@ -48,15 +50,17 @@ class Document(msgspec.Struct, frozen=True, array_like=True):
     """Microseconds since 1970, UTC."""
 
 
-def document_of(visited: Visited) -> Document | None:
+def document_of(visited: Visited) -> IndexedPage | None:
     """Return the document of an attempt, or None when it brought no text."""
     row, findings, content = visited.row, visited.findings, visited.content
-    if row.outcome != "fetched" or findings is None or content is None or row.media_type not in INDEXED_TYPES:
+    if row.outcome != "fetched" or findings is None or content is None:
+        return None
+    if row.media_type not in INDEXED_TYPES and findings.text_method != DOCUMENT:
         return None
     headers = visited.reply.headers if visited.reply is not None else ()
     at = round(row.fetched_at * 1_000_000)
     language = language_of(content.body, headers)
-    return Document(row.key, row.url, row.host, row.site, row.title, findings.text, language, "", at)
+    return IndexedPage(row.key, row.url, row.host, row.site, row.title, findings.text, language, "", at)
 
 
 def language_of(body: bytes, headers: tuple[tuple[str, str], ...]) -> str:
@@ -74,7 +78,7 @@ def language_of_page(page: Page) -> str:
     return language_of(page.body, page.headers)
 
 
-def batch_of(documents: list[Document]) -> pa.RecordBatch:
+def batch_of(documents: list[IndexedPage]) -> pa.RecordBatch:
     """Return documents as one batch. Text that is no Unicode loses those marks alone."""
     columns = list(zip(*map(msgspec.structs.astuple, documents), strict=True))
     arrays = []
@@ -86,8 +90,8 @@ def batch_of(documents: list[Document]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def documents_of(batch: pa.RecordBatch) -> Iterator[Document]:
+def documents_of(batch: pa.RecordBatch) -> Iterator[IndexedPage]:
     """Yield the documents of a batch."""
     columns = [batch[name] if name != "at" else batch[name].cast("int64") for name in SCHEMA.names]
     for values in zip(*(column.to_pylist() for column in columns), strict=True):
-        yield Document(*values)
+        yield IndexedPage(*values)

@@ -15,6 +15,8 @@ from gossamer.state.sums import Sums, crc_of
 from gossamer.world.files import write_whole
 
 FOLDER = "search"
+LOG_FOLDER = "state/search/"
+"""Where texts wait, in logs, for the index."""
 SHARD = "shard-"
 """What the folder of each of several shards' indexes is called, its number behind it."""
 
@@ -97,7 +99,7 @@ def require_sound(folder: Path) -> None:
     small = sum(sums.length for sums in recorded.values()) <= COMPARED_BYTES_MAX
     for file, what in faults(folder, deep=small):
         crawl = folder.parent if folder.name == FOLDER else folder.parent.parent  # Else a shard's own.
-        raise DamagedError(f"{file} {what}; `gossamer search {crawl} --build` makes the index anew")
+        raise DamagedError(f"{file} {what}; `gossamer search {crawl} --build` rebuilds the index")
 
 
 def _fault(file: Path, sums: Sums, *, deep: bool) -> str:

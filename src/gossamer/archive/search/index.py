@@ -16,7 +16,7 @@ from gossamer.archive.search.folder import SUMS, record
 from gossamer.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gossamer.archive.search.documents import Document  # It brings pyarrow, which a search has no use for.
+    from gossamer.archive.search.documents import IndexedPage  # It brings pyarrow, which a search has no use for.
 
 POSITION = "\0position"
 """The key of the document that says how far the index is: part of the same commit as what it speaks of."""
@@ -65,8 +65,8 @@ class IndexWriter:
             return str(searcher.doc(address).get_first("position"))
         return ""
 
-    def put(self, document: Document) -> None:
-        """Index a page in the place of what was there under its key."""
+    def put(self, document: IndexedPage) -> None:
+        """Index a page; it replaces the page that has its key."""
         self._writer.delete_documents_by_term("key", document.key)
         entry = tantivy.Document()
         for name in ("key", "url", "host", "site", "title", "text", "language", "anchors"):
@@ -135,12 +135,12 @@ def _opened(place: Path, folder: Path) -> tantivy.Index:
         if closed := [path for path in folder.iterdir() if not os.access(path, os.R_OK)]:
             raise ConfigError(f"{closed[0]} may not be read by you; ask its owner, or search a copy") from error
         raise ConfigError(
-            f"{folder} is no index that this version can read; `gossamer search {folder.parent} --build` makes it anew"
+            f"{folder} is no index that this version can read; `gossamer search {folder.parent} --build` rebuilds it"
         ) from error
     return index
 
 
-def put_all(writer: IndexWriter, documents: Iterable[Document]) -> int:
+def put_all(writer: IndexWriter, documents: Iterable[IndexedPage]) -> int:
     """Put documents and return how many."""
     count = 0
     for document in documents:

@@ -11,14 +11,13 @@ from pathlib import Path
 
 from gossamer.archive.logs import Segments, batches, frame
 from gossamer.archive.options import SearchOptions
-from gossamer.archive.search.documents import Document, batch_of, document_of, documents_of
-from gossamer.archive.search.folder import FOLDER, SHARD
+from gossamer.archive.search.documents import IndexedPage, batch_of, document_of, documents_of
+from gossamer.archive.search.folder import FOLDER, LOG_FOLDER, SHARD
 from gossamer.archive.search.index import IndexWriter, opened, put_all
 from gossamer.model.visits import Archived, Visited
 from gossamer.state.journals import Journals
 from gossamer.world.clock import Clock
 
-LOG_FOLDER = "state/search/"
 LOG_PREFIX = LOG_FOLDER + "search"
 LOG_SUFFIX = ".journal"
 
@@ -36,7 +35,7 @@ class SearchLog:
         self._options = options
         self._clock = clock
         self._segments = Segments(journals, LOG_PREFIX, LOG_SUFFIX, shard, incarnation)
-        self._held: list[Document] = []
+        self._held: list[IndexedPage] = []
         self._held_bytes = 0
         self._pages = 0
         self._begun_at = clock.now()
@@ -87,7 +86,7 @@ class SearchLog:
         self._begun_at = self._clock.now()
 
 
-class Indexing:
+class IndexedLog:
     """One finished log and the index it goes into."""
 
     def __init__(self, log: str, source: Path, follower: IndexFollower) -> None:
@@ -111,7 +110,7 @@ class Indexing:
 
 
 class IndexFollower:
-    """Says which log is next, and lets go of those that are indexed. All but `Indexing.make` runs on the loop."""
+    """Says which log is next, and lets go of those that are indexed. All but `IndexedLog.make` runs on the loop."""
 
     frees_disk = True
 
@@ -137,18 +136,18 @@ class IndexFollower:
             self._writer = IndexWriter(self._folder, self._options.memory_bytes_max)
         return self._writer
 
-    def next(self) -> Indexing | None:
+    def next(self) -> IndexedLog | None:
         """Return the oldest finished log, or None when there is none. Ask again after `settle`."""
         for entry in self._journals.finals(LOG_FOLDER):
-            return Indexing(entry.name, self._journals.path(entry.name), self)
+            return IndexedLog(entry.name, self._journals.path(entry.name), self)
         return None
 
-    def settle(self, indexing: Indexing, _count: int) -> None:
+    def settle(self, indexing: IndexedLog, _count: int) -> None:
         """Let the log go; takes effect with the next commit."""
         self._journals.drop(indexing.log)
 
     def _sweep(self) -> None:
-        """Remove logs that the manifest let go."""
+        """Remove logs that the manifest no longer has."""
         kept = {entry.name for entry in self._journals.finals(LOG_FOLDER)}
         for log in self._journals.path(LOG_FOLDER).glob(self._journals.stray + LOG_SUFFIX):
             if LOG_FOLDER + log.name not in kept:

@@ -12,7 +12,7 @@ import tantivy
 
 from gossamer.archive.search.folder import require_sound
 from gossamer.archive.search.index import POSITION, reading
-from gossamer.archive.search.question import QueryError, Question
+from gossamer.archive.search.question import QueryError, SearchQuestion
 from gossamer.model.errors import ConfigError
 
 SNIPPET_CHARACTERS_MAX = 200
@@ -21,8 +21,8 @@ _WEIGHTS = {"title": 3.0, "anchors": 2.0, "text": 1.0, "url": 0.5}
 _OPENINGS_MAX = 3
 
 
-class Hit(msgspec.Struct, frozen=True):
-    """One page that was found. Title and snippet are as the page has them: strangers wrote them."""
+class QueryHit(msgspec.Struct, frozen=True):
+    """One page of the result. Title and snippet are untrusted text, unchanged."""
 
     url: str
     title: str
@@ -36,18 +36,18 @@ class Hit(msgspec.Struct, frozen=True):
     """Characters of the snippet, from and to, that the query asked for."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class QueryAnswer(msgspec.Struct, frozen=True):
     """The answer to a query."""
 
     query: str
     total: int
     """Pages that match, of which `hits` are the best."""
-    hits: tuple[Hit, ...]
+    hits: tuple[QueryHit, ...]
     problems: tuple[str, ...] = ()
     """What of the query was not understood, and left out."""
 
 
-def search(folders: Sequence[Path], question: Question) -> Found:
+def search(folders: Sequence[Path], question: SearchQuestion) -> QueryAnswer:
     """Return the best pages of a crawl's indexes: words (all of them), `"phrases"`, `-without`, `title:word`, `OR`.
     A few milliseconds each.
 
@@ -63,7 +63,7 @@ def search(folders: Sequence[Path], question: Question) -> Found:
     return answers[0] if len(answers) == 1 else best_of(answers, question.limit)
 
 
-def _search_one(folder: Path, question: Question) -> Found:
+def _search_one(folder: Path, question: SearchQuestion) -> QueryAnswer:
     for opening in range(_OPENINGS_MAX):
         try:
             with reading(folder) as index:
@@ -77,20 +77,20 @@ def _search_one(folder: Path, question: Question) -> Found:
     raise AssertionError("the last opening returns or raises")
 
 
-def best_of(answers: Sequence[Found], limit: int) -> Found:
-    """Return the answer of several indexes, each of other pages, as of one. How rare a word is each reckons by itself,
-    which differs little where sites were dealt out by chance. A page that two have is told once, as last fetched.
+def best_of(answers: Sequence[QueryAnswer], limit: int) -> QueryAnswer:
+    """Merge the answers of several indexes of different pages. Each index computes word frequencies alone, which
+    differ little since sites are divided at random. A page in two indexes is listed once, as last fetched.
     """
-    latest: dict[str, Hit] = {}
+    latest: dict[str, QueryHit] = {}
     for hit in (hit for answer in answers for hit in answer.hits):
         if hit.url not in latest or latest[hit.url].fetched_at < hit.fetched_at:
             latest[hit.url] = hit
     hits = sorted(latest.values(), key=lambda hit: (-hit.score, hit.url))[:limit]
     total = sum(answer.total for answer in answers)
-    return Found(answers[0].query, total, tuple(hits), answers[0].problems)
+    return QueryAnswer(answers[0].query, total, tuple(hits), answers[0].problems)
 
 
-def _answer(index: tantivy.Index, question: Question) -> Found:
+def _answer(index: tantivy.Index, question: SearchQuestion) -> QueryAnswer:
     searcher = index.searcher()
     query, schema = question.query, index.schema
     asked, problems = index.parse_query_lenient(query, list(_WEIGHTS), _WEIGHTS, conjunction_by_default=True)
@@ -109,11 +109,11 @@ def _answer(index: tantivy.Index, question: Question) -> Found:
         document = searcher.doc(address)
         snippet = snippets.snippet_from_doc(document)
         text, marks = _in_characters(snippet.fragment(), [(one.start, one.end) for one in snippet.highlighted()])
-        if not text:  # What matched stands elsewhere: show how the page begins.
+        if not text:  # The match is elsewhere: show the start of the page.
             text = str(document.get_first("text") or "")[:SNIPPET_CHARACTERS_MAX]
         text = "".join(" " if character.isspace() else character for character in text)
         hits.append(
-            Hit(
+            QueryHit(
                 url=_text(document, "url"),
                 title=_text(document, "title"),
                 host=_text(document, "host"),
@@ -125,7 +125,7 @@ def _answer(index: tantivy.Index, question: Question) -> Found:
             )
         )
     said = tuple(" ".join(str(one).split()) for one in problems[:PROBLEMS_MAX])
-    return Found(query, result.count, tuple(hits), said)
+    return QueryAnswer(query, result.count, tuple(hits), said)
 
 
 def _in_characters(text: str, marks: list[tuple[int, int]]) -> tuple[str, tuple[tuple[int, int], ...]]:

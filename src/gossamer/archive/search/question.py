@@ -34,7 +34,7 @@ class QueryError(ConfigError):
     """A query that cannot be run; the text says what to change."""
 
 
-class Question(msgspec.Struct, frozen=True):
+class SearchQuestion(msgspec.Struct, frozen=True):
     """A query, and what narrows its answer."""
 
     query: str

@@ -18,8 +18,8 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 from isal import igzip
 
 from gossamer.archive.members import is_sound, members_of
-from gossamer.archive.views.source import Source
-from gossamer.archive.views.work import Piece
+from gossamer.archive.views.source import RowSource
+from gossamer.archive.views.work import ExportPiece
 from gossamer.model import visits
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.visits import Page, Reply
@@ -28,7 +28,7 @@ READ_BYTES = 1 << 20
 _COLUMNS = ["warc_file", "warc_offset", "warc_length"]
 
 
-def require_whole(warcs: Sequence[Piece], source: Source) -> None:
+def require_whole(warcs: Sequence[ExportPiece], source: RowSource) -> None:
     """Look for files that were cut short: within a record that a row of `pages` names, or behind the last of these.
 
     About 0.2 µs a row, and what is behind the last row's record is unpacked: a few KB of a file.
@@ -54,7 +54,7 @@ def ended_early(path: Path) -> DamagedError:
     )
 
 
-def require_members(path: Path, length: int, source: Source) -> None:
+def require_members(path: Path, length: int, source: RowSource) -> None:
     """Look at every record in the first `length` bytes of a WARC file; `source` has the rows of `pages`. About 3 ms a
     MB of text.
 
@@ -68,7 +68,7 @@ def require_members(path: Path, length: int, source: Source) -> None:
                 raise broken(path, member.offset, url, member.fault)
 
 
-def _url_at(source: Source, name: str, offset: int) -> str:
+def _url_at(source: RowSource, name: str, offset: int) -> str:
     """Return the URL of the row whose record is at a place; empty when there is none."""
     for _, batch in source.batches(0, ["url", *_COLUMNS[:2]]):
         rows = batch.filter(
@@ -92,7 +92,7 @@ def is_zstd(path: Path) -> bool:
     return path.name.removesuffix(".open").endswith(".zst")
 
 
-def _ends(source: Source) -> dict[str, int]:
+def _ends(source: RowSource) -> dict[str, int]:
     """Return for each file the end of the last record that a row names."""
     found: dict[str, int] = {}
     for _, batch in source.batches(0, _COLUMNS):
@@ -140,7 +140,7 @@ Text = Callable[[Page], str]
 """Makes text of a page whose content coding is removed."""
 
 
-class Written(NamedTuple):
+class MarkdownPage(NamedTuple):
     """A page's content as Markdown."""
 
     markdown: str
@@ -148,9 +148,11 @@ class Written(NamedTuple):
     """How it was found (`Findings.text_method`)."""
     facts: Mapping[str, str] = MappingProxyType({})
     """What else the page says of itself, for the front matter."""
+    text: str = ""
+    """The same without markup, one line a block."""
 
 
-Content = Callable[[Page], Written]
+Content = Callable[[Page], MarkdownPage]
 """Makes Markdown of a page whose content coding is removed."""
 
 
@@ -163,6 +165,12 @@ class Means:
     """The main content as Markdown."""
     text_of: Text
     """The visible text, as a crawl extracts it."""
+    signature_of: Callable[[str], bytes]
+    """By which texts are compared (`seen.shingles.signature`)."""
+    key_of: Callable[[str], str]
+    """The key of an address; empty for what is none."""
+    rewrite: Callable[[Page, Callable[[str], str]], bytes]
+    """The content of a page with the addresses that the second argument makes of its own."""
 
 
 BODY_BYTES_MAX = 64_000_000
@@ -171,15 +179,15 @@ READ_WHOLE_BYTES_MAX = 8_000_000
 """A longer record is not read in one piece."""
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where a record lies."""
+class RecordPlace(msgspec.Struct, frozen=True):
+    """Place of a record."""
 
     file: str
     offset: int
     length: int
 
 
-class Bodies:
+class RecordBodies:
     """Reads records; one file is open at a time. About 60 µs a record of 26 KB. Use as a context."""
 
     def __init__(self, warc_folder: Path, decode: Decode) -> None:
@@ -195,9 +203,9 @@ class Bodies:
         if self._file is not None:
             self._file.close()
 
-    def page(self, place: Place, original: Place | None = None, url: str = "") -> Page | None:
+    def page(self, place: RecordPlace, original: RecordPlace | None = None, url: str = "") -> Page | None:
         """Return the page of a record, its content coding removed; that of `original` when the record is a revisit.
-        `url` is what is asked for, for people.
+        `url` is the requested address, for messages.
 
         None when neither holds a body.
 
@@ -210,7 +218,7 @@ class Bodies:
             page = self._page(original, url)
         return page
 
-    def _page(self, place: Place, url_asked: str) -> Page | None:
+    def _page(self, place: RecordPlace, url_asked: str) -> Page | None:
         for record in ArchiveIterator(self._member(place, url_asked)):
             if record.record_type == WarcRecordType.revisit:
                 return None
@@ -227,7 +235,7 @@ class Bodies:
             return Page(url, media_type, charset, headers, self._decode(reply).body)
         return None
 
-    def _member(self, place: Place, url: str) -> BinaryIO:
+    def _member(self, place: RecordPlace, url: str) -> BinaryIO:
         if place.file != self._name or self._file is None:
             if self._file is not None:
                 self._file.close()

@@ -1,24 +1,30 @@
-"""Changes: what appeared, changed and vanished, and the versions of one page, from the tables."""
+"""Changes: what appeared, changed and vanished, versions of a page and of a robots.txt, and fields of items."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from difflib import unified_diff
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import msgspec
+from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
+from gossamer.archive.schema import ITEM_PLACES
+from gossamer.archive.views.bodies import BODY_BYTES_MAX, Decode
 from gossamer.archive.views.source import require_sound
-from gossamer.archive.views.work import Piece
+from gossamer.archive.views.work import ExportPiece
+from gossamer.model.visits import Reply
 
 KINDS = ("appeared", "changed", "vanished")
 MEMORY_BYTES = 256_000_000
 ROWS_AT_ONCE = 2_000
 
 
-class Change(msgspec.Struct, frozen=True):
+class PageChange(msgspec.Struct, frozen=True):
     """One visit that found something, or one version of a page."""
 
     at: str
@@ -30,15 +36,36 @@ class Change(msgspec.Struct, frozen=True):
     status: int | None
     title: str
     digest: str
-    """Of the payload as sent; of a page that was not modified, that of the version that stands."""
+    """Of the payload as sent; for a page that was not modified, of its last version."""
     body_bytes: int
     warc_file: str
     warc_offset: int | None
     warc_length: int | None
     warc_type: str
-    """`response`, or `revisit`: then the body stands in the record that this one refers to."""
+    """`response`, or `revisit`: then the record that this one refers to has the body."""
     compared: str = ""
     """By what the crawl compares versions now: `revisit.change`. With `words` edits of digits alone are no change."""
+
+    def as_object(self) -> dict[str, object]:
+        """Return all fields by name."""
+        return msgspec.structs.asdict(self)
+
+
+class FieldChange(msgspec.Struct, frozen=True):
+    """A field of an item that has another value than at the visit before."""
+
+    at: str
+    """As `2026-01-01T00:00:00.250000Z`."""
+    url: str
+    items: str
+    """The kind of item: NAME of `items/NAME`."""
+    item: str
+    """What identifies it on its page: the value of its identity, else its number."""
+    field: str
+    before: str | None
+    """As text; None if there was no value."""
+    after: str | None
+    change: str = "field"
 
     def as_object(self) -> dict[str, object]:
         """Return all fields by name."""
@@ -62,7 +89,66 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def changes_of(pieces: Sequence[Piece], since_s: float, folder: Path) -> Iterator[Change]:
+class RobotsVersion(msgspec.Struct, frozen=True):
+    """One archived answer to a request for robots.txt."""
+
+    at: str
+    """As `2026-01-01T00:00:00Z`."""
+    url: str
+    status: int
+    change: str
+    """`first`, `same` or `changed`, beside the answer before from the same address."""
+    diff: tuple[str, ...] = ()
+    """Lines that went and came, with `-` or `+` before them."""
+
+    def as_object(self) -> dict[str, object]:
+        """Return it as JSON has it."""
+        return msgspec.structs.asdict(self)
+
+
+def robots_of(warc_folder: Path, host: str, decode: Decode) -> Iterator[RobotsVersion]:
+    """Yield what a host answered for robots.txt, by time. Reads all WARC files.
+
+    An answer other than 2xx has no lines, and is a change where the status is another. Lines are compared with the
+    last file that came.
+    """
+    answers = sorted(chain.from_iterable(_robots_in(path, host, decode) for path in warc_folder.glob("*.warc*")))
+    before: dict[str, tuple[int, list[str]]] = {}
+    for at, url, status, text in answers:
+        last = before.get(url)
+        if last is None:
+            before[url] = status, text.splitlines() if 200 <= status < 300 else []
+            yield RobotsVersion(at, url, status, "first")
+            continue
+        lines = text.splitlines() if 200 <= status < 300 else last[1]
+        before[url] = status, lines
+        diff = tuple(line for line in unified_diff(last[1], lines, lineterm="", n=0) if not line.startswith("@@"))[2:]
+        yield RobotsVersion(at, url, status, "changed" if diff or last[0] != status else "same", diff)
+
+
+def _robots_in(path: Path, host: str, decode: Decode) -> Iterator[tuple[str, str, int, str]]:
+    """Yield time, address, status and text of each answer in one WARC file."""
+    beginnings = tuple(f"{scheme}://{host}{end}" for scheme in ("http", "https", "ftp", "ftps") for end in ("/", ":"))
+
+    def is_one(record: WarcRecord) -> bool:
+        url = record.headers.get("WARC-Target-URI") or ""
+        return url.endswith("/robots.txt") and url.startswith(beginnings) and url.count("/") == 3
+
+    with path.open("rb") as file:
+        kinds = WarcRecordType.response | WarcRecordType.resource
+        for record in ArchiveIterator(file, record_types=kinds, parse_http=False, func_filter=is_one):
+            status = 200
+            headers: tuple[tuple[str, str], ...] = ()
+            if record.record_type == WarcRecordType.response:
+                record.parse_http()
+                status, headers = record.http_headers.status_code or 0, tuple(record.http_headers.astuples())
+            url, at = record.headers["WARC-Target-URI"], record.headers["WARC-Date"]
+            body = record.reader.read(BODY_BYTES_MAX)
+            content = decode(Reply(url, status, headers, body, "", 0.0, 0.0, len(body))).body
+            yield at, url, status, content.decode("utf-8", "replace")
+
+
+def changes_of(pieces: Sequence[ExportPiece], since_s: float, folder: Path) -> Iterator[PageChange]:
     """Yield what appeared, changed or vanished since an instant, in the order of time. In bounded memory; what does
     not fit is sorted in `folder`.
     """
@@ -71,13 +157,56 @@ def changes_of(pieces: Sequence[Piece], since_s: float, folder: Path) -> Iterato
         yield from _rows(database.execute(question))
 
 
-def versions_of(pieces: Sequence[Piece], key: str, folder: Path) -> Iterator[Change]:
+def versions_of(pieces: Sequence[ExportPiece], key: str, folder: Path) -> Iterator[PageChange]:
     """Yield all attempts at one URL, by its canonical key, in the order of time."""
     with _opened(pieces, folder) as database:
         yield from _rows(database.execute(_VERSIONS.format(columns=", ".join(_COLUMNS)), [key]))
 
 
-def _opened(pieces: Sequence[Piece], folder: Path) -> duckdb.DuckDBPyConnection:
+_FIELD = """
+    SELECT epoch_us(fetched_at), url, item, '{field}', before, after FROM (
+        SELECT fetched_at, url, item, "{field}"::VARCHAR AS after,
+            lag("{field}"::VARCHAR) OVER versions AS before, row_number() OVER versions AS version
+        FROM rows WINDOW versions AS (PARTITION BY key, item ORDER BY fetched_at)
+    )
+    WHERE version > 1 AND before IS DISTINCT FROM after AND epoch_us(fetched_at) >= {since}"""
+
+
+def field_changes_of(pieces: Sequence[ExportPiece], items: str, since_s: float, folder: Path) -> Iterator[FieldChange]:
+    """Yield what changed in fields of one kind of item since an instant, in the order of time. In bounded memory; what
+    does not fit is sorted in `folder`.
+    """
+    files = [piece.path for piece in pieces if piece.rows]
+    if not files:
+        return
+    with database_of(pieces, folder) as database:
+        rows = database.read_parquet(files, union_by_name=True)
+        rows.create_view("rows")
+        fields = [name for name in rows.columns if name not in (*ITEM_PLACES, "url")]
+        since = round(since_s * 1_000_000)
+        questions = [_FIELD.format(field=field, since=since) for field in fields]
+        answer = database.execute(f"{' UNION ALL '.join(questions)} ORDER BY 1, 2, 3, 4") if questions else None
+        while answer is not None and (found := answer.fetchmany(ROWS_AT_ONCE)):
+            for at, url, item, field, before, after in found:
+                yield FieldChange(_instant(at), url, items, item, field, before, after)
+
+
+def _opened(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConnection:
+    database = database_of(pieces, folder)
+    files = [piece.path for piece in pieces if piece.rows]
+    if not files:
+        empty = ", ".join(f"NULL AS {name}" for name in (*_PLAIN[1:], "key", "change"))
+        database.execute(f"CREATE VIEW pages AS SELECT NULL::TIMESTAMPTZ AS {_PLAIN[0]}, {empty} WHERE false")
+        return database
+    rows = database.read_parquet(files, union_by_name=True)
+    rows.create_view("rows")
+    more = "" if "change" in rows.columns else ", NULL::VARCHAR AS change"
+    database.execute(f"CREATE VIEW pages AS SELECT *{more} FROM rows")  # noqa: S608 - all ours
+    return database
+
+
+def database_of(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConnection:
+    """Return a database without tables, in bounded memory, once the files to be read are found sound."""
     database = duckdb.connect(
         ":memory:",
         config={
@@ -89,15 +218,6 @@ def _opened(pieces: Sequence[Piece], folder: Path) -> duckdb.DuckDBPyConnection:
     )
     database.execute("SET TimeZone = 'UTC'")
     require_sound(pieces)
-    files = [piece.path for piece in pieces if piece.rows]
-    if not files:
-        empty = ", ".join(f"NULL AS {name}" for name in (*_PLAIN, "key", "change"))
-        database.execute(f"CREATE VIEW pages AS SELECT {empty} WHERE false")
-        return database
-    rows = database.read_parquet(files, union_by_name=True)
-    rows.create_view("rows")
-    more = "" if "change" in rows.columns else ", NULL::VARCHAR AS change"
-    database.execute(f"CREATE VIEW pages AS SELECT *{more} FROM rows")  # noqa: S608 - all ours
     return database
 
 
@@ -107,16 +227,20 @@ _PLAIN = (
 )  # fmt: skip
 
 
-def _rows(answer: duckdb.DuckDBPyConnection) -> Iterator[Change]:
+def _rows(answer: duckdb.DuckDBPyConnection) -> Iterator[PageChange]:
     while rows := answer.fetchmany(ROWS_AT_ONCE):
         for row in rows:
             yield _change(row)
 
 
-def _change(row: tuple[Any, ...]) -> Change:
-    at = f"{datetime.fromtimestamp(row[0] / 1e6, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+def _instant(microseconds: int) -> str:
+    return f"{datetime.fromtimestamp(microseconds / 1e6, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def _change(row: tuple[Any, ...]) -> PageChange:
+    at = _instant(row[0])
     texts = [value or "" for value in (row[1], row[2], row[3], row[5], row[6], row[8], row[11])]
     kind, url, outcome, title, digest, warc_file, warc_type = texts
-    return Change(
+    return PageChange(
         at, kind, url, outcome, row[4], title, digest, row[7] or 0, warc_file, row[9], row[10], warc_type,
     )  # fmt: skip

@@ -8,22 +8,22 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gossamer.archive.cdxj import COLUMNS, Standing, entries_of_batch
-from gossamer.archive.views.sorting import Run, Sorter
-from gossamer.archive.views.source import Source
+from gossamer.archive.cdxj import COLUMNS, StandingRecords, entries_of_batch
+from gossamer.archive.views.sorting import SortedRun, Sorter
+from gossamer.archive.views.source import RowSource
 from gossamer.archive.views.tables import Advance
-from gossamer.archive.views.work import CHECKPOINT_BYTES, Work
+from gossamer.archive.views.work import CHECKPOINT_BYTES, ExportFolder
 from gossamer.world.files import AppendFile
 
 LINE = "line"
 _SCHEMA = pa.schema([(LINE, pa.binary())])
 
 
-class Indexing(msgspec.Struct):
-    """How far an index is: rows read into sorted runs, then lines of each run that stand in the file."""
+class IndexProgress(msgspec.Struct):
+    """Progress of an index: rows read into sorted runs, then lines of each run written to the file."""
 
     position: int = 0
-    runs: list[Run] = []
+    runs: list[SortedRun] = []
     is_sorted: bool = False
     consumed: list[int] = []
     length: int = 0
@@ -37,18 +37,18 @@ Wanted = Callable[[pa.RecordBatch], pa.RecordBatch]
 """Leaves out rows whose record is not part of the export."""
 
 
-def export_index(work: Work, source: Source, memory_bytes_max: int, advance: Advance) -> None:
+def export_index(work: ExportFolder, source: RowSource, memory_bytes_max: int, advance: Advance) -> None:
     """Write the index of all rows that have a record. Costs about 15 µs a row.
 
     Raises:
         OSError: the disk is full; what was noted stays done.
     """
-    step = work.step(Indexing)
+    step = work.step(IndexProgress)
     sorter = sort_lines(work, step, work.save, source, memory_bytes_max, advance)
     file = AppendFile(work.out, step.length)
     try:
         noted = step.length
-        standing = Standing(step.stood)
+        standing = StandingRecords(step.stood)
         for lines, last, consumed in unique_lines(sorter, step.consumed, step.last, standing):
             file.write(b"".join(lines))
             step.length += sum(map(len, lines))
@@ -64,10 +64,10 @@ def export_index(work: Work, source: Source, memory_bytes_max: int, advance: Adv
 
 
 def sort_lines(
-    work: Work,
-    step: Indexing,
-    save: Callable[[Indexing], None],
-    source: Source,
+    work: ExportFolder,
+    step: IndexProgress,
+    save: Callable[[IndexProgress], None],
+    source: RowSource,
     memory_bytes_max: int,
     advance: Advance,
     wanted: Wanted = lambda batch: batch,
@@ -95,7 +95,7 @@ def sort_lines(
 
 
 def unique_lines(
-    sorter: Sorter, consumed: list[int], last: bytes, standing: Standing
+    sorter: Sorter, consumed: list[int], last: bytes, standing: StandingRecords
 ) -> Iterator[tuple[list[bytes], bytes, list[int]]]:
     """Yield lines in order, each once, with the last of them and how many of each run are behind it."""
     for table, behind in sorter.merged(consumed):

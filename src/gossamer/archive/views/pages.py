@@ -1,7 +1,7 @@
 """Pages: an export with the content of each page: Markdown, one file a page; and page files, as LARM kept them.
 
-Markdown files begin with front matter; the main content follows. Of page files, contents stand in segments, and two
-logs have lines with tabs.
+Markdown files begin with front matter; the main content follows. Page files keep contents in segments, and two logs
+whose lines have tabs.
 `store.log`: from-page, url, url-normalized, link-type, HTTP-response-code, MIME type, file size, HTML-title,
 page file nr., offset in page file. `links.log`: from-page, to-page, to-page-normalized, link-type, anchor-text.
 Link types are 0 ordinary, 1 frame, 2 redirect. Segments are `pagefile_1.pfl` and so on, 50 MB at most; a content is
@@ -13,23 +13,26 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b32encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 
-from gossamer.archive.views.bodies import Bodies, Content, Written
+from gossamer.archive.views.bodies import Content, MarkdownPage, RecordBodies
 from gossamer.archive.views.plan import Planned, planned
-from gossamer.archive.views.source import Source
+from gossamer.archive.views.source import RowSource
 from gossamer.archive.views.tables import Advance
-from gossamer.archive.views.work import CHECKPOINT_BYTES, Work
+from gossamer.archive.views.work import CHECKPOINT_BYTES, ExportFolder
 from gossamer.world.files import AppendFile, sync_everything
 
 PAGES_A_CHECKPOINT = 2_000
 WRITTEN_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/plain"))
 SLUG_CHARACTERS_MAX = 60
 HOST_CHARACTERS_MAX = 100
+DOCUMENT = "document"
+"""`text_method` of what is no page: its text is in the table, for it takes a process of its own to find it."""
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 
@@ -40,7 +43,9 @@ class Writing(msgspec.Struct):
     position: int = 0
 
 
-def export_markdown(work: Work, plan: Path, bodies: Bodies, content_of: Content, advance: Advance) -> None:
+def export_markdown(
+    work: ExportFolder, plan: Path, bodies: RecordBodies, content_of: Content, advance: Advance
+) -> None:
     """Write `out/HOST/NAME.md` for each page of the plan that is text. In memory: one page.
 
     Raises:
@@ -49,13 +54,12 @@ def export_markdown(work: Work, plan: Path, bodies: Bodies, content_of: Content,
     step = work.step(Writing)
     work.out.mkdir(exist_ok=True)
     for position, row in planned(plan, step.position):
-        if row.media_type in WRITTEN_TYPES:
-            page = bodies.page(row.place, row.original, row.url)
-            if page is not None:
-                path = work.out / file_name(row.host, row.url, row.key)
-                path.parent.mkdir(exist_ok=True)
-                # A lone surrogate that some page's escapes made is no text.
-                path.write_bytes(document(row, content_of(page)).encode("utf-8", "replace"))
+        written = written_of(row, bodies, content_of)
+        if written is not None:
+            path = work.out / file_name(row.host, row.url, row.key)
+            path.parent.mkdir(exist_ok=True)
+            # A lone surrogate that some page's escapes made is no text.
+            path.write_bytes(front_matter(msgspec.structs.asdict(row), written).encode("utf-8", "replace"))
         step.position = position
         if position % PAGES_A_CHECKPOINT == 0:
             sync_everything()
@@ -64,33 +68,33 @@ def export_markdown(work: Work, plan: Path, bodies: Bodies, content_of: Content,
     work.save(step)
 
 
+def written_of(row: Planned, bodies: RecordBodies, content_of: Content) -> MarkdownPage | None:
+    """Return the content of a page, or the text that the crawl found in a document; None where there is none."""
+    if row.document:
+        return MarkdownPage(row.document.replace("\n", "\n\n"), DOCUMENT, text=row.document)
+    page = bodies.page(row.place, row.original, row.url) if row.media_type in WRITTEN_TYPES else None
+    return content_of(page) if page is not None else None
+
+
 def file_name(host: str, url: str, key: str) -> str:
-    """Return `HOST/SLUG-HASH.md`: safe on every file system, different for every key, whatever the URL says.
+    """Return `HOST/SLUG-HASH.md`: safe on every file system for any URL, different for every key.
 
     The slug is of the path's last parts, in lower-case ASCII; the hash is 80 bits of the key's SHA-1.
     """
     path = url.partition("://")[2].partition("/")[2].partition("#")[0].partition("?")[0]
-    words = _safe("-".join(unquote(path, errors="replace").split("/")[-3:]))[-SLUG_CHARACTERS_MAX:].strip("-.")
-    return f"{_folder(host)}/{words or 'index'}-{_hash(key)}.md"
+    words = safe("-".join(unquote(path, errors="replace").split("/")[-3:]))[-SLUG_CHARACTERS_MAX:].strip("-.")
+    return f"{folder_of(host)}/{words or 'index'}-{hash_of(key)}.md"
 
 
-def document(row: Planned, written: Written) -> str:
+def front_matter(row: Mapping[str, Any], written: MarkdownPage) -> str:
     """Return the file: YAML front matter between two lines of dashes, an empty line, the content."""
-    fields: list[tuple[str, str | int]] = [
-        ("url", row.url),
-        ("title", row.title),
-        ("fetched_at", row.fetched_at),
-        ("host", row.host),
-        ("media_type", row.media_type),
-        ("depth", row.depth),
-        ("referrer", row.referrer),
-        ("digest", row.digest),
-        ("duplicate_of", row.duplicate_of),
-        ("text_method", written.text_method),
-        *written.facts.items(),
-    ]
+    fields = [(name, row[name]) for name in _FRONT]
+    fields += [("text_method", written.text_method), *written.facts.items()]
     lines = [f"{name}: {value if isinstance(value, int) else quoted(value)}" for name, value in fields if value != ""]
     return "---\n" + "\n".join(lines) + "\n---\n\n" + written.markdown.strip("\n") + "\n"
+
+
+_FRONT = ("url", "title", "fetched_at", "host", "media_type", "depth", "referrer", "digest", "duplicate_of")
 
 
 def quoted(text: str) -> str:
@@ -107,19 +111,22 @@ def _character(c: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _folder(host: str) -> str:
-    name = _safe(host.strip("[]").replace(":", "_"))
+def folder_of(host: str) -> str:
+    """Return the folder of a host: its name where every file system takes that."""
+    name = safe(host.strip("[]").replace(":", "_"))
     if name == host and len(name) <= HOST_CHARACTERS_MAX and not name.startswith(".") and not name.endswith("."):
         return name
-    return f"{name[:HOST_CHARACTERS_MAX].strip('.-') or 'host'}-{_hash(host)}"
+    return f"{name[:HOST_CHARACTERS_MAX].strip('.-') or 'host'}-{hash_of(host)}"
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
+    """Return text as a part of a file's name: lower-case ASCII, and no name that Windows keeps for itself."""
     name = _UNSAFE.sub("-", text.lower())
     return f"_{name}" if _RESERVED.match(name) else name
 
 
-def _hash(text: str) -> str:
+def hash_of(text: str) -> str:
+    """Return 80 bits of a text's SHA-1, as 16 characters."""
     digest = hashlib.sha1(text.encode("utf-8", "replace"), usedforsecurity=False).digest()
     return b32encode(digest[:10]).decode().lower()
 
@@ -134,7 +141,7 @@ _LINK_COLUMNS = ["from_url", "to_url", "to_key", "link_type", "anchor_text"]
 
 
 class Storing(msgspec.Struct):
-    """How far it is: pages of the plan, then rows of `links`; and what of the files stands on disk."""
+    """Progress: pages of the plan, then rows of `links`; and the lengths of the files on disk."""
 
     pages: int = 0
     links: int = 0
@@ -144,7 +151,7 @@ class Storing(msgspec.Struct):
     links_length: int = 0
 
 
-def export_pagefiles(work: Work, plan: Path, links: Source, bodies: Bodies, advance: Advance) -> None:
+def export_pagefiles(work: ExportFolder, plan: Path, links: RowSource, bodies: RecordBodies, advance: Advance) -> None:
     """Write segments and logs. In memory: one page, or one batch of links.
 
     Raises:
@@ -166,7 +173,7 @@ def escaped(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-def _store(work: Work, step: Storing, plan: Path, bodies: Bodies, advance: Advance) -> None:
+def _store(work: ExportFolder, step: Storing, plan: Path, bodies: RecordBodies, advance: Advance) -> None:
     log = AppendFile(work.out / "store.log", step.store_length)
     segment = _segment(work, step)
     unnoted_bytes = 0
@@ -206,7 +213,7 @@ def _store(work: Work, step: Storing, plan: Path, bodies: Bodies, advance: Advan
 _LINES_HELD_MAX = 20_000
 
 
-def _link(work: Work, step: Storing, links: Source, advance: Advance) -> None:
+def _link(work: ExportFolder, step: Storing, links: RowSource, advance: Advance) -> None:
     log = AppendFile(work.out / "links.log", step.links_length)
     try:
         noted = step.links_length
@@ -225,7 +232,7 @@ def _link(work: Work, step: Storing, links: Source, advance: Advance) -> None:
         log.close()
 
 
-def _link_lines(links: Source, start: int) -> Iterator[tuple[int, bytes]]:
+def _link_lines(links: RowSource, start: int) -> Iterator[tuple[int, bytes]]:
     if not links.rows:
         return
     for position, batch in links.batches(start, _LINK_COLUMNS):
@@ -245,7 +252,7 @@ def _store_line(row: Planned, size: int, number: int, offset: int) -> bytes:
     return ("\t".join(fields) + "\n").encode()
 
 
-def _segment(work: Work, step: Storing) -> AppendFile:
+def _segment(work: ExportFolder, step: Storing) -> AppendFile:
     return AppendFile(work.out / f"pagefile_{step.segment}.pfl", step.segment_length)
 
 

@@ -14,17 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gossamer.archive.views.bodies import Place
-from gossamer.archive.views.source import Source, first_line, require_sound
-from gossamer.archive.views.work import Piece
+from gossamer.archive.views.bodies import RecordPlace
+from gossamer.archive.views.source import RowSource, first_line, require_sound
+from gossamer.archive.views.work import ExportPiece
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import publish
 
 ROW_GROUP_ROWS = 20_000
+ROW_GROUP_BYTES = 16_000_000
 COLUMNS = (
     "url", "key", "host", "site", "title", "fetched_at", "status", "media_type", "charset", "depth", "referrer",
     "link_type", "digest", "duplicate_of", "body_bytes",
 )  # fmt: skip
+MORE = ("language", "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason")
+"""Columns that not every crawl has."""
 # A URL's last successful fetch; a copy's body may be in the record of the original.
 _QUESTION = """
     COPY (
@@ -39,13 +42,14 @@ _QUESTION = """
                 AND digest IN (SELECT digest FROM latest WHERE warc_type = 'revisit')
             GROUP BY url, digest
         )
-        SELECT {columns}, {anchors} AS anchors, epoch_us(latest.fetched_at) AS "at",
+        SELECT {columns}, {document} AS document, {anchors} AS anchors, epoch_us(latest.fetched_at) AS "at",
             latest.warc_file AS file, latest.warc_offset AS "offset", latest.warc_length AS length,
             firsts.at.f AS original_file, firsts.at.o AS original_offset, firsts.at.l AS original_length
         FROM latest LEFT JOIN firsts ON latest.digest = firsts.digest
             AND firsts.url = CASE WHEN latest.duplicate_of = '' THEN latest.url ELSE latest.duplicate_of END {joined}
         ORDER BY file, "offset"
-    ) TO '{target}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows})"""
+    ) TO '{target}' (
+        FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}, ROW_GROUP_SIZE_BYTES {group_bytes})"""
 
 
 # What links say of a page: of all their texts those that are used most.
@@ -61,6 +65,8 @@ _ANCHORS = """
         )
         WHERE nth <= {texts_max} GROUP BY to_key
     ) AS said ON said.to_key = latest.key"""
+_DOCUMENT = """
+    CASE WHEN latest.text_method = 'document' THEN coalesce(latest.main_text, '') ELSE '' END"""
 ANCHORS_MAX = 20
 ANCHOR_CHARACTERS_MAX = 100
 
@@ -84,17 +90,30 @@ class Planned(msgspec.Struct, frozen=True):
     digest: str
     duplicate_of: str
     body_bytes: int
+    language: str
+    """As detected in the crawl; empty where it was not."""
+    usage_search: str
+    usage_ai_train: str
+    usage_ai_input: str
+    usage_archive: str
+    usage_reason: str
+    document: str
+    """Its text, where the crawl found that in a document that is no page, such as a PDF."""
     anchors: str
     """Texts of links to it, where the plan has them."""
     at: int
     """`fetched_at` in microseconds since 1970."""
-    place: Place
-    original: Place | None
-    """Where the body lies if the record is a revisit."""
+    place: RecordPlace
+    original: RecordPlace | None
+    """Place of the body if the record is a revisit."""
 
 
 def make_plan(
-    target: Path, pieces: Sequence[Piece], where: str, memory_bytes_max: int, links: Sequence[Piece] | None = None
+    target: Path,
+    pieces: Sequence[ExportPiece],
+    where: str,
+    memory_bytes_max: int,
+    links: Sequence[ExportPiece] | None = None,
 ) -> None:
     """Write the plan, unless it is there; with anchor texts when the files of `links` are given.
 
@@ -105,7 +124,7 @@ def make_plan(
     """
     if target.exists():
         return
-    Source(pieces, where, "pages")  # Refuses what is no condition on single rows.
+    known = RowSource(pieces, where, "pages").schema.names  # Refuses what is no condition on single rows.
     new = target.with_name(target.name + ".new")
     if not any(piece.rows for piece in pieces):
         pq.write_table(pa.table({"url": pa.array([], pa.string())}), new)
@@ -131,11 +150,11 @@ def make_plan(
             anchors="coalesce(said.words, '')" if joined else "''",
             joined=joined,
             where=where or "true",
-            columns=", ".join(
-                f"latest.{name}::VARCHAR AS {name}" if name in _FEW else f"latest.{name}" for name in COLUMNS
-            ),
+            columns=", ".join(_chosen(name, known) for name in (*COLUMNS, *MORE)),
+            document=_DOCUMENT if "main_text" in known else "''",
             target=str(new).replace("'", "''"),
             group_rows=ROW_GROUP_ROWS,
+            group_bytes=ROW_GROUP_BYTES,
         )
         try:
             tables.execute(question)
@@ -144,12 +163,19 @@ def make_plan(
     publish(new, target)
 
 
+def _chosen(name: str, known: Sequence[str]) -> str:
+    """Return what chooses a column; one that no crawl lacks, or one that may be absent."""
+    if name not in MORE:
+        return f"latest.{name}::VARCHAR AS {name}" if name in _FEW else f"latest.{name}"
+    return f"coalesce(latest.{name}::VARCHAR, '') AS {name}" if name in known else f"'' AS {name}"
+
+
 _FEW = frozenset(("host", "site", "media_type", "charset", "link_type"))
 
 
 def planned(plan: Path, start: int = 0) -> Iterator[tuple[int, Planned]]:
     """Yield the pages from a position on, each with the position behind it."""
-    source = Source([Piece(str(plan), plan.stat().st_size, pq.read_metadata(plan).num_rows)])
+    source = RowSource([ExportPiece(str(plan), plan.stat().st_size, pq.read_metadata(plan).num_rows)])
     if not source.rows:
         return
     for end, batch in source.batches(start):
@@ -173,8 +199,10 @@ def _values(batch: pa.RecordBatch) -> Iterator[Planned]:
         else column.to_pylist()
         for column in batch.columns
     ]
+    names = batch.schema.names[: len(COLUMNS) + len(MORE)]
     for row in zip(*columns, strict=True):
-        *fields, anchors, at, file, offset, length, first, first_offset, first_length = row
-        original = Place(first, first_offset, first_length) if first else None
-        values = dict(zip(COLUMNS, fields, strict=True))
-        yield Planned(**values, anchors=anchors, at=at, place=Place(file, offset, length), original=original)
+        *fields, document, anchors, at, file, offset, length, first, first_offset, first_length = row
+        original = RecordPlace(first, first_offset, first_length) if first else None
+        values = dict(zip(names, fields, strict=True))
+        place = RecordPlace(file, offset, length)
+        yield Planned(**values, document=document, anchors=anchors, at=at, place=place, original=original)

@@ -1,7 +1,7 @@
-"""Sorting: more rows than memory holds, put in order by way of sorted files, and never begun anew.
+"""Sorting: an external merge sort of rows, which resumes after an interruption.
 
-Rows are held until they fill a part of the budget, sorted, and written as a run. Where many runs of one level stand,
-they become one of the next. Runs are files of Arrow batches; which of them count stands in the caller's state.
+Rows that fill a part of the memory budget are sorted and written as a run. Many runs of one level are merged into one
+of the next. Runs are files of Arrow batches; the caller's state lists the valid ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HELD_SHARE = 6
 _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-class Run(msgspec.Struct, frozen=True):
+class SortedRun(msgspec.Struct, frozen=True):
     """One sorted file in the folder."""
 
     name: str
@@ -33,7 +33,9 @@ class Run(msgspec.Struct, frozen=True):
 class Sorter:
     """Takes batches in any order and gives them back sorted by `keys`; equal rows stay in the order they came in."""
 
-    def __init__(self, folder: Path, keys: Sequence[str], memory_bytes_max: int, runs: Sequence[Run] = ()) -> None:
+    def __init__(
+        self, folder: Path, keys: Sequence[str], memory_bytes_max: int, runs: Sequence[SortedRun] = ()
+    ) -> None:
         """Go on with `runs`, which an earlier sorter in this folder wrote."""
         self._folder = folder
         self._keys = list(keys)
@@ -82,7 +84,7 @@ class Sorter:
             if path.name not in known:
                 path.unlink()
 
-    def _merge(self, alike: Sequence[Run], merged: Iterator[pa.Table], level: int) -> None:
+    def _merge(self, alike: Sequence[SortedRun], merged: Iterator[pa.Table], level: int) -> None:
         first = next(merged)
         rows = max(1, first.num_rows * (self._bytes_max // FAN_IN_MAX) // max(1, first.nbytes))
 
@@ -93,7 +95,7 @@ class Sorter:
 
         self._write(first.schema, batches(), level)
         whole = self.runs.pop()
-        # The new run stands where those stood that it is made of: equal rows come out in the order they came in.
+        # The new run replaces its inputs in place: equal rows keep the order in which they came.
         at = self.runs.index(alike[0])
         self.runs = [*self.runs[:at], whole, *self.runs[at + len(alike) :]]
 
@@ -106,9 +108,9 @@ class Sorter:
             for batch in batches:
                 writer.write_batch(batch)
         sync_file(path)
-        self.runs.append(Run(path.name, level))
+        self.runs.append(SortedRun(path.name, level))
 
-    def _merged(self, runs: Sequence[Run], consumed: list[int]) -> Iterator[tuple[pa.Table, list[int]]]:
+    def _merged(self, runs: Sequence[SortedRun], consumed: list[int]) -> Iterator[tuple[pa.Table, list[int]]]:
         heads = [
             _Head(self._folder / run.name, self._keys, skipped) for run, skipped in zip(runs, consumed, strict=True)
         ]

@@ -1,4 +1,4 @@
-"""Source: the rows of a table as one stream, whatever number of files with whatever columns hold them."""
+"""Source: the rows of a table as one stream, from any number of files with any columns."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.archive.schema import TABLES, fitted, united
-from gossamer.archive.views.work import Piece
+from gossamer.archive.schema import ITEMS, TABLES, fitted, united
+from gossamer.archive.views.work import ExportPiece
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.state.sums import crc_of
 
@@ -23,7 +23,7 @@ _CONDITION_BYTES_MAX = 64_000_000
 
 def pieces_of(
     folder: Path, recorded: Mapping[str, int | None] | None = None, pattern: str = "*.parquet"
-) -> list[Piece]:
+) -> list[ExportPiece]:
     """Return the finished Parquet files of a table, by name. `recorded` has the CRC-32 of each, by its name in the
     crawl's directory: a file is read once to compare it, about 0.1 ms a MB.
 
@@ -34,10 +34,11 @@ def pieces_of(
     for path in sorted(folder.glob(pattern)):
         if path.name.startswith("."):
             continue
-        crc = (recorded or {}).get(f"{folder.name}/{path.name}")
+        table = f"{ITEMS}{folder.name}" if folder.parent.name + "/" == ITEMS else folder.name
+        crc = (recorded or {}).get(f"{table}/{path.name}")
         if crc is not None and crc_of(path) != crc:
             raise damaged(path)
-        found.append(Piece(str(path), path.stat().st_size, _rows_in(path), crc))
+        found.append(ExportPiece(str(path), path.stat().st_size, _rows_in(path), crc))
     return found
 
 
@@ -47,7 +48,7 @@ def _rows_in(path: Path) -> int:
     return rows
 
 
-def require_sound(pieces: Sequence[Piece]) -> None:
+def require_sound(pieces: Sequence[ExportPiece]) -> None:
     """Read those files of which no CRC-32 is recorded, and so was not compared: for readers that do not compare the
     checksums of pages, as DuckDB. About 0.3 µs a value.
 
@@ -93,10 +94,10 @@ def damaged(path: Path | str) -> DamagedError:
     return DamagedError(f"{path} cannot be read: it was damaged, or not copied whole; put a sound copy in its place")
 
 
-class Source:
+class RowSource:
     """Rows in the order of their files; a row's number in that order is a position to go on from."""
 
-    def __init__(self, pieces: Sequence[Piece], where: str = "", table: str = "") -> None:
+    def __init__(self, pieces: Sequence[ExportPiece], where: str = "", table: str = "") -> None:
         """Take files as they were found; `where` is an SQL condition over the columns. Where there are no files yet,
         the columns are those that `table` has.
 
@@ -107,7 +108,9 @@ class Source:
         for piece in self._pieces:
             path = Path(piece.path)
             if not path.exists() or path.stat().st_size != piece.length:
-                raise ConfigError(f"{path} is not as it was when this export began; remove what it made and begin anew")
+                raise ConfigError(
+                    f"{path} changed since this export began; delete what the export wrote, then start it again"
+                )
         first = TABLES.get(table) if not self._pieces else None
         self.schema = united((_schema_of(piece.path) for piece in self._pieces), first)
         """All columns of all files, by name; where a file lacks one it is null."""
@@ -184,7 +187,7 @@ class Condition:
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
-    """Return the type of a column's values, whether they stand in a dictionary or not."""
+    """Return the type of a column's values, with or without a dictionary."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gossamer.archive.views.sorting import Run, Sorter
-from gossamer.archive.views.source import Source
-from gossamer.archive.views.work import CHECKPOINT_BYTES, Work
+from gossamer.archive.logs import stem_of
+from gossamer.archive.views.sorting import SortedRun, Sorter
+from gossamer.archive.views.source import RowSource
+from gossamer.archive.views.work import CHECKPOINT_BYTES, ExportFolder
 from gossamer.world.files import AppendFile, sync_file
 
 ROW_GROUP_ROWS_MAX = 50_000
@@ -34,18 +35,18 @@ Advance = Callable[[int], None]
 
 
 class Sorting(msgspec.Struct):
-    """How far a table is: rows read into runs, then rows of each run that stand in finished files."""
+    """Progress of a table: rows read into runs, then rows of each run in finished files."""
 
     table: str = ""
     position: int = 0
-    runs: list[Run] = []
+    runs: list[SortedRun] = []
     consumed: list[int] = []
     files: int = 0
     done: list[str] = []
     """Tables that are finished."""
 
 
-def export_parquet(work: Work, table: str, source: Source, memory_bytes_max: int, advance: Advance) -> None:
+def export_parquet(work: ExportFolder, table: str, source: RowSource, memory_bytes_max: int, advance: Advance) -> None:
     """Write one table as `out/TABLE/TABLE-000001.parquet` and so on. Goes on where it stopped.
 
     Costs about 3 µs a row of `links` and 15 µs a row of `pages`; memory is bounded by `memory_bytes_max`.
@@ -60,7 +61,7 @@ def export_parquet(work: Work, table: str, source: Source, memory_bytes_max: int
     if step.table != table:
         step = Sorting(table, done=step.done)
     folder.mkdir(parents=True, exist_ok=True)
-    sorter = Sorter(work.folder / f"runs-{table}", keys_of(table, source.schema), memory_bytes_max, step.runs)
+    sorter = Sorter(work.folder / f"runs-{stem_of(table)}", keys_of(table, source.schema), memory_bytes_max, step.runs)
     if not step.consumed:
         _sort(work, step, sorter, source, advance)
     _merge(work, step, sorter, folder, with_host(table, source.schema), memory_bytes_max)
@@ -87,7 +88,7 @@ def hosts_of(urls: pa.Array) -> pa.Array:
     return pc.struct_field(pc.extract_regex(pc.cast(urls, pa.string()), _HOST), "host")
 
 
-def _sort(work: Work, step: Sorting, sorter: Sorter, source: Source, advance: Advance) -> None:
+def _sort(work: ExportFolder, step: Sorting, sorter: Sorter, source: RowSource, advance: Advance) -> None:
     position = step.position
     for position, batch in source.batches(step.position):
         if step.table == "links":
@@ -104,15 +105,17 @@ def _sort(work: Work, step: Sorting, sorter: Sorter, source: Source, advance: Ad
     sorter.sweep()
 
 
-def _merge(work: Work, step: Sorting, sorter: Sorter, folder: Path, schema: pa.Schema, memory_bytes_max: int) -> None:
+def _merge(
+    work: ExportFolder, step: Sorting, sorter: Sorter, folder: Path, schema: pa.Schema, memory_bytes_max: int
+) -> None:
     if not step.runs:  # A table without rows has its columns nevertheless.
-        _write_file(folder / f"{step.table}-000001.parquet", schema, iter(()))
+        _write_file(folder / f"{stem_of(step.table)}-000001.parquet", schema, iter(()))
         return
     merged = sorter.merged(step.consumed)
     group_bytes = min(ROW_GROUP_BYTES_MAX, memory_bytes_max // 8)
     waiting = next(merged, None)
     while waiting is not None:
-        target = folder / f"{step.table}-{step.files + 1:06d}.parquet"
+        target = folder / f"{stem_of(step.table)}-{step.files + 1:06d}.parquet"
         written = _Filled(waiting, merged)
         _write_file(target, schema, _groups(written, group_bytes))
         waiting = written.following
@@ -174,14 +177,14 @@ def _write_file(target: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> 
 _JSON = msgspec.json.Encoder()
 
 
-class Written(msgspec.Struct):
+class LinesWritten(msgspec.Struct):
     """How far a file of lines is: rows read, bytes that stand on disk."""
 
     position: int = 0
     length: int = 0
 
 
-class JsonLines:
+class JsonLinesFile:
     """One object a row, in UTF-8; times are text as `2026-01-01T00:00:00.250000Z`. About 10 µs a row of `pages`."""
 
     def head(self, _names: Sequence[str]) -> bytes:
@@ -210,13 +213,13 @@ class Csv:
         return _records(_csv_rows(batch))
 
 
-def export_rows(work: Work, form: Format, source: Source, advance: Advance) -> None:
+def export_rows(work: ExportFolder, form: Format, source: RowSource, advance: Advance) -> None:
     """Write the table into one file. In memory: one batch and its text.
 
     Raises:
         OSError: the disk is full; what was noted stays done.
     """
-    step = work.step(Written)
+    step = work.step(LinesWritten)
     file = AppendFile(work.out, step.length)
     try:
         noted = step.length
@@ -236,7 +239,7 @@ def export_rows(work: Work, form: Format, source: Source, advance: Advance) -> N
         file.close()
 
 
-def stream_rows(out: BinaryIO, form: Format, source: Source, advance: Advance) -> None:
+def stream_rows(out: BinaryIO, form: Format, source: RowSource, advance: Advance) -> None:
     """Write the table to a stream."""
     out.write(form.head(source.schema.names))
     for position, batch in source.batches():
@@ -282,6 +285,6 @@ def _records(rows: Any) -> bytes:
     return text.getvalue().encode()
 
 
-Format = JsonLines | Csv
-"""One way to write rows: what stands before the first one, and those of a batch."""
-FORMS: dict[str, Callable[[], Format]] = {"jsonl": JsonLines, "csv": Csv}
+Format = JsonLinesFile | Csv
+"""A way to write rows: the header, and the rows of a batch."""
+FORMS: dict[str, Callable[[], Format]] = {"jsonl": JsonLinesFile, "csv": Csv}

@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from isal import isal_zlib
 
-from gossamer.archive.cdxj import Standing
+from gossamer.archive.cdxj import StandingRecords
 from gossamer.archive.views.bodies import ended_early, require_members, require_whole
-from gossamer.archive.views.index import Indexing, sort_lines, unique_lines
-from gossamer.archive.views.source import Source
+from gossamer.archive.views.index import IndexProgress, sort_lines, unique_lines
+from gossamer.archive.views.permitted import FOLDER, LIST
+from gossamer.archive.views.source import RowSource
 from gossamer.archive.views.tables import Advance
-from gossamer.archive.views.work import Inputs, Piece, Work
+from gossamer.archive.views.work import ExportFolder, ExportInputs, ExportPiece
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.product import __version__
 from gossamer.world.files import publish, sync_file
@@ -36,7 +37,7 @@ _PAGE_TYPES = pa.array(["text/html", "application/xhtml+xml"])
 _JSON = msgspec.json.Encoder()
 
 
-class Member(msgspec.Struct):
+class ZipMember(msgspec.Struct):
     """One file in the ZIP."""
 
     name: str
@@ -50,18 +51,18 @@ class Member(msgspec.Struct):
     """Of ZIP, that a reader needs: 45 when it is larger than 2 GB."""
 
 
-class Packing(msgspec.Struct):
+class WaczProgress(msgspec.Struct):
     """How far a WACZ is."""
 
-    index: Indexing = msgspec.field(default_factory=Indexing)
+    index: IndexProgress = msgspec.field(default_factory=IndexProgress)
     listed: bool = False
     """The index and the list of pages are made."""
-    members: list[Member] = []
+    members: list[ZipMember] = []
     length: int = 0
     """Bytes of the ZIP that hold these members."""
 
 
-def export_wacz(work: Work, source: Source, title: str, memory_bytes_max: int, advance: Advance) -> None:
+def export_wacz(work: ExportFolder, source: RowSource, title: str, memory_bytes_max: int, advance: Advance) -> None:
     """Write the WACZ of all finished WARC files. Goes on where it stopped: at worst one WARC file is copied again.
 
     Costs a copy of the WARC files (their SHA-256 is most of it: about 2 ms a MB) and about 20 µs a row of `pages`.
@@ -74,8 +75,8 @@ def export_wacz(work: Work, source: Source, title: str, memory_bytes_max: int, a
     for piece in work.inputs.warcs:
         if not piece.path.endswith((".warc.gz", ".warc.gz.open")):
             raise ConfigError(f"{Path(piece.path).name} is no gzipped WARC file, and WACZ knows no others")
-    step = work.step(Packing)
-    held = _Held(work.inputs.warcs, whole=not work.inputs.running)
+    step = work.step(WaczProgress)
+    held = _HeldWarcs(work.inputs.warcs, whole=not work.inputs.running)
     if not step.listed:
         if not work.inputs.running:
             require_whole(work.inputs.warcs, source)
@@ -102,13 +103,13 @@ def export_wacz(work: Work, source: Source, title: str, memory_bytes_max: int, a
             archive.leave()
 
 
-def _named(piece: Piece) -> str:
+def _named(piece: ExportPiece) -> str:
     return Path(piece.path).name.removesuffix(".open")
 
 
-def _require_as_written(member: Member, path: Path, crcs: Mapping[str, int | None], source: Source) -> None:
-    """Raise DamagedError for a WARC file that was copied and is not what was written: its checksum tells, or where none
-    is recorded, its records.
+def _require_as_written(member: ZipMember, path: Path, crcs: Mapping[str, int | None], source: RowSource) -> None:
+    """Raise DamagedError for a copied WARC file that is not what was written, by its checksum, or by its records if
+    none is recorded.
     """
     if member.name not in crcs or crcs[member.name] == member.crc:
         return
@@ -120,12 +121,14 @@ def _require_as_written(member: Member, path: Path, crcs: Mapping[str, int | Non
         )
 
 
-def _list(work: Work, step: Packing, source: Source, memory_bytes_max: int, advance: Advance, held: _Held) -> None:
-    def save(_: Indexing) -> None:
+def _list(
+    work: ExportFolder, step: WaczProgress, source: RowSource, memory_bytes_max: int, advance: Advance, held: _HeldWarcs
+) -> None:
+    def save(_: IndexProgress) -> None:
         work.save(step)
 
     sorter = sort_lines(work, step.index, save, source, memory_bytes_max, advance, held.rows)
-    lines = (line for block, _, _ in unique_lines(sorter, [], b"", Standing()) for line in block)
+    lines = (line for block, _, _ in unique_lines(sorter, [], b"", StandingRecords()) for line in block)
     _write_index(work.folder / "index.cdx.gz", work.folder / "index.idx", lines)
     _write_pages(work.folder / "pages.jsonl", source, held)
     step.listed, step.index.runs = True, []
@@ -134,10 +137,10 @@ def _list(work: Work, step: Packing, source: Source, memory_bytes_max: int, adva
     sorter.sweep()
 
 
-class _Held:
+class _HeldWarcs:
     """The WARC files that the export holds, and so the records that its lists may name."""
 
-    def __init__(self, warcs: list[Piece], *, whole: bool) -> None:
+    def __init__(self, warcs: list[ExportPiece], *, whole: bool) -> None:
         """With `whole` a record that is held nowhere is a mistake."""
         self._whole = whole
         self._names = pa.array([_named(piece) for piece in warcs], pa.string())
@@ -157,7 +160,7 @@ class _Held:
         return batch.filter(pc.fill_null(pc.less_equal(ends, pc.take(self._lengths, at)), False))
 
 
-def _contents(work: Work, inputs: Inputs) -> Iterator[tuple[str, Path, int, int]]:
+def _contents(work: ExportFolder, inputs: ExportInputs) -> Iterator[tuple[str, Path, int, int]]:
     lists = [("indexes/index.cdx.gz", zipfile.ZIP_STORED), ("indexes/index.idx", zipfile.ZIP_DEFLATED)]
     lists.append(("pages/pages.jsonl", zipfile.ZIP_DEFLATED))
     for piece in inputs.warcs:
@@ -166,6 +169,9 @@ def _contents(work: Work, inputs: Inputs) -> Iterator[tuple[str, Path, int, int]
     for name, kind in lists:
         path = work.folder / name.rpartition("/")[2]
         yield name, path, path.stat().st_size, kind
+    listed = work.folder / FOLDER / LIST
+    if listed.exists():
+        yield f"usage/{LIST}", listed, listed.stat().st_size, zipfile.ZIP_DEFLATED
 
 
 def _where_now(path: Path) -> Path:
@@ -200,7 +206,7 @@ def _write_block(packed: BinaryIO, blocks: BinaryIO, lines: list[bytes], offset:
     return offset + len(data)
 
 
-def _write_pages(target: Path, source: Source, held: _Held) -> None:
+def _write_pages(target: Path, source: RowSource, held: _HeldWarcs) -> None:
     """Write the list of pages that people may want to begin with: HTML that was fetched."""
     new = target.with_name(target.name + ".new")
     with new.open("wb") as file:
@@ -232,9 +238,9 @@ def _opened(path: Path, length: int) -> BinaryIO:
 
 
 class _Zip:
-    """The ZIP from where it stands: members before are known by what was noted of them."""
+    """The ZIP from its current end on: earlier members are known from the notes about them."""
 
-    def __init__(self, file: BinaryIO, members: list[Member], made_at: float) -> None:
+    def __init__(self, file: BinaryIO, members: list[ZipMember], made_at: float) -> None:
         self._date = datetime.fromtimestamp(made_at, UTC).timetuple()[:6]
         self._zip = zipfile.ZipFile(file, "w", allowZip64=True)
         for member in members:
@@ -250,10 +256,10 @@ class _Zip:
         self._zip.close()
 
     def leave(self) -> None:
-        """Write nothing more, whatever happened."""
+        """Write nothing more, also after an error."""
         self._zip.fp = None
 
-    def add_file(self, name: str, path: Path, length: int, kind: int) -> Member:
+    def add_file(self, name: str, path: Path, length: int, kind: int) -> ZipMember:
         """Copy a file's first `length` bytes and return what is to be noted of it."""
         info = self._info(name, kind)
         info.file_size = length  # It decides on ZIP64 before the first byte.
@@ -266,7 +272,7 @@ class _Zip:
                 left -= len(data)
         if left:
             raise ended_early(path)
-        return Member(
+        return ZipMember(
             name, info.header_offset, info.file_size, info.compress_size, info.CRC,
             "sha256:" + digest.hexdigest(), kind, info.extract_version,
         )  # fmt: skip
@@ -282,7 +288,7 @@ class _Zip:
         return info
 
 
-def _package(members: list[Member], inputs: Inputs, title: str) -> bytes:
+def _package(members: list[ZipMember], inputs: ExportInputs, title: str) -> bytes:
     created = datetime.fromtimestamp(int(inputs.begun_at), UTC).isoformat().replace("+00:00", "Z")
     resources = [
         {

@@ -24,7 +24,7 @@ CHECKPOINT_BYTES = 32_000_000
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-class Piece(msgspec.Struct, frozen=True):
+class ExportPiece(msgspec.Struct, frozen=True):
     """A finished file that the export reads."""
 
     path: str
@@ -34,7 +34,7 @@ class Piece(msgspec.Struct, frozen=True):
     """CRC-32 of its first `length` bytes, where it is recorded."""
 
 
-class Order(msgspec.Struct, frozen=True):
+class ExportOrder(msgspec.Struct, frozen=True):
     """What an export makes, of what: it goes on only with the same order."""
 
     crawl: str
@@ -42,36 +42,53 @@ class Order(msgspec.Struct, frozen=True):
     to: str
     table: str = ""
     where: str = ""
+    permitted: str = ""
+    dedupe: str = ""
 
 
-class Inputs(msgspec.Struct):
+class KnownTexts(msgspec.Struct, frozen=True):
+    """A crawl or an export whose texts count as known."""
+
+    directory: str
+    pages: list[ExportPiece] = []
+    """Of a crawl: its table."""
+    texts: list[ExportPiece] = []
+    """Of an export: what its texts are recognized by."""
+
+
+class ExportInputs(msgspec.Struct):
     """What an export reads, as it stood when the export began."""
 
-    tables: dict[str, list[Piece]] = {}
-    warcs: list[Piece] = []
+    tables: dict[str, list[ExportPiece]] = {}
+    warcs: list[ExportPiece] = []
     running: bool = False
     """The crawl was running."""
     unread: str = ""
     """Why its last commit could not be read: finished files count then."""
     begun_at: float = 0.0
+    answers: dict[str, int] = {}
+    """Of an export of permitted pages: how many pages have which answer."""
+    earlier: list[KnownTexts] = []
+    outcomes: dict[str, int] = {}
+    """Of all attempts of the crawl, for a data card."""
 
 
 class _State(msgspec.Struct):
-    order: Order
-    inputs: Inputs | None = None
+    order: ExportOrder
+    inputs: ExportInputs | None = None
     step: msgspec.Raw = msgspec.Raw(b"null")
     renaming: bool = False
 
 
-class Work:
+class ExportFolder:
     """The folder of an export. Use as a context: one process at a time works in it."""
 
-    def __init__(self, target: Path, order: Order, *, replaces: bool = False) -> None:
-        """Begin an export, or take up the one that was begun with the same order. With `replaces` what stands under
-        `target`, a directory, gives way at the end.
+    def __init__(self, target: Path, order: ExportOrder, *, replaces: bool = False) -> None:
+        """Start an export, or resume one of the same order. With `replaces`, the result replaces the directory
+        `target` at the end.
 
         Raises:
-            ConfigError: something else stands there, or another process works on it.
+            ConfigError: `target` exists and differs, or another process works on it.
         """
         self.target = target
         self._replaces = replaces
@@ -99,7 +116,7 @@ class Work:
             raise ConfigError(
                 f"{self.folder} holds an unfinished export with other options "
                 f"({_difference(stored.order, order)}); "
-                "give the same options to finish it, or remove that folder to begin anew"
+                "give the same options to finish it, or delete that folder to start again"
             )
         self._lock = DirectoryLock(self.folder / "lock")
         if not self._lock.acquire(0.0):
@@ -126,12 +143,12 @@ class Work:
             shutil.rmtree(self.folder, ignore_errors=True)  # A wrong option: there is nothing to go on with.
 
     @property
-    def inputs(self) -> Inputs | None:
+    def inputs(self) -> ExportInputs | None:
         """What the export reads; None before `begin`."""
         return self._state.inputs
 
-    def begin(self, inputs: Inputs) -> None:
-        """Settle what the export reads. From now on it reads nothing else, whatever the crawl does."""
+    def begin(self, inputs: ExportInputs) -> None:
+        """Fix the inputs of the export. From now on it reads nothing else, also while the crawl goes on."""
         self._state.inputs = inputs
         self._write_state()
 
@@ -182,7 +199,7 @@ class Work:
             return None
         except msgspec.MsgspecError as error:
             raise ConfigError(
-                f"{self._state_file} is no state of an export; remove {self.folder} to begin anew"
+                f"{self._state_file} is no state of an export; delete {self.folder} to start again"
             ) from error
 
     def _make_folder(self, state: _State) -> None:
@@ -199,18 +216,18 @@ class Work:
         write_whole(self._state_file, msgspec.json.encode(self._state))
 
 
-def _taken(target: Path, order: Order) -> ConfigError:
+def _taken(target: Path, order: ExportOrder) -> ConfigError:
     """Return what is said of a target that is there already. It never advises to remove a crawl."""
     if Path(order.crawl).is_relative_to(target.resolve()):
         return ConfigError(f"{target} is the crawl itself, or holds it; name another place with -o")
     return ConfigError(
         f"{target} is there already, {_standing(target)}: an export writes over nothing; name another with -o, or "
-        "remove it first to have it written anew"
+        "delete it first"
     )
 
 
 def _standing(target: Path) -> str:
-    """Return what stands under a name, for people."""
+    """Describe an existing target, for messages."""
     if not target.exists():
         return "a link that leads nowhere"
     status = target.stat()
@@ -219,9 +236,9 @@ def _standing(target: Path) -> str:
     return f"{what}, written {datetime.fromtimestamp(status.st_mtime, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _difference(one: Order, other: Order) -> str:
+def _difference(one: ExportOrder, other: ExportOrder) -> str:
     return ", ".join(
         f"{name} {was!r}, not {now!r}"
-        for name in Order.__struct_fields__
+        for name in ExportOrder.__struct_fields__
         if (was := getattr(one, name)) != (now := getattr(other, name))
     )

@@ -22,6 +22,7 @@ export function show(status, at, own) {
   tally("media", status.media_types, (name) => harmless(name || "(none given)"), "No pages so far.");
   hosts(status, at);
   shards(status);
+  caches(status.counters ?? {});
   changes(status.changes ?? []);
 }
 
@@ -168,6 +169,22 @@ function shards(status) {
     ["alarms", "<alarms", (s) => cell(harmless((s.alarms ?? []).join(", ") || "none"), (s.alarms ?? []).length ? "text bad-text" : "text")],
   ].filter(([key]) => has(key));
   fill(by("shards"), columns.map(([, title]) => title), told.map((shard) => make("tr", {}, ...columns.map(([, , made]) => made(shard)))), "The crawl is not running.");
+}
+
+function caches(counted) {
+  const lookups = counted.dns_lookups ?? 0, spent = (counted.dns_s ?? 0) + (counted.requests_s ?? 0);
+  const share = spent ? ` · ${decimal(100 * counted.dns_s / spent)} % of the time of lookups and requests` : "";
+  say(by("dns"), lookups ? `${count(lookups)} DNS lookups, ${count(counted.dns_failures)} failed, ${seconds(counted.dns_s / lookups)} each${share}` : "No DNS lookups in this process.");
+  const asked = (counted.urls_hits ?? 0) + (counted.urls_misses ?? 0), onDisk = counted.urls_on_disk ?? 0;
+  const found = [
+    ["DNS answers", counted.dns_hits, counted.dns_misses],
+    ["robots.txt rules", counted.robots_hits, counted.robots_misses],
+    ["host records", counted.records_hits, counted.records_misses],
+    ["popular URLs", counted.urls_hits, counted.urls_misses],
+    ["seen URLs (misses reach the disk)", asked - onDisk, onDisk],
+  ].filter(([, hits, misses]) => hits || misses);
+  const rows = found.map(([name, hits, misses]) => make("tr", {}, make("th", { scope: "row" }, name), cell(count(hits)), cell(count(misses)), cell(`${decimal(100 * hits / (hits + misses))} %`)));
+  fill(by("caches"), ["<cache", "hits", "misses", "found in memory"], rows, "Nothing was looked up in this process.");
 }
 
 function changes(found) {

@@ -19,7 +19,7 @@ export function begin() {
   press("pause", "pause", {}, () => "Paused: no new requests; fetches in flight finish.");
   press("unpause", "unpause", {}, () => "Resumed.");
   press("resume", "resume", {}, () => "Started again.");
-  press("checkpoint", "checkpoint", {}, (told) => `A checkpoint lies in ${told.checkpoint}.`);
+  press("checkpoint", "checkpoint", {}, (told) => `A checkpoint is in ${told.checkpoint}.`);
   const dialog = by("stopping");
   by("stop").addEventListener("click", () => dialog.showModal());
   by("stop-no").addEventListener("click", () => dialog.close());
@@ -31,7 +31,7 @@ export function begin() {
   }
   submit("seed", (form) => ({ urls: lines(form.elements.urls.value) }),
     (told) => `${count(told.added)} added that were not known before.`);
-  submit("exclude", (form) => ({ hosts: lines(form.elements.hosts.value) }), (told) => `${told.excluded.join(", ")}: asked no more.`);
+  submit("exclude", (form) => ({ hosts: lines(form.elements.hosts.value) }), (told) => `${told.excluded.join(", ")}: no more requests.`);
   submit("host", (form) => ({ host: form.elements.host.value.trim(), values: values(form) }), changed);
   submit("set", assigned, changed);
   by("set-key").addEventListener("change", chosen);

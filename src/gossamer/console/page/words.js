@@ -11,7 +11,9 @@ const OUTCOMES = {
   robots_denied: "denied by robots.txt", excluded: "excluded", dns_error: "DNS error", connect_error: "no connection",
   tls_error: "TLS error", timeout: "timeout", protocol_error: "protocol error", too_large: "too large",
   unsupported: "unsupported", trapped: "in a trap", host_closed: "host closed", robots_unreachable: "robots.txt unreachable",
+  payment_required: "payment required", legally_blocked: "blocked for legal reasons", challenged: "bot protection",
   process_crashed: "crashed the parser", internal_error: "internal error",
+  usage_denied: "use denied by the site", usage_withheld: "use refused by the page",
 };
 
 const SCHEMES = new Set(["http:", "https:", "ftp:", "gopher:"]);

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import selectors
-import shutil
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
+from gossamer.lab.faults.disk import ModelDisk
 from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.world.dice import Dice
 
@@ -18,6 +21,10 @@ BEGIN = 1_767_225_600.0
 HOSTS_MAX, PAGES_MIN, PAGES_MAX, LINKS_MAX = 4, 20, 50, 6
 FAULTS_MAX = 2
 """Attempts of one page that fail before it is answered: fewer than a crawl makes."""
+INTERLEAVES_ONE_IN = 4
+"""Seeds whose commits run beside the loop; the others run them at once, at half the cost."""
+GIVE_WAY_ONE_IN, GIVEN_S_MAX = 3, 0.5
+"""Steps of a thread on the disk after which the loop runs, and for how long."""
 REQUEST_S_MAX, DOWN_S_MIN, DOWN_S_MAX = 8.0, 0.01, 120.0
 IDLE_S_MAX = 86_400.0
 """A trial that waits for longer than this in all is stuck."""
@@ -25,10 +32,10 @@ ROBOTS = b"User-agent: *\nDisallow: /private/\n"
 
 
 class Killed(KeyboardInterrupt):
-    """The process ends here, in the middle of whatever it does."""
+    """The process ends here, in the middle of its work."""
 
 
-class Asked(NamedTuple):
+class SeenRequest(NamedTuple):
     """One request as the servers saw it."""
 
     host: str
@@ -38,13 +45,17 @@ class Asked(NamedTuple):
     life: int
 
 
-class Site(NamedTuple):
+class FaultSite(NamedTuple):
     """What the servers hold, and what a crawl of it must come to."""
 
     pages: Mapping[str, bytes]
     redirects: Mapping[str, str]
     missing: frozenset[str]
     private: frozenset[str]
+
+    def links(self, url: str) -> list[str]:
+        """Return what a page links to."""
+        return [link.decode() for link in self.pages[url].split(b'"')[1::2]]
 
     def truth(self, seeds: list[str]) -> dict[str, str]:
         """Return how each URL that can be reached must end."""
@@ -63,11 +74,11 @@ class Site(NamedTuple):
                 ends[url] = "http_error"
             else:
                 ends[url] = "fetched"
-                waiting += [link.decode() for link in self.pages[url].split(b'"')[1::2]]
+                waiting += self.links(url)
         return ends
 
 
-def site(dice: Dice) -> Site:
+def site(dice: Dice) -> FaultSite:
     """Return a web of a few hosts: a tree, so that every page is reached, with links across it."""
     hosts = [f"h{number}.test" for number in range(1 + dice.below(HOSTS_MAX))]
     count = PAGES_MIN + dice.below(PAGES_MAX - PAGES_MIN)
@@ -88,77 +99,138 @@ def site(dice: Dice) -> Site:
         url: b"".join([b"<!doctype html><title>x</title>", *(f'<a href="{to}">x</a>'.encode() for to in links[url])])
         for url in urls
     }
-    return Site(pages, redirects, missing, private)
+    return FaultSite(pages, redirects, missing, private)
+
+
+Kind = Literal["kill", "full", "write", "fsync"]
+
+
+class Fault(NamedTuple):
+    """What happens to one process of the crawl, and to its machine."""
+
+    kind: Kind
+    """The process is killed; or from now on there is no room, or one write or one sync fails."""
+    requests: int
+    """It happens after this number of requests,"""
+    steps: int
+    """and after this number of steps,"""
+    in_disk: bool
+    """of those alone that change what is on disk."""
+    power: bool
+    """Then the power is cut."""
+    jump_s: float
+    """By which the machine's clock is set, before the next process starts."""
+
+
+REFUSALS = {"full": ("write", errno.ENOSPC), "write": ("write", errno.EIO), "fsync": ("fsync", errno.EIO)}
+"""The call that a fault has fail, and with which error."""
 
 
 class World:
-    """A clock that moves when nothing else can happen, servers that fail as the seed has it, and kills.
+    """A clock that moves when nothing else can happen, failing servers, a disk, and one fault a life.
 
-    `step` is called before and after what touches the disk or the web, and at each turn of the event loop. Where it is
-    to kill, it copies the crawl's directory, as a killed process leaves it, and ends the process.
+    `step` is called before and after what touches the disk or the web, and at each turn of the event loop. Where the
+    process is to be killed, the crawl's directory is copied as that leaves it, and the process ends.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, directory: Path) -> None:
         self.seed = seed
         self.site = site(Dice(seed))
         self.elapsed_s = 0.0
         self.steps = 0
-        self.kill_at = -1
-        """The step at which the process is killed."""
-        self.kill_in_commit: tuple[int, int] | None = None
-        """After this number of requests, the process is killed at this step of the commits that follow. Most other
-        steps fall into times in which there is nothing to commit.
-        """
+        self.fault: Fault | None = None
+        """What is still to come in this life."""
+        self.interleaves = not seed % INTERLEAVES_ONE_IN
         self.life = 0
-        self.log: list[Asked] = []
+        self.boots = 0
+        self.log: list[SeenRequest] = []
         self.under_way: Counter[str] = Counter()
         self.overlaps: list[str] = []
-        self.directory = Path()
-        self._dice = Dice(seed + 1)
+        self.faulty: list[str] = []
+        """What was found wrong at a commit."""
+        self.thread: Lockstep | None = None
+        """The thread that runs, where it is not the loop's."""
+        self.dice = Dice(seed + 1)
+        self.disk = ModelDisk(directory, Dice(seed + 3), self.disk_step, self._refuses)
+        self._next_disk: ModelDisk | None = None
+        self._refused = "", 0
+        self._set_by_s = 0.0
         self._attempts: Counter[str] = Counter()
 
-    # ---- the clock (`gossamer.world.clock.Clock`)
+    @property
+    def is_over(self) -> bool:
+        """The process was killed: nothing that it still does counts."""
+        return self._next_disk is not None
+
+    # ---- the clock (`gossamer.world.clock.Clock`), and the machine's
 
     def now(self) -> float:
-        """Return seconds since 1970."""
-        return BEGIN + self.elapsed_s
+        """Return seconds since 1970, by the machine's clock."""
+        return BEGIN + self._set_by_s + self.elapsed_s
 
     async def sleep_until(self, instant: float) -> None:
         """Return at an instant of this clock."""
         await asyncio.sleep(max(0.0, instant - self.now()))
 
-    # ---- kills
+    def wall_offset_s(self) -> float:
+        """Return by how much the machine's clock is ahead of the steady one."""
+        return BEGIN + self._set_by_s
+
+    def boot_id(self) -> bytes:
+        """Return what changes with each start of the machine."""
+        return b"boot" + self.boots.to_bytes(12)
+
+    # ---- faults
 
     def step(self, *, disk: bool = False) -> None:
         """Let one step pass, or die at it."""
+        if self.is_over:
+            if self.thread is not None:
+                raise Killed
+            return
         self.steps += 1
-        kills = self.steps == self.kill_at
-        if disk and self.kill_in_commit is not None and len(self.log) >= self.kill_in_commit[0]:
-            requests, left = self.kill_in_commit
-            self.kill_in_commit = requests, left - 1
-            kills = not left
-        if kills:
-            if self.directory.exists():
-                shutil.copytree(self.directory, self.directory.with_name(f"life-{self.life + 1}"))
+        fault = self.fault
+        if fault is None or len(self.log) < fault.requests or (fault.in_disk and not disk):
+            return
+        if fault.steps > 0:
+            self.fault = fault._replace(steps=fault.steps - 1)
+            return
+        self.fault = None
+        if fault.kind == "kill":
+            self._next_disk = self._after(fault)
             raise Killed
+        self._refused = REFUSALS[fault.kind]
 
-    def around(self, function: Callable[..., T]) -> Callable[..., T]:
-        """Return a function with a step before it and one behind it."""
+    def disk_step(self) -> None:
+        """Let one step of the disk pass; the loop may run meanwhile where another thread waits for the disk."""
+        self.step(disk=True)
+        if self.thread is not None and not self.dice.below(GIVE_WAY_ONE_IN):
+            self.thread.give_way()
+            self.step()
 
-        def stepped(*given: Any) -> T:
-            self.step(disk=True)
-            result = function(*given)
-            self.step(disk=True)
-            return result
-
-        return stepped
-
-    def next_life(self) -> None:
+    def next_life(self, fault: Fault) -> None:
         """Stand still until the crawl is started again: at once, or after a while."""
+        before, self.disk = self.disk, self._next_disk or (self._after(fault) if fault.power else self.disk)
+        if before is not self.disk:
+            before.let_go()
+        self.fault, self._next_disk, self._refused = None, None, ("", 0)
         self.life += 1
-        self.elapsed_s += self._dice.uniform(0.0, DOWN_S_MAX) if self._dice.below(2) else DOWN_S_MIN
+        self.boots += fault.power
+        self.elapsed_s += self.dice.uniform(0.0, DOWN_S_MAX) if self.dice.below(2) else DOWN_S_MIN
+        self._set_by_s += fault.jump_s
         self.under_way.clear()
-        self.directory = self.directory.with_name(f"life-{self.life}")
+
+    def _after(self, fault: Fault) -> ModelDisk:
+        root = self.disk.root.with_name(f"life-{self.life + 1}")
+        return self.disk.cut(root) if fault.power else self.disk.killed(root)
+
+    def _refuses(self, call: str) -> int:
+        refused, number = self._refused
+        if call != refused:
+            return 0
+        if number != errno.ENOSPC:
+            self._refused = "", 0  # One call fails; a full disk stays full.
+        return number
 
     # ---- the web
 
@@ -167,7 +239,11 @@ class World:
         self.step()
         url, life = request.url, self.life
         host, _, path = url.removeprefix("http://").partition("/")
-        began, lasts_s = self.now(), self._dice.uniform(0.01, REQUEST_S_MAX) ** 2 / REQUEST_S_MAX
+        began, began_s, lasts_s = (
+            self.now(),
+            self.elapsed_s,
+            self.dice.uniform(0.01, REQUEST_S_MAX) ** 2 / REQUEST_S_MAX,
+        )
         self._attempts[url] += 1
         if self.under_way[host]:
             self.overlaps.append(url)
@@ -177,7 +253,7 @@ class World:
         finally:
             if life == self.life:
                 self.under_way[host] -= 1
-                self.log.append(Asked(host, "/" + path, began, self.now(), life))
+                self.log.append(SeenRequest(host, "/" + path, began_s, self.elapsed_s, life))
         self.step()
         return self._answer(url, began, lasts_s)
 
@@ -244,6 +320,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self.threads: list[Lockstep] = []
         super().__init__(_Skipping(world))
 
     def time(self) -> float:
@@ -251,14 +328,64 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         return self._world.elapsed_s
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]  # noqa: ARG002
-        """Run a function now; its result is there at the loop's next turn."""
+        """Run a function now, or in a thread that takes turns with the loop."""
+        if self._world.interleaves:
+            return Lockstep(self, self._world, partial(func, *args)).future
         future: asyncio.Future[T] = self.create_future()
-        self._world.step()
         try:
             future.set_result(func(*args))
         except Exception as error:  # noqa: BLE001 - it is the waiter's
             future.set_exception(error)
         return future
+
+
+class Lockstep:
+    """A thread that runs while the loop waits, and the other way round: what happens is decided by the seed alone."""
+
+    def __init__(self, loop: SimulatedLoop, world: World, work: Callable[[], Any]) -> None:
+        self.future: asyncio.Future[Any] = loop.create_future()
+        self._loop, self._world, self._work = loop, world, work
+        self._goes, self._waits = threading.Semaphore(0), threading.Semaphore(0)
+        self._ended = threading.Event()
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        loop.call_soon(self.go_on)
+        loop.threads.append(self)
+
+    def go_on(self) -> None:
+        """Let the thread run until it yields or ends. For the loop."""
+        if self._ended.is_set():
+            return
+        self._world.thread = self
+        self._goes.release()
+        self._waits.acquire()
+        self._world.thread = None
+        if not self._ended.is_set():
+            self._loop.call_later(self._world.dice.uniform(0.0, GIVEN_S_MAX), self.go_on)
+            return
+        self._thread.join()
+        self._loop.threads.remove(self)
+        if isinstance(self._error, Killed):
+            self.future.cancel()
+            raise self._error
+        if not self.future.done():
+            self.future.set_exception(self._error) if self._error is not None else self.future.set_result(self._result)
+
+    def give_way(self) -> None:
+        """Let the loop run. For the thread."""
+        self._waits.release()
+        self._goes.acquire()
+
+    def _run(self) -> None:
+        self._goes.acquire()
+        try:
+            self._result = self._work()
+        except BaseException as error:  # noqa: BLE001 - it is the waiter's
+            self._error = error
+        self._ended.set()
+        self._waits.release()
 
 
 class _Skipping(selectors.SelectSelector):

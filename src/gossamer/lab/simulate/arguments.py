@@ -31,10 +31,10 @@ Values = dict[str, object]
 def options_of(
     preset: str = "", values: Mapping[str, object] | None = None, sets: Iterable[str] = ()
 ) -> SimulateOptions:
-    """Return the options of a simulation: those of a preset, with `values` and then `sets` put over them.
+    """Return the options of a simulation: those of a preset, overridden by `values` and then `sets`.
 
     Raises:
-        ConfigError: one line that says what is wrong and how to mend it.
+        ConfigError: one line that names the error and the fix.
     """
     given = _put_together(values or {}, sets)
     if preset and preset not in PRESETS:
@@ -53,7 +53,7 @@ def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> Revis
     """Return the options of simulated revisits.
 
     Raises:
-        ConfigError: one line that says what is wrong and how to mend it.
+        ConfigError: one line that names the error and the fix.
     """
     given = _put_together(values, sets)
     _refuse_unknown(given, known_keys(RevisitsOptions))

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from gossamer.crawl.permit import Errands, Permit
+from gossamer.crawl.permit import Permit, PrerequisiteResults
 from gossamer.crawl.ring import Retries, Ring
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.hosts import Records
+from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.frontier.priority import BreadthFirst
@@ -59,7 +59,7 @@ class Components:
         seed: int,
         now: float,
     ) -> None:
-        """Make an empty shard that stands for `scale` times what it holds."""
+        """Make an empty shard that represents `scale` times its content."""
         directory.mkdir(parents=True)
         dice = Dice(seed)
         self.options = scaled(options.frontier, scale)
@@ -71,7 +71,7 @@ class Components:
         self._seen = _url_seen(seen_scaled(options.seen, scale), self._epochs, self._journals)
         self._prioritizer: Prioritizer = BreadthFirst()
         self.frontier = Frontier(
-            Records(self._store, self._epochs, self._contacts),
+            HostRecords(self._store, self._epochs, self._contacts),
             FrontierRules(politeness(options.politeness), self.options),
             name_url,
             dice,
@@ -79,7 +79,7 @@ class Components:
         )
         robots = SiteRobots(self._epochs, RobotsOptions(), name_url, dice)
         self._permit = Permit(ExcludedHost(), robots, obey=options.web.robots)
-        self._errands = Errands(self._permit, self.frontier.control, name_url, _ignore)
+        self._errands = PrerequisiteResults(self._permit, self.frontier.control, name_url, _ignore)
         self.retries = Retries(
             options.frontier.attempts_max, options.frontier.retry_s_first, options.frontier.retry_s_max, dice
         )
@@ -119,7 +119,7 @@ class Components:
         self._contacts.committed(ended)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         if not isinstance(self._seen, RocksUrlSeen | MemoryUrlSeen):
             self._seen.close()
         self._store.close()
@@ -132,7 +132,7 @@ def _ignore(errand: Errand, why: str) -> None:
 
 def scaled(options: FrontierOptions, scale: float) -> FrontierOptions:
     """Return what a shard that holds one host in `scale` keeps in memory; its times stay as they are."""
-    bounds = ("bench_hosts_max", "bench_hosts_first", "bench_bytes_max", "records_cached_max")
+    bounds = ("active_hosts_max", "active_hosts_first", "active_hosts_bytes_max", "records_cached_max")
     return options.model_copy(update={name: max(1, round(getattr(options, name) / scale)) for name in bounds})
 
 
@@ -144,11 +144,11 @@ def seen_scaled(options: SeenOptions, scale: float) -> SeenOptions:
 
 
 def _url_seen(options: SeenOptions, epochs: Epochs, journals: Journals) -> Seen:
-    if options.form == "memory":
+    if options.backend == "memory":
         return MemoryUrlSeen(epochs)
-    if options.form == "rocksdb":
+    if options.backend == "rocksdb":
         return RocksUrlSeen(epochs, POPULAR_URLS_MAX)
-    if options.form == "diskmerge":
+    if options.backend == "diskmerge":
         return DiskMergeUrlSeen(epochs, journals, options)
-    require("rbloom", "seen.form=bloom")
-    return cast("BloomUrlSeen", build(BLOOM, "seen.form", epochs=epochs, journals=journals, options=options))
+    require("rbloom", "seen.backend=bloom")
+    return cast("BloomUrlSeen", build(BLOOM, "seen.backend", epochs=epochs, journals=journals, options=options))

@@ -15,7 +15,7 @@ from gossamer.seen.popular import POPULAR_BYTES
 from gossamer.state.options import StateOptions
 
 _AHEAD = 8
-"""Visits that may be behind before anybody waits: queues that short take no time at full scale."""
+"""Visits that may be behind without a wait: such short queues take no time at full scale."""
 REQUEST_BYTES = 1_500.0
 """Heads of request and reply, handshakes and acknowledgements of a request."""
 
@@ -165,19 +165,19 @@ def footprint_of(
 
 def seen_memory_bytes(options: SeenOptions, urls: float) -> float:
     """Return what one shard's eliminator keeps in memory when it has seen this number of URLs."""
-    if options.form == "bloom":
+    if options.backend == "bloom":
         return _filter_bytes(options, urls)
-    grown = urls * SEEN_URL_MEMORY_BYTES[options.form]
-    if options.form == "rocksdb":
+    grown = urls * SEEN_URL_MEMORY_BYTES[options.backend]
+    if options.backend == "rocksdb":
         grown += options.popular_bytes_max
-    elif options.form == "diskmerge":
+    elif options.backend == "diskmerge":
         grown += options.popular_urls_max * POPULAR_BYTES + FRONTS * options.front_urls_max * FRONT_URL_BYTES
     return grown
 
 
 def seen_disk_bytes(options: SeenOptions, urls: float) -> float:
     """Return what one shard's eliminator keeps in files, merges under way and logs left out."""
-    return _filter_bytes(options, urls) if options.form == "bloom" else urls * SEEN_URL_BYTES[options.form]
+    return _filter_bytes(options, urls) if options.backend == "bloom" else urls * SEEN_URL_BYTES[options.backend]
 
 
 def _filter_bytes(options: SeenOptions, urls: float) -> float:

@@ -23,13 +23,13 @@ class WebOptions(BaseModel):
     hosts_per_address: float = Field(5.0, ge=1, description="Hosts that share one IP address, evenly")
     links_per_page: float = Field(62.0, ge=0, le=10_000, description="Mean number of links on a page")
     new_urls_per_page: float = Field(
-        6.5, ge=0, le=1_000, description="Links of a page that nobody has seen yet, while their host has such pages"
+        6.5, ge=0, le=1_000, description="Links of a page to new URLs, while their host has such pages"
     )
     same_host_share: float = Field(0.8, ge=0, le=1, description="Share of links that stay on their host")
     fetch_s_median: float = Field(0.5, ge=0, description="Median time of a fetch, in seconds (log-normal)")
     fetch_sigma_host: float = Field(0.7, ge=0, le=3, description="Spread of the medians of hosts")
     fetch_sigma_page: float = Field(0.5, ge=0, le=3, description="Spread of fetch times within a host")
-    slow_share: float = Field(0.0, ge=0, le=1, description="Share of hosts that are slow besides")
+    slow_share: float = Field(0.0, ge=0, le=1, description="Share of hosts that are slow in addition")
     slow_s_median: float = Field(0.0, ge=0, description="Median time that a slow host adds to each fetch, in seconds")
     slow_sigma: float = Field(0.5, ge=0, le=3, description="Spread of that time")
     page_bytes_mean: float = Field(154_000.0, ge=0, description="Mean size of a page, decoded (log-normal)")
@@ -66,6 +66,9 @@ class MachineOptions(BaseModel):
     disk_bytes: float = Field(3.75e12, gt=0, description="Disk of a machine")
     bandwidth_bits_per_s: float = Field(10e9, gt=0, description="Network of a machine, in bits per second")
     price_per_hour: float = Field(1.51, ge=0, description="Price of a machine per hour, in any currency")
+    price_per_gb_sent: float = Field(0.0, ge=0, description="Price of 1e9 bytes sent to the web")
+    price_per_gb_month: float = Field(0.0, ge=0, description="Price of keeping 1e9 bytes for a month")
+    sent_bytes_per_request: float = Field(400.0, ge=0, description="Bytes sent for a request: heads, TCP, DNS")
     cpu_us_per_page: float | None = Field(
         None, ge=0, description="CPU of a page in all, in microseconds; none: made of the keys below"
     )
@@ -105,7 +108,7 @@ class SimulateOptions(BaseModel):
         None, ge=1, le=256, description="Shards that are simulated, the others being like them; none: as is sensible"
     )
     scale: int | None = Field(
-        None, ge=1, le=10**9, description="Simulate one host of so many; none: as many as `pages_simulated` leaves"
+        None, ge=1, le=10**9, description="Simulate one host in this number; none: as `pages_simulated` allows"
     )
     pages_simulated: int = Field(300_000, ge=1_000, description="Pages to simulate when the scale is not given, about")
     known_links: int = Field(8, ge=0, description="Links of a page to known URLs that the eliminator is really asked")
@@ -113,7 +116,7 @@ class SimulateOptions(BaseModel):
     web: WebOptions = WebOptions()
     simweb: SimwebOptions | None = Field(
         None,
-        description="A synthetic web whose very hosts are simulated, in the place of those that `web` draws",
+        description="A synthetic web whose hosts are simulated instead of those that `web` draws",
     )
     machine: MachineOptions = MachineOptions()
     exchange: ExchangeOptions = ExchangeOptions()

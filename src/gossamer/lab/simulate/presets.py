@@ -13,7 +13,12 @@ IRLBOT = "IRLbot: Lee, Leonard, Wang, Loguinov, WWW 2008 (abstract)"
 IRLBOT_BODY = "IRLbot, from memory of the paper"
 MERCATOR = "Mercator: Najork and Heydon 2001, from memory of the paper"
 CHAN = "Chan 2025, post on crawling a billion pages"
+NIELSEN = "Nielsen 2012, post on crawling a quarter billion pages"
+EC2 = "EC2 m1.xlarge: 4 cores, 15 GB, 4 disks of 420 GB"
+EC2_PRICES = "EC2 prices of 2012, from memory"
+CORE_2012 = "assumed: 2.5 times as long as measured, on a core of 2012"
 COMMON_CRAWL = "Common Crawl, May 2024"
+UNITS = ("request", "tls", "document", "kb", "link")
 MEASURED = "measured: docs/explanation/simulation.md"
 
 
@@ -30,7 +35,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Preset:
+class SimulationPreset:
     """Options by dotted key, and where each comes from; keys without a source are assumed."""
 
     what: str
@@ -42,7 +47,7 @@ class Preset:
 
 
 def synthetic_web(simweb: SimwebOptions, overhead_s: float = 0.01) -> dict[str, object]:
-    """Return the options that describe a synthetic web on loopback, where a request takes `overhead_s` besides."""
+    """Return the options that describe a synthetic web on loopback, where a request takes `overhead_s` more."""
     return {
         "simweb": simweb.model_dump(),
         "web.hosts": simweb.hosts,
@@ -91,8 +96,8 @@ def uneven_web(seed: int) -> SimwebOptions:
     )
 
 
-PRESETS: dict[str, Preset] = {
-    "mercator2001": Preset(
+PRESETS: dict[str, SimulationPreset] = {
+    "mercator2001": SimulationPreset(
         "the web and the four machines of Mercator, 2001",
         {
             "pages": 891_000_000,
@@ -132,7 +137,7 @@ PRESETS: dict[str, Preset] = {
         },
         Published(891e6, 17 * 86_400, 607, "the disk of the URL-seen test; before that DNS"),
     ),
-    "irlbot2007": Preset(
+    "irlbot2007": SimulationPreset(
         "the web and the one server of IRLbot, 2007",
         {
             "pages": 6_300_000_000,
@@ -151,8 +156,8 @@ PRESETS: dict[str, Preset] = {
             "politeness.delay_s_max": 40.0,
             "politeness.delay_factor": 0.0,
             "politeness.address_delay_s": 1.0,
-            "frontier.bench_hosts_max": 1_000_000,
-            "frontier.bench_bytes_max": 4 << 30,
+            "frontier.active_hosts_max": 1_000_000,
+            "frontier.active_hosts_bytes_max": 4 << 30,
             "machine.cores": 4.0,
             "machine.cores_per_shard": 4.0,
             "machine.shards": 1,
@@ -180,7 +185,68 @@ PRESETS: dict[str, Preset] = {
         },
         Published(6.3e9, 41 * 86_400, 1_789, "nothing: 'did not experience any bottlenecks'"),
     ),
-    "web2025": Preset(
+    "nielsen2012": SimulationPreset(
+        "the million domains, the 20 machines and the prices of Nielsen's crawl of 2012, crawled by deploy/crawl.toml",
+        {
+            "pages": 250_113_669,
+            "shards": 20,
+            "web.hosts": 1_000_000,
+            "web.pages": 1_000_000_000,
+            "web.zipf_exponent": 0.97,
+            "web.same_host_share": 1.0,
+            "web.fetch_s_median": 0.8,
+            "web.page_bytes_mean": 51_000.0,
+            "web.wire_share": 0.47,
+            "web.https_share": 0.02,
+            "web.error_share": 0.1,
+            "politeness.preset": "broad",
+            "frontier.active_hosts_bytes_max": 512 << 20,
+            "machine.cores": 4.0,
+            "machine.shards": 1,
+            "machine.memory_bytes": 15e9,
+            "machine.disk_bytes": 1.68e12,
+            "machine.bandwidth_bits_per_s": 1e9,
+            "machine.price_per_hour": 0.64,
+            "machine.price_per_gb_sent": 0.12,
+            "machine.price_per_gb_month": 0.10,
+            "machine.cpu_us_per_request": 500.0,
+            "machine.cpu_us_per_tls": 1_090.0,
+            "machine.cpu_us_per_document": 460.0,
+            "machine.cpu_us_per_kb": 27.5,
+            "machine.cpu_us_per_link": 7.5,
+            "machine.concurrency": 1_024,
+        },
+        {
+            "pages": NIELSEN,
+            "shards": NIELSEN + ": 20 machines; one shard each",
+            "web.hosts": NIELSEN + ": a list of a million domains",
+            "web.pages": "assumed: 1,000 pages a domain; see the sensitivities",
+            "web.zipf_exponent": "fitted: his 39 h 25 min come out; Huberman and Adamic 1999 give 1.1",
+            "web.same_host_share": "deploy/crawl.toml: no links out of a domain",
+            "web.links_per_page": IRLBOT + ": 394 billion links on 6.3 billion pages",
+            "web.new_urls_per_page": IRLBOT,
+            "web.page_bytes_mean": CHAN + ": 51 kB in 2012",
+            "web.wire_share": "Google 2010: two thirds are compressed; IRLbot: five to one",
+            "politeness.preset": CHAN + ", as Nielsen: 70 s for each domain",
+            "machine.cores": EC2,
+            "machine.memory_bytes": EC2,
+            "machine.disk_bytes": EC2 + ", in the price",
+            "machine.price_per_hour": EC2_PRICES + ": US dollars, on demand",
+            "machine.price_per_gb_sent": EC2_PRICES + "; what arrives is free",
+            "machine.price_per_gb_month": EC2_PRICES + ": EBS",
+            "machine.sent_bytes_per_request": "IRLbot (INFOCOM 2015): 3 TB sent for 7.35 billion pages",
+            **dict.fromkeys((f"machine.cpu_us_per_{unit}" for unit in UNITS), CORE_2012),
+            "machine.concurrency": "deploy/crawl.toml; his machines had 141 threads each",
+        },
+        Published(
+            250_113_669,
+            39 * 3_600 + 25 * 60,
+            1_763,
+            "unknown; 20 times 141 threads at 1.6 s a page give this rate",
+            2.32,
+        ),
+    ),
+    "web2025": SimulationPreset(
         "a million seeded domains of the web of 2025, on machines as Chan rented them",
         {
             "pages": 1_000_000_000,
@@ -193,7 +259,7 @@ PRESETS: dict[str, Preset] = {
             "web.dead_host_share": 0.1,
             "web.error_share": 0.1,
             "politeness.preset": "broad",
-            "frontier.bench_bytes_max": 512 << 20,
+            "frontier.active_hosts_bytes_max": 512 << 20,
         },
         {
             "pages": CHAN,
@@ -210,13 +276,13 @@ PRESETS: dict[str, Preset] = {
         },
         Published(1.005e9, 25.5 * 3_600, 10_950, "the processor: HTML, then TLS; then memory", 0.46),
     ),
-    "simweb-even": Preset(
+    "simweb-even": SimulationPreset(
         "60 hosts of about one size on loopback, for the check against reality",
         {"politeness.delay_s_min": 1.0, "politeness.delay_factor": 10.0, "politeness.address_delay_s": 0.01},
         {},
         synthetic=even_web,
     ),
-    "simweb-uneven": Preset(
+    "simweb-uneven": SimulationPreset(
         "60 hosts by Zipf's law on loopback, some slow, some with a Crawl-delay, some closed",
         {"politeness.delay_s_min": 1.0, "politeness.delay_factor": 5.0, "politeness.address_delay_s": 0.01},
         {},
@@ -224,7 +290,7 @@ PRESETS: dict[str, Preset] = {
     ),
 }
 
-MEASURED_KEYS = frozenset(f"machine.cpu_us_per_{what}" for what in ("request", "tls", "document", "kb", "link"))
+MEASURED_KEYS = frozenset(f"machine.cpu_us_per_{unit}" for unit in UNITS)
 
 
 def source_of(options: SimulateOptions, key: str, given: frozenset[str] = frozenset()) -> str:

@@ -55,11 +55,16 @@ class Simulated(msgspec.Struct, frozen=True):
     footprint: Footprint
     machines: int
     machine_hours: float
+    traffic_cost: float
+    """Of what is sent to the web; what arrives costs nothing."""
+    storage_cost_month: float
+    """Of keeping state and archive for a month; no part of `cost`."""
     cost: float
+    """Of machines and traffic."""
     cost_per_million: float
     """For a million pages."""
     scale: float
-    """Hosts that each simulated one stands for, within its shard."""
+    """Hosts that each simulated one represents, within its shard."""
     shards_simulated: int
     pages_simulated: int
     samples: tuple[Sample, ...]
@@ -86,7 +91,18 @@ def result_of(
         # A band of large hosts is simulated as one of their mean size, and the largest takes longer than that.
         time_s = max(time_s, largest_s)
     hours = time_s / 3600 * options.machines
-    cost = hours * options.machine.price_per_hour
+    machine = options.machine
+    traffic_cost = last.requests * machine.sent_bytes_per_request / 1e9 * machine.price_per_gb_sent
+    cost = hours * machine.price_per_hour + traffic_cost
+    footprint = footprint_of(
+        options,
+        hosts_benched=max(sample.hosts_benched for sample in samples),
+        hosts_known=last.hosts_known,
+        urls=last.discovered,
+        pending=max(sample.pending for sample in samples),
+        pages=last.pages,
+        wire_bytes=last.wire_bytes,
+    )
     cpu_s, bytes_s = shard_cores(options) * options.shards, shard_bytes_per_s(options) * options.shards
     rates = sorted((one.pages_per_s for one in between), reverse=True)
     return Simulated(
@@ -110,17 +126,11 @@ def result_of(
         network_share=last.wire_bytes / time_s / bytes_s if time_s else 0.0,
         bits_per_s=8 * last.wire_bytes / time_s if time_s else 0.0,
         coordinator_share=options.shards * options.exchange.coordinator_us_per_report / 1e6 / options.exchange.report_s,
-        footprint=footprint_of(
-            options,
-            hosts_benched=max(sample.hosts_benched for sample in samples),
-            hosts_known=last.hosts_known,
-            urls=last.discovered,
-            pending=max(sample.pending for sample in samples),
-            pages=last.pages,
-            wire_bytes=last.wire_bytes,
-        ),
+        footprint=footprint,
         machines=options.machines,
         machine_hours=hours,
+        traffic_cost=traffic_cost,
+        storage_cost_month=(footprint.state_disk + footprint.archive_disk) / 1e9 * machine.price_per_gb_month,
         cost=cost,
         cost_per_million=cost / last.pages * 1e6 if last.pages else 0.0,
         scale=scale,

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from gossamer.assembly.revisits import policy_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.hosts import Records
+from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.lab.simweb.wire import http_date
@@ -191,7 +191,7 @@ class _Shard:
         rules = politeness(PolitenessOptions(preset="polite"))
         self._gap_s = rules.delay_s_min
         self.frontier = Frontier(
-            Records(self._store, self._epochs, self._contacts),
+            HostRecords(self._store, self._epochs, self._contacts),
             FrontierRules(rules, FrontierOptions(), share_new=options.share_new),
             self._namer.name, dice, BEGUN_AT,
         )  # fmt: skip
@@ -258,7 +258,7 @@ class _Shard:
         self._contacts.committed(ended)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._store.close()
         self._contacts.close()
 
@@ -276,7 +276,7 @@ _HEAD = f"{'policy':<14}{'fresh':>8}{'of best':>9}{'age, days':>11}{'visits/day'
 
 
 class RevisitsOptions(BaseModel):
-    """What changes, and what is asked of the schedule: sections `changing` and, as a crawl has it, `revisit`."""
+    """The changing pages and the schedule: sections `changing` and, as in a crawl, `revisit`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -291,7 +291,7 @@ class RevisitsOptions(BaseModel):
         return self
 
 
-class Kept(msgspec.Struct, frozen=True):
+class PolicyResult(msgspec.Struct, frozen=True):
     """What one policy reached, once it had had time to learn."""
 
     policy: str
@@ -315,7 +315,7 @@ class Kept(msgspec.Struct, frozen=True):
         )
 
 
-def kept(options: RevisitsOptions, *, chosen: bool) -> Iterator[Kept]:
+def kept(options: RevisitsOptions, *, chosen: bool) -> Iterator[PolicyResult]:
     """Watch the same pages by each policy in turn, or by the one that is chosen. About 250 µs a visit.
 
     Raises:
@@ -329,17 +329,17 @@ def kept(options: RevisitsOptions, *, chosen: bool) -> Iterator[Kept]:
     return (_kept(options, web, name, policy) for name, policy in policies.items())
 
 
-def _kept(options: RevisitsOptions, web: ChangingWeb, name: str, policy: RevisitPolicy) -> Kept:
+def _kept(options: RevisitsOptions, web: ChangingWeb, name: str, policy: RevisitPolicy) -> PolicyResult:
     with tempfile.TemporaryDirectory(prefix="gossamer-simulate-") as folder:
         visits = crawl(web, options.revisit, policy, Path(folder) / "shard")
     seen = watched(web, visits, options.changing.burn_in_share * options.changing.days)
     most = best(web, seen.visits_per_day).freshness
     of_best = seen.freshness / most if most else 0.0
-    return Kept(name, seen.freshness, of_best, seen.age_days, seen.visits_per_day, seen.visits_median)
+    return PolicyResult(name, seen.freshness, of_best, seen.age_days, seen.visits_per_day, seen.visits_median)
 
 
 def heading(options: RevisitsOptions) -> str:
-    """Return what stands above the lines."""
+    """Return the heading of the lines."""
     changing, revisit = options.changing, options.revisit
     return (
         f"{changing.pages:,} pages at {changing.hosts:,} hosts, watched for {changing.days:g} days, the first "

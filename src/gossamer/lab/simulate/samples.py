@@ -60,7 +60,7 @@ class Samples:
 
 
 class Milestones:
-    """When each so-manieth page was fetched: 512 to 1,024 instants, however many pages there are."""
+    """When each so-manieth page was fetched: 512 to 1,024 instants, for any number of pages."""
 
     def __init__(self) -> None:
         self._at_s: list[float] = []
@@ -94,7 +94,7 @@ LIMITS: dict[Limit, str] = {
     "cpu": "the processors are busy: more shards, or less work a page",
     "network": "the links are full: more machines",
     "concurrency": "all requests at once are under way: a higher machine.concurrency",
-    "workbench": "hosts wait for a place in memory: a higher frontier.bench_bytes_max or bench_hosts_max",
+    "workbench": "hosts wait for a place in memory: a higher frontier.active_hosts_bytes_max or active_hosts_max",
     "politeness": "all hosts that have pages left rest: more hosts, or shorter delays",
     "hosts": "less than half as many hosts have pages left as at best: more seeds, or the end is near",
 }
@@ -125,7 +125,7 @@ def intervals(samples: Sequence[Sample], options: SimulateOptions) -> list[Inter
     bytes_per_s = shard_bytes_per_s(options) * options.shards
     bench = options.frontier
     # With full windows of URLs a host takes more than twice HOST_BYTES.
-    bench_hosts = options.shards * min(0.9 * bench.bench_hosts_max, 0.35 * bench.bench_bytes_max / HOST_BYTES)
+    bench_hosts = options.shards * min(0.9 * bench.active_hosts_max, 0.35 * bench.active_hosts_bytes_max / HOST_BYTES)
     found = []
     for before, after in pairwise([begin, *samples]):
         span_s = after.at_s - before.at_s

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
 
-from gossamer.crawl.ring import Step
+from gossamer.crawl.ring import RingStep
 from gossamer.frontier.host import Lease
 from gossamer.lab.simulate.components import Components
 from gossamer.lab.simulate.costs import (
@@ -56,7 +56,7 @@ class Events:
         event(self.now)
 
 
-class Counters:
+class SimulatedCounters:
     """Counts since the start, of what was simulated; nothing is scaled here."""
 
     __slots__ = (
@@ -109,8 +109,8 @@ class SimulatedShard:
     """One shard: a slot for each request at once, a processor, a link to the network, and the real components."""
 
     def __init__(self, number: int, scale: float, components: Components, shared: Shared) -> None:
-        """Build a shard each of whose hosts stands for `scale` hosts of a real one."""
-        self.counters = Counters()
+        """Build a shard whose hosts each represent `scale` hosts of a real shard."""
+        self.counters = SimulatedCounters()
         self.components = components
         self._number = number
         self._options = options = shared.options
@@ -123,7 +123,7 @@ class SimulatedShard:
         self.slots = max(1, round(options.machine.concurrency / scale))
         self.out = 0
         """Slots in use."""
-        # One page here stands for `scale` pages, so what serves them is so much slower.
+        # One page here represents `scale` pages, so the link and the cores are slower by that factor.
         mean_bytes = options.web.page_bytes_mean
         self._cpu_exchange_s = cpu_exchange_s(options.web, options.exchange, options.shards)
         self._exchange_bytes = exchange_bytes(options.web, options.exchange, options.shards)
@@ -173,10 +173,10 @@ class SimulatedShard:
 
     def _begin(self, lease: Lease, now: float) -> None:
         step = self._ring.leased(lease, now)
-        if step is Step.RESOLVE:
+        if step is RingStep.RESOLVE:
             self.out += 1
             self._events.at(now + self._options.web.lookup_s, lambda at: self._looked_up(lease, at))
-        elif step is Step.FETCH and self._ring.begun(lease, now):
+        elif step is RingStep.FETCH and self._ring.begun(lease, now):
             self._fetch(lease, self._web.host(lease.url.host), now)
 
     def _looked_up(self, lease: Lease, now: float) -> None:
@@ -246,7 +246,7 @@ class SimulatedShard:
         self._leave(now)
 
     def _conclude(self, lease: Lease, host: ModelHost, failure: Failure, now: float) -> None:
-        """Queue a URL whose request failed anew, or end it."""
+        """Queue a URL again after a failed request, or end it."""
         visit = lease.visit
         assert visit is not None
         again = self.components.retries.after(visit, failure.error, now) if failure.retry else None
@@ -282,7 +282,7 @@ class SimulatedShard:
             self._send(shard, links, now + self._options.exchange.delay_s)
 
     def _is_foreign(self, target: ModelHost) -> bool:
-        if self._alone:  # It stands for all: others' links come to it as its own go to others.
+        if self._alone:  # It represents all shards: links from others come to it as its links go to others.
             return self._web.lot() < self._foreign_share
         return target.shard != self._number
 

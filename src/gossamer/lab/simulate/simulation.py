@@ -16,7 +16,7 @@ from gossamer.lab.simulate.web import ModelWeb, population, synthetic
 from gossamer.model.links import Link
 
 STARTS_AT = 1_700_000_000.0
-"""Any instant of wall time: rests are kept as wall times, and 0 would be before all of them."""
+"""Any instant of wall time: delays are stored as wall times, and 0 would be before all of them."""
 SLOTS_MIN = 2
 """A shard is not simulated with fewer requests at once when the scale is ours to choose."""
 BENCHED_MIN = 50
@@ -48,9 +48,9 @@ def simulate(options: SimulateOptions, progress: Progress | None = None, directo
 def scale_of(options: SimulateOptions) -> tuple[int, int]:
     """Return the scale, and how many of the shards are simulated.
 
-    Where nothing is asked for, all shards are when the whole crawl is small enough to be done page by page; else one
-    stands for all, on one host in `scale`. A host costs as much as a page, however few pages are asked for: it is in
-    memory, queued if its front page is a seed, and asked for robots.txt before any of its pages.
+    By default, all shards are simulated if the crawl is small enough; else one shard represents all, with one host in
+    `scale`. A host costs at least as much as a page: it is in memory, in the queue if its front page is a seed, and its
+    robots.txt is requested before any of its pages.
     """
     if options.simweb is not None or options.web.giant_pages:
         return 1, options.shards_simulated or options.shards
@@ -65,7 +65,7 @@ def scale_of(options: SimulateOptions) -> tuple[int, int]:
     bench = options.frontier
     coarsest = min(
         options.machine.concurrency // SLOTS_MIN,
-        min(bench.bench_hosts_max, bench.bench_bytes_max // HOST_BYTES) // BENCHED_MIN,
+        min(bench.active_hosts_max, bench.active_hosts_bytes_max // HOST_BYTES) // BENCHED_MIN,
         web.hosts // options.shards // HOSTS_MIN,
     )
     return max(1, min(wanted, coarsest)), simulated
@@ -86,9 +86,9 @@ class Simulation:
             hosts = population(options.web, options.seed, whole, simulated)
         self._web = ModelWeb(options.web, hosts, options.seed, simulated)
         self._whole_scale = 1.0 if options.simweb is not None else max(1.0, options.web.hosts / len(hosts))
-        """How many hosts of the web each host stands for."""
+        """Hosts of the web that each host represents."""
         self._scale = self._whole_scale * simulated / options.shards
-        """How many hosts of its shard each host stands for."""
+        """Hosts of its shard that each host represents."""
         self._events = Events(STARTS_AT)
         self._samples, self._milestones = Samples(), Milestones()
         self._ended: Ended = "finished"
@@ -129,7 +129,7 @@ class Simulation:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Let go of the stores."""
+        """Close the stores."""
         for shard in self._shards:
             shard.components.close()
 

@@ -19,7 +19,7 @@ ENDS = {
 SHOWN_SECTIONS = ("web.", "machine.", "exchange.")
 SHOWN_KEYS = (
     "politeness.preset", "politeness.delay_s_min", "politeness.delay_factor", "politeness.address_delay_s",
-    "frontier.bench_hosts_max", "frontier.bench_bytes_max", "seen.form",
+    "frontier.active_hosts_max", "frontier.active_hosts_bytes_max", "seen.backend",
 )  # fmt: skip
 SYNTHETIC_KEYS = (
     "simweb.hosts", "simweb.pages", "simweb.zipf_exponent", "simweb.crawl_delay_s", "simweb.shares",
@@ -35,7 +35,7 @@ def _summary(result: Simulated, options: SimulateOptions) -> Iterator[str]:
     preset = PRESETS.get(options.preset)
     if preset is not None:
         yield f"{options.preset}: {preset.what}"
-    yield f"{_count(result.pages)} pages in {duration(result.time_s)} ({ENDS[result.ended]})"
+    yield f"{count(result.pages)} pages in {duration(result.time_s)} ({ENDS[result.ended]})"
     first, *others = result.limits.items()
     more = "".join(f", then {limit} ({share:.0%})" for limit, share in others if share >= 0.02)
     yield _row("Limited by", f"{first[0]} {first[1]:.0%} of the time{more}")
@@ -50,10 +50,10 @@ def _summary(result: Simulated, options: SimulateOptions) -> Iterator[str]:
     )
     if result.ended == "finished":
         yield _row("", f"the largest host alone takes {duration(result.largest_host_s)}")
-    yield _row("Hosts", f"{_count(result.hosts_known)} found, {_count(result.hosts_active_most)} with work at once")
-    yield _row("", f"{_count(result.hosts_benched_most)} on workbenches at once")
-    yield _row("URLs", f"{_count(result.urls)} found, {_count(result.pending_most)} queued at once")
-    yield _row("Requests", f"{_count(result.requests)}, {result.requests / max(1.0, result.pages):.2f} a page")
+    yield _row("Hosts", f"{count(result.hosts_known)} found, {count(result.hosts_active_most)} with work at once")
+    yield _row("", f"{count(result.hosts_benched_most)} on workbenches at once")
+    yield _row("URLs", f"{count(result.urls)} found, {count(result.pending_most)} queued at once")
+    yield _row("Requests", f"{count(result.requests)}, {result.requests / max(1.0, result.pages):.2f} a page")
     network = f"{result.network_share:.0%} of the network, {_bits(result.bits_per_s)}"
     yield _row("Busy", f"{result.cpu_share:.0%} of the shards' processors, {network}")
     yield _row("", f"{result.coordinator_share:.1%} of a core for the coordinator")
@@ -68,8 +68,11 @@ def _summary(result: Simulated, options: SimulateOptions) -> Iterator[str]:
         "Machines",
         f"{result.machines} with {together} of {options.shards} shards, {result.machine_hours:,.1f} hours in all",
     )
-    if machine.price_per_hour:
-        yield _row("Cost", f"{result.cost:,.2f}, {result.cost_per_million:.3f} for a million pages")
+    if result.cost:
+        traffic = f", {result.traffic_cost:,.2f} of it for traffic" if result.traffic_cost else ""
+        yield _row("Cost", f"{result.cost:,.2f}, {result.cost_per_million:.3f} for a million pages{traffic}")
+    if result.storage_cost_month:
+        yield _row("", f"{result.storage_cost_month:,.2f} a month to keep state and archive")
     sample = f"{result.shards_simulated} of {options.shards} shards, 1 of {result.scale:,.0f} of their hosts"
     yield _row("Simulated", f"{sample}: {result.pages_simulated:,} pages; seed {options.seed}")
     if preset is not None and preset.published is not None:
@@ -77,7 +80,7 @@ def _summary(result: Simulated, options: SimulateOptions) -> Iterator[str]:
         cost = f", {original.cost_per_million:.2f} for a million" if original.cost_per_million else ""
         yield _row(
             "Published",
-            f"{_count(original.pages)} pages in {duration(original.time_s)}, {original.pages_per_s:,.0f} pages/s{cost}",
+            f"{count(original.pages)} pages in {duration(original.time_s)}, {original.pages_per_s:,.0f} pages/s{cost}",
         )
         yield _row("", f"limited by {original.limit}")
 
@@ -93,8 +96,8 @@ def _timeline(result: Simulated) -> Iterator[str]:
         one = between[number]
         sample = by_time[one.end_s]
         yield (
-            f"{duration(one.end_s):>12} {one.pages_per_s:>10,.1f} {_count(sample.pages):>10} "
-            f"{_count(sample.hosts_active):>10} {_count(sample.pending):>10} {one.cpu_share:>6.0%} "
+            f"{duration(one.end_s):>12} {one.pages_per_s:>10,.1f} {count(sample.pages):>10} "
+            f"{count(sample.hosts_active):>10} {count(sample.pending):>10} {one.cpu_share:>6.0%} "
             f"{one.network_share:>6.0%} {one.slots_share:>6.0%}  {one.limit}"
         )
 
@@ -126,7 +129,8 @@ def _plain(value: object) -> str:
     return f"{value:,.4f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
-def _count(number: float) -> str:
+def count(number: float) -> str:
+    """Return a large number in short: 12,500, 250.1 M, 1 G."""
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
         if number >= size:
             return f"{number / size:.4g} {unit}"

@@ -59,7 +59,7 @@ def weight_of_ranks(first: float, last: float, exponent: float) -> float:
     """Return the sum of `rank ** -exponent` over the ranks `first` + 1 to `last`, both whole numbers."""
     exact = min(int(last), max(int(first), _EXACT_RANKS))
     total: float = sum(float(rank) ** -exponent for rank in range(int(first) + 1, exact + 1))
-    if last > exact:  # The midpoint rule: each rank stands for half a rank on either side.
+    if last > exact:  # The midpoint rule: each rank represents half a rank on either side.
         low, high = exact + 0.5, last + 0.5
         power = 1.0 - exponent
         total += log(high / low) if abs(power) < 1e-9 else (high**power - low**power) / power
@@ -91,7 +91,7 @@ def sampled_sizes(hosts: int, pages: int, exponent: float, scale: int) -> list[i
 
 
 class ModelHost:
-    """One host of the web. What the crawl has found of it, and has not finished, stands here too."""
+    """One host of the web, and the URLs of it that the crawl has found and not finished."""
 
     __slots__ = (
         "address", "closed", "crawl_delay_s", "dead", "denied", "fetch_s", "known", "name", "pages", "partition",
@@ -120,7 +120,7 @@ class ModelHost:
 
     @property
     def robots_txt(self) -> bytes:
-        """Its robots.txt; empty where it has none."""
+        """Its robots.txt; empty if it has none."""
         if self.denied:
             return b"User-agent: *\nDisallow: /\n"
         return b"" if self.crawl_delay_s is None else b"User-agent: *\nCrawl-delay: %g\n" % self.crawl_delay_s
@@ -171,9 +171,14 @@ def synthetic(simweb: SimwebOptions, options: WebOptions, shards: int) -> list[M
 
 
 def chosen(hosts: Sequence[ModelHost], seed: int, what: str, share: float, least: int = 0) -> list[ModelHost]:
-    """Return a share of the hosts, drawn by the seed."""
-    number = max(least, round(share * len(hosts)))
-    return [hosts[index] for index in _shuffled(seed, what, len(hosts))[:number]] if number else []
+    """Return a share of the hosts, one drawn by the seed from each of as many bands of equal size.
+
+    Hosts stand by size, so that no sample loses more of its pages than another by luck.
+    """
+    number = min(len(hosts), max(least, round(share * len(hosts))))
+    width = len(hosts) / max(1, number)
+    draws = (xxh3_64_intdigest(f"{seed}/{what}/{band}".encode()) / 2**64 for band in range(number))
+    return [hosts[min(len(hosts) - 1, int((band + draw) * width))] for band, draw in enumerate(draws)]
 
 
 def _medians(options: WebOptions, seed: int, hosts: int) -> list[float]:

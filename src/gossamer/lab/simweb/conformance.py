@@ -15,10 +15,10 @@ import msgspec
 from gossamer.lab.simweb.behaviors.declared import BEHAVIORS, Behavior
 from gossamer.lab.simweb.behaviors.links import PRIVATE_PATHS
 from gossamer.lab.simweb.behaviors.traps import SPENT_MAX, kind_of
-from gossamer.lab.simweb.hosts import Host, populate
+from gossamer.lab.simweb.hosts import WebHost, populate
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
-from gossamer.lab.simweb.truth import Expected, Walked
+from gossamer.lab.simweb.truth import Expected, TruthWalk
 from gossamer.lab.simweb.web import Web
 
 UNASKED = frozenset(("robots_denied", "dns_error", "connect_error", "robots_unreachable", "host_closed"))
@@ -40,7 +40,7 @@ class Row(msgspec.Struct, frozen=True):
 class _Asked(msgspec.Struct, frozen=True):
     """What was asked of one host."""
 
-    host: Host
+    host: WebHost
     origin: str
     counts: Counter[str]
 
@@ -57,7 +57,7 @@ def showcase(**changes: object) -> SimwebOptions:
     raise AssertionError("no seed shows all behaviours apart")
 
 
-def _names(host: Host) -> set[str]:
+def _names(host: WebHost) -> set[str]:
     if host.mirror_of >= 0:
         return {"mirror"}
     traits = {"slow": host.slow, "compressed": host.compressed}
@@ -75,7 +75,7 @@ def _showing_all(changes: dict[str, object]) -> SimwebOptions:
 
 
 def conformance(
-    web: Web, walked: Walked, log: Sequence[Logged], outcomes: Mapping[str, str] | None = None
+    web: Web, walked: TruthWalk, log: Sequence[Logged], outcomes: Mapping[str, str] | None = None
 ) -> list[Row]:
     """Return a row for each behaviour that the web shows.
 
@@ -115,7 +115,7 @@ def _row(
     behaviour: Behavior,
     where: list[_Asked],
     by_origin: dict[str, dict[str, Expected]],
-    walked: Walked,
+    walked: TruthWalk,
     outcomes: Mapping[str, str] | None,
     web: Web,
 ) -> Row:
@@ -164,7 +164,7 @@ def _faults(
 
 
 def _unnamed(
-    one: _Asked, pages: Mapping[str, Expected], behaviour: Behavior, walked: Walked, web: Web
+    one: _Asked, pages: Mapping[str, Expected], behaviour: Behavior, walked: TruthWalk, web: Web
 ) -> Iterator[str]:
     """Yield what was asked for although no page that may be followed names it."""
     for path in one.counts:
@@ -181,7 +181,7 @@ def _count_is_right(expected: Expected, count: int) -> bool:
     return count == 1 if expected.once else count >= 1
 
 
-def _shows(host: Host, behaviour: Behavior) -> bool:
+def _shows(host: WebHost, behaviour: Behavior) -> bool:
     match behaviour.kind:
         case "robots":
             return host.robots == behaviour.name
@@ -193,7 +193,7 @@ def _shows(host: Host, behaviour: Behavior) -> bool:
             return behaviour.name in host.behaviors and host.mirror_of < 0
 
 
-def _is_of(path: str, host: Host, behaviour: Behavior) -> bool:
+def _is_of(path: str, host: WebHost, behaviour: Behavior) -> bool:
     """Say whether a path shows a behaviour: pages of some are below `/NAME/`, all others are the host's."""
     if behaviour.kind in ("pages", "trap"):
         return path.startswith(f"/{behaviour.name}/")

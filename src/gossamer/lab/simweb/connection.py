@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from isal import isal_zlib
 
 from gossamer.lab.simweb.log import Logged
-from gossamer.lab.simweb.sheet import TEXT, Answer
-from gossamer.lab.simweb.wire import FLOODS, Asked, Bad, Flood, head, http_date, read_request
+from gossamer.lab.simweb.sheet import TEXT, ServedAnswer
+from gossamer.lab.simweb.wire import FLOODS, Bad, Flood, WireRequest, head, http_date, read_request
 
 if TYPE_CHECKING:
     from gossamer.lab.simweb.server import Simweb
 
 STALL_S_MAX = 600.0
-"""A stalled request is let go after so long: no client waits longer."""
+"""A stalled request is dropped after this time: no client waits longer."""
 ALERT = b"\x15\x03\x01\x00\x02\x02\x0a"
 """What a TLS server says to what is no TLS: a fatal alert, unexpected_message (RFC 8446, section 6)."""
 HELLO = b"\x16\x03"
@@ -29,19 +29,19 @@ PLAIN_HTTP = (
 )
 """As common servers answer a TLS handshake on a port for http."""
 GARBAGE = b"\x16\x03 this is not the protocol you are looking for\n" * 4
-NO_REQUEST = Asked("-", "-", "-", "-", keeps_alive=False, takes_gzip=False, head_bytes=0)
+NO_REQUEST = WireRequest("-", "-", "-", "-", keeps_alive=False, takes_gzip=False, head_bytes=0)
 NOT_MODIFIED = 304
 
 
-class Connection(asyncio.Protocol):
+class ServedConnection(asyncio.Protocol):
     """Answers one request after the other; at most one is being answered, what comes meanwhile waits."""
 
     def __init__(self, server: Simweb, loop: asyncio.AbstractEventLoop) -> None:
         self._server = server
         self._loop = loop
         self._buffer = b""
-        self._asked: Asked | None = None
-        self._answer = Answer(0)
+        self._asked: WireRequest | None = None
+        self._answer = ServedAnswer(0)
         self._paused = False
         self._timer: asyncio.TimerHandle | None = None
         self._left = 0
@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
             self._retry_at = 0.0
             if isinstance(asked, Bad):
                 self._asked = NO_REQUEST
-                self._begin(Answer(asked.status, TEXT, b"bad request\n"))
+                self._begin(ServedAnswer(asked.status, TEXT, b"bad request\n"))
                 return
             self._buffer = self._buffer[asked.head_bytes :]
             self._asked = asked
@@ -120,12 +120,12 @@ class Connection(asyncio.Protocol):
                 return
             self._begin(answer)
 
-    def _begin_late(self, answer: Answer) -> None:
+    def _begin_late(self, answer: ServedAnswer) -> None:
         self._timer = None
         self._begin(answer)
         self._advance()
 
-    def _begin(self, answer: Answer) -> None:
+    def _begin(self, answer: ServedAnswer) -> None:
         self._answer = answer
         match answer.manner:
             case "whole":
@@ -164,7 +164,7 @@ class Connection(asyncio.Protocol):
             case flood:
                 self._flood(FLOODS[flood], begin=True)
 
-    def _send_whole(self, answer: Answer) -> None:
+    def _send_whole(self, answer: ServedAnswer) -> None:
         asked = self._asked
         assert asked is not None
         body, fields = answer.body, b""
@@ -180,7 +180,7 @@ class Connection(asyncio.Protocol):
             fields = b"Content-Length: %d\r\n%b" % (length, fields)
         self._finish_with(fields, body)
 
-    def _retry_after(self, answer: Answer) -> bytes:
+    def _retry_after(self, answer: ServedAnswer) -> bytes:
         now = self._server.clock.now()
         if answer.retry_as_date:
             self._retry_at = float(ceil(now + answer.retry_after_s))

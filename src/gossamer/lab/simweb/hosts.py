@@ -12,7 +12,7 @@ from gossamer.lab.simweb.behaviors.declared import PAGED, ROBOTS, RULED, SHARES,
 from gossamer.lab.simweb.options import SimwebOptions
 
 
-class Host(msgspec.Struct, frozen=True):
+class WebHost(msgspec.Struct, frozen=True):
     """One name of the web and all that is particular to it."""
 
     index: int
@@ -34,7 +34,7 @@ class Host(msgspec.Struct, frozen=True):
     """The host whose ordinary pages this one repeats byte for byte; -1 for none."""
 
 
-def populate(options: SimwebOptions) -> tuple[Host, ...]:
+def populate(options: SimwebOptions) -> tuple[WebHost, ...]:
     """Return the hosts of a web, in order of their index. Host 0 is always well-behaved: crawls start there."""
     sizes = _sizes(options)
     shares = _shares(options)
@@ -55,12 +55,12 @@ def populate(options: SimwebOptions) -> tuple[Host, ...]:
         if robots[index] in RULED:
             names.append("private")
         behaviors.append(tuple(names))
-    hosts: list[Host] = []
+    hosts: list[WebHost] = []
     first_page = 0
     for index in range(options.hosts):
         content = mirrors.get(index, index)
         name, site = _name(options, index)
-        host = Host(
+        host = WebHost(
             index=index,
             name=name,
             address=_address(options, index % options.addresses),

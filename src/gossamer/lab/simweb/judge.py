@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import msgspec
 
-from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.truth import Truth
 from gossamer.lab.simweb.web import Web
@@ -35,7 +35,7 @@ class Promise(msgspec.Struct, frozen=True):
     factor: float = 10.0
     delay_s_max: float = 60.0
     address_delay_s: float = 0.0
-    """From the end of one request to the start of the next at one address, whatever the hosts."""
+    """From the end of one request to the start of the next at one address, for all hosts."""
     use_crawl_delay: bool = True
     per_host: int = 1
     """Requests at once to one host; 0 promises nothing."""
@@ -167,7 +167,7 @@ def _mean(fetches_s: Sequence[float]) -> float:
 
 
 def _gaps_of_host(
-    mine: list[Logged], promise: Promise, truth: Truth, host: Host, tolerance_s: float, restarts: Sequence[float]
+    mine: list[Logged], promise: Promise, truth: Truth, host: WebHost, tolerance_s: float, restarts: Sequence[float]
 ) -> list[Violation]:
     found: list[Violation] = []
     ended_at = retry_at = 0.0
@@ -225,7 +225,7 @@ def _ended(one: Logged) -> float:
 
 
 def _robots(
-    mine: list[Logged], truth: Truth, host: Host, web: Web, by_host: dict[str, list[Logged]]
+    mine: list[Logged], truth: Truth, host: WebHost, web: Web, by_host: dict[str, list[Logged]]
 ) -> list[Violation]:
     known_at = _robots_known_at(mine, host, web, by_host)
     found: list[Violation] = []
@@ -239,7 +239,7 @@ def _robots(
     return found
 
 
-def _robots_known_at(mine: list[Logged], host: Host, web: Web, by_host: dict[str, list[Logged]]) -> float:
+def _robots_known_at(mine: list[Logged], host: WebHost, web: Web, by_host: dict[str, list[Logged]]) -> float:
     """Return when the crawler had an answer to robots.txt that is one: where it was redirected, from there."""
 
     def answered_at(requests: Iterable[Logged], path: str) -> float:
@@ -253,7 +253,7 @@ def _robots_known_at(mine: list[Logged], host: Host, web: Web, by_host: dict[str
     return known_at if moved is None else max(known_at, answered_at(by_host.get(moved[0], ()), moved[1]))
 
 
-def _repeats(mine: list[Logged], web: Web, host: Host) -> list[Violation]:
+def _repeats(mine: list[Logged], web: Web, host: WebHost) -> list[Violation]:
     seen: dict[str, int] = {}
     last: dict[str, Logged] = {}
     for one in mine:

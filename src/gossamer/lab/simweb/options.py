@@ -28,7 +28,7 @@ class SimwebOptions(BaseModel):
         5_000, ge=1, description="Ordinary pages over all hosts, about; those of behaviours come on top."
     )
     zipf_exponent: float = Field(0.9, ge=0, le=3, description="Pages of the k-th largest host fall with k to this.")
-    names_per_address: int = Field(5, ge=1, description="At least so many names share one address (fewer hosts: all).")
+    names_per_address: int = Field(5, ge=1, description="Names, at least, that share one address (fewer hosts: all).")
     hosts_per_site: int = Field(3, ge=1, description="Hosts under one registrable domain.")
     bare_names: bool = Field(False, description="Where a site has one host, that is called like the site.")
     links_per_page: float = Field(40.0, ge=0, le=1_000, description="Mean number of links on an ordinary page.")
@@ -45,7 +45,7 @@ class SimwebOptions(BaseModel):
     slow_sigma: float = Field(0.5, ge=0, le=3, description="Spread of the latency of slow hosts.")
     crawl_delay_s: float = Field(2.0, ge=0, description="What robots.txt of kind `crawl_delay` asks for.")
     retry_after_s: int = Field(2, ge=1, description="What Retry-After asks for.")
-    drip_s: float = Field(1.0, gt=0, description="A dripping page sends one byte in so many seconds.")
+    drip_s: float = Field(1.0, gt=0, description="Seconds between two bytes of a dripping page.")
     oversized_bytes: int = Field(24_000_000, ge=1, description="Size of the oversized page.")
     bomb_bytes: int = Field(64_000_000, ge=1, description="What the compressed bomb decodes to.")
     changing_share: float = Field(0.0, ge=0, le=1, description="Share of the ordinary pages that change.")

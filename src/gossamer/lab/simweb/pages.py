@@ -18,7 +18,7 @@ from statistics import NormalDist
 
 import msgspec
 
-from gossamer.lab.simweb.hosts import Host, lot
+from gossamer.lab.simweb.hosts import WebHost, lot
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.sheet import Mark
 from gossamer.lab.simweb.words import WINDOW, Words
@@ -42,7 +42,7 @@ _PAGE_PATH = re.compile(r"/([a-z]+)/p([1-9]\d{0,8})\.html")
 class Face(msgspec.Struct, frozen=True):
     """What all pages of one host's content share, written out once."""
 
-    host: Host
+    host: WebHost
     origin: str
     seed: bytes
     forms: tuple[str, ...]
@@ -63,10 +63,10 @@ class Picks(msgspec.Struct, frozen=True):
     """Where in the text the page's text begins."""
 
 
-class Pages:
+class PageMaker:
     """Makes ordinary pages. Pure but for bounded caches; about 20 to 40 µs a page."""
 
-    def __init__(self, options: SimwebOptions, hosts: Sequence[Host]) -> None:
+    def __init__(self, options: SimwebOptions, hosts: Sequence[WebHost]) -> None:
         self._hosts = hosts
         self._firsts = [host.first_page for host in hosts]
         self._total = sum(host.pages for host in hosts)
@@ -83,11 +83,11 @@ class Pages:
         """The text that all pages draw from."""
         return self._words
 
-    def origin(self, host: Host) -> str:
+    def origin(self, host: WebHost) -> str:
         """Return `http://name[:port]`."""
         return f"http://{host.name}{self._port}"
 
-    def number(self, host: Host, path: str) -> int | None:
+    def number(self, host: WebHost, path: str) -> int | None:
         """Return which page a path names, or None when it is no ordinary page of the host."""
         if path == "/":
             return 0 if host.pages else None
@@ -97,7 +97,7 @@ class Pages:
         number = int(found[2])
         return number if number < host.pages and SECTIONS[number & 15] == found[1] else None
 
-    def body(self, host: Host, number: int, front: str = "") -> bytes:
+    def body(self, host: WebHost, number: int, front: str = "") -> bytes:
         """Return the page's HTML. `front` is put on a host's first page only."""
         face = self._face(host.index if host.mirror_of < 0 else host.mirror_of)
         picks = self._picks(face, number)
@@ -123,7 +123,7 @@ class Pages:
         parts += ("<p>", topic, text[ends[at] : ends[at + each + rest]], "</p>\n", face.tail)
         return "".join(parts).encode()
 
-    def marks(self, host: Host, number: int) -> Iterator[Mark]:
+    def marks(self, host: WebHost, number: int) -> Iterator[Mark]:
         """Yield the links that `body` writes, navigation first, without those of `front`."""
         content = host if host.mirror_of < 0 else self._hosts[host.mirror_of]
         face = self._face(content.index)
@@ -238,7 +238,7 @@ class Changing:
         return exp(options.change_sigma * spread) / options.change_s_median
 
     def changed_at(self, host: int, page: int, at: float) -> float:
-        """Return the instant of the last change until `at`; 0 where there was none."""
+        """Return the instant of the last change until `at`; 0 if there was none."""
         rate = self.rate(host, page)
         if not rate:
             return 0.0

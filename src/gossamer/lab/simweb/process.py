@@ -57,7 +57,7 @@ class SimwebProcess:
         self.directory.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "gossamer.lab.simweb", "--options", self._options.model_dump_json()]
         command += ["--log", str(self.log), "--hosts-file", str(self.hosts_file), "--until-stdin-closes"]
-        # Whatever path this process has the package from, the other one needs it too.
+        # The other process needs the import path of the package too.
         source = str(Path(__file__).parents[3])
         path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH", ""))))
         with self.errors.open("wb") as errors:

@@ -8,16 +8,16 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.options import SimwebOptions
-from gossamer.lab.simweb.sheet import TEXT, Answer
+from gossamer.lab.simweb.sheet import TEXT, ServedAnswer
 
 HUGE_BYTES = 490 * 1024
-"""The rule that matters stands behind this number of bytes: RFC 9309, section 2.5, asks for 500 KiB at least."""
+"""Bytes before the rule that matters: RFC 9309, section 2.5, requires a limit of at least 500 KiB."""
 ENDLESS_BYTES = 5 << 20
 FILLER = b"# nothing to see on this line, nor on the many that follow it\n"
 STANDING = re.compile(r"/robots[a-z.-]*\.txt")
-"""Paths that answer as robots.txt or as its redirect's target: no robots.txt speaks about them."""
+"""Paths of robots.txt and of its redirect's target: no rule applies to them."""
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Group(msgspec.Struct, frozen=True):
 class RobotsPlan(msgspec.Struct, frozen=True):
     """What a host's robots.txt says and what follows from it."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[ServedAnswer, ...]
     """To the first, second … request for /robots.txt."""
     verdict: Literal["rules", "unreachable"] = "rules"
     groups: tuple[Group, ...] = ()
@@ -39,35 +39,35 @@ class RobotsPlan(msgspec.Struct, frozen=True):
     """Host name and path where the text is."""
 
 
-def plan(kind: str, host: Host, options: SimwebOptions, shared_by: Host) -> RobotsPlan:
+def plan(kind: str, host: WebHost, options: SimwebOptions, shared_by: WebHost) -> RobotsPlan:
     """Return the plan of one kind of robots.txt. `shared_by` is the host that serves it for others."""
-    first = Answer(500, TEXT, b"")
+    first = ServedAnswer(500, TEXT, b"")
     match kind:
         case "robots_404":
-            return RobotsPlan((Answer(404, TEXT, b"none\n"),))
+            return RobotsPlan((ServedAnswer(404, TEXT, b"none\n"),))
         case "robots_403":
-            return RobotsPlan((Answer(403, TEXT, b"none\n"),))
+            return RobotsPlan((ServedAnswer(403, TEXT, b"none\n"),))
         case "robots_empty":
-            return RobotsPlan((Answer(200, TEXT, b""),))
+            return RobotsPlan((ServedAnswer(200, TEXT, b""),))
         case "robots_500":
             return RobotsPlan((first,), "unreachable")
         case "robots_stall":
-            return RobotsPlan((Answer(200, TEXT, b"", "stall"),), "unreachable")
+            return RobotsPlan((ServedAnswer(200, TEXT, b"", "stall"),), "unreachable")
         case "robots_redirect":
-            moved = Answer(301, (*TEXT, ("Location", "/robots-real.txt")))
+            moved = ServedAnswer(301, (*TEXT, ("Location", "/robots-real.txt")))
             return RobotsPlan((moved,), groups=groups_of(kind, options), moved_to=(host.name, "/robots-real.txt"))
         case "robots_redirect_host":
             port = "" if options.port == 80 else f":{options.port}"
             where = (("Location", f"http://{shared_by.name}{port}/robots-shared.txt"),)
-            moved = Answer(302, TEXT + where)
+            moved = ServedAnswer(302, TEXT + where)
             groups = groups_of(kind, options)
             return RobotsPlan((moved,), groups=groups, moved_to=(shared_by.name, "/robots-shared.txt"))
     groups = groups_of(kind, options)
-    answer = Answer(200, TEXT, _text(kind, groups))
+    answer = ServedAnswer(200, TEXT, _text(kind, groups))
     if kind == "robots_500_first":
         return RobotsPlan((first, first, answer), groups=groups)
     if kind == "robots_429_first":
-        return RobotsPlan((Answer(429, TEXT, b"", retry_after_s=options.retry_after_s), answer), groups=groups)
+        return RobotsPlan((ServedAnswer(429, TEXT, b"", retry_after_s=options.retry_after_s), answer), groups=groups)
     return RobotsPlan((answer,), groups=groups)
 
 

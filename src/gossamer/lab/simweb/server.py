@@ -15,13 +15,13 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.lab.simweb.connection import Connection
+from gossamer.lab.simweb.connection import ServedConnection
 from gossamer.lab.simweb.dns import Answerer, write_hosts_file
 from gossamer.lab.simweb.log import FLUSH_S, Logged, RequestLog
 from gossamer.lab.simweb.options import SimwebOptions
-from gossamer.lab.simweb.sheet import Answer
+from gossamer.lab.simweb.sheet import ServedAnswer
 from gossamer.lab.simweb.web import Web
-from gossamer.lab.simweb.wire import Asked
+from gossamer.lab.simweb.wire import WireRequest
 from gossamer.world.clock import Clock, WallClock
 
 IDLE_S_MAX = 60.0
@@ -52,16 +52,16 @@ class Simweb:
         self._log = log
         self._loop = loop
         self._counts: dict[tuple[str, str], int] = {}
-        self._connections: set[Connection] = set()
+        self._connections: set[ServedConnection] = set()
         self._connections_max = _files_max() - len(web.addresses) - FILES_SPARE
         self._last = 0
         self._flusher: asyncio.TimerHandle | None = None
         self._sweeper = loop.call_later(SWEEP_S, self._sweep)
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: WireRequest) -> ServedAnswer:
         """Return the answer to a request; counts those to pages that change."""
         if asked.method not in ("GET", "HEAD"):
-            return Answer(405, (("Allow", "GET, HEAD"),))
+            return ServedAnswer(405, (("Allow", "GET, HEAD"),))
         answer = self._web.page(asked.host, asked.path, at=self.clock.now())
         if asked.unless_tag or asked.unless_since:
             answer = unless_held(answer, asked)
@@ -73,15 +73,15 @@ class Simweb:
             return self._web.page(asked.host, asked.path, nth)
         return answer
 
-    def opened(self, connection: Connection) -> int:
-        """Take note of a connection; over the bound the idlest is let go."""
+    def opened(self, connection: ServedConnection) -> int:
+        """Register a connection; beyond the bound, close the one that is idle for longest."""
         self._connections.add(connection)
         self._last += 1
         if len(self._connections) > self._connections_max:
             min(self._connections, key=lambda one: (not one.idle, one.idle_since)).abort()
         return self._last
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: ServedConnection) -> None:
         """Forget a connection."""
         self._connections.discard(connection)
 
@@ -116,7 +116,7 @@ class Simweb:
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
 
 
-def unless_held(answer: Answer, asked: Asked) -> Answer:
+def unless_held(answer: ServedAnswer, asked: WireRequest) -> ServedAnswer:
     """Return 304 where the client has what it would get (RFC 9110, section 13.2.2): by its tag, or without one by the
     very date that it was given.
     """
@@ -128,7 +128,7 @@ def unless_held(answer: Answer, asked: Asked) -> Answer:
         is_held = "*" in tags or headers.get("ETag") in tags
     else:
         is_held = headers.get("Last-Modified") == asked.unless_since
-    return Answer(304, tuple(headers.items()), delay_s=answer.delay_s) if is_held else answer
+    return ServedAnswer(304, tuple(headers.items()), delay_s=answer.delay_s) if is_held else answer
 
 
 @asynccontextmanager
@@ -146,7 +146,7 @@ async def serving(options: SimwebOptions, log: Path | None = None) -> AsyncItera
         request_log = stack.enter_context(closing(RequestLog(log))) if log is not None else None
         simweb = Simweb(web, request_log, WallClock(), loop)
         servers = [
-            await loop.create_server(lambda: Connection(simweb, loop), sock=listener, backlog=BACKLOG)
+            await loop.create_server(lambda: ServedConnection(simweb, loop), sock=listener, backlog=BACKLOG)
             for listener in sockets
         ]
         resolver, _ = await loop.create_datagram_endpoint(

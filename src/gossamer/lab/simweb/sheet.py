@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.words import Words
 
@@ -27,7 +27,7 @@ FOLLOWED = frozenset(
 """Links that a crawl follows. `next`, `prev`, `alternate`, `canonical` are only recorded."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ServedAnswer(msgspec.Struct, frozen=True):
     """One response, before it meets a socket."""
 
     status: int
@@ -50,7 +50,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """One link that stands in a page."""
+    """One link in a page."""
 
     url: str
     """As the WHATWG rules resolve what was written, without fragment."""
@@ -65,9 +65,9 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
 
 
 class Made(msgspec.Struct, frozen=True):
-    """A page: the answers to the first, second … request; the last one stands for ever."""
+    """A page: the answers to the first, second … request; the last one repeats."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[ServedAnswer, ...]
     marks: tuple[Mark, ...] = ()
     """The links of the last answer."""
     also: tuple[str, ...] = ()
@@ -78,22 +78,22 @@ class Made(msgspec.Struct, frozen=True):
     """Whether its links are recorded says nothing: it is a copy, or has another spelling of its address."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class PagePlace(msgspec.Struct, frozen=True):
     """What a behavior gets of the web around it."""
 
-    host: Host
+    host: WebHost
     origin: str
     options: SimwebOptions
     words: Words
-    hosts: Sequence[Host]
+    hosts: Sequence[WebHost]
     port: str
     """`:8080`, or empty for port 80."""
 
-    def other(self, steps: int = 1) -> Host:
+    def other(self, steps: int = 1) -> WebHost:
         """Return another host than this one, if there is one."""
         return self.hosts[(self.host.index + steps) % len(self.hosts)]
 
-    def front(self, host: Host) -> str:
+    def front(self, host: WebHost) -> str:
         """Return the address of a host's front page."""
         return f"http://{host.name}{self.port}/"
 
@@ -113,7 +113,7 @@ def hash_of(*what: object) -> int:
 class Sheet:
     """One HTML page in the making."""
 
-    def __init__(self, place: Place, path: str, title: str = "", about: object = None) -> None:
+    def __init__(self, place: PagePlace, path: str, title: str = "", about: object = None) -> None:
         """The text depends on the path, or where that is given, on what the page is `about`."""
         self._place = place
         self._about = path if about is None else about
@@ -169,9 +169,9 @@ class Sheet:
     ) -> Made:
         """Return the page with a body that is already encoded."""
         whole = (("Content-Type", media_type), *headers) if media_type else headers
-        return Made((Answer(200, whole, body),), self.marks, also)
+        return Made((ServedAnswer(200, whole, body),), self.marks, also)
 
 
-def leaf(place: Place, path: str, title: str = "") -> Made:
+def leaf(place: PagePlace, path: str, title: str = "") -> Made:
     """Return a page without links."""
     return Sheet(place, path, title).made()

@@ -1,7 +1,7 @@
-"""Truth: what a right crawl of a synthetic web must end with, found by walking the maker instead of the wire.
+"""Truth: the expected result of a crawl of a synthetic web, computed from the generator instead of HTTP.
 
-Nothing here goes through HTTP or an HTML parser: pages say themselves what stands in them, so a crawler and this walk
-have no code in common that could be wrong in both.
+Nothing here uses HTTP or an HTML parser: the generator lists the links of a page. So a crawler and this walk share no
+code that could be wrong in both.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Literal
 import msgspec
 
 from gossamer.lab.simweb import robots
-from gossamer.lab.simweb.hosts import Host
-from gossamer.lab.simweb.sheet import FOLLOWED, Answer, Made, Mark
+from gossamer.lab.simweb.hosts import WebHost
+from gossamer.lab.simweb.sheet import FOLLOWED, Made, Mark, ServedAnswer
 from gossamer.lab.simweb.web import Web
 
 Scope = Literal["prefix", "host", "domain", "any"]
@@ -25,6 +25,7 @@ OUTCOME_OF_MANNER = {
     "flood_extension": "too_large", "flood_folded": "too_large", "flood_interim": "too_large",
     "flood_headers": "too_large", "flood_trailers": "too_large", "flood_head_bytes": "timeout",
 }  # fmt: skip
+OUTCOME_OF_STATUS = {402: "payment_required", 451: "legally_blocked"}
 EMBED = "embed"
 DEAD_ALSO = ("robots_unreachable", "host_closed")
 
@@ -46,7 +47,7 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
         return outcome == self.outcome or outcome in self.also
 
 
-class Walked(msgspec.Struct):
+class TruthWalk(msgspec.Struct):
     """All that a right crawl ends with. Addresses are canonical keys (here: as WHATWG writes them)."""
 
     pages: dict[str, Expected] = msgspec.field(default_factory=dict)
@@ -99,7 +100,7 @@ class Truth:
         *,
         links: bool = False,
         embeds: bool = False,
-    ) -> Walked:
+    ) -> TruthWalk:
         """Return how every address must end and, if asked, the links (some 200 bytes of memory each).
 
         `embeds`: what pages need to be shown is fetched as well.
@@ -107,7 +108,7 @@ class Truth:
         return _Walk(self, self._web, _Limits(scope, depth_max, hops_max, links, embeds), tuple(seeds)).done()
 
     def judge(self, url: str) -> tuple[Expected, Made | None]:
-        """Return how an address must end once it is asked for, and the page when it tells of links."""
+        """Return the expected outcome of a request, and the page if it has links."""
         name, path = _parts(url)
         host = self._web.host(name)
         if host is not None and not url.startswith(self._web.front(host)):
@@ -124,15 +125,15 @@ class Truth:
         expected = Expected(outcome, made.also, answer.status, once=made.once)
         return expected, made if outcome in ("fetched", "redirected") else None
 
-    def may_fetch(self, host: Host, path: str) -> bool:
+    def may_fetch(self, host: WebHost, path: str) -> bool:
         """Say whether the host's robots.txt lets the robot fetch a path."""
         return self._denied(host, path) is None
 
-    def crawl_delay_s(self, host: Host) -> float:
+    def crawl_delay_s(self, host: WebHost) -> float:
         """Return the Crawl-delay that the host asks of the robot, or 0."""
         return robots.crawl_delay_s(self._plan(host).groups, self._agent)
 
-    def _denied(self, host: Host, path: str) -> Expected | None:
+    def _denied(self, host: WebHost, path: str) -> Expected | None:
         plan = self._plan(host)
         if robots.STANDING.fullmatch(path):
             return None
@@ -140,19 +141,19 @@ class Truth:
             return Expected("robots_unreachable", ("host_closed",), once=False)
         return None if robots.allows(plan.groups, self._agent, path) else Expected("robots_denied", once=False)
 
-    def _plan(self, host: Host) -> robots.RobotsPlan:
+    def _plan(self, host: WebHost) -> robots.RobotsPlan:
         plan = self._robots.get(host.index)
         if plan is None:
             plan = self._robots[host.index] = self._web.robots(host)
         return plan
 
 
-def outcome_of(answer: Answer) -> str:
+def outcome_of(answer: ServedAnswer) -> str:
     """Return the outcome that follows from an answer alone."""
     if answer.manner in OUTCOME_OF_MANNER:
         return OUTCOME_OF_MANNER[answer.manner]
     if answer.status >= 400:
-        return "http_error"
+        return OUTCOME_OF_STATUS.get(answer.status, "http_error")
     return "redirected" if answer.status >= 300 else "fetched"
 
 
@@ -175,7 +176,7 @@ class _Walk:
         self._truth = truth
         self._web = web
         self._limits = limits
-        self._walked = Walked()
+        self._walked = TruthWalk()
         self._ways: dict[str, tuple[int, int]] = {}
         self._heap: list[tuple[int, int, str]] = []
         self._queued: dict[str, tuple[int, int]] = {}
@@ -187,7 +188,7 @@ class _Walk:
             heapq.heappush(self._heap, (0, 0, url))
         self._from_seed = set(seeds)
 
-    def done(self) -> Walked:
+    def done(self) -> TruthWalk:
         while self._heap:
             depth, hops, url = heapq.heappop(self._heap)
             known = self._ways.get(url)

@@ -12,13 +12,13 @@ import msgspec
 from gossamer.lab.simweb import robots
 from gossamer.lab.simweb.behaviors import bodies, copies, links, replies, traps
 from gossamer.lab.simweb.behaviors.declared import ROBOTS
-from gossamer.lab.simweb.hosts import Host, closed_address, lot, populate
+from gossamer.lab.simweb.hosts import WebHost, closed_address, lot, populate
 from gossamer.lab.simweb.options import SimwebOptions
-from gossamer.lab.simweb.pages import Changing, Pages, path_of
-from gossamer.lab.simweb.sheet import HTML, TEXT, Answer, Made, Mark, Place
+from gossamer.lab.simweb.pages import Changing, PageMaker, path_of
+from gossamer.lab.simweb.sheet import HTML, TEXT, Made, Mark, PagePlace, ServedAnswer
 from gossamer.lab.simweb.wire import http_date
 
-PAGES: dict[str, Callable[[Place], dict[str, Made]]] = {
+PAGES: dict[str, Callable[[PagePlace], dict[str, Made]]] = {
     **{
         page.__name__: page
         for page in (
@@ -42,8 +42,8 @@ MADE_MAX = 2_048
 """Behaviors whose pages are kept, 5 to 50 KB each; making one takes 15 to 500 µs."""
 NEWS_SENTENCES = 4
 """What is new on a page that changed."""
-NOT_FOUND = Made((Answer(404, HTML, b"<!DOCTYPE html><title>Not found</title><p>There is no such page.\n"),))
-MISDIRECTED = Answer(421, TEXT, b"This server knows no such host.\n")
+NOT_FOUND = Made((ServedAnswer(404, HTML, b"<!DOCTYPE html><title>Not found</title><p>There is no such page.\n"),))
+MISDIRECTED = ServedAnswer(421, TEXT, b"This server knows no such host.\n")
 
 
 class Web:
@@ -60,13 +60,13 @@ class Web:
         which are not among these.
         """
         self.names |= {links.closed(host.index): closed for host in self.hosts if "away" in host.behaviors}
-        self._pages = Pages(options, self.hosts)
+        self._pages = PageMaker(options, self.hosts)
         self.changing = Changing(options)
         self._port = "" if options.port == 80 else f":{options.port}"
         self._made_pages = lru_cache(maxsize=MADE_MAX)(self._make_pages)
         self._slow = NormalDist()
 
-    def host(self, name: str) -> Host | None:
+    def host(self, name: str) -> WebHost | None:
         """Return the host with a name (lower case, without port); a name of a farm has its owner's address."""
         host = self._by_name.get(name)
         return host if host is not None else self._farmed(name)
@@ -98,15 +98,15 @@ class Web:
         host = self.host(name)
         return 0 if host is not None and "ttl_0" in host.behaviors else self.options.dns_ttl_s
 
-    def front(self, host: Host) -> str:
+    def front(self, host: WebHost) -> str:
         """Return the address of a host's front page."""
         return self._pages.origin(host) + "/"
 
-    def url(self, host: Host, number: int) -> str:
+    def url(self, host: WebHost, number: int) -> str:
         """Return the address of a host's ordinary page by its number."""
         return self._pages.origin(host) + path_of(number)
 
-    def page(self, name: str, path: str, nth: int = 0, at: float = 0.0) -> Answer:
+    def page(self, name: str, path: str, nth: int = 0, at: float = 0.0) -> ServedAnswer:
         """Return the answer to the request number `nth` (from 0) for a path with its query, at an instant, where pages
         change.
 
@@ -121,13 +121,13 @@ class Web:
             body = self._pages.body(host, number, front)
             if self.options.changing_share:
                 return self._changed(host, number, body, at)
-            return Answer(200, HTML, body, "whole", self._delay_s(host, path), 0, host.compressed)
+            return ServedAnswer(200, HTML, body, "whole", self._delay_s(host, path), 0, host.compressed)
         answers = self._special(host, path).answers
         answer = answers[min(nth, len(answers) - 1)]
         delay_s = self._delay_s(host, path)
         return msgspec.structs.replace(answer, delay_s=delay_s) if delay_s else answer
 
-    def _changed(self, host: Host, number: int, body: bytes, at: float) -> Answer:
+    def _changed(self, host: WebHost, number: int, body: bytes, at: float) -> ServedAnswer:
         """Return an ordinary page as it is at an instant, with validators that tell its versions apart."""
         changed_at = self.changing.changed_at(host.index, number, at)
         headers = (*HTML, ("ETag", f'"{lot(self.options, number, changed_at):x}"'))
@@ -136,7 +136,7 @@ class Web:
             news = self._pages.words.some(lot(self.options, "news", host.index, number, changed_at), NEWS_SENTENCES)
             body = body.replace(b"<footer>", f"<p>{news}</p>\n<footer>".encode(), 1)
         delay_s = self._delay_s(host, path_of(number))
-        return Answer(200, headers, body, "whole", delay_s, 0, host.compressed)
+        return ServedAnswer(200, headers, body, "whole", delay_s, 0, host.compressed)
 
     def changes(self, name: str, path: str) -> bool:
         """Say whether the answer depends on how often it was asked for."""
@@ -145,18 +145,18 @@ class Web:
             return False
         return len(self._special(host, path).answers) > 1
 
-    def made(self, host: Host, path: str) -> Made:
+    def made(self, host: WebHost, path: str) -> Made:
         """Return a page with all that is known about it; of an ordinary one, without its body."""
         number = self._pages.number(host, path)
         if number is None:
             return self._special(host, path)
-        return Made((Answer(200),), tuple(self._marks(host, number)))
+        return Made((ServedAnswer(200),), tuple(self._marks(host, number)))
 
-    def once(self, host: Host, path: str) -> bool:
+    def once(self, host: WebHost, path: str) -> bool:
         """Say whether a right crawl asks for a page exactly once."""
         return self._pages.number(host, path) is not None or self._special(host, path).once
 
-    def robots(self, host: Host) -> robots.RobotsPlan:
+    def robots(self, host: WebHost) -> robots.RobotsPlan:
         """Return what a host's robots.txt says."""
         plan = robots.plan(host.robots, host, self.options, self.hosts[0])
         named = "".join(f"Sitemap: {url}\n" for url in self.sitemaps(host))
@@ -167,14 +167,14 @@ class Web:
             plan, answers=(*plan.answers[:-1], msgspec.structs.replace(last, body=last.body + named.encode()))
         )
 
-    def sitemaps(self, host: Host) -> tuple[str, ...]:
+    def sitemaps(self, host: WebHost) -> tuple[str, ...]:
         """Return the sitemaps that a host's robots.txt names, where it has one that says so."""
         if "sitemaps" not in host.behaviors or host.robots not in NAMING:
             return ()
         return (self._pages.origin(host) + links.SITEMAP_INDEX,)
 
     def stands(self, path: str) -> bool:
-        """Say whether a path is robots.txt or what stands in for it: no robots.txt speaks about it."""
+        """Return whether a path is robots.txt or the target of its redirect: no rule applies to it."""
         return robots.STANDING.fullmatch(path) is not None
 
     def is_trap(self, url: str) -> bool:
@@ -182,17 +182,17 @@ class Web:
         authority, _, path = url.removeprefix("http://").partition("/")
         return bool(traps.kind_of("/" + path)) or self._farmed(authority.partition(":")[0]) is not None
 
-    def _marks(self, host: Host, number: int) -> Iterator[Mark]:
+    def _marks(self, host: WebHost, number: int) -> Iterator[Mark]:
         yield from self._pages.marks(host, number)
         if number == 0:
             origin = self._pages.origin(host)
             yield from (Mark(origin + path) for path in _front_paths(host))
 
-    def _front_links(self, host: Host) -> str:
+    def _front_links(self, host: WebHost) -> str:
         links = (f'<li><a href="{path}">{path.strip("/")}</a></li>' for path in _front_paths(host))
         return f"<ul>{''.join(links)}</ul>\n"
 
-    def _special(self, host: Host, path: str) -> Made:
+    def _special(self, host: WebHost, path: str) -> Made:
         if robots.STANDING.fullmatch(path):
             return self._robots_file(host, path)
         if not host.pages:
@@ -205,16 +205,16 @@ class Web:
             return traps.endless(self._place(host), path) or NOT_FOUND
         return NOT_FOUND
 
-    def _robots_file(self, host: Host, path: str) -> Made:
+    def _robots_file(self, host: WebHost, path: str) -> Made:
         if path == "/robots.txt":
             return Made(self.robots(host).answers, once=False)
         if path == "/robots-real.txt" and host.robots == "robots_redirect":
-            return Made((Answer(200, TEXT, robots.text_of(host.robots, self.options)),), once=False)
+            return Made((ServedAnswer(200, TEXT, robots.text_of(host.robots, self.options)),), once=False)
         if path == "/robots-shared.txt" and host.index == 0:
-            return Made((Answer(200, TEXT, robots.text_of("robots_redirect_host", self.options)),), once=False)
+            return Made((ServedAnswer(200, TEXT, robots.text_of("robots_redirect_host", self.options)),), once=False)
         return NOT_FOUND
 
-    def _farmed(self, name: str) -> Host | None:
+    def _farmed(self, name: str) -> WebHost | None:
         """Return the host that a farm makes of a name: it has the address and the robots.txt of the farm's owner."""
         index = traps.farm_owner(name)
         if index is None or index >= len(self.hosts) or "farm" not in self.hosts[index].behaviors:
@@ -232,10 +232,10 @@ class Web:
     def _make_pages(self, index: int, behavior: str) -> dict[str, Made]:
         return PAGES[behavior](self._place(self.hosts[index]))
 
-    def _place(self, host: Host) -> Place:
-        return Place(host, self._pages.origin(host), self.options, self._pages.words, self.hosts, self._port)
+    def _place(self, host: WebHost) -> PagePlace:
+        return PagePlace(host, self._pages.origin(host), self.options, self._pages.words, self.hosts, self._port)
 
-    def _delay_s(self, host: Host, path: str) -> float:
+    def _delay_s(self, host: WebHost, path: str) -> float:
         options = self.options
         if not host.slow:
             return options.latency_s
@@ -243,7 +243,7 @@ class Web:
         return options.latency_s + options.slow_s_median * exp(options.slow_sigma * self._slow.inv_cdf(chance))
 
 
-def _front_paths(host: Host) -> Iterator[str]:
+def _front_paths(host: WebHost) -> Iterator[str]:
     for behavior in host.behaviors:
         if behavior == "private":
             yield from links.PRIVATE_PATHS

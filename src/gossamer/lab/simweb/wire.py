@@ -21,7 +21,7 @@ _FIELDS = re.compile(
 )
 
 
-class Asked(msgspec.Struct, frozen=True, gc=False):
+class WireRequest(msgspec.Struct, frozen=True, gc=False):
     """One request."""
 
     method: str
@@ -45,7 +45,7 @@ class Bad(msgspec.Struct, frozen=True, gc=False):
     status: int
 
 
-def read_request(data: bytes) -> Asked | Bad | None:
+def read_request(data: bytes) -> WireRequest | Bad | None:
     """Return the request that `data` begins with, or None when there is more to come. About 4 µs."""
     end = data.find(_END)
     if end < 0:
@@ -61,7 +61,7 @@ def read_request(data: bytes) -> Asked | Bad | None:
         host, path = _absolute(host, path)
     connection = fields.get(b"connection", b"").lower()
     keeps = b"close" not in connection if words[2] == b"HTTP/1.1" else b"keep-alive" in connection
-    return Asked(
+    return WireRequest(
         words[0].decode("latin-1"),
         path,
         host.partition(":")[0].strip().lower(),

@@ -11,7 +11,7 @@ import brotli
 import zstandard
 from isal import isal_zlib
 
-from gossamer.lab.simweb.sheet import HTML, Answer, Headers, Made, Manner, Mark, Place, Sheet, leaf
+from gossamer.lab.simweb.sheet import HTML, Headers, Made, Manner, Mark, PagePlace, ServedAnswer, Sheet, leaf
 
 # Content codings right and broken, framings, and too many bytes.
 
@@ -46,7 +46,7 @@ CODINGS: tuple[tuple[str, str, Callable[[bytes], bytes]], ...] = (
 )
 
 
-def bodies(place: Place) -> dict[str, Made]:
+def bodies(place: PagePlace) -> dict[str, Made]:
     """Return the pages. Each readable page has a link of its own: a crawl that finds it has read the page."""
     found: dict[str, Made] = {}
     for name, coding, encode in CODINGS:
@@ -55,7 +55,7 @@ def bodies(place: Place) -> dict[str, Made]:
     framings: tuple[tuple[Manner, str], ...] = (("chunked", "chunked"), ("until_close", "until-close"))
     for manner, name in framings:
         sheet = _proving(place, name)
-        found[BODIES + name] = Made((Answer(200, HTML, sheet.html().encode(), manner),), sheet.marks)
+        found[BODIES + name] = Made((ServedAnswer(200, HTML, sheet.html().encode(), manner),), sheet.marks)
     found |= {
         f"{BODIES}proof-{path.removeprefix(BODIES)}.html": leaf(place, f"{BODIES}proof-{path}") for path in list(found)
     }
@@ -68,29 +68,29 @@ def bodies(place: Place) -> dict[str, Made]:
     return found
 
 
-def _proving(place: Place, name: str) -> Sheet:
+def _proving(place: PagePlace, name: str) -> Sheet:
     return Sheet(place, BODIES + name).anchor(f"{BODIES}proof-{name}.html")
 
 
-def _bad(place: Place) -> dict[str, Made]:
+def _bad(place: PagePlace) -> dict[str, Made]:
     gzip: Headers = (*HTML, ("Content-Encoding", "gzip"))
     whole = _gzip(Sheet(place, f"{BODIES}broken-gzip").html().encode())
     half = len(whole) // 2
     broken = whole[:half] + bytes(byte ^ 0x5A for byte in whole[half:])
     return {
-        f"{BODIES}broken-gzip": Made((Answer(200, gzip, broken),), also=("protocol_error",)),
-        f"{BODIES}cut-gzip": Made((Answer(200, gzip, whole[:half]),), also=("protocol_error",)),
-        f"{BODIES}not-gzip": Made((Answer(200, gzip, b"<p>Plain after all.</p>\n"),), also=("protocol_error",)),
+        f"{BODIES}broken-gzip": Made((ServedAnswer(200, gzip, broken),), also=("protocol_error",)),
+        f"{BODIES}cut-gzip": Made((ServedAnswer(200, gzip, whole[:half]),), also=("protocol_error",)),
+        f"{BODIES}not-gzip": Made((ServedAnswer(200, gzip, b"<p>Plain after all.</p>\n"),), also=("protocol_error",)),
         f"{BODIES}bomb": Made(
-            (Answer(200, gzip, _spaces(place.options.bomb_bytes)),), also=("too_large", "protocol_error")
+            (ServedAnswer(200, gzip, _spaces(place.options.bomb_bytes)),), also=("too_large", "protocol_error")
         ),
         f"{BODIES}oversized": _oversized(place.options.oversized_bytes),
-        f"{BODIES}nothing": Made((Answer(200, HTML, b""),)),
+        f"{BODIES}nothing": Made((ServedAnswer(200, HTML, b""),)),
     }
 
 
 def _oversized(body_bytes: int) -> Made:
-    return Made((Answer(200, HTML, BLOCK[:body_bytes], body_bytes=body_bytes),), also=("too_large",))
+    return Made((ServedAnswer(200, HTML, BLOCK[:body_bytes], body_bytes=body_bytes),), also=("too_large",))
 
 
 @lru_cache(maxsize=4)
@@ -126,8 +126,8 @@ CHARSET_PAGES = (
 )
 
 
-def charsets(place: Place) -> dict[str, Made]:
-    """Return the pages. A path is UTF-8 in a URL whatever the page's encoding, so a wrong guess leads astray."""
+def charsets(place: PagePlace) -> dict[str, Made]:
+    """Return the pages. A path is UTF-8 in a URL, in any encoding of the page, so a wrong guess leads astray."""
     found: dict[str, Made] = {}
     index = Sheet(place, CHARSETS, "Charsets")
     for name, codec, media_type, meta, text, escaped in CHARSET_PAGES:
@@ -156,7 +156,7 @@ NOT_HTML = ("unsupported", "excluded")
 """A crawl may leave alone what it cannot read."""
 
 
-def types(place: Place) -> dict[str, Made]:
+def types(place: PagePlace) -> dict[str, Made]:
     """Return the pages. Links in what is no HTML are bait: they lead to pages that do not exist."""
     bait = f'<a href="{TYPES}bait.html">bait</a>'
     text = place.some(8, "types")
@@ -170,7 +170,7 @@ def types(place: Place) -> dict[str, Made]:
         "blob": ("application/octet-stream", bytes(range(256)) * 16),
     }  # fmt: skip
     found = {
-        TYPES + name: Made((Answer(200, (("Content-Type", media_type),), body),), also=NOT_HTML)
+        TYPES + name: Made((ServedAnswer(200, (("Content-Type", media_type),), body),), also=NOT_HTML)
         for name, (media_type, body) in typed.items()
     }
     xhtml = Sheet(place, f"{TYPES}page.xhtml").anchor(f"{TYPES}from-xhtml.html", optional=True)
@@ -219,11 +219,13 @@ EMBEDDED_FILES = {
 }
 
 
-def embeds(place: Place) -> dict[str, Made]:
+def embeds(place: PagePlace) -> dict[str, Made]:
     """Return the pages: one page, and all that it is shown with."""
     found = {EMBEDS + name: _file(*file) for name, file in EMBEDDED_FILES.items()}
     css = [_embed(place, name) for name in ("more.css", "ground.gif", "font.woff2")]
-    found[f"{EMBEDS}main.css"] = Made((Answer(200, (("Content-Type", "text/css"),), MAIN_CSS.encode()),), tuple(css))
+    found[f"{EMBEDS}main.css"] = Made(
+        (ServedAnswer(200, (("Content-Type", "text/css"),), MAIN_CSS.encode()),), tuple(css)
+    )
     sheet = Sheet(place, EMBEDS, "Embeds")
     sheet.head('<link rel="stylesheet" href="main.css">', _embed(place, "main.css"))
     sheet.head('<style>@import url("print.css");</style>', _embed(place, "print.css"))
@@ -235,13 +237,13 @@ def embeds(place: Place) -> dict[str, Made]:
     return found | {EMBEDS: sheet.made()}
 
 
-def _embed(place: Place, name: str) -> Mark:
+def _embed(place: PagePlace, name: str) -> Mark:
     # A crawl that does not fetch embeds need not record them either.
     return Mark(f"{place.origin}{EMBEDS}{name}", "embed", optional=True)
 
 
 def _file(media_type: str, body: bytes) -> Made:
-    return Made((Answer(200, (("Content-Type", media_type),), body),))
+    return Made((ServedAnswer(200, (("Content-Type", media_type),), body),))
 
 
 # Pages made to cost their reader time or memory. Each is readable, and has one link that proves it.
@@ -253,7 +255,7 @@ BOMB_BYTES = 10 << 30
 """What the bomb would decode to. Its checksum is wrong: no reader comes so far."""
 
 
-def hostile(place: Place) -> dict[str, Made]:
+def hostile(place: PagePlace) -> dict[str, Made]:
     """Return the pages."""
     index = Sheet(place, HOSTILE, "Hostile")
     found = {
@@ -267,7 +269,7 @@ def hostile(place: Place) -> dict[str, Made]:
     }
     proofs = {f"{path}.html": leaf(place, f"{path}.html") for path in found}
     bomb: Headers = (("Content-Type", "text/html"), ("Content-Encoding", "gzip"))
-    found[f"{HOSTILE}bomb"] = Made((Answer(200, bomb, _zeros()),), also=("too_large", "protocol_error"))
+    found[f"{HOSTILE}bomb"] = Made((ServedAnswer(200, bomb, _zeros()),), also=("too_large", "protocol_error"))
     for path in found:
         index.anchor(path)
     found |= {
@@ -276,7 +278,7 @@ def hostile(place: Place) -> dict[str, Made]:
     return found | proofs | {HOSTILE: index.made()}
 
 
-def _proved(place: Place, name: str) -> Sheet:
+def _proved(place: PagePlace, name: str) -> Sheet:
     return Sheet(place, HOSTILE + name).anchor(f"{HOSTILE}{name}.html")
 
 
@@ -284,7 +286,7 @@ def _attribute(number: int) -> str:
     return f"a{number}={number}"
 
 
-def _links(place: Place) -> Made:
+def _links(place: PagePlace) -> Made:
     """A hundred thousand links to fifty pages."""
     sheet = _proved(place, "links")
     for number in range(MANY_PAGES):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.lab.simweb.sheet import Made, Place, Sheet, leaf
+from gossamer.lab.simweb.sheet import Made, PagePlace, Sheet, leaf
 
 # One body under several addresses of a host.
 
@@ -10,7 +10,7 @@ COPIES = "/copies/"
 COPIED = ("one.html", "two.html", "three/", "four?page=1", "four?page=2")
 
 
-def copies(place: Place) -> dict[str, Made]:
+def copies(place: PagePlace) -> dict[str, Made]:
     """Return the pages. The copies lead to the same pages, whichever of them is read."""
     copy = Sheet(place, COPIES, "Copies of one page").anchor(f"{COPIES}original.html").anchor("/").made()
     index = Sheet(place, COPIES, "Copies")
@@ -29,7 +29,7 @@ NEAR_COPIES = ("print.html", "dated.html", "edited.html")
 NEAR_OTHERS = ("other-1.html", "other-2.html", "other-3.html")
 
 
-def near(place: Place) -> dict[str, Made]:
+def near(place: PagePlace) -> dict[str, Made]:
     """Return the pages."""
     article = place.some(60, "article")
     words = article.split()
@@ -45,7 +45,7 @@ def near(place: Place) -> dict[str, Made]:
     return found | {NEAR: index.made()}
 
 
-def _article(place: Place, name: str, text: str) -> Made:
+def _article(place: PagePlace, name: str, text: str) -> Made:
     # The title differs, so that no two are equal byte for byte.
     return Sheet(place, NEAR + name, f"Article {len(name)}", about="near").tag(f"<p>{text}</p><!-- {name} -->").made()
 
@@ -60,7 +60,7 @@ DISTINCT_NAMES = (
 )  # fmt: skip
 
 
-def distinct(place: Place) -> dict[str, Made]:
+def distinct(place: PagePlace) -> dict[str, Made]:
     """Return the pages."""
     index = Sheet(place, DISTINCT, "Distinct")
     for name in DISTINCT_NAMES:
@@ -74,7 +74,7 @@ SPELLINGS = "/spellings/"
 SPELLED = f"{SPELLINGS}page~one.html"
 
 
-def spellings(place: Place) -> dict[str, Made]:
+def spellings(place: PagePlace) -> dict[str, Made]:
     """Return the pages."""
     index = Sheet(place, SPELLINGS, "Spellings")
     to = place.origin + SPELLED

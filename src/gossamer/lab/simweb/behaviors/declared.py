@@ -197,6 +197,6 @@ SHARES = {each.name: each.share for each in BEHAVIORS}
 ROBOTS = tuple(each.name for each in BEHAVIORS if each.kind == "robots")
 PAGED = tuple(each.name for each in BEHAVIORS if each.kind in ("pages", "trap"))
 TRAPS = frozenset(each.name for each in BEHAVIORS if each.kind == "trap") | {"robots_endless"}
-"""What only shows where it is asked for."""
+"""Behaviors that are off by default."""
 RULED = frozenset(ROBOTS) - {"robots_404", "robots_allow"}
 """Kinds of robots.txt whose hosts get the pages of `private`, which most of them close."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gzip
 
-from gossamer.lab.simweb.sheet import Answer, Headers, Made, Mark, Place, Sheet, leaf
+from gossamer.lab.simweb.sheet import Headers, Made, Mark, PagePlace, ServedAnswer, Sheet, leaf
 
 # Frames, areas, base, refresh, link elements and headers, odd markup.
 
 FRAMES = "/frames/"
 
 
-def frames(place: Place) -> dict[str, Made]:
+def frames(place: PagePlace) -> dict[str, Made]:
     """Return the pages: `to-…` must be reached; `only-…` is named by what is recorded but not followed."""
     found = {
         f"{FRAMES}frameset": _frameset(place),
@@ -31,11 +31,11 @@ def frames(place: Place) -> dict[str, Made]:
     return found
 
 
-def _to(place: Place, name: str, link_type: str = "anchor", *, optional: bool = False) -> Mark:
+def _to(place: PagePlace, name: str, link_type: str = "anchor", *, optional: bool = False) -> Mark:
     return Mark(f"{place.origin}{FRAMES}{name}.html", link_type, optional=optional)
 
 
-def _frameset(place: Place) -> Made:
+def _frameset(place: PagePlace) -> Made:
     sheet = Sheet(place, f"{FRAMES}frameset")
     html = (
         f"<!DOCTYPE html><html><head><title>Frames at {place.host.name}</title></head>"
@@ -45,14 +45,14 @@ def _frameset(place: Place) -> Made:
     return sheet.sent(html.encode())
 
 
-def _inline(place: Place) -> Made:
+def _inline(place: PagePlace) -> Made:
     sheet = Sheet(place, f"{FRAMES}inline")
     sheet.tag(f'<iframe src="{FRAMES}to-iframe.html"></iframe>', _to(place, "to-iframe", "iframe"))
     area = '<map name="m"><area shape=rect coords="0,0,9,9" href="./to-area.html" alt="area"></map>'
     return sheet.tag(area, _to(place, "to-area", "area")).made()
 
 
-def _based(place: Place) -> Made:
+def _based(place: PagePlace) -> Made:
     sheet = Sheet(place, f"{FRAMES}base").head(f'<base href="{FRAMES}under/"><base href="/second/is/ignored/">')
     sheet.tag('<p><a href="to-base.html">below the base</a></p>', _to(place, "under/to-base"))
     sheet.tag('<p><a href="../to-base-up.html">beside it</a></p>', _to(place, "to-base-up"))
@@ -61,12 +61,12 @@ def _based(place: Place) -> Made:
     ).made()
 
 
-def _refresh(place: Place) -> Made:
+def _refresh(place: PagePlace) -> Made:
     head = f'<meta http-equiv="Refresh" content="0; URL=\'{FRAMES}to-refresh.html\'">'
     return Sheet(place, f"{FRAMES}refresh").head(head, _to(place, "to-refresh", "meta_refresh")).made()
 
 
-def _relations(place: Place) -> Made:
+def _relations(place: PagePlace) -> Made:
     sheet = Sheet(place, f"{FRAMES}relations")
     for rel in ("next", "prev", "canonical", "alternate"):
         sheet.head(f'<link rel="{rel}" href="{FRAMES}only-{rel}.html">', _to(place, f"only-{rel}", rel))
@@ -75,7 +75,7 @@ def _relations(place: Place) -> Made:
     return sheet.made(headers=(("Link", header),))
 
 
-def _markup(place: Place) -> Made:
+def _markup(place: PagePlace) -> Made:
     sheet = Sheet(place, f"{FRAMES}markup")
     sheet.tag(f"<P><A\tHREF = '{FRAMES}to-spaces.html' >spaces</A>", _to(place, "to-spaces"))
     sheet.tag(f"<a href={FRAMES}to-unquoted.html>unquoted", _to(place, "to-unquoted"))
@@ -92,7 +92,7 @@ def _markup(place: Place) -> Made:
     return sheet.tag(f'<a href="{FRAMES}search?q=a&amp;copy=2">query</a>', query).made()
 
 
-def _schemes(place: Place) -> Made:
+def _schemes(place: PagePlace) -> Made:
     sheet = Sheet(place, f"{FRAMES}schemes")
     for href in ("mailto:me@example.org", "javascript:void(0)", "tel:+123", "data:text/html,hello"):
         sheet.tag(f'<a href="{href}">no page</a> ', Mark(href, optional=True))
@@ -105,7 +105,7 @@ def _schemes(place: Place) -> Made:
 NOFOLLOW = "/nofollow/"
 
 
-def nofollow(place: Place) -> dict[str, Made]:
+def nofollow(place: PagePlace) -> dict[str, Made]:
     """Return the pages: `hidden-…` is reached by disobedience only, `open-…` must be reached."""
     agent = place.options.agent
     metas = {
@@ -141,7 +141,7 @@ def nofollow(place: Place) -> dict[str, Made]:
     return found
 
 
-def _asking_page(place: Place, name: str, *, head: str = "", headers: Headers = (), nofollow: bool = True) -> Made:
+def _asking_page(place: PagePlace, name: str, *, head: str = "", headers: Headers = (), nofollow: bool = True) -> Made:
     target = f"{NOFOLLOW}{'hidden' if nofollow else 'open'}-{name}.html"
     sheet = Sheet(place, NOFOLLOW + name).head(head)
     made = sheet.anchor(target).made(headers=headers)
@@ -164,7 +164,7 @@ def closed(index: int) -> str:
     return f"closed{index:04d}.nobody.test"
 
 
-def away(place: Place) -> dict[str, Made]:
+def away(place: PagePlace) -> dict[str, Made]:
     """Return the pages."""
     index = place.host.index
     sheet = Sheet(place, AWAY, "Away")
@@ -180,7 +180,7 @@ DIRECTORY = "/directory/"
 PER_PAGE = 50
 
 
-def directory(place: Place) -> dict[str, Made]:
+def directory(place: PagePlace) -> dict[str, Made]:
     """Return the pages: an index and lists of fifty hosts."""
     index = Sheet(place, DIRECTORY, "Directory")
     found: dict[str, Made] = {}
@@ -204,10 +204,10 @@ PRIVATE_PDF = "/papers/report.pdf"
 PRIVATE_PATHS = (*(PRIVATE + name for name in PRIVATE_NAMES), PRIVATE_PDF)
 
 
-def private(place: Place) -> dict[str, Made]:
+def private(place: PagePlace) -> dict[str, Made]:
     """Return the pages."""
     found = {PRIVATE + name: leaf(place, PRIVATE + name) for name in PRIVATE_NAMES if not name.endswith(".pdf")}
-    pdf = Made((Answer(200, (("Content-Type", "application/pdf"),), b"%PDF-1.4\n%%EOF\n"),))
+    pdf = Made((ServedAnswer(200, (("Content-Type", "application/pdf"),), b"%PDF-1.4\n%%EOF\n"),))
     return found | {f"{PRIVATE}open/report.pdf": pdf, PRIVATE_PDF: pdf}
 
 
@@ -220,7 +220,7 @@ SITEMAP_PAGES = 6
 """Pages of each sitemap."""
 
 
-def sitemaps(place: Place) -> dict[str, Made]:
+def sitemaps(place: PagePlace) -> dict[str, Made]:
     """Return the pages: an index of four sitemaps, what these name, and what they may not name."""
     origin = place.origin
     found = {SITEMAPS: Sheet(place, SITEMAPS, "Sitemaps").made()}
@@ -241,11 +241,11 @@ def sitemaps(place: Place) -> dict[str, Made]:
         marks = tuple(Mark(origin + path, link_type) for path in _listed(kind))
         if kind == "plain":
             marks += (Mark(plain[-1], "alternate"),)  # Recorded, and not followed: it is another host's.
-        found[SITEMAPS + name] = Made((Answer(200, (("Content-Type", media_type),), body),), marks)
+        found[SITEMAPS + name] = Made((ServedAnswer(200, (("Content-Type", media_type),), body),), marks)
     entries = "".join(f"<sitemap><loc>{origin}{SITEMAPS}{name}</loc></sitemap>" for name in files)
     index = f'<sitemapindex xmlns="{SITEMAP_NAMESPACE}">{entries}</sitemapindex>'.encode()
     marks = tuple(Mark(f"{origin}{SITEMAPS}{name}", "sitemap_file") for name in files)
-    found[SITEMAP_INDEX] = Made((Answer(200, (("Content-Type", "application/xml"),), index),), marks)
+    found[SITEMAP_INDEX] = Made((ServedAnswer(200, (("Content-Type", "application/xml"),), index),), marks)
     return found
 
 

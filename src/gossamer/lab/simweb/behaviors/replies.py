@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gossamer.lab.simweb.sheet import HTML, TEXT, Answer, Made, Manner, Mark, Place, Sheet, leaf
+from gossamer.lab.simweb.sheet import HTML, TEXT, Made, Manner, Mark, PagePlace, ServedAnswer, Sheet, leaf
 
 # Pages that are gone, refused, broken once or for ever, and servers that ask for a pause.
 
 ERRORS = "/errors/"
 
 
-def errors(place: Place) -> dict[str, Made]:
+def errors(place: PagePlace) -> dict[str, Made]:
     """Return the pages."""
     wait_s = place.options.retry_after_s
     found = {f"{ERRORS}{status}": Made((_said(status),)) for status in (400, 401, 403, 404, 410, 451)}
@@ -29,11 +29,11 @@ def errors(place: Place) -> dict[str, Made]:
     return found | {path: leaf(place, path) for path in _proofs(found)}
 
 
-def _said(status: int, retry_after_s: int = 0, *, as_date: bool = False) -> Answer:
-    return Answer(status, TEXT, b"no\n", retry_after_s=retry_after_s, retry_as_date=as_date)
+def _said(status: int, retry_after_s: int = 0, *, as_date: bool = False) -> ServedAnswer:
+    return ServedAnswer(status, TEXT, b"no\n", retry_after_s=retry_after_s, retry_as_date=as_date)
 
 
-def _after(place: Place, path: str, *first: Answer) -> Made:
+def _after(place: PagePlace, path: str, *first: ServedAnswer) -> Made:
     """Return a page that is there after the first attempts; its link proves a second visit."""
     proof = f"{path}/proof.html"
     made = Sheet(place, path).anchor(proof).made()
@@ -52,7 +52,7 @@ LONG = 8
 """Redirects in the long chain: more than any sane limit of hops between five and seven."""
 
 
-def redirects(place: Place) -> dict[str, Made]:
+def redirects(place: PagePlace) -> dict[str, Made]:
     """Return the pages. A same-host `Location` is written relative, absolute, and with a fragment in turn."""
     origin = place.origin
     found = {
@@ -83,7 +83,7 @@ def redirects(place: Place) -> dict[str, Made]:
     return found
 
 
-def _index(place: Place) -> Made:
+def _index(place: PagePlace) -> Made:
     sheet = Sheet(place, REDIRECTS, "Redirects")
     for name in ("short-1", "long-1", "see-other", "permanent", "loop-a", "itself", "away", "nowhere", "mail"):
         sheet.anchor(REDIRECTS + name)
@@ -92,11 +92,11 @@ def _index(place: Place) -> Made:
 
 
 def _moved(status: int, location: str, to: str, also: tuple[str, ...] = ()) -> Made:
-    answer = Answer(status, (*HTML, ("Location", location)), b"<p>It is elsewhere.\n")
+    answer = ServedAnswer(status, (*HTML, ("Location", location)), b"<p>It is elsewhere.\n")
     return Made((answer,), (Mark(to, "redirect"),), also)
 
 
-def _itself(place: Place) -> Made:
+def _itself(place: PagePlace) -> Made:
     # Its target has its own key: the hops of one entry, until the limit ends them.
     made = _moved(302, f"{REDIRECTS}itself", f"{place.origin}{REDIRECTS}itself", ("http_error", "protocol_error"))
     return Made(made.answers, made.marks, made.also, once=False)
@@ -104,10 +104,10 @@ def _itself(place: Place) -> Made:
 
 def _astray(url: str, *headers: tuple[str, str]) -> Made:
     """Return a redirect to no page; crawlers differ on what that is."""
-    return Made((Answer(302, (*HTML, *headers)),), (Mark(url, "redirect", optional=True),), LED_NOWHERE)
+    return Made((ServedAnswer(302, (*HTML, *headers)),), (Mark(url, "redirect", optional=True),), LED_NOWHERE)
 
 
-def _away(place: Place) -> Made:
+def _away(place: PagePlace) -> Made:
     url = place.front(place.other())
     return _moved(301, url, url)
 
@@ -130,12 +130,12 @@ HANGING: tuple[tuple[Manner, tuple[str, ...]], ...] = (
 """What happens, and the outcomes that are as right as the first."""
 
 
-def hangs(place: Place) -> dict[str, Made]:
+def hangs(place: PagePlace) -> dict[str, Made]:
     """Return the pages: an index and one page that never comes whole. Which, goes round among the hosts."""
     having = [host.index for host in place.hosts if "hangs" in host.behaviors]
     manner, also = HANGING[having.index(place.host.index) % len(HANGING)]
     path = HANGS + manner
-    answer = Answer(200, HTML, b"<p>" + place.some(20, manner).encode(), manner)
+    answer = ServedAnswer(200, HTML, b"<p>" + place.some(20, manner).encode(), manner)
     broken = Made((answer,), also=(*also, "host_closed"), once=False)
     return {HANGS: Sheet(place, HANGS, "Hangs").anchor(path).made(), path: broken}
 
@@ -157,15 +157,15 @@ ENDLESS_FLOODS: tuple[tuple[Manner, tuple[str, ...]], ...] = (
 """What happens, and the outcomes that are as right as the first (`truth.OUTCOME_OF_MANNER`)."""
 
 
-def floods(place: Place) -> dict[str, Made]:
+def floods(place: PagePlace) -> dict[str, Made]:
     """Return the pages."""
     index = Sheet(place, FLOODS, "Floods")
     path, proof = f"{FLOODS}bytes", f"{FLOODS}proof.html"
     text = place.some(BYTEWISE_SENTENCES, path)
     bytewise = Sheet(place, path).tag(f"<p>{text}</p>").anchor(proof)
-    found = {path: Made((Answer(200, HTML, bytewise.html().encode(), "bytewise"),), bytewise.marks)}
+    found = {path: Made((ServedAnswer(200, HTML, bytewise.html().encode(), "bytewise"),), bytewise.marks)}
     for manner, also in ENDLESS_FLOODS:
-        found[FLOODS + manner] = Made((Answer(200, HTML, b"", manner),), also=(*also, "host_closed"), once=False)
+        found[FLOODS + manner] = Made((ServedAnswer(200, HTML, b"", manner),), also=(*also, "host_closed"), once=False)
     for path in found:
         index.anchor(path)
     return found | {proof: leaf(place, proof), FLOODS: index.made()}
@@ -179,7 +179,7 @@ DEAD_AT = "/dead_ports/"
 SCHEMES = "/schemes/"
 
 
-def dead_ports(place: Place) -> dict[str, Made]:
+def dead_ports(place: PagePlace) -> dict[str, Made]:
     """Return pages that also link to dead ports of the host."""
     found = {}
     index = Sheet(place, DEAD_AT, "Dead ports")
@@ -190,16 +190,18 @@ def dead_ports(place: Place) -> dict[str, Made]:
     return found | {DEAD_AT: index.made()}
 
 
-def schemes(place: Place) -> dict[str, Made]:
+def schemes(place: PagePlace) -> dict[str, Made]:
     """Return pages that link to https on the port for http, and to a page that answers as a port for TLS does."""
     secure = f"https://{place.host.name}{place.port}{SCHEMES}secure.html"
     alert, plain = f"{SCHEMES}alert", f"{SCHEMES}plain.html"
     index = Sheet(place, SCHEMES, "Schemes").anchor(secure, secure, optional=True).anchor(alert).anchor(plain)
-    answered = Made((Answer(200, (), b"", "alert"),), also=("connect_error", "tls_error", "host_closed"), once=False)
+    answered = Made(
+        (ServedAnswer(200, (), b"", "alert"),), also=("connect_error", "tls_error", "host_closed"), once=False
+    )
     return {SCHEMES: index.made(), alert: answered, plain: leaf(place, plain)}
 
 
-def ttl_0(place: Place) -> dict[str, Made]:
+def ttl_0(place: PagePlace) -> dict[str, Made]:
     """Return ordinary pages: what is odd is the name, whose addresses hold for no time at all."""
     at = "/ttl_0/"
     index = Sheet(place, at, "No time")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode
 
-from gossamer.lab.simweb.sheet import Made, Place, Sheet, hash_of
+from gossamer.lab.simweb.sheet import Made, PagePlace, Sheet, hash_of
 
 GOOD_PAGES = 30
 """In a chain, each with words of its own: they must be found beside the trap."""
@@ -43,7 +43,7 @@ _LISTING = re.compile(rf"(?:dir-[1-{DIRECTORIES}]/)?(?:\?C=[NMSD];O=[AD])?")
 _DEEP = re.compile(r"(?:[a-z]+/)*")
 
 
-def trap(place: Place, kind: str) -> dict[str, Made]:
+def trap(place: PagePlace, kind: str) -> dict[str, Made]:
     """Return the index of a trap, from which one step leads into it, and its good pages."""
     at = f"/{kind}/"
     index = Sheet(place, at, kind.replace("_", " ").capitalize())
@@ -62,13 +62,13 @@ def kind_of(path: str) -> str:
     return kind if kind in ENTRIES and rest.startswith("x/") else ""
 
 
-def endless(place: Place, path: str) -> Made | None:
+def endless(place: PagePlace, path: str) -> Made | None:
     """Return a page of a trap: each leads to others that no page named before."""
     kind = kind_of(path)
     return ENTRIES[kind][1](place, f"/{kind}/x/", path) if kind else None
 
 
-def _calendar(place: Place, at: str, path: str) -> Made | None:
+def _calendar(place: PagePlace, at: str, path: str) -> Made | None:
     """Every month of all years, and nothing in any."""
     month = _MONTH.fullmatch(path[len(at) :])
     if month is None or not 1 <= int(month[2]) <= 12 or int(month[1]) > 900_000:
@@ -82,7 +82,7 @@ def _calendar(place: Place, at: str, path: str) -> Made | None:
     return sheet.made()
 
 
-def _session_path(place: Place, at: str, path: str) -> Made | None:
+def _session_path(place: PagePlace, at: str, path: str) -> Made | None:
     """Ten pages, in a new session at each view: as shops do for visitors without cookies."""
     session = _SESSION.fullmatch(path[len(at) :])
     if session is None or not 1 <= int(session[2]) <= 10:
@@ -93,7 +93,7 @@ def _session_path(place: Place, at: str, path: str) -> Made | None:
     return sheet.made()
 
 
-def _session_query(place: Place, at: str, path: str) -> Made | None:
+def _session_query(place: PagePlace, at: str, path: str) -> Made | None:
     """The same with the session in the query."""
     query = dict(parse_qsl(path[len(at) :].removeprefix("show?")))
     page = query.get("page", "")
@@ -105,11 +105,11 @@ def _session_query(place: Place, at: str, path: str) -> Made | None:
     return sheet.made()
 
 
-def _fresh(place: Place, path: str, page: int) -> str:
+def _fresh(place: PagePlace, path: str, page: int) -> str:
     return f"{hash_of(place.host.index, path, page):08x}{page:02x}5e"
 
 
-def _facets(place: Place, at: str, path: str) -> Made | None:
+def _facets(place: PagePlace, at: str, path: str) -> Made | None:
     """One catalogue of forty products, by every combination of filters, in every order of the parameters."""
     if not path.startswith(at) or path[len(at) : len(at) + 1] not in ("", "?"):
         return None
@@ -125,7 +125,7 @@ def _facets(place: Place, at: str, path: str) -> Made | None:
     return sheet.made()
 
 
-def _depth(place: Place, at: str, path: str) -> Made | None:
+def _depth(place: PagePlace, at: str, path: str) -> Made | None:
     """Relative links that only ever lead deeper."""
     if not _DEEP.fullmatch(path[len(at) :]):
         return None
@@ -137,7 +137,7 @@ def _depth(place: Place, at: str, path: str) -> Made | None:
     return sheet.made()
 
 
-def _soft_404(place: Place, _: str, path: str) -> Made | None:
+def _soft_404(place: PagePlace, _: str, path: str) -> Made | None:
     """Nothing is ever missing: every address answers 200 with the same words, and a menu of relative links."""
     sheet = Sheet(place, path, "Not found", about="soft 404")
     sheet.tag(f"<p>There is no {path.rstrip('/').rpartition('/')[2]} here.</p>")
@@ -146,7 +146,7 @@ def _soft_404(place: Place, _: str, path: str) -> Made | None:
     return sheet.made()
 
 
-def _near(place: Place, at: str, path: str) -> Made | None:
+def _near(place: PagePlace, at: str, path: str) -> Made | None:
     """One article, a few of its words changed for each address."""
     page = _PAGE.fullmatch(path[len(at) :])
     if page is None:
@@ -161,7 +161,7 @@ def _near(place: Place, at: str, path: str) -> Made | None:
     return sheet.made()
 
 
-def _segments(place: Place, at: str, path: str) -> Made | None:
+def _segments(place: PagePlace, at: str, path: str) -> Made | None:
     """The same names below themselves, again and again."""
     if not _SEGMENTS.fullmatch(path[len(at) :]):
         return None
@@ -171,7 +171,7 @@ def _segments(place: Place, at: str, path: str) -> Made | None:
     return sheet.made()
 
 
-def _maze(place: Place, at: str, path: str) -> Made | None:
+def _maze(place: PagePlace, at: str, path: str) -> Made | None:
     """Pages of words by chance, no two alike, each naming five that no other page names."""
     if not _ROOM.fullmatch(path[len(at) :]):
         return None
@@ -184,7 +184,7 @@ def _maze(place: Place, at: str, path: str) -> Made | None:
     return sheet.made()
 
 
-def _listings(place: Place, at: str, path: str) -> Made | None:
+def _listings(place: PagePlace, at: str, path: str) -> Made | None:
     """Five directories and the one above them, each in eight orders beside its own, as Apache lists them."""
     if not _LISTING.fullmatch(path[len(at) :]):
         return None
@@ -202,7 +202,7 @@ def _letters(code: int) -> str:
     return "".join(chr(97 + (code >> shift) % 26) for shift in (0, 5, 10, 15))
 
 
-ENTRIES: dict[str, tuple[str, Callable[[Place, str, str], Made | None]]] = {
+ENTRIES: dict[str, tuple[str, Callable[[PagePlace, str, str], Made | None]]] = {
     "trap_calendar": ("2024/01/", _calendar),
     "trap_session_path": ("000000000000/1.html", _session_path),
     "trap_session_query": ("show?page=1&sid=000000000000", _session_query),
@@ -245,13 +245,13 @@ def farm_owner(name: str) -> int | None:
     return int(found[1]) if found is not None and farm_site(int(found[1])) == name[found.start(1) - 4 :] else None
 
 
-def farm(place: Place) -> dict[str, Made]:
+def farm(place: PagePlace) -> dict[str, Made]:
     """Return the pages: an index from which one link leads into the farm."""
     entry = f"http://www.{farm_site(place.host.index)}{place.port}/"
     return {FARM: Sheet(place, FARM, "Farm").anchor(entry, entry).made()}
 
 
-def farm_endless(place: Place, path: str) -> Made | None:
+def farm_endless(place: PagePlace, path: str) -> Made | None:
     """Return a page of a farm: a front page or the one below it. Both link to hosts that no other page names."""
     if path not in ("/", FARM_INNER):
         return None
@@ -273,7 +273,7 @@ FIRST_YEAR, YEARS = 2016, 10
 PRODUCTS, POSTS = 200, 150
 
 
-def lookalikes(place: Place) -> dict[str, Made]:
+def lookalikes(place: PagePlace) -> dict[str, Made]:
     """Return the pages: a calendar of ten years, a catalogue by numbers, a blog by dates with next and previous."""
     index = Sheet(place, LOOKALIKES, "Lookalikes")
     for name in (f"calendar/{FIRST_YEAR}/01/", "shop?page=1", "blog/2020/01/p1.html"):
@@ -281,7 +281,7 @@ def lookalikes(place: Place) -> dict[str, Made]:
     return {LOOKALIKES: index.made()} | _ten_years(place) | _catalogue(place) | _blog_posts(place)
 
 
-def _ten_years(place: Place) -> dict[str, Made]:
+def _ten_years(place: PagePlace) -> dict[str, Made]:
     found = {}
     for month in range(12 * YEARS):
         path = _month_path(month)
@@ -297,7 +297,7 @@ def _month_path(month: int) -> str:
     return f"{LOOKALIKES}calendar/{FIRST_YEAR + month // 12}/{month % 12 + 1:02d}/"
 
 
-def _catalogue(place: Place) -> dict[str, Made]:
+def _catalogue(place: PagePlace) -> dict[str, Made]:
     """Lists of ten, each naming the next; every product leads to three others."""
     found = {}
     for first in range(0, PRODUCTS, 10):
@@ -316,7 +316,7 @@ def _catalogue(place: Place) -> dict[str, Made]:
     return found
 
 
-def _blog_posts(place: Place) -> dict[str, Made]:
+def _blog_posts(place: PagePlace) -> dict[str, Made]:
     paths = [f"{LOOKALIKES}blog/{2020 + n // 12 % 5}/{n % 12 + 1:02d}/p{n + 1}.html" for n in range(POSTS)]
     found = {}
     for number, path in enumerate(paths):

@@ -21,14 +21,14 @@ def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Schedule | 
     """Return what knows of sitemaps and feeds; None for a crawl that discovers nothing."""
     if config.crawl.mode == "offline":
         return None
-    wanted = config.told.sitemaps
-    clicks_count = config.scope.depth_max is not None or config.frontier.form == "walk"
+    wanted = config.discovery.sitemaps
+    clicks_count = config.scope.depth_max is not None or config.frontier.strategy == "walk"
     sitemaps = wanted == "always" or (wanted == "auto" and not clicks_count)
-    return SitemapHints(epochs, config.told, namer.name, revisits, sitemaps=sitemaps, feeds=wants_feeds(config))
+    return SitemapHints(epochs, config.discovery, namer.name, revisits, sitemaps=sitemaps, feeds=wants_feeds(config))
 
 
 def hubs_of(config: Config, epochs: Epochs, namer: Namer, permit: Permit) -> Subscriptions | None:
-    """Return the subscriptions to hubs; None where nobody could call back, or what is told would change nothing."""
+    """Return the subscriptions to hubs; None if hubs cannot call back, or a notification would change nothing."""
     if not may_be_called_back(config):
         return None
     base = config.websub.callback_url or config.console.public_url
@@ -40,18 +40,18 @@ def hubs_of(config: Config, epochs: Epochs, namer: Namer, permit: Permit) -> Sub
 
 
 def may_be_called_back(config: Config) -> bool:
-    """Say whether hubs could tell of changes, and whether anybody would care."""
+    """Return whether hubs can report changes, and the crawl uses them."""
     base = config.websub.callback_url or config.console.public_url
     return bool(is_continuous(config) and config.websub.enabled and base and config.console.port is not None)
 
 
 def wants_feeds(config: Config) -> bool:
     """Say whether feeds that pages name are fetched."""
-    return config.told.feeds == "always" or (config.told.feeds == "auto" and is_continuous(config))
+    return config.discovery.feeds == "always" or (config.discovery.feeds == "auto" and is_continuous(config))
 
 
 def scope_options(config: Config) -> ScopeOptions:
-    """Return the scope's options, with the types of link that are followed for what they tell."""
+    """Return the scope's options, with the types of link that lead to sitemaps and feeds."""
     scope = scoped(config).scope
     if wants_feeds(config):
         return scope.model_copy(update={"follow": (*scope.follow, FEED_FILE)})

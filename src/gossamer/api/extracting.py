@@ -1,0 +1,143 @@
+"""Extracting: items of archived pages, by rules that their crawl need not have had. No request is sent."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from gossamer.api.given import directory_of
+from gossamer.archive.follower import make_parquet
+from gossamer.archive.logs import frame
+from gossamer.archive.schema import ITEMS
+from gossamer.archive.tables import ItemRows
+from gossamer.archive.views.bodies import RecordBodies, RecordPlace
+from gossamer.archive.views.export import inputs_of, tables_of
+from gossamer.archive.views.source import RowSource
+from gossamer.assembly.parts import item_modules
+from gossamer.assembly.views import crawl_in, export_means
+from gossamer.config import Config
+from gossamer.model.errors import ConfigError
+from gossamer.model.modules import ModuleCounts
+from gossamer.model.visits import Page, PageRow
+from gossamer.process.chain import Processed
+
+FILE = "extracted.parquet"
+"""A table of items that no crawl wrote is one file of this name in `items/NAME`."""
+FRAME_ROWS = 10_000
+_COLUMNS = ("url", "key", "fetched_at", "media_type", "warc_file", "warc_offset", "warc_length")
+_WITH_BODY = "outcome = 'fetched' AND warc_offset IS NOT NULL AND warc_type <> 'revisit'"
+
+
+class Extracted(msgspec.Struct, frozen=True):
+    """What came of it."""
+
+    pages: int
+    """Pages that were read."""
+    rows: dict[str, int]
+    """Items by table."""
+    problems: dict[str, ModuleCounts]
+    """Fields that were missing or invalid, and modules that failed."""
+
+
+def extract_of(
+    directory: str | Path,
+    config: Config,
+    output: str | Path | None = None,
+    *,
+    advance: Callable[[int, int], None] = lambda _done, _rows: None,
+) -> Extracted:
+    """Extract the items of all archived versions of a crawl's pages by the rules and modules of a configuration, into
+    `items/NAME/extracted.parquet` of the crawl or of the directory `output`; an earlier file of that name is replaced.
+
+    Costs about 0.3 ms a page of 20 KB; in memory are `FRAME_ROWS` rows of each table.
+
+    Raises:
+        ConfigError: there is no crawl, the configuration extracts nothing, or the crawl itself has such a table.
+        DamagedError: a file of the crawl is not what was written.
+        OSError: the disk is full.
+    """
+    directory = directory_of(directory)
+    crawl = crawl_in(directory)
+    chosen = item_modules(config)
+    tables = [name for name in chosen.tables if name.startswith(ITEMS)]
+    if not tables:
+        raise ConfigError("the configuration extracts no items; add [extract.NAME], or an extractor to process.modules")
+    target = directory if output is None else directory_of(output, "output")
+    for name in tables:
+        _require_free(target, name, tables_of(crawl, "parquet", "") if target == directory else ())
+    counts: dict[str, ModuleCounts] = {}
+    pages = 0
+    with tempfile.TemporaryDirectory(prefix="gossamer-extract-") as folder:
+        logs = {name: _Log(Path(folder) / str(n), chosen.tables[name]) for n, name in enumerate(tables)}
+        source = RowSource(inputs_of(crawl, ["pages"], Path(folder)).tables["pages"], _WITH_BODY, "pages")
+        with RecordBodies(directory / "warc", export_means(config).decode) as bodies:
+            for row, page in _pages(source, bodies, chosen.inside.wants, advance):
+                pages += 1
+                found = chosen.inside.process(page)
+                for name, rows in found.findings.rows.items():
+                    if name in logs:
+                        logs[name].add(row, rows)
+                _count(found, row.url, counts)
+        for name, log in logs.items():
+            log.cut()
+            make_parquet(log.path, target / name / FILE)
+    return Extracted(
+        pages, {name: log.rows for name, log in logs.items()}, {k: v for k, v in counts.items() if v.failed}
+    )
+
+
+def _require_free(target: Path, table: str, known: tuple[str, ...] | list[str]) -> None:
+    files = list((target / table).glob("*.parquet"))
+    if any(path.name != FILE for path in files) or (table in known and not files):
+        raise ConfigError(
+            f"{target / table} is a table of the crawl itself; give [extract.{table.removeprefix(ITEMS)}] another "
+            "name, or write elsewhere with -o DIR"
+        )
+
+
+def _pages(
+    source: RowSource, bodies: RecordBodies, wants: Callable[[str], bool], advance: Callable[[int, int], None]
+) -> Iterator[tuple[PageRow, Page]]:
+    for done, batch in source.batches():
+        columns = [batch[name].to_pylist() for name in _COLUMNS]
+        for url, key, at, media_type, file, offset, length in zip(*columns, strict=True):
+            page = bodies.page(RecordPlace(file, offset, length), url=url) if wants(media_type) else None
+            if page is not None:
+                page = msgspec.structs.replace(page, url=url, media_type=media_type)
+                yield PageRow(url, key, "", "", at.timestamp(), "fetched"), page
+        advance(done, source.rows)
+
+
+def _count(found: Processed, url: str, counts: dict[str, ModuleCounts]) -> None:
+    for name in found.ran:
+        counts.setdefault(name, ModuleCounts()).pages += 1
+    for error in found.errors:
+        one = counts.setdefault(error.module, ModuleCounts())
+        one.failed += 1
+        one.error, one.url = error.error, url
+
+
+class _Log:
+    """Rows of one table, in frames on disk."""
+
+    def __init__(self, path: Path, kinds: dict[str, str]) -> None:
+        self.path = path
+        self.rows = 0
+        self._rows = ItemRows(kinds)
+        path.touch()
+
+    def add(self, page: PageRow, rows: list[dict[str, object]]) -> None:
+        self._rows.add(page, rows)
+        self.rows += len(rows)
+        if self._rows.count >= FRAME_ROWS:
+            self.cut()
+
+    def cut(self) -> None:
+        """Write what is held; of a table without rows its columns."""
+        if self._rows.count or not self.rows:
+            with self.path.open("ab") as log:
+                log.write(frame(self._rows.batch()))
+            self._rows.clear()

@@ -1,0 +1,139 @@
+"""Fetching: one page as a crawl fetches it, with what the crawl would do with its links. Nothing of it is kept."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from gossamer.api.crawler import Crawler
+from gossamer.api.page import CrawledPage
+from gossamer.assembly import Assembled, text_of
+from gossamer.assembly.discovery import scope_options
+from gossamer.assembly.parts import item_modules
+from gossamer.config import Config
+from gossamer.crawl.delivery import Delivery
+from gossamer.crawl.shard import End
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import EMBED, Found, Link
+from gossamer.model.modules import ModuleError
+from gossamer.scope.chain import Chain
+from gossamer.world.clock import WallClock
+
+LINKS_MAX = 10_000
+FETCH_S_MAX = 120.0
+"""How long a page may take with its robots.txt, redirects and delays, unless `limits.max_time_s` says less."""
+CONTENT_MODULES = ("main_text", "markdown")
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """A link of the page, and why a crawl would not follow it."""
+
+    link: Found
+    reason: str
+    """Empty: it would be followed."""
+
+
+class Fetched(msgspec.Struct, frozen=True):
+    """One page."""
+
+    page: CrawledPage
+    redirects: list[str]
+    """The addresses that led to it."""
+    links: list[Judged]
+
+
+async def fetch_of(url: str, config: Config) -> Fetched:
+    """Fetch one page, with redirects, by the rules of a configuration: robots.txt, delays, filters, guards.
+
+    Raises:
+        ConfigError: the address is none, or the page could not be requested in time; the line says why.
+    """
+    with tempfile.TemporaryDirectory(prefix="gossamer-fetch-") as folder:
+        one = _OnePage(url, config, Path(folder) / "crawl")
+        await one.run()
+        final = [page for page in one.pages if page.outcome != "redirected"]
+        if not final:
+            raise ConfigError(f"{one.pages[-1].url if one.pages else url} was not fetched: {one.why()}")
+        return Fetched(final[-1], [page.url for page in one.pages if page.outcome == "redirected"], one.links)
+
+
+def _for_one_page(config: Config, url: str) -> Config:
+    """Return the configuration for a crawl that ends with its seed, and leaves nothing that takes time."""
+    modules = dict.fromkeys((*config.process.modules, *CONTENT_MODULES))
+    time_s = min(config.limits.max_time_s or FETCH_S_MAX, FETCH_S_MAX)
+    changes: dict[str, dict[str, object]] = {
+        "seeds": {"urls": (url,), "file": "", "domains_file": "", "segments": (), "watch_directory": ""},
+        "scope": {"depth_max": 0, "embeds": False},
+        "discovery": {"sitemaps": "never", "sitemap_guess": False, "feeds": "never"},
+        "crawl": {"mode": "batch", "commit_s": 0.05, "patience_s": time_s},
+        "limits": {"max_time_s": time_s},
+        "frontier": {"attempts_max": 1, "unanswered_failures_max": 2},
+        "robots": {"unanswered_first_s": 1.0},
+        "process": {"modules": tuple(modules), "text": True},
+        "archive": {"warc": False, "store": ""},
+        "search": {"enabled": False},
+        "console": {"port": None},
+        "cluster": {"workers": 1},
+    }
+    return config.model_copy(
+        update={name: getattr(config, name).model_copy(update=values) for name, values in changes.items()}
+    )
+
+
+class _OnePage(Crawler):
+    """A crawl of one page that judges the page's links by the whole configuration before it ends."""
+
+    def __init__(self, url: str, config: Config, output: Path) -> None:
+        super().__init__(output=output, config=_for_one_page(config, url))
+        self._judges = config
+        self.pages: list[CrawledPage] = []
+        self.links: list[Judged] = []
+
+    async def run(self) -> End:
+        self._delivery = Delivery()
+        return await super().run()
+
+    async def _finish_files(self, shard: Assembled) -> None:
+        """Take the pages, while robots.txt and filters are at hand. Files are not finished: they are thrown away."""
+        assert self._delivery is not None
+        self._delivery.end()
+        chain = shard.ring.scope.chain_of(scope_options(self._judges))
+        while (visited := await self._delivery.next()) is not None:
+            page = CrawledPage(visited, lambda seen: text_of(seen, self.config))
+            self.pages.append(page)
+            self.links = [Judged(found, self._reason(found, page, shard, chain)) for found in visited.links[:LINKS_MAX]]
+
+    def _reason(self, found: Found, page: CrawledPage, shard: Assembled, chain: Chain) -> str:
+        url = shard.ring.urls.namer.name(found.url)
+        if url is None:
+            return "it is not an address that can be visited"
+        if found.nofollow and found.link_type != EMBED:
+            return "its rel says nofollow"
+        link = Link(url, found.link_type, page.depth + 1, 0, page.url)
+        rule = chain.explain(link)
+        if rule is not None:
+            detail = chain.detail(link)
+            return f"the filter {rule} rejects it{f': {detail}' if detail else ''}"
+        verdict = shard.ring.permit.ask(url, WallClock().now())
+        return verdict.reason if verdict.outcome else ""
+
+    def why(self) -> str:
+        """Return why no page was fetched."""
+        awaited = self.status().get("awaited")
+        hosts = awaited if isinstance(awaited, list) else []
+        reasons = [str(one["reason"]) for one in hosts if isinstance(one, dict)]
+        return reasons[0] if reasons else f"no answer within {self.config.limits.max_time_s:g} s"
+
+
+def items_of(page: CrawledPage, config: Config) -> Iterator[tuple[str, list[dict[str, object]], list[ModuleError]]]:
+    """Yield the items of a page by the rules and extractors of a configuration: table, items, and what did not fit.
+
+    Raises:
+        ConfigError: an extractor cannot be imported.
+    """
+    found = item_modules(config).inside.process(page.parsed)
+    for table, rows in found.findings.rows.items():
+        yield table, rows, [one for one in found.errors if one.module.startswith(f"{table}.")]

@@ -1,0 +1,115 @@
+"""Identity: what a crawl publishes: a page for the owners of sites, and the directory of the keys that sign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+import msgspec
+
+from gossamer.config import Config
+from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
+from gossamer.model.product import __version__
+
+DIRECTORY_PATH = "/.well-known/http-message-signatures-directory"
+PAGE_PATH = "/about-this-crawl"
+_STYLE = (
+    "body{font:1rem/1.5 system-ui,sans-serif;max-width:42rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a}"
+    "pre,code{background:#f3f3f3;padding:.1rem .3rem}pre{padding:.6rem;overflow-x:auto}"
+)
+
+
+def crawl_page(config: Config) -> CrawlPage:
+    """Return the page about a crawl. Raises ConfigError: operator.contact is not set."""
+    operator = config.operator
+    if not operator.contact:
+        raise ConfigError("operator.contact is not set; the page needs a mail address or a URL")
+    return CrawlPage(
+        operator.user_agent(__version__),
+        operator.contact,
+        config.robots.tokens,
+        config.identity.about,
+        operator.purpose,
+        config.identity.directory if config.identity.key_file else "",
+        config.robots.obey,
+    )
+
+
+def published_directory(config: Config, now: float) -> tuple[bytes, dict[str, str]] | None:
+    """Return the key directory and the headers to serve it with; None if requests are not signed. Some ms.
+
+    Raises:
+        ConfigError: the key file cannot be read.
+    """
+    options = config.identity
+    if not options.key_file:
+        return None
+    require("cryptography", "identity.key_file")
+    from gossamer.identity.keys import read_keys  # noqa: PLC0415 - needs cryptography
+    from gossamer.identity.signing import directory_headers, directory_of  # noqa: PLC0415
+
+    keys = read_keys(Path(options.key_file))
+    document = directory_of(keys, now)
+    return document, directory_headers(document, keys, options.directory, now)
+
+
+class CrawlPage(msgspec.Struct, frozen=True):
+    """What the page says."""
+
+    agent: str
+    """The User-Agent header."""
+    contact: str
+    """A mail address or a URL."""
+    tokens: tuple[str, ...]
+    """Product tokens that robots.txt files may use."""
+    about: str = ""
+    purposes: tuple[str, ...] = ()
+    directory: str = ""
+    """The origin of the key directory; empty if requests are not signed."""
+    obeys_robots: bool = True
+
+    def html(self) -> str:
+        """Return the page: one file, without scripts. All values are escaped."""
+        return (
+            '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
+            f"<title>About this crawler</title>\n<style>{_STYLE}</style>\n" + "\n".join(self._parts()) + "\n</html>\n"
+        )
+
+    def _parts(self) -> Iterator[str]:
+        yield "<h1>About this crawler</h1>"
+        yield f"<p>Its requests have this User-Agent header:</p>\n<pre>{escape(self.agent)}</pre>"
+        yield f"<h2>Who runs it</h2>\n<p>Contact: {_link(self.contact)}</p>"
+        if self.about or self.purposes:
+            yield "<h2>Why it crawls</h2>"
+        if self.about:
+            yield f"<p>{escape(self.about)}</p>"
+        if self.purposes:
+            yield f"<p>Declared purposes: {escape(', '.join(self.purposes))}.</p>"
+        yield from self._refusing()
+        if self.directory:
+            yield (
+                "<h2>How to recognize it</h2>\n<p>Each request is signed with HTTP Message Signatures (RFC 9421, tag "
+                f"<code>web-bot-auth</code>). The public keys are at {_link(self.directory + DIRECTORY_PATH)}. "
+                "A request with this User-Agent and without a valid signature is not from this crawler.</p>"
+            )
+
+    def _refusing(self) -> Iterator[str]:
+        yield "<h2>How to refuse it</h2>"
+        if self.obeys_robots:
+            lines = [f"User-agent: {token}" for token in self.tokens]
+            yield (
+                "<p>It obeys robots.txt (RFC 9309) and <code>Crawl-delay</code>. These lines close a site to it; the "
+                f"crawl reads them within a day:</p>\n<pre>{escape(chr(10).join([*lines, 'Disallow: /']))}</pre>"
+            )
+        yield f"<p>Or write to {_link(self.contact)}: the operator can exclude a host from a running crawl.</p>"
+
+
+def _link(text: str) -> str:
+    """Return a link to a URL or a mail address; of anything else the text alone."""
+    shown = escape(text)
+    if text.startswith(("https://", "http://", "mailto:")):
+        return f'<a href="{shown}">{shown}</a>'
+    return f'<a href="mailto:{shown}">{shown}</a>' if "@" in text else shown

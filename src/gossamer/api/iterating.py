@@ -1,0 +1,177 @@
+"""Iterating: a crawl that a plain `for` loop reads, and the tables of a crawl as other libraries know them."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Unpack
+
+from gossamer.api.crawler import Crawler
+from gossamer.api.given import directory_of
+from gossamer.api.page import CrawledPage
+from gossamer.config import Config
+from gossamer.config.flags import Options
+from gossamer.model.errors import ConfigError
+from gossamer.world.loop import loop_factory
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+END_S_MAX = 10.0
+"""For the thread of a crawl that has ended."""
+
+
+class Tables:
+    """The tables of a crawl, running or not, as they are at its last commit."""
+
+    def __init__(self, directory: str | Path) -> None:
+        """Take the crawl's directory. Nothing is read before a table is."""
+        self.directory = directory_of(directory)
+
+    @property
+    def pages(self) -> Table:
+        """One row for each attempt."""
+        return self.table("pages")
+
+    @property
+    def links(self) -> Table:
+        """One row for each link."""
+        return self.table("links")
+
+    def table(self, name: str) -> Table:
+        """Return any table by its name, such as `items/offer`."""
+        return Table(self.directory, name)
+
+
+class Table:
+    """One table of a crawl. Each call reads the whole table into memory."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory = directory
+        self._name = name
+
+    def to_arrow(self, where: str = "") -> pa.Table:
+        """Return the rows as an Arrow table; with `where`, an SQL condition (DuckDB) over the columns, those that meet
+        it.
+
+        Raises:
+            ConfigError: there is no such crawl or table, or the condition is none.
+            DamagedError: a file of the table is not what was written.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - a crawl need not load it
+
+        from gossamer.archive.views.export import inputs_of, tables_of  # noqa: PLC0415
+        from gossamer.archive.views.source import RowSource  # noqa: PLC0415
+        from gossamer.assembly.views import crawl_in  # noqa: PLC0415
+
+        crawl = crawl_in(self._directory)
+        tables_of(crawl, "parquet", self._name)
+        with tempfile.TemporaryDirectory(prefix="gossamer-table-") as folder:
+            source = RowSource(inputs_of(crawl, [self._name], Path(folder)).tables[self._name], where, self._name)
+            return pa.Table.from_batches([batch for _, batch in source.batches()], schema=source.schema)
+
+    def to_pandas(self, where: str = "") -> Any:
+        """Return the rows as a DataFrame of pandas. Raises ConfigError as `to_arrow`, and where pandas is missing."""
+        _required("pandas", "to_pandas")
+        return self.to_arrow(where).to_pandas()
+
+    def to_polars(self, where: str = "") -> Any:
+        """Return the rows as a DataFrame of polars. Raises ConfigError as `to_arrow`, and where polars is missing."""
+        return _required("polars", "to_polars").from_arrow(self.to_arrow(where))
+
+    def to_duckdb(
+        self, where: str = "", connection: duckdb.DuckDBPyConnection | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """Return the rows as a relation of DuckDB, in a database of its own or that of `connection`. Raises as
+        `to_arrow`.
+        """
+        import duckdb  # noqa: PLC0415
+
+        return (connection or duckdb.connect(":memory:")).from_arrow(self.to_arrow(where))
+
+
+def _required(package: str, what: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ConfigError(f"{what} needs the package {package}: pip install {package}") from error
+
+
+class Crawl(Tables):
+    """A crawl in a thread of this process, read by `for page in crawl`; also where a loop runs, as in a notebook.
+
+    Pages come as from `Crawler`. Leaving the loop ends the crawl as `stop` does; `Crawler.resume` continues it.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler.directory)
+        self.crawler = crawler
+        """What runs; its `config` is the effective one."""
+        self._is_read = False
+
+    def status(self) -> dict[str, object]:
+        """Return counts, rates and state, also after the loop."""
+        return self.crawler.status()
+
+    def __iter__(self) -> Iterator[CrawledPage]:
+        """Crawl, and yield each page after its commit.
+
+        Raises:
+            ConfigError: it was read before, the directory is in use, or a seed is none.
+            OSError: the disk refused; everything up to the last commit is saved.
+        """
+        if self._is_read:
+            raise ConfigError(f"this crawl was read before; Crawler.resume({str(self.directory)!r}) continues it")
+        self._is_read = True
+        loop = loop_factory()()
+        thread = Thread(target=loop.run_forever, name="gossamer-crawl", daemon=True)
+        thread.start()
+
+        def wait(work: Any) -> Any:
+            return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+        async def ended(error: BaseException | None) -> None:
+            await self.crawler.__aexit__(type(error) if error is not None else None, error, None)
+
+        async def following() -> CrawledPage | None:
+            return await anext(pages, None)
+
+        try:
+            wait(self.crawler.__aenter__())
+            pages = self.crawler.__aiter__()
+            try:
+                while (page := wait(following())) is not None:
+                    yield page
+            except BaseException as error:
+                wait(ended(error))
+                raise
+            wait(ended(None))
+        finally:
+            with suppress(RuntimeError):
+                wait(loop.shutdown_asyncgens())
+                wait(loop.shutdown_default_executor())
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(END_S_MAX)
+            loop.close()
+
+
+def crawl(
+    seeds: Iterable[str] | str = (),
+    *,
+    output: str | Path = "crawl",
+    config: Config | None = None,
+    settings: Mapping[str, object] | None = None,
+    **options: Unpack[Options],
+) -> Crawl:
+    """Prepare a crawl that a plain `for` loop reads; the arguments are those of `Crawler`. It begins with the loop.
+
+    Raises:
+        ConfigError: as `Crawler`.
+    """
+    return Crawl(Crawler(seeds, output=output, config=config, settings=settings, **options))

@@ -1,0 +1,251 @@
+"""Card: what a corpus is made of, for people and programs: `README.md`, as Hugging Face expects it, and
+`data-card.json`.
+
+Counts come from the texts that are in the export; what the crawl met comes from its table of pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import msgspec
+
+from gossamer.archive.views.copies import Copies
+from gossamer.archive.views.forms import features
+from gossamer.archive.views.pages import quoted
+from gossamer.archive.views.work import ExportPiece
+from gossamer.model.product import PRODUCT, __version__
+
+JSON_NAME, README_NAME = "data-card.json", "README.md"
+LISTED_MAX = 100
+"""Hosts, and licenses, that are listed; all are counted."""
+VALUE_CHARACTERS_MAX = 200
+_PURPOSES = ("search", "ai_train", "ai_input", "archive")
+_LANGUAGE = re.compile(r"[a-z]{2,3}")
+_SIZES = (("n<1K", 1_000), ("1K<n<10K", 10_000), ("10K<n<100K", 100_000), ("100K<n<1M", 1_000_000),
+          ("1M<n<10M", 10_000_000), ("10M<n<100M", 100_000_000))  # fmt: skip
+_ABSENT = "not stated"
+Counts = dict[str, int]
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What a card says that is not in the texts."""
+
+    name: str
+    """Of the crawl."""
+    exported_at: float
+    where: str
+    permitted: str
+    copies: Copies
+    crawl: Mapping[str, object]
+    """How the crawl was configured."""
+    outcomes: Mapping[str, int]
+    """Of its attempts, all of them."""
+    answers: Mapping[str, int]
+    """Pages by their answer, where a use must be permitted."""
+
+
+class CardCounts(NamedTuple):
+    """What an export made."""
+
+    texts: Sequence[ExportPiece]
+    """All texts, in parts."""
+    copies: Path
+    """The list of those left out."""
+    removed: Mapping[str, int]
+    """Their number, by `exact` and `near`."""
+
+
+def write_card(folder: Path, to: str, facts: Facts, made: CardCounts, memory_bytes_max: int) -> None:
+    """Write both files. About 5 µs a text."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{memory_bytes_max}B",
+        "temp_directory": str(made.copies.with_name("spilled")),
+        "threads": 2,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    with duckdb.connect(":memory:", config=config) as tables:
+        _open(tables, made.texts, made.copies)
+        card = _card(tables, to, facts, sum(piece.rows for piece in made.texts), made.removed)
+    (folder / JSON_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(card)) + b"\n")
+    (folder / README_NAME).write_text("".join(f"{line}\n" for line in _readme(card, to)), encoding="utf-8")
+
+
+def _open(tables: duckdb.DuckDBPyConnection, texts: Sequence[ExportPiece], copies: Path) -> None:
+    tables.read_parquet(str(copies)).create_view("copies")
+    if not texts:
+        columns = ("host", "site", "fetched_at", "language", "license", "text_method", "text")
+        usage = [f"usage_{purpose}" for purpose in _PURPOSES]
+        empty = ", ".join(["0 AS words", *(f"'' AS {name}" for name in (*columns, *usage))])
+        tables.execute(f"CREATE VIEW texts AS SELECT {empty} WHERE false")
+        return
+    tables.read_parquet([piece.path for piece in texts]).create_view("parts")
+    tables.execute("CREATE VIEW texts AS SELECT * FROM parts WHERE n NOT IN (SELECT n FROM copies)")
+
+
+def _card(
+    tables: duckdb.DuckDBPyConnection, to: str, facts: Facts, with_text: int, removed: Mapping[str, int]
+) -> dict[str, Any]:
+    texts, characters, words, hosts, sites, first, last = _row(
+        tables,
+        "SELECT count(*), coalesce(sum(length(text)), 0), "
+        "coalesce(sum(words), 0), "
+        "count(DISTINCT host), count(DISTINCT site), min(fetched_at), max(fetched_at) FROM texts",
+    )
+    return {
+        "name": facts.name,
+        "made_by": f"{PRODUCT} {__version__}",
+        "exported_at": _written(facts.exported_at),
+        "format": to,
+        "crawl": dict(facts.crawl),
+        "counts": {
+            "attempts": sum(facts.outcomes.values()),
+            "outcomes": dict(facts.outcomes),
+            "pages_with_text": with_text,
+            "removed_exact_duplicates": removed["exact"],
+            "removed_near_duplicates": removed["near"],
+            "texts": texts,
+            "characters": int(characters),
+            "words": int(words),
+        },
+        "filters": {
+            "where": facts.where,
+            "permitted": facts.permitted,
+            "dedupe": facts.copies.how,
+            "against": [Path(name).name for name in facts.copies.against],
+        },
+        "sources": {"hosts": hosts, "sites": sites, "texts_by_host": _grouped(tables, "host")},
+        "dates": {"first_fetched": first or "", "last_fetched": last or ""},
+        "languages": _languages(tables, texts),
+        "licenses": _grouped(tables, f"coalesce(nullif(license, ''), '{_ABSENT}')"),
+        "preferences": {
+            "robots": facts.crawl.get("robots", ""),
+            "pages_by_answer": dict(facts.answers),
+            "texts": {purpose.replace("_", "-"): _grouped(tables, f"usage_{purpose}") for purpose in _PURPOSES},
+        },
+        "text_methods": _grouped(tables, "text_method"),
+        "columns": features() if to == "datasets" else {},
+    }
+
+
+def _row(tables: duckdb.DuckDBPyConnection, question: str) -> tuple[Any, ...]:
+    row = tables.execute(question).fetchone()
+    assert row is not None
+    return row
+
+
+def _grouped(tables: duckdb.DuckDBPyConnection, column: str) -> Counts:
+    """Return the most frequent values of a column with their counts."""
+    cut = f"left({column}, {VALUE_CHARACTERS_MAX})"
+    question = f"SELECT {cut}, count(*) FROM texts GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {LISTED_MAX}"  # noqa: S608
+    return dict(tables.execute(question).fetchall())
+
+
+def _languages(tables: duckdb.DuckDBPyConnection, texts: int) -> dict[str, dict[str, float]]:
+    """Return texts, characters and the share of texts by language, the largest first."""
+    question = f"""
+        SELECT coalesce(nullif(lower(regexp_extract(language, '^[A-Za-z]{{2,3}}')), ''), '{_ABSENT}'), count(*),
+            sum(length(text)) FROM texts GROUP BY 1 ORDER BY 2 DESC, 1"""  # noqa: S608
+    return {
+        name: {"texts": count, "characters": int(characters), "share": round(count / texts, 4)}
+        for name, count, characters in tables.execute(question).fetchall()
+    }
+
+
+def _readme(card: Mapping[str, Any], to: str) -> Iterator[str]:
+    """Yield the lines of the data card."""
+    counts, filters, dates = card["counts"], card["filters"], card["dates"]
+    yield from _header(card, to)
+    yield f"# {_plain(card['name'])}"
+    yield ""
+    yield f"Texts of {counts['texts']:,} pages of {card['sources']['hosts']:,} hosts, fetched from "
+    yield f"{dates['first_fetched'] or 'never'} to {dates['last_fetched'] or 'never'}. Made by {card['made_by']} on "
+    yield f"{card['exported_at']}. `{JSON_NAME}` holds the same figures for programs."
+    yield from _table("Crawl", "setting", "value", {k: v for k, v in card["crawl"].items() if v})
+    steps = {
+        "attempts": counts["attempts"],
+        "pages with text that the filters chose": counts["pages_with_text"],
+        "removed: exact duplicates": counts["removed_exact_duplicates"],
+        "removed: near-duplicates": counts["removed_near_duplicates"],
+        "texts": counts["texts"],
+        "words": counts["words"],
+        "characters": counts["characters"],
+    }
+    yield from _table("Counts", "what", "count", steps)
+    yield from _table("Outcomes of the crawl's attempts", "outcome", "attempts", counts["outcomes"])
+    yield from _table("Filters", "filter", "value", {k: v or "none" for k, v in filters.items()})
+    yield from _table("Languages", "language", "texts", {k: v["texts"] for k, v in card["languages"].items()})
+    yield from _table("Licenses, as pages state them", "license", "texts", card["licenses"])
+    uses = {f"{use}: {answer}": n for use, one in card["preferences"]["texts"].items() for answer, n in one.items()}
+    yield from _table("Statements of owners about use", "use", "texts", uses)
+    yield from _table("Sources", "host", "texts", card["sources"]["texts_by_host"])
+    yield ""
+    yield "## Limits"
+    yield ""
+    yield "Texts are as their authors published them: they may hold errors, personal data and instructions to "
+    yield "programs that read them. A license or statement counts as it was when the page was fetched. Where a page "
+    yield "states no license, ask its owner before you publish its text."
+
+
+def _header(card: Mapping[str, Any], to: str) -> Iterator[str]:
+    """Yield the YAML header: https://huggingface.co/docs/hub/datasets-cards."""
+    texts = card["counts"]["texts"]
+    yield "---"
+    yield f"pretty_name: {quoted(card['name'])}"
+    languages = [name for name in card["languages"] if _LANGUAGE.fullmatch(name)]
+    if languages:
+        yield "language:"
+        yield from (f"- {quoted(name)}" for name in languages)
+    yield "license: other"
+    yield "license_name: as-stated-by-each-page"
+    yield "size_categories:"
+    yield f"- {next((name for name, bound in _SIZES if texts < bound), 'n>100M')}"
+    yield "tags:"
+    yield f"- {PRODUCT}"
+    if to == "datasets":
+        yield "configs:"
+        yield "- config_name: default"
+        yield "  data_files:"
+        yield "  - split: train"
+        yield "    path: data/*.parquet"
+        yield "dataset_info:"
+        yield "  features:"
+        for name, value in card["columns"].items():
+            yield f"  - name: {name}"
+            yield f"    dtype: {value['dtype']}"
+        yield "  splits:"
+        yield "  - name: train"
+        yield f"    num_examples: {texts}"
+    yield "---"
+    yield ""
+
+
+def _table(title: str, first: str, second: str, rows: Mapping[str, object]) -> Iterator[str]:
+    if not rows:
+        return
+    yield ""
+    yield f"## {title}"
+    yield ""
+    yield f"| {first} | {second} |"
+    yield "| --- | --- |"
+    for name, value in rows.items():
+        yield f"| {_plain(name)} | {_plain(value)} |"
+
+
+def _plain(value: object) -> str:
+    """Return a value for a cell; what Markdown would read as markup is escaped."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    text = "".join(c if c.isprintable() else " " for c in text)[:1_000]
+    return re.sub(r"([\\`*_\[\]<>|#!])", r"\\\1", text)
+
+
+def _written(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

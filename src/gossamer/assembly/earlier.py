@@ -1,0 +1,98 @@
+"""Earlier: the pages that other crawls have, which a crawl `--against` them does not fetch again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from gossamer.assembly.home import homes
+from gossamer.assembly.integrity import running_store
+from gossamer.assembly.parts import url_rules
+from gossamer.config import Config
+from gossamer.config.gather import reopen
+from gossamer.crawl.history import PageRecord, read_page_record
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import ANNOUNCING, Link
+from gossamer.model.outcomes import WITH_CONTENT
+from gossamer.state.schema import URL_RULES
+from gossamer.state.store import Store
+from gossamer.url.url import Url
+
+REMEMBERED_MAX: Final = 65_536
+"""Addresses whose answer is remembered: menus name the same ones on every page."""
+CACHE_BYTES: Final = 8 << 20
+"""Of each store that is looked into."""
+_ALWAYS: Final = frozenset(("seed", *ANNOUNCING))
+"""Links that are followed all the same: they lead to what is new."""
+
+
+class EarlierCrawls:
+    """The filter `against`: rejects links to pages that earlier crawls have. About 10 µs for an address that is not
+    remembered, 0.2 µs for another; memory for the block cache of each store.
+    """
+
+    name = "against"
+
+    def __init__(self, stores: Sequence[tuple[Path, Store]]) -> None:
+        """Take the stores of the shards of each crawl, with its directory."""
+        self._stores = tuple(stores)
+        self._remembered: dict[bytes, bool] = {}
+
+    def rejects(self, link: Link) -> bool:
+        if link.link_type in _ALWAYS:
+            return False
+        key = _key(link.url)
+        has = self._remembered.get(key)
+        if has is None:
+            if len(self._remembered) >= REMEMBERED_MAX:
+                self._remembered.clear()
+            has = self._remembered[key] = self._found(key) is not None
+        return has
+
+    def detail(self, link: Link) -> str:
+        found = self._found(_key(link.url))
+        return f"{found[0]} has it" if found is not None else ""
+
+    def _found(self, key: bytes) -> tuple[Path, PageRecord] | None:
+        for directory, store in self._stores:
+            value = store.get("page", key)
+            if value is not None and (record := read_page_record(value)).outcome in WITH_CONTENT:
+                return directory, record
+        return None
+
+
+def earlier_of(config: Config, undo: ExitStack) -> EarlierCrawls | None:
+    """Return the filter of pages that earlier crawls have; None if none are named. `undo` closes their stores.
+
+    Raises:
+        ConfigError: a directory holds no crawl, its addresses have other keys, or it cannot be read.
+    """
+    stores: list[tuple[Path, Store]] = []
+    for name in config.scope.against:
+        directory = Path(name)
+        if not (directory / "crawl.toml").exists():
+            raise ConfigError(f"scope.against: {directory} holds no crawl (it has no crawl.toml)")
+        other = reopen(directory / "crawl.toml")
+        if url_rules(other) != url_rules(config):
+            raise ConfigError(f"scope.against: {directory} has other rules in the section [url]; use the same here")
+        for home in homes(directory, other.cluster.workers):
+            if not home.is_there:
+                raise ConfigError(f"scope.against: {home.store} is not there; `gossamer resume {directory}` brings it")
+            try:
+                store = running_store(_with_small_cache(other), home)
+            except OSError as error:
+                raise ConfigError(f"scope.against: cannot read {home.store}: {error}") from error
+            undo.callback(store.close)
+            if store.get("meta", URL_RULES) is not None:  # Else it has not begun.
+                stores.append((directory, store))
+    return EarlierCrawls(stores) if stores else None
+
+
+def _with_small_cache(config: Config) -> Config:
+    return config.model_copy(update={"state": config.state.model_copy(update={"cache_bytes": CACHE_BYTES})})
+
+
+def _key(url: Url) -> bytes:
+    return url.partition.to_bytes(2) + url.fingerprint.to_bytes(8)

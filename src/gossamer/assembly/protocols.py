@@ -1,0 +1,79 @@
+"""Protocols: the module that speaks each scheme, as the configuration names it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from gossamer.config import Config
+from gossamer.config.secret import common_headers, request_rules
+from gossamer.fetch.bodies import BodyMemory
+from gossamer.fetch.credentials import reveal
+from gossamer.fetch.file import FileModule
+from gossamer.fetch.ftp import FtpModule
+from gossamer.fetch.gopher import GopherModule
+from gossamer.fetch.http import HttpModule, Sign
+from gossamer.fetch.options import FetchOptions
+from gossamer.fetch.registry import Protocols
+from gossamer.model.extras import require
+from gossamer.plugins import build, fitting
+from gossamer.ports import ProtocolModule
+from gossamer.world.clock import Clock
+from gossamer.world.spill import Spills
+
+if TYPE_CHECKING:
+    from gossamer.fetch.rules import RequestRules
+
+RULES, DIGESTS = "gossamer.fetch.rules:RequestRules", "gossamer.fetch.digest:Digests"
+"""By name: a crawl without such rules imports neither."""
+
+
+def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | None = None) -> Protocols:
+    """Return the module of each scheme: ours, and those that the configuration names."""
+    bodies = BodyMemory(config.fetch, spills)
+    rules = None
+    if found := request_rules(config):
+        answers_digests = any(rule.digest is not None for rule in found.values())
+        digests = build(DIGESTS, "request") if answers_digests else None
+        made = build(RULES, "request", rules=found, product_token=config.robots.product_token, digests=digests)
+        rules = cast("RequestRules", made)
+    http = HttpModule(_with_secrets(config), agent, clock, bodies, _signer(config, clock), rules)
+    ftp = FtpModule(config.fetch, agent, clock, bodies)
+    modules: dict[str, ProtocolModule] = {"http": http, "https": http, "ftp": ftp, "ftps": ftp}
+    modules["gopher"] = GopherModule(config.fetch, agent, clock, bodies)
+    modules["file"] = FileModule(config.fetch, agent, clock, bodies)
+    for scheme, name in config.components.protocols.items():
+        key = f"components.protocols.{scheme}"
+        made = fitting(name, key, ProtocolModule, options=config.fetch, agent=agent, clock=clock)
+        modules[scheme] = cast("ProtocolModule", made)
+    return Protocols(modules)
+
+
+def _signer(config: Config, clock: Clock) -> Sign | None:
+    """Return what signs requests; None if they are not signed. Raises ConfigError: there is no readable key."""
+    options = config.identity
+    if not options.key_file:
+        return None
+    require("cryptography", "identity.key_file")
+    from gossamer.identity.keys import KeyFile  # noqa: PLC0415 - crawls that do not sign need no cryptography
+    from gossamer.identity.signing import RequestSigner  # noqa: PLC0415
+
+    keys = KeyFile(Path(options.key_file), clock.now())
+    return RequestSigner(keys, options.directory, options.signature_s, clock.now)
+
+
+def _with_secrets(config: Config) -> FetchOptions:
+    """Return the options of fetching with the secrets that they refer to. Raises ConfigError: one cannot be read."""
+    options, resolves = config.fetch, config.fetch.proxy_resolves
+    return options.model_copy(
+        update={
+            "headers": {**_from(config), **common_headers(config)},
+            "proxy": reveal(options.proxy, "fetch.proxy"),
+            "proxy_resolves": config.resolve.allow_private if resolves is None else resolves,
+        }
+    )
+
+
+def _from(config: Config) -> dict[str, str]:
+    """Return the From header (RFC 9110, section 10.1.2), where it is sent."""
+    return {"From": config.operator.contact.removeprefix("mailto:")} if config.identity.send_from else {}

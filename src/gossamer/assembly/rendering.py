@@ -1,0 +1,42 @@
+"""Rendering: the browsers of a shard, as the configuration names them. Imported only where pages are rendered."""
+
+from __future__ import annotations
+
+from gossamer.assembly.values import Setup
+from gossamer.crawl.examine import Examiner
+from gossamer.crawl.permit import Permit
+from gossamer.crawl.rendering import Gates, PageRendering, PageResources
+from gossamer.crawl.tally import Telemetry
+from gossamer.frontier.control import HostControl
+from gossamer.model.errors import ConfigError
+from gossamer.ports import PrerequisiteArchive
+from gossamer.render.browser import require_browser
+from gossamer.render.renderer import Renderer
+from gossamer.scope.chain import Chain
+from gossamer.url.name import Namer
+
+
+def page_rendering(
+    setup: Setup,
+    gates: tuple[Namer, Chain, Permit, HostControl],
+    archive: PrerequisiteArchive,
+    examiner: Examiner,
+    telemetry: Telemetry,
+) -> PageRendering:
+    """Return what renders the pages of a crawl; browsers start with the first pages.
+
+    Raises:
+        ConfigError: there is no browser, or it would run without a sandbox, or the crawl has what is not rendered.
+    """
+    config = setup.config
+    if setup.home.shards > 1:
+        raise ConfigError("crawl.render: a crawl of several shards does not render; set cluster.workers = 1")
+    if config.cookies.wanted or config.login.rules:
+        raise ConfigError(
+            "crawl.render: browsers get no cookies; leave out [cookies] and [login], or set crawl.render = 'never'"
+        )
+    require_browser(config.render)
+    resources = PageResources(Gates(*gates), archive, examiner, telemetry, config.render)
+    rendering = PageRendering(config.render, Renderer(config.render), resources, examiner, telemetry.tally)
+    setup.closing.push_async_callback(rendering.close)
+    return rendering

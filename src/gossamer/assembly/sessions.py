@@ -1,0 +1,89 @@
+"""Sessions: cookies and logins, as the configuration names them. Imported only where it does."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from gossamer.assembly.home import Home
+from gossamer.assembly.integrity import opened_store
+from gossamer.assembly.parts import locked
+from gossamer.config import Config
+from gossamer.config.gather import read_text
+from gossamer.config.secret import login_rules
+from gossamer.crawl.logins import FormLogins
+from gossamer.crawl.options import LoginRule
+from gossamer.crawl.sessions import Jars, Sessions, cookies_in
+from gossamer.fetch.cookies import Cookie, netscape, of_netscape
+from gossamer.fetch.options import where_of
+from gossamer.model.errors import ConfigError
+from gossamer.process.forms import is_selector
+from gossamer.state.epoch import Epochs
+from gossamer.state.schema import PARTITIONED
+from gossamer.url.name import Namer
+from gossamer.url.site import site_of
+from gossamer.url.url import Url
+
+
+def sessions(
+    config: Config,
+    epochs: Epochs,
+    namer: Namer,
+    is_ours: Callable[[Url], bool],
+    told: Callable[[str, str], None],
+    now: float,
+) -> Sessions:
+    """Return the sessions of a shard. `is_ours` is true for URLs of this shard; `told` is that of `FormLogins`.
+
+    Raises:
+        ConfigError: a login cannot work, or a file cannot be read.
+    """
+    rules = login_rules(config)
+    sites = {_site_of(name, rule, namer) for name, rule in rules.items()}
+    jars = Jars(epochs, None if config.cookies.wanted else frozenset(sites))
+    if config.cookies.file:
+        text = read_text(Path(config.cookies.file))
+        cookies = of_netscape(text, config.cookies.file, now)
+
+        def holds(host: str) -> bool:
+            url = namer.name(f"http://{host}/")
+            return url is not None and is_ours(url)
+
+        jars.take_in(cookies, hashlib.sha256(text.encode()).digest(), is_ours=holds)
+    made = Sessions(jars)
+    if rules:
+        pauses_s = config.frontier.retry_s_first, config.frontier.retry_s_max
+        made.logins = FormLogins(rules, epochs, namer, made.names, pauses_s, told)
+    return made
+
+
+def netscape_file(config: Config, homes: Iterable[Home]) -> str:
+    """Return the cookies of shards that do not run. Raises ConfigError: one does."""
+    return netscape(cookie for home in homes for cookie in _kept(config, home))
+
+
+def _kept(config: Config, home: Home) -> list[Cookie]:
+    lock = locked(home.directory, state=home.state, reading=True)
+    try:
+        home.require_state()
+        store = opened_store(config, home, writable=lock.writable)
+        try:
+            return cookies_in(store.scan("cookie", *PARTITIONED))
+        finally:
+            store.close()
+    finally:
+        lock.release()
+
+
+def _site_of(name: str, rule: LoginRule, namer: Namer) -> str:
+    """Return the site of a login. Raises ConfigError: its parts do not fit together."""
+    url = namer.name(rule.url)
+    if url is None:
+        raise ConfigError(f"login.{name}: {rule.url!r} is no URL; write that of the page with the form")
+    if rule.place and site_of(where_of(rule.place)["host"]) != url.site:
+        raise ConfigError(f"login.{name}: place {rule.place} is not on the site of url ({url.site}); name one there")
+    for key, selector in (("form", rule.form), ("logged_out", rule.logged_out)):
+        if selector and not is_selector(selector):
+            raise ConfigError(f"login.{name}: {key} {selector!r} is no CSS selector")
+    return url.site

@@ -1,0 +1,164 @@
+"""Identity: `identity new|show|rotate|directory|page`: keys that sign requests, and what is published about a crawl."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gossamer.cli.arguments import Json
+from gossamer.cli.output import harmless, write_line
+from gossamer.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gossamer.config import Config
+    from gossamer.identity.keys import SigningKey
+
+commands = typer.Typer(help="Manage the keys that sign requests, and publish who crawls.")
+
+KEY_FILE = Path("identity.json")
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration with the section [identity].")
+]
+KeyPath = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="Key file, instead of identity.key_file (or identity.json)."),
+]
+Target = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write instead of standard output.")
+]
+
+
+@commands.command("new")
+def new(config: ConfigFile = None, key: KeyPath = None) -> int:
+    """Write a key file that only you can read."""
+    path = _key_path(config, key)
+    from gossamer.identity.keys import new_keys
+
+    made = new_keys(path, time.time())
+    typer.echo(f"wrote {path} with the key {made.id}; keep it secret")
+    typer.echo("set identity.key_file to it and identity.directory to the https origin that publishes its directory")
+    return 0
+
+
+@commands.command("show")
+def show(config: ConfigFile = None, key: KeyPath = None, as_json: Json = False) -> int:
+    """Show the public keys, and which one signs."""
+    path, now = _key_path(config, key), time.time()
+    from gossamer.identity.keys import read_keys, signing_key
+
+    keys = read_keys(path)
+    signing = signing_key(keys, now)
+    found = [_facts(one, now, signs=one is signing) for one in keys]
+    if as_json:
+        write_line(sys.stdout, json.dumps(found, indent=2))
+        return 0
+    for facts in found:
+        times = [f"{word} {facts[name]}" for word, name in (("from", "begins_at"), ("until", "ends_at")) if facts[name]]
+        write_line(sys.stdout, harmless("  ".join([str(facts["keyid"]), str(facts["state"]), *times])))
+    return 0
+
+
+@commands.command("rotate")
+def rotate(
+    config: ConfigFile = None,
+    key: KeyPath = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Replace a disclosed key: the new one signs at once, old ones are deleted.")
+    ] = False,
+) -> int:
+    """Add a key that signs after a day; the old one stays in the directory until its signatures have expired."""
+    path = _key_path(config, key)
+    from gossamer.identity.keys import rotate_keys
+
+    made = rotate_keys(path, time.time(), at_once=now)
+    typer.echo(f"{path}: the key {made.id} signs from {_instant(made.begins_at)}")
+    typer.echo("publish the directory again now: gossamer identity directory")
+    return 0
+
+
+@commands.command("directory")
+def directory(
+    config: ConfigFile = None,
+    key: KeyPath = None,
+    origin: Annotated[
+        str, typer.Option("--origin", metavar="ORIGIN", help="Publishing origin, instead of identity.directory.")
+    ] = "",
+    output: Target = None,
+    headers: Annotated[
+        Path | None, typer.Option("--headers", metavar="FILE", help="File for the response headers, with signatures.")
+    ] = None,
+) -> int:
+    """Write the key directory for /.well-known/http-message-signatures-directory."""
+    path, now = _key_path(config, key), time.time()
+    from gossamer.config.sections import is_https_origin
+    from gossamer.identity.keys import read_keys
+    from gossamer.identity.signing import directory_headers, directory_of
+
+    keys = read_keys(path)
+    document = directory_of(keys, now)
+    if headers is not None:
+        origin = origin or (_configured(config).identity.directory if config is not None else "")
+        if not is_https_origin(origin):
+            raise ConfigError(
+                "--headers needs the origin that publishes the directory; name it, such as --origin https://bot.example.org"
+            )
+        lines = directory_headers(document, keys, origin, now)
+        _write(headers, "".join(f"{name}: {value}\n" for name, value in lines.items()))
+    _write(output, document.decode())  # Without a newline at its end: the signatures are about these very bytes.
+    return 0
+
+
+@commands.command("page")
+def page(config: ConfigFile = None, output: Target = None) -> int:
+    """Write a web page about the crawl: who, why, and how to refuse it."""
+    from gossamer.api.identity import crawl_page
+
+    if config is None:
+        raise ConfigError("identity page: name the configuration of the crawl with -c FILE")
+    _write(output, crawl_page(_configured(config)).html())
+    return 0
+
+
+def _key_path(config: Path | None, key: Path | None) -> Path:
+    """Return the key file that is named. Raises ConfigError: cryptography is not installed."""
+    from gossamer.model.extras import require
+
+    require("cryptography", "identity")
+    if key is not None:
+        return key
+    named = _configured(config).identity.key_file if config is not None else ""
+    if config is not None and not named:
+        raise ConfigError(f"{config}: identity.key_file is not set; set it, or name the file with --key")
+    return Path(named) if named else KEY_FILE
+
+
+def _configured(file: Path) -> Config:
+    from gossamer.config import configure
+
+    return configure(file)
+
+
+def _facts(key: SigningKey, now: float, *, signs: bool) -> dict[str, object]:
+    state = "signs" if signs else "later" if key.begins_at > now else "published" if key.is_listed(now) else "expired"
+    times = {"begins_at": key.begins_at, "ends_at": key.ends_at}
+    return {"keyid": key.id, "state": state, **{name: _instant(at) if at else None for name, at in times.items()}}
+
+
+def _instant(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+def _write(file: Path | None, text: str) -> None:
+    if file is None:
+        sys.stdout.write(text)
+        return
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {file}: {error.strerror}; name another file") from error

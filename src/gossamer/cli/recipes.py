@@ -1,0 +1,181 @@
+"""Recipes: `archive`, `mirror`, `corpus`, `check`: a crawl with a preset, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gossamer.cli.arguments import Sets
+from gossamer.cli.crawl import with_flags
+from gossamer.cli.output import Exit, count, counted, harmless
+from gossamer.config.flags import FLAGS
+from gossamer.world.files import write_whole
+
+if TYPE_CHECKING:
+    from gossamer.api.faults import SiteFault
+
+commands = typer.Typer()
+RECIPES: Mapping[str, tuple[str, ...]] = {
+    "archive": ("scope.embeds=true",),
+    "mirror": ("scope.embeds=true",),
+    "corpus": ('process.modules=["main_text", "markdown", "metadata"]', "archive.links=false"),
+    "watch": ("crawl.mode='continuous'",),
+    "check": ('process.modules=["metadata"]', "scope.embeds=true", "archive.warc=false", "discovery.sitemaps='always'"),
+}
+"""Keys that each sets; `--set` comes later."""
+EXPORTS: Mapping[str, Mapping[str, str]] = {
+    "archive": {"wacz": ".wacz"},
+    "mirror": {"mirror": "-mirror"},
+    "corpus": {"markdown": "-markdown", "parquet": "-parquet"},
+}
+"""Formats that each makes, and what follows the directory's name."""
+SHOWN_MAX = 20
+"""Faults of one kind on the terminal."""
+Url = Annotated[list[str], typer.Argument(metavar="URL", help="URLs to start from.")]
+File = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="Read a TOML configuration file.")]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the faults to an HTML file.")]
+Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the faults to a CSV file.")]
+ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the configuration, and do nothing.")]
+
+
+@commands.command("archive")
+@with_flags()
+def archive(
+    urls: Url, config: File = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
+) -> int:
+    """Crawl a site with its embeds into a WACZ package.
+
+    The package is DIR.wacz beside the crawl's directory.
+    """
+    return carried_out("archive", urls, config, sets, options, show_config=show_config)
+
+
+@commands.command("mirror")
+@with_flags()
+def mirror(
+    urls: Url, config: File = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
+) -> int:
+    """Crawl a site into files that open without a network.
+
+    The files are in DIR-mirror beside the crawl's directory; begin with index.html. Repeat the command to finish a
+    mirror that was interrupted.
+    """
+    return carried_out("mirror", urls, config, sets, options, show_config=show_config)
+
+
+@commands.command("corpus")
+@with_flags()
+def corpus(
+    urls: Url, config: File = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
+) -> int:
+    """Crawl a site into Markdown and Parquet.
+
+    The main text of its pages is in DIR-markdown and DIR-parquet beside the crawl's directory.
+    """
+    return carried_out("corpus", urls, config, sets, options, show_config=show_config)
+
+
+@commands.command("check")
+@with_flags()
+def check(
+    urls: Url,
+    page: Html = None,
+    records: Csv = None,
+    config: File = None,
+    sets: Sets = None,
+    show_config: ShowConfig = False,
+    **options: object,
+) -> int:
+    """Crawl a site, and list its faults.
+
+    Faults are broken links, redirect chains and loops, duplicate or missing titles, missing descriptions, and pages of
+    the sitemap that no page links to. Exit status 1: there are some.
+    """
+    status = carried_out("check", urls, config, sets, options, show_config=show_config)
+    if show_config or status not in (Exit.FINISHED, Exit.NOTHING, Exit.WAITING):
+        return status
+    from gossamer.api.faults import as_csv, as_html, faults_of
+
+    faults = faults_of(directory_of("check", options))
+    if page is not None:
+        write_whole(page, as_html(faults, urls[0]).encode())
+    if records is not None:
+        write_whole(records, as_csv(faults).encode())
+    for line in _lines(faults):
+        typer.echo(line)
+    return Exit.FAILED if faults else status
+
+
+def carried_out(
+    recipe: str,
+    urls: Sequence[str],
+    config: Path | None,
+    sets: Sequence[str] | None,
+    options: dict[str, object],
+    *,
+    show_config: bool,
+) -> int:
+    """Crawl by a recipe, and export what came of it; return the exit status."""
+    directory = directory_of(recipe, options)
+    options["output"] = str(directory)
+    sets = [*RECIPES[recipe], *(sets or ())]
+    if show_config:
+        from gossamer.config import configure, effective_toml
+        from gossamer.config.secret import redacted
+
+        made = configure(config, options=options, sets=sets, seeds=urls)
+        typer.echo(effective_toml(made, shown=redacted), nl=False)
+        return Exit.FINISHED
+    from gossamer.cli import supervisor
+
+    words = ["crawl", *urls, *_words(options), *(word for one in sets for word in ("--set", one))]
+    words += ["--or-resume"] if recipe in ("watch", "mirror") else []
+    status = supervisor.carried_out([*words, *(("--config", str(config)) if config is not None else ())])
+    if status not in (Exit.FINISHED, Exit.WAITING):
+        return status
+    for form, suffix in EXPORTS.get(recipe, {}).items():
+        from gossamer.api.views import export_of
+
+        target = directory.with_name(directory.name + suffix)
+        export_of(directory, form, target)
+        typer.echo(f"Output: {harmless(target)}")
+    return status
+
+
+def directory_of(recipe: str, options: Mapping[str, object]) -> Path:
+    """Return the directory of a recipe's crawl."""
+    return Path(str(options.get("output") or recipe))
+
+
+def _words(options: Mapping[str, object]) -> list[str]:
+    """Return options as they are typed."""
+    words: list[str] = []
+    for flag in FLAGS:
+        value = options.get(flag.name)
+        if flag.kind is bool:
+            words += [f"--{flag.option}"] if value else []
+        elif value is not None:
+            values = value if isinstance(value, list) else [value]
+            words += [f"--{flag.option}={one}" for one in values]
+    return words
+
+
+def _lines(faults: Sequence[SiteFault]) -> list[str]:
+    from gossamer.api.faults import KINDS
+
+    lines: list[str] = []
+    for kind, heading in KINDS.items():
+        found = [one for one in faults if one.kind == kind]
+        if found:
+            lines += ["", f"{heading}: {count(len(found))}"]
+        for one in found[:SHOWN_MAX]:
+            lines.append(f"  {harmless(one.url)}{f'  {harmless(one.detail)}' if one.detail else ''}")
+            lines += [f"      {harmless(url)}" for url in one.pages[:3]]
+            if len(one.pages) > 3:
+                lines.append(f"      and {count(len(one.pages) - 3)} more")
+        if len(found) > SHOWN_MAX:
+            lines.append(f"  and {count(len(found) - SHOWN_MAX)} more; --csv FILE and --html FILE list all")
+    return [*lines, "", counted(len(faults), "fault") if faults else "No faults were found."]

@@ -1,0 +1,202 @@
+"""Watching: the command `watch`: a continuous crawl that reports changes to a command, a webhook or a feed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+from xml.sax.saxutils import escape
+
+import typer
+
+from gossamer.cli.arguments import Sets
+from gossamer.cli.crawl import with_flags
+from gossamer.cli.output import complain, counted, harmless
+from gossamer.cli.recipes import File, ShowConfig, Url, carried_out, directory_of
+from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.world.files import write_whole
+
+commands = typer.Typer()
+EVENTS = ("appeared", "changed", "vanished", "field")
+OVERLAP_S = 600.0
+"""A visit may be committed so long after it began: for that long changes are compared with those that were reported."""
+SEND_S_MAX = 30.0
+PENDING_MAX = 10_000
+"""Changes held for a receiver that fails; the oldest are dropped."""
+FEED_ITEMS_MAX = 100
+
+Change = dict[str, object]
+
+
+@commands.command("watch")
+@with_flags()
+def watch(
+    urls: Url,
+    command: Annotated[
+        str, typer.Option("--command", metavar="CMD", help="Run a shell command with changes as JSON lines on stdin.")
+    ] = "",
+    webhook: Annotated[str, typer.Option("--webhook", metavar="URL", help="POST changes as JSON.")] = "",
+    rss: Annotated[Path | None, typer.Option("--rss", metavar="FILE", help="Write changes to an RSS feed.")] = None,
+    events: Annotated[
+        str, typer.Option("--events", metavar="LIST", help="Kinds of change: appeared, changed, vanished, field.")
+    ] = "changed,vanished,field",
+    every: Annotated[float, typer.Option("--every", metavar="S", help="Seconds between reports.")] = 60.0,
+    config: File = None,
+    sets: Sets = None,
+    show_config: ShowConfig = False,
+    **options: object,
+) -> int:
+    """Crawl a site continuously, and report changes.
+
+    Changes are those of `gossamer changes`: pages, and fields of [extract]. The command continues a crawl that the
+    directory holds.
+    """
+    wanted = frozenset(filter(None, events.split(",")))
+    if unknown := sorted(wanted - set(EVENTS)):
+        raise ConfigError(f"--events {unknown[0]}: expected {', '.join(EVENTS)}")
+    if webhook and not webhook.startswith(("http://", "https://")):
+        raise ConfigError(f"--webhook {webhook}: expected an http or https address")
+    if every <= 0:
+        raise ConfigError(f"--every {every:g}: expected more than 0 seconds")
+    receivers = [Receiver("the terminal", _print)]
+    if command:
+        receivers.append(Receiver("--command", lambda found: _run(command, found)))
+    if webhook:
+        receivers.append(Receiver("--webhook", lambda found: _post(webhook, found)))
+    if rss is not None:
+        receivers.append(Receiver("--rss", RssFile(rss, urls[0]).add))
+    if not (options.get("quiet") or options.get("json")):
+        sets = ["progress.style='plain'", *(sets or ())]  # Reports are lines too.
+    reports = Reports(directory_of("watch", options), wanted, receivers)
+    ended = threading.Event()
+
+    def report() -> None:
+        while not ended.wait(every):
+            reports.look()
+
+    reporting = threading.Thread(target=report, daemon=True)
+    if not show_config:
+        reporting.start()
+    try:
+        return carried_out("watch", urls, config, sets, options, show_config=show_config)
+    finally:
+        ended.set()
+        if not show_config:
+            reporting.join(2 * SEND_S_MAX)
+            reports.look()  # What the last commit holds.
+
+
+class Receiver:
+    """Takes changes; what it fails to take is sent again with the next ones."""
+
+    def __init__(self, name: str, send: Callable[[Sequence[Change]], None]) -> None:
+        self._name = name
+        self._send = send
+        self._pending: list[Change] = []
+
+    def take(self, found: Sequence[Change]) -> None:
+        """Send changes and what is pending; say on standard error why that failed."""
+        self._pending = [*self._pending, *found][-PENDING_MAX:]
+        if not self._pending:
+            return
+        try:
+            self._send(self._pending)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            held = counted(len(self._pending), "change")
+            complain(f"{self._name} failed ({error}); {held} are sent again with the next report")
+        else:
+            self._pending = []
+
+
+class Reports:
+    """The changes of a crawl since this was made, each reported once."""
+
+    def __init__(self, directory: Path, events: frozenset[str], receivers: Sequence[Receiver]) -> None:
+        self._directory = directory
+        self._events = events
+        self._receivers = receivers
+        self._since = datetime.fromtimestamp(time.time(), UTC)
+        self._seen: dict[tuple[object, ...], str] = {}
+
+    def look(self) -> None:
+        """Report what is new, and what receivers did not take. A crawl that begins has no changes yet."""
+        from gossamer.api.changes import changes
+
+        found: list[Change] = []
+        try:
+            for one in changes(self._directory, self._since.isoformat()):
+                change = one.as_object()
+                known = (one.at, one.url, change.get("items"), change.get("item"), change.get("field"))
+                if one.change in self._events and known not in self._seen:
+                    self._seen[known] = one.at
+                    found.append(change)
+        except (ConfigError, CrawlFailedError, OSError):
+            pass  # Files are made, renamed or converted just now: the next look sees them.
+        if found:
+            newest = datetime.fromisoformat(str(found[-1]["at"])) - timedelta(seconds=OVERLAP_S)
+            self._since = max(self._since, newest)
+            begin = f"{self._since:%Y-%m-%dT%H:%M:%S.%f}Z"
+            self._seen = {known: at for known, at in self._seen.items() if at >= begin}
+        for receiver in self._receivers:
+            receiver.take(found)
+
+
+class RssFile:
+    """An RSS 2.0 file with the latest changes."""
+
+    def __init__(self, file: Path, site: str) -> None:
+        self._file = file
+        self._site = site
+        self._items: list[Change] = []
+
+    def add(self, found: Sequence[Change]) -> None:
+        """Write the file with these changes first."""
+        self._items = [*reversed(found), *self._items][:FEED_ITEMS_MAX]
+        items = "".join(
+            f"<item><title>{escape(sentence(one))}</title><link>{escape(harmless(one['url']))}</link>"
+            f'<guid isPermaLink="false">{escape(harmless(guid(one)))}</guid>'
+            f"<pubDate>{datetime.fromisoformat(str(one['at'])):%a, %d %b %Y %H:%M:%S} GMT</pubDate></item>"
+            for one in self._items
+        )
+        site = escape(harmless(self._site))
+        head = f"<title>Changes of {site}</title><link>{site}</link><description>Changes of {site}</description>"
+        text = f'<?xml version="1.0" encoding="utf-8"?>\n<rss version="2.0"><channel>{head}{items}</channel></rss>\n'
+        write_whole(self._file, text.encode())
+
+
+def sentence(change: Change) -> str:
+    """Return a change for people, with nothing in it that a terminal obeys."""
+    if change["change"] != "field":
+        return harmless(f"{change['change']}: {change['url']}")
+    before, after = ("nothing" if one is None else str(one) for one in (change["before"], change["after"]))
+    what = f"{change['items']} {change['item']}: {change['field']} changed from {before} to {after}"
+    return harmless(f"{what} ({change['url']})")
+
+
+def guid(change: Change) -> str:
+    """Return a unique name of a change."""
+    return " ".join(str(change.get(name, "")) for name in ("at", "url", "items", "item", "field"))
+
+
+def _print(found: Sequence[Change]) -> None:
+    for one in found:
+        typer.echo(sentence(one))
+
+
+def _run(command: str, found: Sequence[Change]) -> None:
+    lines = "".join(f"{json.dumps(one)}\n" for one in found)
+    subprocess.run(command, shell=True, input=lines, text=True, check=True, timeout=SEND_S_MAX)  # noqa: S602 - the operator's
+
+
+def _post(address: str, found: Sequence[Change]) -> None:
+    from urllib.request import Request, urlopen
+
+    body = json.dumps({"changes": found}).encode()
+    request = Request(address, body, {"Content-Type": "application/json"})  # noqa: S310 - the operator's own address
+    with urlopen(request, timeout=SEND_S_MAX):  # noqa: S310 - as above
+        pass

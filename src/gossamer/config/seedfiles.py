@@ -1,0 +1,153 @@
+"""Seedfiles: files of other programs that hold addresses: bookmarks, CSV, WARC, CDX and indexes of Common Crawl.
+
+The format is found by the content. Addresses of schemes that are not visited are left out: bookmarks hold scripts, and
+archives hold records of DNS.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import html
+import io
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO, Literal, cast
+
+import msgspec
+
+from gossamer.model.errors import ConfigError
+
+Form = Literal["lines", "bookmarks", "csv", "warc", "cdx", "json"]
+HEAD_BYTES = 4_096
+LINE_BYTES_MAX = 1 << 20
+COLUMNS = ("url", "uri", "address", "link", "href", "loc", "page", "website")
+"""Names of the column of a CSV file that holds addresses, the first that is there."""
+DELIMITERS = ",;\t"
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_HREF = re.compile(rb"""<a\s[^>]*?\bhref\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
+_CAPTURE = re.compile(rb"^[^\s{]+ \d{14} ")
+_WITH_URL = re.compile(rb'\{.*"url"\s*:')
+
+
+class _CdxEntry(msgspec.Struct):
+    url: str = ""
+
+
+def form_of(path: Path) -> Form:
+    """Return the format of a file by its first 4 KB; what is of no other format is a list of lines.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+        if head.startswith(_ZSTD):
+            return "warc"
+        if head.startswith(_GZIP):
+            head = zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
+    except (OSError, zlib.error) as error:
+        raise ConfigError(f"cannot read seeds from {path}: {error}") from error
+    head = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    first = head.partition(b"\n")[0].rstrip(b"\r")
+    if head.startswith(b"WARC/"):
+        return "warc"
+    if b"netscape-bookmark-file" in head.lower() or head[:9].lower() == b"<!doctype":
+        return "bookmarks"
+    if _CAPTURE.match(first) or first.startswith(b"{"):
+        return "json" if _WITH_URL.search(first) else "cdx"
+    if first.lstrip().startswith(b"CDX "):
+        return "cdx"
+    return "csv" if _column(first.decode("utf-8", "replace")) else "lines"
+
+
+def addresses(path: Path, form: Form) -> Iterator[str]:
+    """Yield the addresses of a file, as written, equal ones in a row once; memory does not grow with the file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is cut short.
+    """
+    before = ""
+    try:
+        for address in _READERS[form](path):
+            if address and address != before:
+                before = address
+                yield address
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, msgspec.DecodeError) as error:
+        raise ConfigError(f"cannot read seeds from {path}: {error}") from error
+
+
+def _opened(path: Path) -> BinaryIO:
+    with path.open("rb") as file:
+        is_packed = file.read(2) == _GZIP
+    return cast("BinaryIO", gzip.open(path)) if is_packed else path.open("rb")
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with _opened(path) as file:
+        while line := file.readline(LINE_BYTES_MAX):
+            yield line.strip()
+
+
+def _bookmarks(path: Path) -> Iterator[str]:
+    for line in _lines(path):
+        for double, single in _HREF.findall(line):
+            yield html.unescape((double or single).decode("utf-8", "replace")).strip()
+
+
+def _column(header: str) -> tuple[str, int] | None:
+    """Return the delimiter of a CSV file and the number of its column of addresses; None where none has their name."""
+    for delimiter in DELIMITERS:
+        names = [name.strip().lower() for name in next(csv.reader([header], delimiter=delimiter), [])]
+        for wanted in COLUMNS:
+            if wanted in names:
+                return delimiter, names.index(wanted)
+    return None
+
+
+def _csv(path: Path) -> Iterator[str]:
+    with _opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        header = text.readline()
+        found = _column(header.strip())
+        assert found is not None
+        delimiter, number = found
+        for row in csv.reader(text, delimiter=delimiter):
+            if len(row) > number:
+                yield row[number].strip()
+
+
+def _cdx(path: Path) -> Iterator[str]:
+    number = 2
+    for line in _lines(path):
+        words = line.decode("utf-8", "replace").split(" ")
+        if words[0] == "CDX":  # It names its fields by letters: a is the address.
+            number = words.index("a") - 1 if "a" in words else number
+        elif len(words) > number:
+            yield words[number]
+
+
+def _json(path: Path) -> Iterator[str]:
+    decode = msgspec.json.Decoder(_CdxEntry).decode
+    for line in _lines(path):
+        start = line.find(b"{")
+        if start >= 0:
+            yield decode(line[start:]).url
+
+
+def _warc(path: Path) -> Iterator[str]:
+    from fastwarc.warc import ArchiveIterator, WarcRecordType  # noqa: PLC0415 - other crawls have no use for it
+
+    kinds = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit
+    with path.open("rb") as file:
+        for record in ArchiveIterator(file, record_types=kinds, parse_http=False):
+            address = record.headers.get("WARC-Target-URI") or ""
+            if not address.endswith("/robots.txt"):
+                yield address.strip("<>")
+
+
+_READERS: Mapping[Form, Callable[[Path], Iterator[str]]] = {
+    "bookmarks": _bookmarks, "csv": _csv, "warc": _warc, "cdx": _cdx, "json": _json,
+}  # fmt: skip

@@ -1,0 +1,191 @@
+"""Discover: takes links to the frontier. They pass the filters, other shards get theirs, and what is new is queued."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer.cluster.exchange import Exchange
+from gossamer.crawl.outcomes import Outcomes
+from gossamer.crawl.pending_scope import SCOPE, PendingScope
+from gossamer.crawl.stages import Stages
+from gossamer.crawl.tally import Tally
+from gossamer.frontier.priority import PageImportance
+from gossamer.model.links import Link
+from gossamer.model.outcomes import WITH_CONTENT
+from gossamer.ports import NEW, SHORTER
+from gossamer.url.url import Url
+from gossamer.world.clock import Clock
+
+ADMITTED_MAX = 32_768
+"""Recently admitted links that are remembered: about 5 MB."""
+PATH_BITS = 16
+"""Bits for the hops of a path; its depth takes the bits above."""
+
+
+class Discovery:
+    """The steps discover, admit, route, dedupe and enqueue of a shard."""
+
+    def __init__(self, stages: Stages, outcomes: Outcomes, clock: Clock, tally: Tally, *, follows: bool) -> None:
+        """`follows`: the crawl follows links. In an offline crawl they are recorded; a round chooses among them."""
+        self._stages = stages
+        self._outcomes = outcomes
+        self._clock = clock
+        self._tally = tally
+        self._follows = follows
+        order = stages.prioritizer
+        self._importance = order if isinstance(order, PageImportance) else None
+        self._admitted: dict[int, int] = {}
+        """Fingerprints of recently admitted links, with depth and hops of each."""
+
+    @property
+    def counts_links(self) -> bool:
+        """A URL may be queued more than once, since links to it raise it."""
+        return self._importance is not None
+
+    def judge_again(self) -> None:
+        """Apply the filters to every link from now on: they have changed."""
+        self._admitted.clear()
+
+    def follow(self, links: Sequence[Link], page: Url) -> None:
+        """Take the links of a page that was just finished, and those that its redirect brought into scope."""
+        if not self._follows:
+            return
+        self.discover(links, page)
+        if self._stages.pending_scope is not None and (regained := self._stages.pending_scope.regained()):
+            self.discover(regained)
+
+    def discover(self, links: Sequence[Link], page: Url | None = None) -> None:
+        """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link.
+
+        `page` is the one that was just finished and has all these links, where there is one.
+        """
+        stages, now = self._stages, self._clock.now()
+        if stages.pending_scope is None or not stages.pending_scope.is_open:
+            admitted = self._let_in(links, page)
+        else:
+            admitted = self._admitted_or_kept(links, stages.pending_scope)
+        if stages.exchange is not None:
+            links, admitted = self._routed(links, admitted, page, stages.exchange)
+        if page is not None and stages.frontier.watches_links:
+            stages.frontier.linked(page, admitted)
+        answers = stages.url_seen.offer(
+            [link.url for link in admitted], [link.depth for link in admitted], [link.hops for link in admitted]
+        )
+        stages.trapping.found(links, admitted, answers)
+        risen = self._importance.note(page, admitted) if self._importance is not None else {}
+        for link, answer in zip(admitted, answers, strict=True):
+            rises = risen.pop(link.url.fingerprint, None) if risen else None
+            if answer == NEW:
+                level = link.level if link.level is not None else stages.prioritizer.level(link)
+                stages.frontier.add(link, level, now)
+            elif rises is not None and stages.history.get(link.url) is None:
+                stages.frontier.add(link, rises, now)  # Once more: the earlier entry is dropped when its turn comes.
+            if link.seed:
+                self._open_seed(link, answer)
+            if answer == SHORTER and self._follows:
+                self._relax(link)
+
+    def _let_in(self, links: Sequence[Link], page: Url | None) -> list[Link]:
+        """Return the links that pass the filters.
+
+        Navigation repeats on every page. Links that were admitted before, by a path that was not longer, are not judged
+        again: they were offered then, so filters change nothing. Seeds are judged each time, since circular redirects
+        end by their hops. So are links to another site than the page's, since `own_site` rejects a link because of its
+        page.
+        """
+        admitted, reason = self._admitted, self._stages.chain.reason
+        if len(admitted) > ADMITTED_MAX:
+            admitted.clear()
+        found = []
+        for link in links:
+            fingerprint, path = link.url.fingerprint, link.depth << PATH_BITS | link.hops
+            before = admitted.get(fingerprint)
+            # Equal paths are by far the most frequent: the first comparison spares the others.
+            is_known = before is not None and (before == path or _leads_no_farther(before, path))
+            if not is_known or link.seed or (page is not None and link.url.site != page.site):
+                if reason(link) is not None:
+                    continue
+                admitted[fingerprint] = path
+            found.append(link)
+        return found
+
+    def _routed(
+        self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: Exchange
+    ) -> tuple[Sequence[Link], list[Link]]:
+        """Send what is another shard's to it; return what is ours of all links, and of those that were admitted."""
+        if page is not None and self._stages.frontier.watches_links:
+            exchange.linked(page, admitted)
+        ours = exchange.own(admitted)
+        if len(ours) < len(admitted) or len(admitted) < len(links):
+            links = [link for link in links if exchange.has(link.url)]
+        return links, ours
+
+    def take_in(self, links: Sequence[Link], levels: Sequence[int]) -> None:
+        """Queue a segment's URLs, as urgent as it has them, where they are ours and new. About 10 µs each."""
+        stages, now = self._stages, self._clock.now()
+        ours = [(link, level) for link, level in zip(links, levels, strict=True) if stages.chain.reason(link) is None]
+        if stages.exchange is not None:  # Every shard is fed all of it, and takes its own.
+            ours = [(link, level) for link, level in ours if stages.exchange.has(link.url)]
+        answers = stages.url_seen.offer(
+            [link.url for link, _ in ours], [link.depth for link, _ in ours], [link.hops for link, _ in ours]
+        )
+        for (link, level), answer in zip(ours, answers, strict=True):
+            if answer == NEW:
+                stages.frontier.add(link, level, now)
+
+    def _admitted_or_kept(self, links: Sequence[Link], pending_scope: PendingScope) -> list[Link]:
+        """Return the links that are ours, and keep those that may come into scope yet."""
+        admitted = []
+        for link in links:
+            reason = self._stages.chain.reason(link)
+            if reason is None:
+                admitted.append(link)
+            elif reason == SCOPE:
+                pending_scope.keep(link)
+        return admitted
+
+    def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
+        """Bring into scope what the redirect of another shard's seed does, and take in what was kept for that."""
+        self._outcomes.widen_here(seed, target, kind)
+        if self._stages.pending_scope is not None and (regained := self._stages.pending_scope.regained()):
+            self.discover(regained)
+
+    def _open_seed(self, link: Link, answer: int) -> None:
+        """Note that a seed will be fetched, or was as an ordinary link before: its redirect widens the scope."""
+        stages, pending_scope = self._stages, self._stages.pending_scope
+        if pending_scope is None and answer == NEW:
+            return
+        record = stages.history.get(link.url)
+        if record is not None and record.outcome in WITH_CONTENT:
+            self._tally.totals.seeds.any_fetched = True
+        if pending_scope is None:
+            return
+        if record is None or not record.final:
+            pending_scope.open(link.url, link.seed)
+            return
+        target = stages.namer.name(record.redirect_to) if record.redirect_to else None
+        if target is not None and target.key != link.url.key:
+            self._outcomes.widen(link.url, target, link.seed)
+            self.discover([Link(target, "redirect", link.depth, link.hops + 1, record.url, link.seed)])
+            self.discover(pending_scope.regained())
+
+    def _relax(self, link: Link) -> None:
+        """Pass a shorter path on to the links of a page that was visited by a longer one, without a request."""
+        stages = self._stages
+        record = stages.history.get(link.url)
+        if record is None or not (record.outlinks or record.redirect_to):
+            return  # When it is visited it will know its shortest way.
+        depth, hops = stages.url_seen.way(link.url) or (link.depth, link.hops)
+        if record.redirect_to:
+            target = stages.namer.name(record.redirect_to)
+            if target is not None and target.key != link.url.key:
+                self.discover([Link(target, "redirect", depth, hops + 1, record.url, link.seed)])
+            return
+        named = stages.namer.names(record.outlinks)
+        self.discover([Link(url, "anchor", depth + 1, 0, record.url) for url in named if url is not None])
+
+
+def _leads_no_farther(path: int, other: int) -> bool:
+    """Say whether neither depth nor hops of a path are more than those of another."""
+    mask = (1 << PATH_BITS) - 1
+    return path >> PATH_BITS <= other >> PATH_BITS and path & mask <= other & mask

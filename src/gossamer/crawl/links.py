@@ -1,0 +1,75 @@
+"""Links of a page: which of them its outcome hands on, and which its record keeps."""
+
+from __future__ import annotations
+
+from gossamer.crawl.examine import Examined
+from gossamer.crawl.stages import Stages
+from gossamer.model.links import EMBED, Link
+from gossamer.model.visits import Findings, PageRow, Reply, Visit, Visited
+
+
+class PageLinks:
+    """Takes the links that were found in a page. The filters judge them later, in the ring."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+
+    def found(self, visit: Visit, findings: Findings, visited: Visited) -> list[Link]:
+        """Name a page's links, hand them to the links table, and return those that may be followed, each once.
+
+        An embed is part of its page, also if the page has `nofollow`. Embeds of an embed count as hops, so that a chain
+        of them ends. Outside the scope, only embeds are followed.
+        """
+        texts = list(dict.fromkeys([found.url for found in findings.links]))
+        named = dict(zip(texts, self._stages.namer.names(texts), strict=True))
+        links: dict[tuple[str, str], Link] = {}
+        outside = visit.link_type == EMBED and self._is_outside(visit)
+        embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
+        has_levels = False
+        for found in findings.links:
+            url = named[found.url]
+            if url is not None:
+                visited.links.append(found)
+                visited.link_keys.append(url.key)
+                key = found.url, found.link_type
+                if key in links:
+                    continue
+                if found.link_type == EMBED:
+                    links[key] = Link(url, EMBED, visit.depth + 1, embed_hops, visit.url.text)
+                elif not (found.nofollow or findings.nofollow or outside):
+                    links[key] = Link(url, found.link_type, visit.depth + 1, 0, visit.url.text, level=found.level)
+                    has_levels = has_levels or found.level is not None
+        if has_levels:  # The first of several links to a page counts.
+            return sorted(links.values(), key=lambda link: link.level is None)
+        return list(links.values())
+
+    def in_wanted_language(self, reply: Reply, examined: Examined, row: PageRow, links: list[Link]) -> list[Link]:
+        """Return a page's links where its language is wanted, and none where it is not."""
+        found_out = examined.findings.columns.get("language")
+        language = found_out if isinstance(found_out, str) else ""
+        spoken = self._stages.chain.leads_nowhere(reply, examined.content.body, language)
+        if spoken is None:
+            return links
+        examined.findings.nofollow = True  # For readers of the tables.
+        row.error = row.error or f"the filter `language` rejects {spoken}: its links are not followed"
+        return []
+
+    def named(self, visit: Visit, findings: Findings, links: list[Link]) -> list[Link]:
+        """Return the links that their page may name: a sitemap only those of the hosts that it speaks for."""
+        hints, told = self._stages.hints, findings.announcement
+        if hints is None:
+            return links
+        if told is not None:
+            return hints.admitted(visit.url, visit.link_type, visit.depth, told, links)
+        return hints.feeds(links) if hints.wants_feeds else links
+
+    def outlinks(self, links: list[Link]) -> list[str]:
+        """Return the links that the page's record keeps: those to offer again when a shorter path to it is found."""
+        chain = self._stages.chain
+        if not chain.depth_limited:
+            return []
+        return [link.url.text for link in links if link.link_type != EMBED and chain.reason_but_depth(link) is None]
+
+    def _is_outside(self, visit: Visit) -> bool:
+        """Say whether a page that was embedded would not have been ours otherwise."""
+        return self._stages.chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)) is not None

@@ -1,0 +1,337 @@
+"""Logins: when a session begins and ends, and that one request at a time uses it. No clock, no waiting, no I/O.
+
+A login is a prerequisite fetch, as a robots.txt is: the hosts that need it are parked, its requests pass every gate,
+and what it brought lets them go on. What it sends and receives is not archived.
+
+    out ─► form ─► sent ─► landing ─► in ─► out …        failed, after `attempts_max` in a row
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+from urllib.parse import urlencode
+
+import msgspec
+
+from gossamer.crawl.options import LoginRule
+from gossamer.crawl.permit import ALLOWED, FetchVerdict
+from gossamer.fetch.options import RequestRule
+from gossamer.fetch.rules import RequestRules
+from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.process.forms import form_of, shows
+from gossamer.process.links import redirect_target
+from gossamer.state.epoch import Epochs
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+
+HOPS_MAX: Final = 5
+"""Redirects in a row that a login follows."""
+REPEATS_THE_BODY: Final = frozenset((307, 308))
+LOGIN_REQUIRED: Final = "login_required"
+
+Phase = Literal["out", "form", "sent", "landing", "in", "failed"]
+
+
+class SavedLogin(msgspec.Struct, array_like=True, frozen=True):
+    """What is durable of a login that worked."""
+
+    token: str = ""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(SavedLogin).decode
+
+
+class FormLogin:
+    """One login of the configuration, and its state."""
+
+    def __init__(self, name: str, rule: LoginRule, url: Url) -> None:
+        self.name = name
+        self.rule = rule
+        self.url = url
+        self.phase: Phase = "out"
+        self.errand: Errand | None = None
+        """The request that is under way for it."""
+        self.waiting: dict[str, Url] = {}
+        """A URL of each host that is parked for it."""
+        self.is_used = False
+        """A request of its session is under way."""
+        self.fruitless = 0
+        """Logins in a row that failed or brought no page."""
+        self.pause_until = 0.0
+        self.reason = ""
+        """Why the last one failed."""
+        self.token = ""
+        self._place = RequestRules({rule.place or url.origin: RequestRule(bearer="x")}, "")
+        self._logout = [re.compile(pattern) for pattern in rule.logout]
+
+    def covers(self, url: Url) -> bool:
+        """Say whether a URL needs the session."""
+        return url.site == self.url.site and (rule := self._place.of(url.text)) is not None and bool(rule.headers)
+
+    def is_login_page(self, url: Url) -> bool:
+        """Return whether a URL is that of the login, with any query."""
+        return url.text.partition("?")[0] == self.url.text.partition("?")[0]
+
+    def excludes(self, url: Url) -> str:
+        """Say why a URL is never requested, wherever on the login's site it is; empty if it may be."""
+        if url.site != self.url.site:
+            return ""
+        if self.is_login_page(url):
+            return "is its page"
+        return "ends its session" if any(pattern.search(url.text) for pattern in self._logout) else ""
+
+    def shows_logged_out(self, reply: Reply, body: bytes) -> bool:
+        """Say whether a page is what only those see who have no session."""
+        selector = self.rule.logged_out
+        if selector and shows(body, reply.charset, selector=selector):
+            return True
+        if self.rule.token or b"password" not in body.lower():
+            return False
+        return form_of(body, reply.charset, reply.url, self.rule.fields) is not None
+
+
+class FormLogins:
+    """Every login of the configuration. `verdict` costs 2 µs for a URL that needs none."""
+
+    def __init__(
+        self,
+        rules: Mapping[str, LoginRule],
+        epochs: Epochs,
+        namer: Namer,
+        cookies: Callable[[str, float], set[str]],
+        pauses_s: tuple[float, float],
+        told: Callable[[str, str], None],
+    ) -> None:
+        """`rules` by name, their secrets in them; `cookies` returns the names of a site's cookies; `pauses_s` are the
+        first and the longest wait after a failed login; `told` is called with a login that was given up and the reason,
+        and without a reason when it works.
+        """
+        self._pauses_s = pauses_s
+        self._epochs = epochs
+        self._namer = namer
+        self._cookies = cookies
+        self._told = told
+        self._logins: dict[str, FormLogin] = {}
+        for name, rule in rules.items():
+            url = namer.name(rule.url)
+            assert url is not None, "the configuration was checked"
+            login = self._logins[name] = FormLogin(name, rule, url)
+            kept = epochs.get("cookie", _key(login))
+            if kept is not None:
+                login.phase, login.token = "in", _decode(kept).token
+
+    # ---- before a request
+
+    def verdict(self, url: Url, now: float) -> FetchVerdict:
+        """Return whether a URL may be requested now, as far as a session is concerned. Allowed: the session is in use
+        until `passed`.
+        """
+        for one in self._logins.values():
+            if what := one.excludes(url):
+                return FetchVerdict(outcome="excluded", reason=f"login.{one.name}: the URL {what}")
+        login = self._of(url)
+        if login is None:
+            return ALLOWED
+        if login.phase == "failed":
+            return FetchVerdict(outcome=LOGIN_REQUIRED, reason=f"login.{login.name}: {login.reason}")
+        if login.phase == "in" and not login.is_used:
+            login.is_used = True
+            return ALLOWED
+        if login.phase == "out" and login.pause_until > now:
+            return FetchVerdict(wait_until=login.pause_until, reason=f"login.{login.name}: {login.reason}")
+        if login.phase == "out":
+            login.errand = self._first(login, url)
+        is_lost = login.errand is not None and url.host == login.errand.origin.host
+        login.waiting[url.host] = url
+        return FetchVerdict(errand=login.errand if is_lost else None, park=True)
+
+    def token(self, url: Url) -> str:
+        """Return the bearer token of a request; empty if it has none."""
+        login = self._of(url)
+        return login.token if login is not None else ""
+
+    # ---- after a request
+
+    def passed(self, url: Url) -> list[Url]:
+        """Take note that a visit has ended; return a URL of each host that waited for the session."""
+        login = self._of(url)
+        if login is None or not login.is_used:
+            return []
+        login.is_used = False
+        return _released(login)
+
+    def logged_out(self, url: Url, reply: Reply, body: bytes | None = None) -> str:
+        """Say why a reply is no content but shows that the session has ended; empty if it is content. `body` is
+        known once the reply was examined.
+        """
+        login = self._of(url)
+        if login is None or login.phase != "in":
+            return ""
+        target = redirect_target(reply.url, reply.headers) if 300 <= reply.status < 400 else None
+        to = self._namer.name(target) if target else None
+        if to is not None and login.is_login_page(to):
+            why = f"it redirects to the page of login.{login.name}"
+        elif reply.status == 401:
+            why = f"HTTP 401 in spite of login.{login.name}"
+        elif body is not None and login.shows_logged_out(reply, body):
+            why = f"it is what login.{login.name} shows without a session"
+        else:
+            if body is not None:
+                login.fruitless = 0
+            return ""
+        self._end(login)
+        if login.fruitless >= login.rule.attempts_max:
+            self._give_up(login, f"{login.fruitless} logins in a row brought no page: {why}")
+        return why
+
+    # ---- the login itself
+
+    def answered(self, errand: Errand, result: Reply | Failure, body: bytes, now: float) -> Errand | None:
+        """Take what a request of a login brought; return the next one, None if it is over: see `released`."""
+        login = self._logins[errand.login]
+        if login.errand is None or errand.url != login.errand.url or errand.form != login.errand.form:
+            return None  # Asked twice.
+        step = self._next(login, result, body, now)
+        if isinstance(step, str):
+            self._failed(login, step, now)
+            return None
+        login.errand = step
+        return step
+
+    def released(self, errand: Errand) -> list[Url]:
+        """Return a URL of each host that waited for a login, if that is over."""
+        login = self._logins[errand.login]
+        return _released(login) if login.errand is None else []
+
+    def content_type(self, errand: Errand) -> str:
+        """Return the type of what a request of a login sends."""
+        is_json = bool(self._logins[errand.login].rule.token)
+        return "application/json" if is_json else "application/x-www-form-urlencoded"
+
+    # ---- inside
+
+    def _of(self, url: Url) -> FormLogin | None:
+        for login in self._logins.values():
+            if login.covers(url):
+                return login
+        return None
+
+    def _first(self, login: FormLogin, origin: Url) -> Errand:
+        rule = login.rule
+        login.phase = "sent" if rule.token else "form"
+        form = json.dumps(rule.fields).encode() if rule.token else b""
+        return Errand(origin, login.url, form=form, login=login.name)
+
+    def _next(self, login: FormLogin, result: Reply | Failure, body: bytes, now: float) -> Errand | str | None:
+        """Return the next request, None after a login that worked, or why it failed."""
+        if isinstance(result, Failure):
+            return result.error
+        target = redirect_target(result.url, result.headers) if 300 <= result.status < 400 else None
+        if login.phase == "form":
+            return self._go_on(login, target) if target else self._fill_in(login, result, body)
+        if login.rule.token:
+            return self._take_token(login, result, body)
+        if login.phase == "sent" and result.status in REPEATS_THE_BODY:
+            return "the form's answer would have it sent elsewhere"
+        return self._check(login, result, target, body, now)
+
+    def _fill_in(self, login: FormLogin, reply: Reply, body: bytes) -> Errand | str:
+        if not 200 <= reply.status < 300:
+            return f"HTTP {reply.status} at {login.url.text}"
+        fields = login.rule.fields
+        form = form_of(body, reply.charset, reply.url, fields, login.rule.form)
+        if form is None:
+            return f"no form with the fields {', '.join(fields)} at {login.url.text}"
+        if form.method != "post":
+            return "its form would put the fields into a URL"
+        action = self._namer.name(form.action)
+        if action is None or action.origin != login.url.origin:
+            return "its form leads to another origin"
+        pairs = [(name, value) for name, value in form.fields if name not in fields]
+        login.phase = "sent"
+        errand = login.errand
+        assert errand is not None
+        return Errand(errand.origin, action, form=urlencode([*pairs, *fields.items()]).encode(), login=login.name)
+
+    def _check(
+        self, login: FormLogin, reply: Reply, target: str | None, body: bytes, now: float
+    ) -> Errand | str | None:
+        """Judge the answer to the form, or the page that it redirects to."""
+        check = login.rule.check
+        assert check is not None, "the configuration was checked"
+        if check.cookie and check.cookie in self._cookies(login.url.site, now):
+            self._worked(login)
+            return None
+        if check.redirect and login.phase == "sent" and target and re.search(check.redirect, target):
+            self._worked(login)
+            return None
+        if check.text or check.selector:
+            if target is not None:
+                login.phase = "landing"
+                return self._go_on(login, target)
+            if shows(body, reply.charset, check.text, check.selector):
+                self._worked(login)
+                return None
+        [(kind, wanted)] = [(kind, wanted) for kind, wanted in check.model_dump().items() if wanted]
+        return f"the check failed: no {kind} {wanted!r} after HTTP {reply.status}"
+
+    def _take_token(self, login: FormLogin, reply: Reply, body: bytes) -> str | None:
+        if not 200 <= reply.status < 300:
+            return f"HTTP {reply.status} at {login.url.text}"
+        try:
+            value = msgspec.json.decode(body)
+        except msgspec.DecodeError:
+            return "the answer is not JSON"
+        for name in login.rule.token.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if not isinstance(value, str) or not re.fullmatch(r"[!-~]{1,8000}", value):
+            return f"the answer has no token {login.rule.token!r}"
+        self._worked(login, value)
+        return None
+
+    def _go_on(self, login: FormLogin, target: str) -> Errand | str:
+        """Follow a redirect of a login, on its own site."""
+        url, errand = self._namer.name(target), login.errand
+        assert errand is not None
+        if url is None or url.site != login.url.site:
+            return "it redirects to another site"
+        if errand.hops >= HOPS_MAX:
+            return f"it redirects more than {HOPS_MAX} times"
+        return Errand(errand.origin, url, errand.hops + 1, login=login.name)
+
+    def _worked(self, login: FormLogin, token: str = "") -> None:
+        login.phase, login.errand, login.token, login.reason = "in", None, token, ""
+        login.fruitless += 1
+        self._epochs.put("cookie", _key(login), _encode(SavedLogin(token)))
+        self._told(login.name, "")
+
+    def _failed(self, login: FormLogin, reason: str, now: float) -> None:
+        self._end(login)
+        login.fruitless += 1
+        login.reason = f"{reason} ({login.fruitless} of {login.rule.attempts_max} attempts)"
+        first_s, most_s = self._pauses_s
+        login.pause_until = now + min(first_s * 2.0 ** min(login.fruitless - 1, 20), most_s)
+        if login.fruitless >= login.rule.attempts_max:
+            self._give_up(login, login.reason)
+
+    def _end(self, login: FormLogin) -> None:
+        login.phase, login.errand, login.token = "out", None, ""
+        self._epochs.delete("cookie", _key(login))
+
+    def _give_up(self, login: FormLogin, reason: str) -> None:
+        login.phase, login.reason = "failed", reason
+        self._told(login.name, reason)
+
+
+def _released(login: FormLogin) -> list[Url]:
+    waiting, login.waiting = list(login.waiting.values()), {}
+    return waiting
+
+
+def _key(login: FormLogin) -> bytes:
+    # No site's name begins so.
+    return login.url.partition.to_bytes(2) + b"\0login:" + login.name.encode()

@@ -1,0 +1,260 @@
+"""Rendering: pages in a browser, and the resources that they need, each through the gates of its host.
+
+A resource is a prerequisite fetch, as a robots.txt is, but robots.txt, the exclusion list and traps decide as for a
+page: when it is first wanted, and again when its host's turn has come. What came is archived, and kept for other pages
+as far as its server allows. Imported only where `crawl.render` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from gossamer.crawl.examine import Examined, Examiner
+from gossamer.crawl.permit import Permit
+from gossamer.crawl.tally import Tally, Telemetry
+from gossamer.frontier.control import HostControl
+from gossamer.model.links import EMBED, SCRIPT, Found, Link
+from gossamer.model.visits import RENDERED, Content, Errand, Failure, Findings, Rendered, Reply, Request
+from gossamer.ports import PrerequisiteArchive
+from gossamer.render.cache import ResourceCache
+from gossamer.render.options import RenderOptions
+from gossamer.render.page import Document, PageError
+from gossamer.render.renderer import Renderer
+from gossamer.scope.chain import Chain
+from gossamer.url.name import REQUEST_MARK, Namer
+from gossamer.url.url import Url
+
+HTML: Final = frozenset(("text/html", "application/xhtml+xml"))
+POLL_S: Final = 0.2
+"""Between looks whether a robots.txt has come that a resource waits for."""
+BOM: Final = b"\xef\xbb\xbf"
+"""Before a rendered page: it is UTF-8, even if its headers and markup say otherwise (WHATWG Encoding)."""
+NOT_MODIFIED: Final = 304
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """What a resource passes before it is requested."""
+
+    namer: Namer
+    chain: Chain
+    permit: Permit
+    control: HostControl
+
+
+class Wanted:
+    """A resource that is under way."""
+
+    __slots__ = ("answer", "conditions", "kind", "over", "page_id", "via")
+
+    def __init__(self, kind: str, page_id: str, via: str, conditions: Headers) -> None:
+        self.kind = kind
+        self.page_id = page_id
+        self.via = via
+        """The page that it is for."""
+        self.conditions = conditions
+        loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[Reply | Failure] = loop.create_future()
+        self.over: asyncio.Future[Reply | Failure | None] = loop.create_future()
+        """For other pages that want it too; None where the first page does not wait any more."""
+
+
+class PageResources:
+    """Gets resources: from memory, or by one request for all pages that wait for it."""
+
+    def __init__(
+        self,
+        gates: Gates,
+        archive: PrerequisiteArchive,
+        examiner: Examiner,
+        telemetry: Telemetry,
+        options: RenderOptions,
+    ) -> None:
+        self._namer, self._chain, self._permit = gates.namer, gates.chain, gates.permit
+        self._control = gates.control
+        self._archive = archive
+        self._examiner = examiner
+        self._clock, self._tally = telemetry.clock, telemetry.tally
+        self._options = options
+        self._cache = ResourceCache(options.cache_bytes_max, options.fresh_s)
+        self._wanted: dict[str, Wanted] = {}
+        """By URL: as many as the pages that are rendered may request."""
+
+    # ---- for pages
+
+    async def get(self, text: str, kind: str, page_id: str, via: str) -> Reply | Failure:
+        """Return a resource for a page, its content decoded, or why there is none."""
+        url = self._namer.name(text)
+        if url is None:
+            return Failure("unsupported", "its URL cannot be requested")
+        while (other := self._wanted.get(url.text)) is not None:
+            if (found := await asyncio.shield(other.over)) is not None:
+                self._tally.rendering("resources_reused", 1)
+                return found
+        entry = self._cache.find(url.text)
+        if entry is not None and entry.fresh_until > self._clock.now():
+            self._tally.rendering("resources_reused", 1)
+            return entry.reply
+        wanted = self._wanted[url.text] = Wanted(kind, page_id, via, entry.conditions if entry is not None else ())
+        result: Reply | Failure | None = None
+        try:
+            async with asyncio.timeout(self._options.resource_s_max):
+                result = await self._brought(url, wanted)
+        except TimeoutError:
+            result = Failure("timeout", "its host has no turn within render.resource_s_max")
+        finally:
+            del self._wanted[url.text]
+            wanted.over.set_result(result)
+        return result
+
+    async def _brought(self, url: Url, wanted: Wanted) -> Reply | Failure:
+        rejected = self._chain.rejects_resource(Link(url, EMBED, 0, referrer=wanted.via))
+        if rejected is not None:
+            return Failure("excluded", f"the filter `{rejected}` rejects it")
+        refused = await self._permitted(url)
+        if refused is not None:
+            return refused
+        if not self._control.run_errand(Errand(url, url, resource=wanted.kind), self._clock.now()):
+            return Failure("host_closed", "its host cannot be requested now")
+        return await wanted.answer
+
+    async def _permitted(self, url: Url) -> Failure | None:
+        """Wait until a resource may be requested; return why it may not."""
+        while True:
+            now = self._clock.now()
+            verdict = self._permit.ask(url, now)
+            if verdict.allowed:
+                return None
+            if verdict.outcome:
+                return Failure(verdict.outcome, verdict.reason)
+            if verdict.wait_until - now > self._options.resource_s_max:
+                return Failure("robots_unreachable", verdict.reason)
+            if verdict.errand is not None and not self._control.is_parked(url):
+                self._control.park(url, now)
+                if not self._control.run_errand(verdict.errand, now):
+                    self._control.unpark(url, now)
+                    return Failure("host_closed", "its host cannot be requested now")
+            await self._clock.sleep_until(now + POLL_S)
+
+    # ---- for the ring
+
+    def refused(self, errand: Errand, now: float) -> Failure | None:
+        """Return why a resource is not requested now that its host's turn has come; None where it may be."""
+        if errand.url.text not in self._wanted:
+            return Failure("timeout", "no page waits for it any more")
+        verdict = self._permit.ask(errand.url, now)
+        if verdict.allowed:
+            return None
+        return Failure(verdict.outcome or "robots_unreachable", verdict.reason)
+
+    def request(self, url: Url, address: str, port: int) -> Request:
+        """Return the request for a resource."""
+        wanted = self._wanted.get(url.text)
+        headers = wanted.conditions if wanted is not None else ()
+        return Request(url.text, address, port, headers, body_bytes_max=self._options.resource_bytes_max)
+
+    def answered(self, errand: Errand, result: Reply | Failure, now: float) -> None:
+        """Take what a request for a resource brought."""
+        wanted = self._wanted.get(errand.url.text)
+        reply = result if isinstance(result, Reply) else result.came
+        if reply is not None:
+            self._tally.rendering("resources_requested", 1)
+            page_id, via = (wanted.page_id, wanted.via) if wanted is not None else ("", "")
+            ours = msgspec.structs.replace(reply, page_id=page_id, resource_type=errand.resource)
+            self._archive.add_prerequisite(ours, via, errand.resource)
+        if wanted is None or wanted.answer.done():
+            return  # Its page was given up meanwhile.
+        wanted.answer.set_result(self._taken(errand.url, wanted, result, now) if isinstance(result, Reply) else result)
+
+    def _taken(self, url: Url, wanted: Wanted, reply: Reply, now: float) -> Reply | Failure:
+        if reply.status == NOT_MODIFIED and wanted.conditions:
+            confirmed = self._cache.validated(url.text, reply, now)
+            return confirmed or Failure("protocol_error", "304 for what is not held any more")
+        if reply.file is not None or reply.truncated:
+            return Failure("too_large", "it is longer than render.resource_bytes_max")
+        body = self._examiner.decode(reply, url.fingerprint)
+        if len(body) > self._options.resource_bytes_max:
+            return Failure("too_large", "it is longer than render.resource_bytes_max")
+        reply = msgspec.structs.replace(reply, body=body, request_head=b"")
+        self._cache.store(url.text, reply, now)
+        return reply
+
+
+class PageRendering:
+    """Renders the pages of a shard."""
+
+    def __init__(
+        self, options: RenderOptions, renderer: Renderer, resources: PageResources, examiner: Examiner, tally: Tally
+    ) -> None:
+        self._options = options
+        self._renderer = renderer
+        self._examiner = examiner
+        self._tally = tally
+        self.resources = resources
+        self._counted_s = 0.0
+        self.visits = 0
+        """Visits that wait for a browser or are in one."""
+
+    @property
+    def is_full(self) -> bool:
+        """Say that no page is to be fetched until a browser is free."""
+        return self.visits >= self._options.waiting_max + self._options.browsers
+
+    def wants(self, reply: Reply, examined: Examined) -> bool:
+        """Say whether a page is to be rendered: a whole web page that was fetched by an ordinary request."""
+        content = examined.content
+        is_whole = content.file is None and not (content.truncated or content.error or reply.truncated or examined.left)
+        is_ordinary = reply.url.startswith(("http://", "https://")) and REQUEST_MARK not in reply.url
+        return is_whole and is_ordinary and bool(content.body) and reply.media_type in HTML
+
+    async def render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
+        """Return what is in a page once its scripts have run; what was in it before, where that fails."""
+        page_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{reply.url} {reply.started_at!r}"))
+
+        async def get(text: str, kind: str) -> Reply | Failure:
+            return await self.resources.get(text, kind, page_id, reply.url)
+
+        self.visits += 1
+        try:
+            document = Document(reply.url, reply.status, reply.headers, examined.content.body)
+            dom = await self._renderer.render(document, get)
+        except PageError as error:
+            self._tally.rendered(error.reason)
+            return msgspec.structs.replace(examined, rendering=error.reason, rendering_error=str(error))
+        finally:
+            self.visits -= 1
+            used_s, self._counted_s = self._renderer.cpu_s - self._counted_s, self._renderer.cpu_s
+            self._tally.rendering("cpu_s", used_s)
+        html = dom.html.encode()
+        seen = self._examiner.look_again(reply, Content(BOM + html), url.fingerprint, dom.url)
+        seen.findings.links += [Found(target, SCRIPT) for target in dom.leads_to]
+        gained = {one.url for one in seen.findings.links} - {one.url for one in examined.findings.links}
+        _add_statements(seen.findings, examined.findings)
+        self._tally.rendered(RENDERED)
+        self._tally.rendering("links_gained", len(gained))
+        for reason, count in dom.refused.items():
+            self._tally.rendering(f"refused_{reason}", count)
+        return msgspec.structs.replace(
+            seen,
+            sent=examined.content,
+            rendering=RENDERED,
+            rendered=Rendered(html, page_id),
+            links_gained=len(gained),
+        )
+
+    async def close(self) -> None:
+        """End all browsers."""
+        await self._renderer.close()
+
+
+def _add_statements(findings: Findings, sent: Findings) -> None:
+    """Let what the page states as sent count beside what it states when rendered: scripts take nothing back."""
+    findings.nofollow = findings.nofollow or sent.nofollow
+    findings.noindex = findings.noindex or sent.noindex
+    findings.statements += [one for one in sent.statements if one not in findings.statements]

@@ -1,0 +1,159 @@
+"""Requests: listed requests with method, headers and body; requests that are not idempotent are sent once.
+
+A listed request is queued as its address with a digest of method and body behind `REQUEST_MARK`, so that two bodies for
+one address are two keys and the key of a plain GET is unchanged. Its content is stored separately.
+
+A request that is not idempotent gets a durable mark before it is sent. A marked request is never sent again, after a
+crash or any failure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from gossamer.fetch.http import sendable
+from gossamer.model.errors import ConfigError
+from gossamer.scope.roots import seed_url
+from gossamer.state.epoch import Epochs
+from gossamer.url.name import REQUEST_MARK
+from gossamer.url.url import Url
+
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY")
+IDEMPOTENT: Final = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "QUERY"))
+"""Methods that may be repeated (RFC 9110, section 9.2.2)."""
+BODY_BYTES_MAX: Final = 1 << 20
+DIGEST_CHARACTERS: Final = 32
+"""128 bits of SHA-256."""
+NOT_REPEATED: Final = "not_repeated"
+
+
+class RequestLine(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A line of the list."""
+
+    url: str
+    method: str = "GET"
+    headers: dict[str, str] = {}
+    body: str | dict[str, object] | list[object] | None = None
+    """A text is sent as it is, anything else as JSON."""
+    idempotent: bool | None = None
+    """It may be sent again; None: as its method says."""
+
+
+class Listed(msgspec.Struct, array_like=True, frozen=True):
+    """What a listed request sends."""
+
+    method: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    idempotent: bool
+
+
+_read_line = msgspec.json.Decoder(RequestLine).decode
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Listed).decode
+
+
+def listed(path: Path, schemes: tuple[str, ...] = ("http", "https")) -> Iterator[tuple[str, Listed]]:
+    """Yield the requests of a file of JSON lines: the address as it is queued, and what is sent.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line is no request; the message names the line.
+    """
+    try:
+        with path.open("rb") as file:
+            for number, data in enumerate(file, 1):
+                if data.strip():
+                    try:
+                        yield _listed(data, schemes)
+                    except (msgspec.DecodeError, ConfigError) as error:
+                        raise ConfigError(f"{path} line {number}: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; name a file that you can read") from error
+
+
+def _listed(data: bytes, schemes: tuple[str, ...]) -> tuple[str, Listed]:
+    line = _read_line(data)
+    address = seed_url(line.url, [scheme for scheme in schemes if scheme in ("http", "https")])
+    if line.method not in METHODS:
+        raise ConfigError(f"no method {line.method!r}; there are {', '.join(METHODS)}")
+    body, media_type = _body(line)
+    headers = tuple(line.headers.items())
+    if media_type and "content-type" not in {name.lower() for name, _ in headers}:
+        headers += (("Content-Type", media_type),)
+    if wrong := [name for name, value in headers if not sendable(name, value)]:
+        raise ConfigError(f"header {wrong[0]!r} cannot be sent; use one line of latin-1, and no name of HTTP's own")
+    idempotent = line.method in IDEMPOTENT if line.idempotent is None else line.idempotent
+    found = Listed(line.method, headers, body, idempotent)
+    if found.method == "GET" and not body and not headers:
+        return address, found
+    digest = hashlib.sha256(found.method.encode() + b"\0" + body).hexdigest()[:DIGEST_CHARACTERS]
+    return f"{address}{REQUEST_MARK}{found.method}:{digest}", found
+
+
+def _body(line: RequestLine) -> tuple[bytes, str]:
+    """Return a line's body and its type."""
+    match line.body:
+        case None:
+            return b"", ""
+        case str():
+            body, media_type = line.body.encode(), "application/x-www-form-urlencoded"
+        case _:
+            body, media_type = msgspec.json.encode(line.body), "application/json"
+    if len(body) > BODY_BYTES_MAX:
+        raise ConfigError(f"a body of {len(body):,} bytes; {BODY_BYTES_MAX:,} is the most")
+    return body, media_type
+
+
+class Requests:
+    """What listed requests send, and which of them were sent. A get a visit of one; nothing for other URLs."""
+
+    def __init__(self, epochs: Epochs) -> None:
+        self._epochs = epochs
+
+    def keep(self, url: Url, request: Listed) -> None:
+        """Keep what a request sends; the first one for a key counts."""
+        key = _key(url, b"\0request:")
+        if self._epochs.get("cookie", key) is None:
+            self._epochs.put("cookie", key, _encode(request))
+
+    def of(self, url: Url) -> Listed | None:
+        """Return what a URL's request sends; None for a plain GET."""
+        if REQUEST_MARK not in url.text:
+            return None
+        kept = self._epochs.get("cookie", _key(url, b"\0request:"))
+        return _decode(kept) if kept is not None else None
+
+    def may_repeat(self, url: Url) -> bool:
+        """Say whether a URL's request may be sent again once it was sent."""
+        request = self.of(url)
+        return request is None or request.idempotent
+
+    def was_sent(self, url: Url) -> bool:
+        """Say whether a request was sent that must not be repeated."""
+        return REQUEST_MARK in url.text and self._epochs.get("cookie", _key(url, b"\0sent:")) is not None
+
+    def sending(self, url: Url) -> bool:
+        """Mark a request before it is sent; True if the mark must be committed first."""
+        if self.may_repeat(url):
+            return False
+        self._epochs.put("cookie", _key(url, b"\0sent:"), b"1")
+        return True
+
+    def refused(self, url: Url) -> None:
+        """Take note that the server asked for credentials instead of acting: the request may be sent again."""
+        if REQUEST_MARK in url.text:
+            self._epochs.delete("cookie", _key(url, b"\0sent:"))
+
+
+def sent_url(text: str) -> str:
+    """Return the address that a request is sent to."""
+    return text.partition(REQUEST_MARK)[0]
+
+
+def _key(url: Url, kind: bytes) -> bytes:
+    return url.partition.to_bytes(2) + kind + url.fingerprint.to_bytes(8)

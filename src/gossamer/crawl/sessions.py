@@ -1,0 +1,153 @@
+"""Sessions: cookies by site, durable with the epoch, and what requests of a session carry.
+
+A jar changes in the epoch that holds the visit which changed it. So a crash neither loses a session nor brings back
+one that had ended: what was fetched after the last commit is fetched again, with the cookies of that commit.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from gossamer.fetch.cookies import Cookie, Jar, site_of_cookie
+from gossamer.fetch.credentials import REDACTED
+from gossamer.fetch.http import sendable
+from gossamer.model.links import EMBED
+from gossamer.model.visits import Errand, Reply, Visit
+from gossamer.state.epoch import Epochs
+from gossamer.state.schema import COOKIES_TAKEN
+from gossamer.url.name import host_of
+from gossamer.url.site import partition_of, site_of
+from gossamer.url.url import Url
+
+if TYPE_CHECKING:
+    from gossamer.crawl.logins import FormLogins
+
+JARS_MAX: Final = 1_000
+"""Jars in memory: at most 64 MB."""
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Cookie]).decode
+Headers = tuple[tuple[str, str], ...]
+
+
+class Jars:
+    """The jar of each site that may have one."""
+
+    def __init__(self, epochs: Epochs, sites: frozenset[str] | None) -> None:
+        """`sites` are those whose cookies are kept; None: all."""
+        self._epochs = epochs
+        self._sites = sites
+        self._jars: OrderedDict[str, Jar] = OrderedDict()
+
+    def has(self, site: str) -> bool:
+        """Say whether cookies of a site are kept."""
+        return self._sites is None or site in self._sites
+
+    def of(self, site: str) -> Jar:
+        """Return a site's jar."""
+        jar = self._jars.get(site)
+        if jar is None:
+            kept = self._epochs.get("cookie", jar_key(site))
+            jar = self._jars[site] = Jar(_decode(kept) if kept is not None else ())
+            if len(self._jars) > JARS_MAX:
+                self._jars.popitem(last=False)
+        self._jars.move_to_end(site)
+        return jar
+
+    def keep(self, site: str, jar: Jar) -> None:
+        """Let the open epoch have a jar that has changed."""
+        if jar.changed:
+            self._epochs.put("cookie", jar_key(site), _encode(list(jar)))
+            jar.changed = False
+
+    def take_in(self, cookies: Iterable[Cookie], digest: bytes, *, is_ours: Callable[[str], bool]) -> None:
+        """Take the cookies of a file, once: later changes are newer. `is_ours` is true for hosts of this shard."""
+        if self._epochs.get("meta", COOKIES_TAKEN) == digest:
+            return
+        self._epochs.put("meta", COOKIES_TAKEN, digest)
+        for cookie in cookies:
+            site = site_of_cookie(cookie)
+            if is_ours(cookie.domain):
+                jar = self.of(site)
+                jar.put(cookie)
+                self.keep(site, jar)
+
+
+class Sessions:
+    """State that requests carry in addition to rules: cookies, and tokens of logins. 2 µs a request without cookies."""
+
+    def __init__(self, jars: Jars, logins: FormLogins | None = None) -> None:
+        self._jars = jars
+        self.logins = logins
+
+    def headers(self, url: Url, visit: Visit | None, now: float) -> Headers:
+        """Return the headers of a session for a request."""
+        found: Headers = ()
+        if self._jars.has(url.site) and url.text.startswith("http"):
+            cookies = self._jars.of(url.site).header(url, now, embedded_elsewhere=_embedded_elsewhere(url, visit))
+            if cookies and sendable("Cookie", cookies):
+                found = (("Cookie", cookies),)
+        if self.logins is not None and (token := self.logins.token(url)):
+            found += (("Authorization", f"Bearer {token}"),)
+        return found
+
+    def received(self, url: Url, reply: Reply, now: float) -> Reply:
+        """Take the cookies of a reply; return it with their values redacted, for all that is written of it."""
+        if not self._jars.has(url.site) or not any(_is_set_cookie(name) for name, _ in reply.headers):
+            return reply
+        jar = self._jars.of(url.site)
+        for name, value in reply.headers:
+            if _is_set_cookie(name):
+                jar.take(value, url, now)
+        self._jars.keep(url.site, jar)
+        shown = tuple((name, _hidden(value) if _is_set_cookie(name) else value) for name, value in reply.headers)
+        return msgspec.structs.replace(reply, headers=shown)
+
+    def login_request(self, errand: Errand, now: float) -> tuple[Headers, str]:
+        """Return headers and method of a request of a login."""
+        assert self.logins is not None, "only a login makes such requests"
+        headers = self.headers(errand.url, None, now)
+        if not errand.form:
+            return headers, "GET"
+        return (*headers, ("Content-Type", self.logins.content_type(errand))), "POST"
+
+    def names(self, site: str, now: float) -> set[str]:
+        """Return the names of a site's cookies."""
+        return self._jars.of(site).names(now)
+
+
+def jar_key(site: str) -> bytes:
+    """Return where a site's cookies are kept: its partition, its name."""
+    return partition_of(site).to_bytes(2) + site.encode()
+
+
+def cookies_without(value: bytes, has_host: Callable[[str], bool]) -> bytes:
+    """Return a kept jar without the cookies of some hosts; nothing if none is left."""
+    cookies = _decode(value)
+    left = [cookie for cookie in cookies if not has_host(cookie.domain)]
+    return value if len(left) == len(cookies) else _encode(left) if left else b""
+
+
+def cookies_in(pairs: Iterable[tuple[bytes, bytes]]) -> list[Cookie]:
+    """Return the cookies that pairs of the family `cookie` hold, not what is kept there of logins and requests."""
+    return [cookie for key, value in pairs if key[2:3] != b"\0" for cookie in _decode(value)]
+
+
+def _is_set_cookie(name: str) -> bool:
+    return len(name) == 10 and name.lower() == "set-cookie"
+
+
+def _hidden(value: str) -> str:
+    """Return a Set-Cookie header without the cookie's value: its name and attributes are no secrets."""
+    pair, semicolon, attributes = value.partition(";")
+    return f"{pair.partition('=')[0]}={REDACTED}{semicolon}{attributes}"
+
+
+def _embedded_elsewhere(url: Url, visit: Visit | None) -> bool:
+    if visit is None or visit.link_type != EMBED or not visit.referrer:
+        return False
+    host = host_of(visit.referrer)
+    return host is not None and site_of(host) != url.site

@@ -1,0 +1,65 @@
+"""Usage: what a crawl does about statements on the use of pages, given the purposes that its operator declares.
+
+A page whose site refuses all of the purposes is not requested. One that refuses them itself is not kept. Without a
+purpose nothing is refused: statements are recorded, and no document beside robots.txt is requested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer.model.usage import REFUSED, UNKNOWN, Statement, UsageAnswer, reasons, resolve, texts
+from gossamer.model.visits import Errand, PageRow
+from gossamer.robots.documents import SiteDocuments
+from gossamer.robots.robots import SiteRobots
+from gossamer.url.url import Url
+
+
+class Usage:
+    """Resolves statements. About 5 µs a page that nothing is stated about."""
+
+    def __init__(self, robots: SiteRobots, documents: SiteDocuments, purposes: Sequence[str] = ()) -> None:
+        """`purposes` are those of `model.usage` that the operator declares."""
+        self._robots = robots
+        self._purposes = tuple(purposes)
+        self._documents = documents
+        self.answer = documents.answer
+        """Takes what a document's request brought; returns where it redirects to, if anywhere."""
+
+    def missing(self, url: Url, now: float) -> Errand | None:
+        """Return the request for a document that must be read before a URL is; None if none is missing."""
+        return self._documents.missing(url, now) if self._purposes else None
+
+    def refused(self, url: Url, now: float) -> str:
+        """Return why a URL is not to be requested; empty if it may be."""
+        if not self._purposes:
+            return ""
+        stated = self._of_site(url)
+        return self._refusal(resolve(stated, now)) if stated else ""
+
+    def judge(self, url: Url, found: Sequence[Statement], row: PageRow, *, is_read: bool = True) -> str:
+        """Write into a page's row what is stated about its use; return why it is not to be kept, empty if it may
+        be. `found` is what the page and its headers state. Of a copy that is not `is_read` nothing is allowed.
+        """
+        stated = (*self._of_site(url), *found)
+        if not stated:
+            return ""
+        answers = resolve(stated, row.fetched_at)
+        if not is_read:
+            answers = {
+                purpose: one if one.value == REFUSED else UsageAnswer(UNKNOWN) for purpose, one in answers.items()
+            }
+        row.usage_search, row.usage_archive = answers["search"].value, answers["archive"].value
+        row.usage_ai_train, row.usage_ai_input = answers["ai-train"].value, answers["ai-input"].value
+        row.usage_reason, row.usage_statements = reasons(answers), texts(stated)
+        return self._refusal(answers)
+
+    def _of_site(self, url: Url) -> tuple[Statement, ...]:
+        stated = self._robots.statements(url)
+        return (*stated, *self._documents.statements(url)) if self._purposes else stated
+
+    def _refusal(self, answers: dict[str, UsageAnswer]) -> str:
+        declared = {purpose: answers[purpose] for purpose in self._purposes}
+        if not declared or any(answer.value != REFUSED for answer in declared.values()):
+            return ""
+        return reasons(declared)

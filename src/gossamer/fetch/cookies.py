@@ -1,0 +1,321 @@
+"""Cookies: what servers set and what is sent back (RFC 6265bis), for one site at a time, and Netscape cookie files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+import msgspec
+
+from gossamer.model.errors import ConfigError
+from gossamer.url.parts import split
+from gossamer.url.site import is_suffix, site_of
+from gossamer.url.url import Url
+
+COOKIES_MAX: Final = 100
+"""Cookies of one site; beyond, those that were set longest ago go."""
+COOKIE_BYTES_MAX: Final = 4_096
+"""Of a cookie's name and value (section 5.6)."""
+ATTRIBUTE_BYTES_MAX: Final = 1_024
+JAR_BYTES_MAX: Final = 64 * 1024
+"""Of all cookies of one site."""
+AGE_S_MAX: Final = 400 * 86_400
+"""Longer lives are cut (section 5.5)."""
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_DELIMITER = re.compile(r"[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\D|$)")
+_DAY = re.compile(r"(\d{1,2})(?:\D|$)")
+_YEAR = re.compile(r"(\d{2,4})(?:\D|$)")
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_ADDRESS = re.compile(r"\[.*\]|[\d.]+")
+
+
+class Cookie(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One cookie as it is kept."""
+
+    name: str
+    value: str
+    domain: str
+    path: str
+    set_at: float
+    expires_at: float = 0.0
+    """Wall time; 0: with the session, which lasts as long as the crawl."""
+    host_only: bool = True
+    secure: bool = False
+    http_only: bool = False
+    same_site: Literal["", "strict", "lax", "none"] = ""
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What a new cookie takes the place of."""
+        return self.domain, self.path, self.name
+
+    @property
+    def size(self) -> int:
+        """Bytes that it counts for."""
+        return len(self.name) + len(self.value) + len(self.domain) + len(self.path)
+
+    def is_over(self, now: float) -> bool:
+        """Say whether it has expired."""
+        return 0.0 < self.expires_at <= now
+
+    def is_for(self, host: str, path: str, *, secure: bool) -> bool:
+        """Say whether it is sent to a host and path (section 5.8.3)."""
+        at_home = host == self.domain if self.host_only else within(host, self.domain)
+        return at_home and _path_matches(path, self.path) and (secure or not self.secure)
+
+
+class Jar:
+    """The cookies of one site. `changed` says that it differs from what it was made of."""
+
+    def __init__(self, cookies: Iterable[Cookie] = ()) -> None:
+        self._cookies = {cookie.identity: cookie for cookie in cookies}
+        self.changed = False
+
+    def __iter__(self) -> Iterator[Cookie]:
+        """Yield the cookies, those first that were set longest ago."""
+        return iter(sorted(self._cookies.values(), key=lambda cookie: cookie.set_at))
+
+    def names(self, now: float) -> set[str]:
+        """Return the names of the cookies that have not expired."""
+        return {cookie.name for cookie in self._cookies.values() if not cookie.is_over(now)}
+
+    def header(self, url: Url, now: float, *, embedded_elsewhere: bool = False) -> str:
+        """Return the Cookie header for a request; empty if there is none. A page is requested as if its address had
+        been typed; `embedded_elsewhere` marks what is part of another site's page.
+        """
+        host, path, secure = url.host, path_of(url), url.scheme == "https"
+        sent = [
+            cookie
+            for cookie in self._cookies.values()
+            if cookie.is_for(host, path, secure=secure)
+            and not cookie.is_over(now)
+            and not (embedded_elsewhere and cookie.same_site != "none")
+        ]
+        sent.sort(key=lambda cookie: (-len(cookie.path), cookie.set_at))
+        return "; ".join(f"{cookie.name}={cookie.value}" for cookie in sent)
+
+    def take(self, text: str, url: Url, now: float) -> None:
+        """Take a Set-Cookie header of a reply from `url`; one that breaks a rule is ignored (section 5.7)."""
+        cookie = parsed(text, url, now)
+        if cookie is None or (not cookie.secure and url.scheme != "https" and self._shadows_secure(cookie)):
+            return
+        before = self._cookies.pop(cookie.identity, None)
+        if not cookie.is_over(now):
+            self.put(cookie, before)
+            self._bound(now)
+        self.changed = self.changed or cookie != before or cookie.is_over(now)
+
+    def put(self, cookie: Cookie, before: Cookie | None = None) -> None:
+        """Keep a cookie; it is as old as the one `before` it."""
+        if before is not None:
+            cookie = msgspec.structs.replace(cookie, set_at=before.set_at)
+        self._cookies[cookie.identity] = cookie
+        self.changed = True
+
+    def _shadows_secure(self, cookie: Cookie) -> bool:
+        """Say whether a cookie from an insecure place would take the place of a secure one."""
+        return any(
+            one.secure
+            and one.name == cookie.name
+            and (within(one.domain, cookie.domain) or within(cookie.domain, one.domain))
+            and _path_matches(cookie.path, one.path)
+            for one in self._cookies.values()
+        )
+
+    def _bound(self, now: float) -> None:
+        for cookie in [one for one in self._cookies.values() if one.is_over(now)]:
+            del self._cookies[cookie.identity]
+        oldest = iter(list(self))
+        while len(self._cookies) > COOKIES_MAX or sum(one.size for one in self._cookies.values()) > JAR_BYTES_MAX:
+            del self._cookies[next(oldest).identity]
+
+
+def parsed(text: str, url: Url, now: float) -> Cookie | None:
+    """Return the cookie that a Set-Cookie header sets; None if a rule refuses it."""
+    if _CONTROL.search(text):
+        return None
+    pair, *attributes = text.split(";")
+    name, equals, value = pair.partition("=")
+    name, value = name.strip(), value.strip()
+    if not equals or not name or len(name) + len(value) > COOKIE_BYTES_MAX:
+        return None
+    said = _attributes(attributes)
+    secure, path = "secure" in said, said.get("path", "")
+    domain = _domain(said.get("domain", ""), url.host)
+    if domain is None or (secure and url.scheme != "https"):
+        return None
+    same_site = _same_site(said.get("samesite", ""))
+    if same_site == "none" and not secure:
+        return None
+    host_only = domain == "" or bool(_ADDRESS.fullmatch(url.host))
+    if not path.startswith("/"):
+        path = _default_path(url)
+    if not _keeps_its_prefix(name, secure=secure, host_only=host_only and "domain" not in said, path=path):
+        return None
+    return Cookie(
+        name,
+        value,
+        domain or url.host,
+        path,
+        now,
+        _expires(said, now),
+        host_only,
+        secure,
+        "httponly" in said,
+        same_site,
+    )
+
+
+def _attributes(parts: Iterable[str]) -> dict[str, str]:
+    said: dict[str, str] = {}
+    for part in parts:
+        name, _, value = part.partition("=")
+        value = value.strip()
+        if len(value) <= ATTRIBUTE_BYTES_MAX:
+            said[name.strip().lower()] = value  # The last one counts.
+    return {name: value for name, value in said.items() if not (name == "domain" and not value)}
+
+
+def _same_site(text: str) -> Literal["", "strict", "lax", "none"]:
+    match text.lower():
+        case "strict":
+            return "strict"
+        case "lax":
+            return "lax"
+        case "none":
+            return "none"
+    return ""
+
+
+def _domain(text: str, host: str) -> str | None:
+    """Return the domain that a cookie is for; empty for its host alone, None if the host may not set one for it."""
+    domain = text.removeprefix(".").lower()
+    if not domain:
+        return ""
+    if is_suffix(domain):
+        return "" if domain == host else None
+    return domain if within(host, domain) else None
+
+
+def _keeps_its_prefix(name: str, *, secure: bool, host_only: bool, path: str) -> bool:
+    lower = name.lower()
+    if lower.startswith("__secure-"):
+        return secure
+    return not lower.startswith("__host-") or (secure and host_only and path == "/")
+
+
+def _expires(said: dict[str, str], now: float) -> float:
+    age = said.get("max-age", "")
+    if re.fullmatch(r"-?\d+", age):
+        seconds = int(age[:12])
+        return now + min(seconds, AGE_S_MAX) if seconds > 0 else 1.0
+    at = cookie_date(said.get("expires", ""))
+    return max(1.0, min(at, now + AGE_S_MAX)) if at is not None else 0.0
+
+
+def cookie_date(text: str) -> float | None:
+    """Return the instant that an Expires attribute names (section 5.1.1); None if it names none."""
+    time = day = month = year = None
+    for token in _DELIMITER.split(text):
+        if time is None and (found := _TIME.match(token)):
+            time = int(found[1]), int(found[2]), int(found[3])
+        elif day is None and (found := _DAY.match(token)):
+            day = int(found[1])
+        elif month is None and token[:3].lower() in _MONTHS:
+            month = _MONTHS.index(token[:3].lower()) + 1
+        elif year is None and (found := _YEAR.match(token)):
+            year = int(found[1])
+    if time is None or day is None or month is None or year is None:
+        return None
+    year += 1900 if 70 <= year <= 99 else 2000 if year <= 69 else 0
+    try:
+        hour, minute, second = time
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp() if year >= 1601 else None
+    except ValueError:
+        return None
+
+
+def within(host: str, domain: str) -> bool:
+    """Say whether a host is a domain or below it (section 5.1.3)."""
+    return host == domain or (host.endswith("." + domain) and not _ADDRESS.fullmatch(host))
+
+
+def path_of(url: Url) -> str:
+    """Return the path of a URL, without its query."""
+    parts = split(url.text)
+    return parts.path if parts is not None and parts.path else "/"
+
+
+def _default_path(url: Url) -> str:
+    path = path_of(url)
+    return path[: path.rindex("/")] or "/"
+
+
+def _path_matches(path: str, of_cookie: str) -> bool:
+    if path == of_cookie:
+        return True
+    return path.startswith(of_cookie) and (of_cookie.endswith("/") or path[len(of_cookie)] == "/")
+
+
+# ---- Netscape files: domain, with subdomains, path, secure, expires, name, value; tabs between them
+
+_HTTP_ONLY: Final = "#HttpOnly_"
+NETSCAPE_HEAD: Final = "# Netscape HTTP Cookie File\n"
+
+
+def of_netscape(text: str, name: str, now: float) -> list[Cookie]:
+    """Return the cookies of a file as browsers, curl and wget write it, but for those that have expired.
+
+    Raises:
+        ConfigError: a line is no cookie; the message names the file and the line, not what it holds.
+    """
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        http_only = line.startswith(_HTTP_ONLY)
+        if not line.strip() or (line.startswith("#") and not http_only):
+            continue
+        fields = line.removeprefix(_HTTP_ONLY).split("\t")
+        if len(fields) == 6:
+            fields.append("")
+        is_sound = len(fields) == 7 and re.fullmatch(r"\d+(?:\.\d+)?", fields[4]) and not _CONTROL.search(line)
+        domain = fields[0].removeprefix(".").lower()
+        if not is_sound or not domain or not fields[5]:
+            raise ConfigError(f"{name} line {number}: no cookie; save the cookies in Netscape format (cookies.txt)")
+        below = fields[1].upper() == "TRUE" and not is_suffix(domain) and not _ADDRESS.fullmatch(domain)
+        secure = fields[3].upper() == "TRUE"
+        cookie = Cookie(
+            fields[5],
+            fields[6].encode().decode("latin-1"),
+            domain,
+            fields[2] or "/",
+            now,
+            float(fields[4]),
+            not below,
+            secure,
+            http_only,
+        )
+        if not cookie.is_over(now):
+            found.append(cookie)
+    return found
+
+
+def netscape(cookies: Iterable[Cookie]) -> str:
+    """Return cookies as a Netscape file. SameSite has no place there."""
+    cookies = list(cookies)
+    lines = [
+        "\t".join((
+            ("" if cookie.host_only else ".") + cookie.domain, "FALSE" if cookie.host_only else "TRUE", cookie.path,
+            "TRUE" if cookie.secure else "FALSE", str(int(cookie.expires_at)), cookie.name, cookie.value,
+        ))
+        for cookie in cookies
+    ]  # fmt: skip
+    marks = [_HTTP_ONLY if cookie.http_only else "" for cookie in cookies]
+    return NETSCAPE_HEAD + "".join(f"{mark}{line}\n" for mark, line in zip(marks, lines, strict=True))
+
+
+def site_of_cookie(cookie: Cookie) -> str:
+    """Return the site whose jar a cookie belongs in."""
+    return site_of(cookie.domain)

@@ -1,0 +1,177 @@
+"""Sensitivity: what a prediction owes to each assumption, which is changed alone, down and up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import log
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from gossamer.frontier.politeness import politeness
+from gossamer.lab.simulate.options import SimulateOptions
+from gossamer.lab.simulate.presets import UNITS
+from gossamer.lab.simulate.result import Ended, Simulated
+from gossamer.lab.simulate.samples import Limit
+from gossamer.lab.simulate.simulation import scale_of, simulate
+from gossamer.lab.simulate.text import count
+from gossamer.model.errors import ConfigError
+
+_CPU = tuple(f"machine.cpu_us_per_{unit}" for unit in ("page", *UNITS))
+
+
+class Assumption(NamedTuple):
+    """One assumption, and the values between which it is not known."""
+
+    keys: tuple[str, ...]
+    change: Literal["times", "plus", "is"]
+    low: float
+    high: float
+
+    @property
+    def name(self) -> str:
+        """Return the key, or what several keys have in common."""
+        return self.keys[0] if len(self.keys) == 1 else "machine.cpu_us_per_*"
+
+    def text(self, amount: float) -> str:
+        """Return the change as people write it."""
+        return {"times": f"x {amount:g}", "plus": f"{amount:+g}", "is": f"{amount:g}"}[self.change]
+
+
+ASSUMPTIONS = (
+    Assumption(("web.pages",), "times", 0.5, 20.0),
+    Assumption(("web.zipf_exponent",), "plus", -0.17, 0.13),
+    Assumption(("web.hosts",), "times", 0.5, 2.0),
+    Assumption(("web.hosts_per_address",), "times", 0.2, 20.0),
+    Assumption(("web.same_host_share",), "is", 0.8, 1.0),
+    Assumption(("web.new_urls_per_page",), "times", 0.5, 2.0),
+    Assumption(("web.links_per_page",), "times", 0.5, 2.0),
+    Assumption(("web.fetch_s_median",), "times", 0.5, 4.0),
+    Assumption(("web.page_bytes_mean",), "times", 0.5, 3.0),
+    Assumption(("web.error_share",), "is", 0.0, 0.3),
+    Assumption(("web.dead_host_share",), "is", 0.0, 0.3),
+    Assumption(("web.denied_host_share",), "is", 0.0, 0.1),
+    Assumption(("politeness.delay_s_min",), "times", 0.5, 2.0),
+    Assumption(_CPU, "times", 0.5, 3.0),
+    Assumption(("machine.concurrency",), "times", 0.125, 4.0),
+    Assumption(("machine.bandwidth_bits_per_s",), "times", 0.1, 10.0),
+    Assumption(("shards",), "times", 0.5, 2.0),
+    Assumption(("seed",), "plus", 1, 2),
+)
+"""The seed is among them for scale: a row below it says nothing."""
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A prediction with one assumption changed."""
+
+    change: str
+    hours: float
+    cost: float
+    pages: float
+    ended: Ended
+    limit: Limit
+    """What limited it for the longest time."""
+
+
+class SensitivityRow(msgspec.Struct, frozen=True):
+    """An assumption and the predictions on either side."""
+
+    assumption: str
+    cases: tuple[Case, Case]
+    effect: float
+    """Largest factor between any two of the three times, the one of the prediction included."""
+
+
+class Sensitivity(msgspec.Struct, frozen=True):
+    """A prediction, and what each assumption does to it, the strongest first."""
+
+    prediction: Case
+    rows: tuple[SensitivityRow, ...]
+    scale: float
+    """Hosts that each simulated one stands for."""
+    pages_simulated: int
+    """In the prediction; about as many in each other case."""
+
+
+def sensitivity_of(options: SimulateOptions, progress: Callable[[float], None] | None = None) -> Sensitivity:
+    """Simulate a crawl once as assumed, and twice for each assumption; all at the scale of the first.
+
+    Costs as much as 37 simulations, one after the other in this process.
+
+    Raises:
+        ConfigError: the web is a synthetic one, whose hosts are not assumed.
+    """
+    if options.simweb is not None or options.web.giant_pages:
+        raise ConfigError("--sensitivity: the hosts of this web are not assumed; use another --preset")
+    scale, shards = scale_of(options)
+    options = options.model_copy(update={"scale": scale, "shards_simulated": shards})
+    whole = simulate(options)
+    prediction, rows = _case("as assumed", whole), []
+    for number, one in enumerate(ASSUMPTIONS):
+        if progress is not None:
+            progress(number / len(ASSUMPTIONS))
+        low, high = (_case(one.text(amount), simulate(changed(options, one, amount))) for amount in (one.low, one.high))
+        hours = [case.hours for case in (low, prediction, high)]
+        rows.append(SensitivityRow(one.name, (low, high), max(hours) / max(min(hours), 1e-9)))
+    rows.sort(key=lambda row: -log(max(row.effect, 1.0)))
+    return Sensitivity(prediction, tuple(rows), whole.scale, whole.pages_simulated)
+
+
+def changed(options: SimulateOptions, assumption: Assumption, amount: float) -> SimulateOptions:
+    """Return the options with one assumption changed, and what follows from it."""
+    values = options.model_dump()
+    values["politeness"]["delay_s_min"] = politeness(options.politeness).delay_s_min
+    for key in assumption.keys:
+        section, _, name = key.rpartition(".")
+        held = values[section] if section else values
+        before = held[name]
+        if before is None:
+            continue
+        after = {"times": before * amount, "plus": before + amount, "is": amount}[assumption.change]
+        held[name] = max(1, round(after)) if isinstance(before, int) else after
+    if "politeness.delay_s_min" in assumption.keys:
+        least = politeness(options.politeness).delay_s_max
+        values["politeness"]["delay_s_max"] = max(least, values["politeness"]["delay_s_min"])
+    values["web"]["pages"] = max(values["web"]["pages"], values["web"]["hosts"])
+    values["shards_simulated"] = min(values["shards_simulated"], values["shards"])
+    return SimulateOptions.model_validate(values)
+
+
+def as_table(found: Sensitivity) -> str:
+    """Return the table as lines: hours and cost on either side of each assumption, the strongest first."""
+    return "\n".join(_lines(found)) + "\n"
+
+
+def _lines(found: Sensitivity) -> Iterator[str]:
+    prediction = found.prediction
+    yield f"As assumed: {_hours(prediction)} h, cost {prediction.cost:,.0f}, limited by {prediction.limit}"
+    yield ""
+    yield f"{'assumption':<30} {'effect':>7}  {'hours and cost with one value':<40} and with the other"
+    for row in found.rows:
+        low, high = (_cell(case, prediction) for case in row.cases)
+        is_endless = any(_is_short(case, prediction) for case in row.cases)
+        effect = "never" if is_endless else f"{row.effect:.2f}x"
+        yield f"{row.assumption:<30} {effect:>7}  {low:<40} {high}".rstrip()
+    yield ""
+    yield f"Simulated 1 of {found.scale:,.0f} hosts of a shard: {found.pages_simulated:,} pages a case."
+    yield "An effect below that of the seed is one of the sample. `never`: no URL is left before the pages are fetched."
+    yield "Cost is in proportion to machine.price_per_hour, traffic apart."
+
+
+def _case(change: str, result: Simulated) -> Case:
+    limits: list[Limit] = [*result.limits, "politeness"]
+    return Case(change, result.time_s / 3600, result.cost, result.pages, result.ended, limits[0])
+
+
+def _hours(case: Case) -> str:
+    return f"{case.hours:,.1f}"
+
+
+def _is_short(case: Case, prediction: Case) -> bool:
+    return prediction.ended == "pages" and case.ended == "finished"
+
+
+def _cell(case: Case, prediction: Case) -> str:
+    if _is_short(case, prediction):
+        return f"{case.change:>6}: never, {count(case.pages)} pages in all"
+    return f"{case.change:>6}: {_hours(case):>7} {case.cost:>7,.0f} {case.limit}"

@@ -1,0 +1,118 @@
+"""Mail: text and links of messages (RFC 5322, MIME) and of archives of them (mbox, RFC 4155), within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
+from typing import BinaryIO
+
+from gossamer.model.visits import Findings, Page
+from gossamer.process.documents import COLUMNS, CUT, Gathered, add_html, add_plain, gather
+from gossamer.process.options import ProcessOptions
+
+MESSAGE_BYTES_MAX = 4_000_000
+"""Of one message that are read."""
+MESSAGES_MAX = 10_000
+PARTS_MAX = 200
+"""Of one message, attachments included."""
+BOUNDARIES_MAX = 50
+"""Multiparts within one message: each is compared with each line."""
+_LINE_BYTES_MAX = 1 << 16
+_SHOWN = ("From", "To", "Date", "Subject")
+
+
+class Mail:
+    """Finds the text of e-mail: of each message sender, recipients, date and subject, then its body, as plain text
+    where it has such, else its HTML. Attachments are left out. About 2 ms a message.
+    """
+
+    name = "mail"
+    isolated = True
+    columns = COLUMNS
+
+    def __init__(self, options: ProcessOptions | None = None) -> None:
+        self._options = options or ProcessOptions()
+
+    def wants(self, media_type: str) -> bool:
+        return media_type in ("message/rfc822", "application/mbox")
+
+    def process(self, page: Page, findings: Findings) -> None:
+        def read(file: BinaryIO, found: Gathered) -> None:
+            for number, raw in enumerate(_messages(file, found, archive=page.media_type == "application/mbox")):
+                if number >= MESSAGES_MAX:
+                    found.outcome = CUT
+                    break
+                _take(raw, found, first=number == 0)
+
+        gather(read, page, findings, self._options)
+
+
+def _messages(file: BinaryIO, found: Gathered, *, archive: bool) -> Iterator[bytes]:
+    """Yield the messages of a file, the escapes of mbox undone; what is too long is cut."""
+    held: list[bytes] = []
+    size = 0
+    after_empty = True
+    while line := found.unpack(file.readline(_LINE_BYTES_MAX)):
+        if archive and after_empty and line.startswith(b"From "):
+            if held:
+                yield b"".join(held)
+            held, size = [], 0
+        elif size + len(line) <= MESSAGE_BYTES_MAX:
+            held.append(line[1:] if archive and line.startswith(b">") and line.lstrip(b">")[:5] == b"From " else line)
+            size += len(line)
+        else:
+            found.outcome = CUT
+        after_empty = not line.strip()
+    if held:
+        yield b"".join(held)
+
+
+def _take(raw: bytes, found: Gathered, *, first: bool) -> None:
+    if raw.count(b"boundary=") + raw.count(b"message/rfc822") > BOUNDARIES_MAX:
+        found.outcome = CUT
+        raw = raw.partition(b"\n\n")[0]
+    message = message_from_bytes(raw, policy=default)
+    assert isinstance(message, EmailMessage)
+    headers = {name: _header(message, name) for name in _SHOWN}
+    if first:
+        found.fact("title", headers["Subject"])
+        found.fact("byline", headers["From"])
+        found.fact("published", headers["Date"])
+    for name, value in headers.items():
+        if value:
+            found.add(f"{name}: {value}\n")
+    bodies = [part for part, _ in zip(message.walk(), range(PARTS_MAX), strict=False) if _is_text(part)]
+    plain = [part for part in bodies if part.get_content_subtype() == "plain"]
+    for part in plain or bodies:
+        text = _content(part)
+        if part.get_content_subtype() == "html":
+            add_html(text.encode("utf-8", "replace"), found)
+        else:
+            add_plain(text, found)
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    """Return a header in one line; one that no parser understands is no header."""
+    try:
+        return " ".join(str(message[name] or "")[:1_000].split())
+    except (AttributeError, IndexError, LookupError, TypeError, ValueError):
+        return ""
+
+
+def _is_text(part: object) -> bool:
+    return (
+        isinstance(part, EmailMessage)
+        and part.get_content_type() in ("text/plain", "text/html")
+        and part.get_content_disposition() != "attachment"
+    )
+
+
+def _content(part: EmailMessage) -> str:
+    payload = part.get_payload(decode=True)
+    data = payload if isinstance(payload, bytes) else b""
+    try:
+        return data.decode(part.get_content_charset("utf-8"), "replace")
+    except LookupError:
+        return data.decode("utf-8", "replace")

@@ -1,0 +1,287 @@
+"""Selectors: CSS, XPath, JSONPath and regular expressions over one page, each with a bound on its cost.
+
+CSS runs on lexbor's tree, XPath on libxml2's, which is at most 256 elements deep; both are native code that nothing
+interrupts, so the bounds are on the page and on the expression. Regular expressions are RE2's, linear. JSONPath is
+Python code that the module's time limit interrupts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import msgspec
+import re2
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+
+from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
+from gossamer.model.patterns import ONE_PATTERN_MEMORY_BYTES_MAX
+from gossamer.model.visits import Page
+from gossamer.process.html import HTML_TYPES, document_of
+from gossamer.process.links import Base, base_href
+from gossamer.process.metadata import json_ld
+from gossamer.process.options import ProcessOptions
+
+VALUES_MAX = 10_000
+"""Elements or values that one selector may find on one page."""
+XPATH_ELEMENTS_MAX = 20_000
+"""A page with more start tags is not read by XPath: a sibling axis may visit the square of it, 1 s at this number."""
+COMPILED_MAX = 1024
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+_ABSOLUTE_WITHIN = re.compile(r"(?:[\[(,|=<>+*-]|\b(?:and|or|div|mod))\s*/")
+_FAR = re.compile(r"//|\b(?:preceding|following|ancestor|descendant)[\w-]*\s*::")
+_REST_OF_PAGE = re.compile(r"\b(?:preceding|following)\s*::")
+
+
+class SelectError(ValueError):
+    """A page cannot be searched this way; the text says why."""
+
+
+def compiled(kind: str, selector: str) -> Any:
+    """Return a selector, ready to run: `kind` is css, xpath, jsonpath or re.
+
+    Raises:
+        ConfigError: it is none, it may cost too much, or what it needs is not installed.
+    """
+    return _COMPILE[kind](selector)
+
+
+@lru_cache(COMPILED_MAX)
+def css_of(selector: str) -> str:
+    """Return a CSS selector that lexbor knows. Raises ConfigError."""
+    try:
+        LexborHTMLParser("<p>").css(selector)
+    except SelectolaxError:
+        hint = "; for text or attributes use the type or `attribute`" if "::" in selector else ""
+        raise ConfigError(f"{selector!r} is not a CSS selector that lexbor knows{hint}") from None
+    return selector
+
+
+@lru_cache(COMPILED_MAX)
+def xpath_of(expression: str) -> Callable[[Any], object]:
+    """Return an XPath expression. Raises ConfigError, also for one whose cost grows faster than a page's square."""
+    require("lxml", "xpath")
+    from lxml import etree  # noqa: PLC0415 - only where XPath is used
+
+    _require_cheap(expression)
+    try:
+        found = etree.XPath(expression, smart_strings=False)
+        found(etree.fromstring("<p/>"))
+    except etree.XPathError as error:
+        raise ConfigError(f"{expression!r} is not an XPath 1.0 expression: {error}") from None
+    return found  # type: ignore[no-any-return]
+
+
+@lru_cache(COMPILED_MAX)
+def jsonpath_of(query: str) -> Callable[[object], Iterator[object]]:
+    """Return a JSONPath query (RFC 9535). Raises ConfigError."""
+    require("jsonpath", "jsonpath")
+    import jsonpath  # noqa: PLC0415 - only where JSONPath is used
+
+    environment = jsonpath.JSONPathEnvironment(strict=True)
+    for name in ("match", "search"):  # Their patterns may come from the page, and are not RE2's.
+        environment.function_extensions.pop(name, None)
+    try:
+        found = environment.compile(query)
+    except (jsonpath.JSONPathError, RecursionError) as error:
+        reason = str(error).split("\n", 1)[0] or "it nests too deeply"
+        raise ConfigError(f"{query!r} is not a JSONPath query (RFC 9535): {reason}") from None
+
+    def values(data: object) -> Iterator[object]:
+        try:
+            yield from (one.value for one in found.finditer(data))  # type: ignore[arg-type]
+        except jsonpath.JSONPathError as error:
+            raise SelectError(str(error).split("\n", 1)[0]) from None
+
+    return values
+
+
+@lru_cache(COMPILED_MAX)
+def pattern_of(pattern: str) -> Any:
+    """Return a regular expression in RE2 syntax. Raises ConfigError."""
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = ONE_PATTERN_MEMORY_BYTES_MAX
+    try:
+        return re2.compile(pattern, options)  # type: ignore[no-untyped-call]
+    except re2.error as error:
+        detail = error.args[0] if error.args else ""
+        reason = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
+        raise ConfigError(f"{pattern!r} is not a regular expression (RE2): {reason}") from None
+
+
+_COMPILE: dict[str, Callable[[str], Any]] = {
+    "css": css_of, "xpath": xpath_of, "jsonpath": jsonpath_of, "re": pattern_of,
+}  # fmt: skip
+
+
+def matches(pattern: str, text: str) -> Iterator[str]:
+    """Yield the first group of each match of a pattern, or the match where it has no group. Linear."""
+    found = pattern_of(pattern)
+    for match in found.finditer(text):
+        value = match[1] if found.groups else match[0]
+        if value is not None:
+            yield value
+
+
+def require_relative(expression: str) -> None:
+    """Raise ConfigError for an XPath expression that begins at the page, where an element is searched."""
+    if expression.lstrip("( ").startswith("/") or _ABSOLUTE_WITHIN.search(_QUOTED.sub("''", expression)):
+        raise ConfigError(f"{expression!r} searches the whole page for each element; begin with .//")
+
+
+def _require_cheap(expression: str) -> None:
+    bare = _QUOTED.sub("''", expression)
+    if _REST_OF_PAGE.search(bare):
+        raise ConfigError(
+            f"{expression!r} visits the rest of the page for each element; write following-sibling:: or "
+            "preceding-sibling::"
+        )
+    depth, begins = 0, 0
+    parts: list[tuple[int, str]] = []
+    for at, mark in enumerate(bare):
+        if mark in "[]":
+            parts.append((depth, bare[begins : at + (mark == "[" and depth == 0)]))
+            depth, begins = depth + (1 if mark == "[" else -1), at
+    parts.append((depth, bare[begins:]))
+    for depth, part in parts:
+        if depth >= 1 and _ABSOLUTE_WITHIN.search(part):
+            raise ConfigError(f"{expression!r} searches the whole page for each element; within brackets write .//")
+        if depth >= 2 and _FAR.search(part):
+            raise ConfigError(f"{expression!r} has // or a long axis in brackets within brackets; select step by step")
+
+
+class SelectorSource:
+    """One page, parsed when a selector first needs it. Elements are nodes of lexbor's or of libxml2's tree."""
+
+    def __init__(self, page: Page, options: ProcessOptions) -> None:
+        self.page = page
+        self._options = options
+        self._document = document_of(page, options)
+        self._base: Base | None = None
+        self._xml: tuple[Any] | None = None
+        self._data: tuple[object] | None = None
+
+    def select(self, kind: str, selector: str, within: object = None) -> list[object]:
+        """Return what a selector finds on the page or within an element, at most `VALUES_MAX`.
+
+        Raises:
+            SelectError: the page is too large or too deeply nested for it, or is no JSON.
+        """
+        found: Iterable[object]
+        match kind:
+            case "css":
+                found = self._css(css_of(selector), within)
+            case "xpath":
+                if within is not None:
+                    require_relative(selector)
+                result = xpath_of(selector)(self._tree_of_xpath() if within is None else within)
+                found = result if isinstance(result, list) else [] if result == "" else [result]
+            case _:
+                found = jsonpath_of(selector)(self.data() if within is None else within)
+        return list(islice(found, VALUES_MAX))
+
+    def _css(self, selector: str, within: object) -> list[LexborNode]:
+        if isinstance(within, LexborNode):
+            return within.css(selector)
+        tree = self._document.tree() if self.page.media_type in HTML_TYPES else None
+        if tree is None:
+            raise SelectError(f"no tree is made of it: {self._why_no_tree()}")
+        return tree.css(selector)
+
+    def _tree_of_xpath(self) -> Any:
+        if self._xml is None:
+            from lxml import etree  # noqa: PLC0415 - as above
+
+            body = self._document.utf8()
+            if self.page.media_type not in HTML_TYPES or len(body) > self._options.items_bytes_max:
+                raise SelectError(f"no tree is made of it: {self._why_no_tree()}")
+            if (tags := body.count(b"<") - body.count(b"</")) > XPATH_ELEMENTS_MAX:
+                raise SelectError(f"{tags} start tags; at most {XPATH_ELEMENTS_MAX} are searched by XPath")
+            parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
+            try:
+                root = etree.fromstring(body or b"<p>", parser)
+            except etree.XMLSyntaxError as error:
+                raise SelectError(str(error)) from None
+            self._xml = (etree.Element("html") if root is None else root,)
+        return self._xml[0]
+
+    def _why_no_tree(self) -> str:
+        if self.page.media_type not in HTML_TYPES:
+            return f"{self.page.media_type or 'its type'} is not HTML"
+        large = len(self._document.utf8()) > self._options.items_bytes_max
+        return f"longer than {self._options.items_bytes_max} bytes" if large else "nested too deeply, or wrongly"
+
+    def data(self) -> object:
+        """Return a JSON document; of an HTML page the list of its JSON-LD blocks.
+
+        Raises:
+            SelectError: it is no JSON.
+        """
+        if self._data is None:
+            body = self._document.utf8()
+            if self.page.media_type in HTML_TYPES:
+                self._data = (json_ld(body, self._options.text_bytes_max),)
+            else:
+                try:
+                    self._data = (msgspec.json.decode(body),)
+                except (msgspec.DecodeError, RecursionError) as error:
+                    raise SelectError(f"no JSON: {error}") from None
+        return self._data[0]
+
+    def characters(self) -> str:
+        """Return the page as it was sent, decoded."""
+        return self._document.characters()
+
+    def join(self, href: str) -> str | None:
+        """Return an absolute address by the page's base, None for what names nothing to fetch."""
+        if self._base is None:
+            elements = self._document.markup.elements() if self.page.media_type in HTML_TYPES else []
+            self._base = Base(self.page.url, base_href(elements), self._document.charset)
+        return self._base.join(href.strip())
+
+
+def text_of(value: object) -> str:
+    """Return the text of an element, spaces collapsed; of any other value the value as text, JSON where it is none."""
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, LexborNode):
+        text = value.text()
+    elif hasattr(value, "itertext"):
+        text = "".join(value.itertext())
+    else:
+        text = msgspec.json.encode(value).decode()
+    return " ".join(text.split())
+
+
+def html_of(value: object) -> str:
+    """Return the markup of an element; of any other value its text."""
+    if isinstance(value, LexborNode):
+        return value.html or ""
+    if hasattr(value, "itertext"):
+        from lxml import etree  # noqa: PLC0415 - as above
+
+        return str(etree.tostring(value, encoding="unicode", method="html", with_tail=False))
+    return text_of(value)
+
+
+def attribute_of(value: object, name: str) -> str | None:
+    """Return an attribute of an element, None if it has none."""
+    if isinstance(value, LexborNode):
+        attributes = value.attributes
+        return (attributes[name] or "") if name in attributes else None
+    element: Any = value
+    found = element.get(name) if hasattr(element, "itertext") else None
+    return found if isinstance(found, str) else None
+
+
+def address_of(value: object) -> str:
+    """Return what an element refers to (`href`, `src`), as it is written; of any other value its text."""
+    for name in ("href", "src"):
+        if found := attribute_of(value, name):
+            return found
+    return text_of(value)

@@ -1,0 +1,116 @@
+"""Walls: answers of bot protection instead of a page, pages that ask for consent first, and prices of pages.
+
+The rules are data (`walls.toml`). A page is no wall because it writes about one: of a page that came with success the
+whole title must be that of a rule, and its markup a mark of the same rule; or the page has no title but its host's name
+and is so small that nothing else fits beside the mark.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+import tomllib
+from collections.abc import Iterable
+from typing import Final, Self
+
+import msgspec
+
+from gossamer.model.errors import ConfigError
+
+LOOKED_AT_BYTES_MAX: Final = 65_536
+"""Of a body: a wall is a small page."""
+SMALL_BYTES_MAX: Final = 8_192
+PRICE_HEADERS: Final = ("crawler-price", "crawler-error", "payment-required", "www-authenticate")
+"""What says the price of a page that was refused with 402: Cloudflare's pay per crawl, x402, and authentication schemes
+for payment such as L402.
+"""
+OFFER_CHARACTERS_MAX: Final = 1_000
+
+
+class Wall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How one product is recognized."""
+
+    name: str
+    source: str
+    """Where its marks are documented or can be seen."""
+    consent: bool = False
+    """It asks for consent: the page is marked and is a page."""
+    headers: dict[str, str] = {}
+    """By name in lower case: a pattern for the whole value. A match is enough, with any status."""
+    titles: tuple[str, ...] = ()
+    body: tuple[str, ...] = ()
+    """Marks in the markup. They suffice in an error; in a page together with a title."""
+    small: tuple[str, ...] = ()
+    """Marks that suffice in a page of at most `SMALL_BYTES_MAX` whose title is empty or a part of its address."""
+    urls: tuple[str, ...] = ()
+    """How the addresses of its pages begin."""
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    wall: tuple[Wall, ...] = ()
+
+
+class Walls:
+    """Recognizes walls. An ordinary page costs about 3 µs: its header names and its title are looked up."""
+
+    def __init__(self, walls: Iterable[Wall]) -> None:
+        """Take the rules. Raises re.error: the pattern of a header is none."""
+        self._headers: dict[str, list[tuple[re.Pattern[str], Wall]]] = {}
+        self._titles: dict[str, list[Wall]] = {}
+        self._body: list[tuple[bytes, Wall]] = []
+        self._small: list[tuple[bytes, Wall]] = []
+        self._urls: list[tuple[str, Wall]] = []
+        for wall in walls:
+            for name, pattern in wall.headers.items():
+                self._headers.setdefault(name, []).append((re.compile(pattern, re.IGNORECASE), wall))
+            for title in wall.titles:
+                self._titles.setdefault(title.casefold(), []).append(wall)
+            if not wall.consent:
+                self._body += [(mark.encode(), wall) for mark in wall.body]
+            self._small += [(mark.encode(), wall) for mark in wall.small]
+            self._urls += [(url, wall) for url in wall.urls]
+        self._beginnings = tuple(url for url, _ in self._urls)
+
+    @classmethod
+    def read(cls, text: str, name: str) -> Self:
+        """Read rules as TOML. Raises ConfigError, which names the file `name`."""
+        try:
+            return cls(msgspec.convert(tomllib.loads(text), _File).wall)
+        except (tomllib.TOMLDecodeError, msgspec.ValidationError, re.error) as error:
+            raise ConfigError(f"{name}: {error}; see process/walls.toml of the package for the form") from None
+
+    @classmethod
+    def ours(cls) -> Self:
+        """Read the rules of the package. About 2 ms."""
+        return cls.read((pkgutil.get_data("gossamer.process", "walls.toml") or b"").decode(), "walls.toml")
+
+    def in_headers(self, headers: Iterable[tuple[str, str]]) -> Wall | None:
+        """Return the wall that the headers of a reply name."""
+        known = self._headers
+        for name, value in headers:
+            for pattern, wall in known.get(name.lower(), ()):
+                if pattern.fullmatch(value.strip()):
+                    return wall
+        return None
+
+    def in_error(self, body: bytes) -> Wall | None:
+        """Return the wall that the body of an error is. About 20 µs for 10 KB."""
+        beginning = body[:LOOKED_AT_BYTES_MAX]
+        return next((wall for mark, wall in self._body if mark in beginning), None)
+
+    def in_page(self, url: str, title: str, body: bytes) -> Wall | None:
+        """Return the wall that a page is, by its address, its title or its markup."""
+        if url.startswith(self._beginnings):
+            return next(wall for beginning, wall in self._urls if url.startswith(beginning))
+        for wall in self._titles.get(title.casefold(), ()):
+            if any(mark.encode() in body[:LOOKED_AT_BYTES_MAX] for mark in wall.body):
+                return wall
+        if len(body) <= SMALL_BYTES_MAX and title.casefold() in url:
+            return next((wall for mark, wall in self._small if mark in body), None)
+        return None
+
+
+def offer_of(headers: Iterable[tuple[str, str]]) -> str:
+    """Return what a reply with status 402 says of its price, as sent: `name: value` of each header that does."""
+    told = [f"{name.lower()}: {value}" for name, value in headers if name.lower() in PRICE_HEADERS]
+    return "; ".join(told)[:OFFER_CHARACTERS_MAX]

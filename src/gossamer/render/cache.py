@@ -1,0 +1,133 @@
+"""Cache: resources that may be used again, as HTTP allows it to a private cache (RFC 9111).
+
+All requests for resources carry the same headers, so that `Vary` matches always, `Vary: *` never. About 5 µs a lookup.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import msgspec
+
+from gossamer.model.visits import Reply
+
+CACHEABLE: Final = frozenset((200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501))
+"""Statuses that may be stored without a statement of freshness (RFC 9110, section 15.1)."""
+HEURISTIC_SHARE: Final = 0.1
+"""Of the time since Last-Modified (RFC 9111, section 4.2.2)."""
+HEURISTIC_S_MAX: Final = 86_400.0
+OVERHEAD_BYTES: Final = 1_000
+"""Of an entry, beside its body."""
+Headers = tuple[tuple[str, str], ...]
+
+
+class Entry(msgspec.Struct):
+    """A stored reply, its content decoded."""
+
+    reply: Reply
+    fresh_until: float
+    """Wall time; 0: it is validated before each use."""
+
+    @property
+    def conditions(self) -> Headers:
+        """The headers of a request that validates it; none where it cannot be."""
+        etag, modified = self.reply.header("etag"), self.reply.header("last-modified")
+        found = (("If-None-Match", etag), ("If-Modified-Since", modified))
+        return tuple((name, value) for name, value in found if value)
+
+
+class ResourceCache:
+    """Entries by URL, those that were not used for longest dropped first."""
+
+    def __init__(self, bytes_max: int, fresh_s: float) -> None:
+        """`fresh_s` is the lifetime of replies that state none and have no Last-Modified."""
+        self._bytes_max = bytes_max
+        self._fresh_s = fresh_s
+        self._entries: OrderedDict[str, Entry] = OrderedDict()
+        self._held_bytes = 0
+
+    def find(self, url: str) -> Entry | None:
+        """Return what is stored for a URL, fresh or stale."""
+        entry = self._entries.get(url)
+        if entry is not None:
+            self._entries.move_to_end(url)
+        return entry
+
+    def store(self, url: str, reply: Reply, now: float) -> None:
+        """Store what came for a URL, where that is allowed; it replaces what was there."""
+        self._drop(url)
+        fresh_s = self._lifetime_s(reply)
+        size = len(reply.body) + OVERHEAD_BYTES
+        if fresh_s is None or reply.truncated or size > self._bytes_max:
+            return
+        entry = Entry(reply, now + fresh_s - _age_s(reply) if fresh_s else 0.0)
+        if entry.fresh_until <= now and not entry.conditions:
+            return
+        self._entries[url] = entry
+        self._held_bytes += size
+        while self._held_bytes > self._bytes_max:
+            self._drop(next(iter(self._entries)))
+
+    def validated(self, url: str, answer: Reply, now: float) -> Reply | None:
+        """Return the stored reply that a 304 confirms, fresh again; None where there is none (any more)."""
+        entry = self._entries.get(url)
+        if entry is None:
+            return None
+        newer = {name.lower() for name, _ in answer.headers}
+        kept = tuple((name, value) for name, value in entry.reply.headers if name.lower() not in newer)
+        news = tuple((name, value) for name, value in answer.headers if not name.lower().startswith("content-"))
+        reply = msgspec.structs.replace(entry.reply, headers=kept + news)
+        self.store(url, reply, now)
+        return reply
+
+    def _drop(self, url: str) -> None:
+        entry = self._entries.pop(url, None)
+        if entry is not None:
+            self._held_bytes -= len(entry.reply.body) + OVERHEAD_BYTES
+
+    def _lifetime_s(self, reply: Reply) -> float | None:
+        """Return how long a reply is fresh, in seconds; 0: it must be validated; None: it must not be stored."""
+        stated = _directives(reply)
+        if "no-store" in stated or (reply.header("vary") or "").strip() == "*" or reply.status == 206:
+            return None
+        if "no-cache" in stated:
+            return 0.0
+        if (seconds := stated.get("max-age")) is not None:
+            return float(seconds) if seconds.isdigit() else 0.0
+        if (expires := reply.header("expires")) is not None:
+            at, date = _instant(expires), _instant(reply.header("date") or "")
+            # What is no date has expired (RFC 9111, section 5.3).
+            return max(0.0, at - (date or reply.started_at)) if at is not None else 0.0
+        if reply.status not in CACHEABLE:
+            return None
+        modified = _instant(reply.header("last-modified") or "")
+        if modified is None:
+            return self._fresh_s
+        return min(HEURISTIC_S_MAX, max(0.0, HEURISTIC_SHARE * (reply.started_at - modified)))
+
+
+def _directives(reply: Reply) -> dict[str, str]:
+    found = {}
+    for name, value in reply.headers:
+        if name.lower() == "cache-control":
+            for one in value.split(","):
+                directive, _, argument = one.strip().partition("=")
+                found[directive.lower()] = argument.strip('" ')
+    return found
+
+
+def _age_s(reply: Reply) -> float:
+    """Return for how long other caches had a reply."""
+    age = (reply.header("age") or "").strip()
+    return float(age) if age.isdigit() else 0.0
+
+
+def _instant(date: str) -> float | None:
+    try:
+        at = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()

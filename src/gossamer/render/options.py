@@ -1,0 +1,61 @@
+"""Options of rendering."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+ResourceType = Literal["document", "script", "stylesheet", "image", "media", "font", "xhr", "fetch", "other"]
+
+
+class RenderOptions(BaseModel):
+    """How pages are rendered where `crawl.render` says so: see docs/how-to/javascript.md."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    program: str = Field("chromium", min_length=1, description="The browser: a path, or a name to look up in PATH")
+    user: str = Field(
+        "",
+        description="The user that browsers run as where the crawler runs as root; empty: number 65534",
+    )
+    unsandboxed: bool = Field(
+        False,
+        description="Run browsers without their sandbox. A page that breaks out of the browser has your rights then",
+    )
+    browsers: int = Field(2, ge=1, le=4, description="Browsers at once; each renders one page at a time")
+    waiting_max: int = Field(
+        32, ge=1, description="Pages that wait for a browser; with more no page is fetched until there are fewer"
+    )
+    memory_bytes_max: int = Field(
+        768 << 20, ge=64 << 20, description="Memory of each browser; a page that needs more is not rendered"
+    )
+    page_s_max: float = Field(
+        300.0, gt=0, description="Seconds for a page, with all waiting for the resources that it needs"
+    )
+    stall_s_max: float = Field(
+        10.0, gt=0, description="Processor seconds between two resources of a page, after which it is taken to hang"
+    )
+    script_s: float = Field(
+        5.0, gt=0, description="Seconds that scripts see pass, in virtual time, before the page is taken as complete"
+    )
+    resource_s_max: float = Field(
+        90.0, gt=0, description="Seconds that a resource is waited for; the page is rendered without it then"
+    )
+    requests_max: int = Field(100, ge=0, description="Resources of a page; further ones are refused")
+    resource_bytes_max: int = Field(4 << 20, ge=1, description="Bytes of a resource, decoded; a longer one is refused")
+    page_bytes_max: int = Field(
+        16 << 20, ge=1, description="Bytes of a page and all its resources, decoded; further ones are refused"
+    )
+    dom_bytes_max: int = Field(8 << 20, ge=1, description="Bytes of a rendered page; of a longer one nothing is kept")
+    resources: tuple[ResourceType, ...] = Field(
+        ("document", "script", "xhr", "fetch"),
+        description="Types of resources that are requested; the browser gets an empty answer for the others",
+    )
+    cache_bytes_max: int = Field(
+        32 << 20, ge=0, description="Memory for resources that may be used again (RFC 9111); 0: none are kept"
+    )
+    fresh_s: float = Field(
+        3_600.0, ge=0, description="How long a resource is used again whose server does not say how long it is fresh"
+    )
+    attempts_max: int = Field(2, ge=1, description="Attempts to render a page on which a browser hangs or dies")

@@ -1,0 +1,273 @@
+"""Documents: what an origin states about its use in files of its own: tdmrep.json, and license documents of RSL.
+
+They are requested as robots.txt is, once it allows them, and only for a crawl whose purposes they may refuse. One that
+cannot be fetched states nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from xml.parsers import expat
+
+import msgspec
+
+from gossamer.model.usage import AI, Rank, Statement, statement, tdm_reservation
+from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.robots.options import RobotsOptions
+from gossamer.robots.patterns import Pattern, pattern_of, target_of
+from gossamer.robots.record import RecentlyUsed
+from gossamer.robots.robots import SiteRobots
+from gossamer.state.epoch import Epochs
+from gossamer.url.join import join
+from gossamer.url.url import Url
+
+TDMREP = "/.well-known/tdmrep.json"
+LICENSES_MAX = 4
+"""License documents that are read of one origin."""
+RULES_MAX = 500
+"""Rules of one document that are read."""
+MEMORY_SHARE = 8
+"""Documents, and their names, may each take this part of the memory for rules of robots.txt."""
+VERSION = 1
+_RECORD_BYTES = 600
+_RSL = "https://rslstandard.org/rsl"
+_RSL_USES: Mapping[str, tuple[str, ...]] = {
+    "all": ("search", *AI), "ai-all": AI, "ai-train": ("ai-train",), "ai-input": ("ai-input",), "search": ("search",),
+}  # fmt: skip
+_UNCONDITIONAL = frozenset(("", "free", "attribution"))
+"""Types of payment under which a permission needs no contract."""
+
+Rules = tuple[tuple[Pattern, Statement], ...]
+"""Paths in normal form, with what is stated about them."""
+
+
+class DocumentRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One document as it was last fetched."""
+
+    text: bytes
+    expires_at: float
+    version: int = VERSION
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(DocumentRecord).decode
+
+
+RECORDS = b"usage:"
+"""What keys of records begin with, behind the partition; the document's address follows."""
+
+
+class SiteDocuments:
+    """The documents of origins: durable with the epoch, the last used in memory."""
+
+    def __init__(
+        self,
+        epochs: Epochs,
+        options: RobotsOptions,
+        name: Callable[[str], Url | None],
+        robots: SiteRobots,
+        purposes: Sequence[str] = (),
+    ) -> None:
+        """`name` makes a `Url` of an address; `robots` says which licenses an origin names, and what may be fetched.
+        Only documents that may refuse one of `purposes` are read.
+        """
+        self._tdm = not frozenset(AI).isdisjoint(purposes)
+        self._rsl = not frozenset(_RSL_USES["all"]).isdisjoint(purposes)
+        self._epochs = epochs
+        self._options = options
+        self._name = name
+        self._robots = robots
+        hosts_max, bytes_max = options.cache_hosts_max, options.cache_bytes_max // MEMORY_SHARE
+        self._held: RecentlyUsed[str, tuple[float, Rules]] = RecentlyUsed(hosts_max, bytes_max)
+        self._names: RecentlyUsed[str, tuple[tuple[str, ...], tuple[Url, ...]]] = RecentlyUsed(hosts_max, bytes_max)
+
+    def missing(self, url: Url, now: float) -> Errand | None:
+        """Return the request for the first document that is not known; None if all are, or none is needed."""
+        for target in self._named(url):
+            held = self._get(url, target.text)
+            if (held is None or held[0] <= now) and self._robots.verdict(target, now).kind == "allowed":
+                return Errand(url, target, document=target.text)
+        return None
+
+    def statements(self, url: Url) -> Iterator[Statement]:
+        """Yield what the documents that are known state about a URL."""
+        target = target_of(url.text)
+        for document in self._named(url):
+            held = self._get(url, document.text)
+            for path, one in held[1] if held is not None else ():
+                if path.matches(target):
+                    yield one
+                    if document.text.endswith(TDMREP):
+                        break  # "The most specific match is the first in sequence."
+
+    def answer(self, errand: Errand, result: Reply | Failure, body: bytes, now: float) -> str | None:
+        """Take what a request brought; return where it redirects to, if anywhere."""
+        options = self._options
+        text, ttl_s = b"", options.ttl_s
+        if isinstance(result, Failure) or result.status >= 500 or result.status == 429:
+            ttl_s = options.retry_s_max
+        elif 300 <= result.status < 400 and errand.hops < options.redirects_max:
+            location = result.header("location")
+            target = join(result.url, location) if location is not None else None
+            if target is not None and target.startswith(("http://", "https://")):
+                return target
+        elif result.status < 300:
+            text = body[: options.body_bytes_max]
+        record = DocumentRecord(text, now + ttl_s)
+        self._epochs.put("meta", _key(errand.origin, errand.document), _encode(record))
+        self._hold(errand.origin, errand.document, record)
+        return None
+
+    def _named(self, url: Url) -> tuple[Url, ...]:
+        """Return the documents of a URL's origin. Those on other origins are not read."""
+        if not self._rsl or not url.text.startswith("http"):
+            return ()
+        origin, written = url.origin, self._robots.licenses(url)[:LICENSES_MAX]
+        known = self._names.get(origin)
+        if known is None or known[0] != written:
+            joined = [address for one in written if (address := join(origin + "/", one)) is not None]
+            own = [address for address in joined if address.startswith(origin + "/")]
+            addresses = dict.fromkeys([*([origin + TDMREP] if self._tdm else []), *own])
+            known = written, tuple(named for one in addresses if (named := self._name(one)) is not None)
+            self._names.put(origin, known, _RECORD_BYTES)
+        return known[1]
+
+    def _get(self, url: Url, address: str) -> tuple[float, Rules] | None:
+        held = self._held.get(address)
+        if held is None:
+            data = self._epochs.get("meta", _key(url, address))
+            record = _read(data) if data is not None else None
+            if record is not None:
+                held = self._hold(url, address, record)
+        return held
+
+    def _hold(self, url: Url, address: str, record: DocumentRecord) -> tuple[float, Rules]:
+        rules = tuple((tdm_rules if address.endswith(TDMREP) else license_rules)(record.text, url.origin))
+        held = record.expires_at, rules
+        self._held.put(address, held, _RECORD_BYTES * (1 + len(rules)))
+        return held
+
+
+def tdm_rules(text: bytes, _origin: str = "") -> Iterator[tuple[Pattern, Statement]]:
+    """Yield the rules of a tdmrep.json, in order (TDMRep, "TDM File on the Origin Server"); none of a broken one."""
+    try:
+        rules = msgspec.json.decode(text) if text else []
+    except (msgspec.DecodeError, RecursionError):
+        return
+    for rule in rules[:RULES_MAX] if isinstance(rules, list) else ():
+        location = rule.get("location") if isinstance(rule, dict) else None
+        if not isinstance(location, str):
+            continue
+        path = pattern_of(location.encode("utf-8", "replace"), allow=True)
+        said = rule.get("tdm-reservation")
+        answers = tdm_reservation(str(said)) if isinstance(said, int | str) and not isinstance(said, bool) else {}
+        if path is not None and answers:
+            policy = rule.get("tdm-policy")
+            more = f", tdm-policy {policy}" if isinstance(policy, str) else ""
+            yield (
+                Pattern(path),
+                statement(Rank.SITE, "tdmrep.json", "tdm-reservation", f"{said} for {location}{more}", answers),
+            )
+
+
+def license_rules(text: bytes, origin: str) -> Iterator[tuple[Pattern, Statement]]:
+    """Yield what an RSL document states for each of its contents; none of what is no RSL document."""
+    if not text:
+        return
+    try:
+        contents = _Contents().read(text)
+    except (expat.ExpatError, ValueError):
+        return
+    for url, licenses in contents[:RULES_MAX]:
+        path = pattern_of(url.encode("utf-8", "replace"), allow=False, origin=origin)
+        if path is not None:
+            answers = _licensed(licenses)
+            uses = ", ".join(f"{purpose}={'yes' if allowed else 'no'}" for purpose, allowed in answers.items())
+            yield Pattern(path), statement(Rank.SITE, "license", "RSL", f"{uses or 'no usage'} for {url}", answers)
+
+
+class License(msgspec.Struct):
+    """What one `<license>` says."""
+
+    permits: list[str] | None = None
+    """Uses; None if it has no list of them."""
+    prohibits: list[str] = []
+    conditional: bool = False
+    """It asks for a payment, a token of a license server, a kind of user or a country."""
+
+
+def _licensed(licenses: Sequence[License]) -> dict[str, bool]:
+    """Return the answers of licenses of which one may be chosen. What any prohibits is refused; a list of permits
+    refuses what no list names, and what is named under conditions alone.
+    """
+    lists = [one for one in licenses if one.permits is not None]
+    free = _purposes(use for one in lists if not one.conditional for use in one.permits or ())
+    answers = {purpose: purpose in free for purpose in _RSL_USES["all"]} if lists else {}
+    return answers | dict.fromkeys(_purposes(use for one in licenses for use in one.prohibits), False)
+
+
+def _purposes(uses: Iterable[str]) -> set[str]:
+    return {purpose for use in uses for purpose in _RSL_USES.get(use, ())}
+
+
+class _Contents:
+    """Reads the contents of an RSL document, with the licenses of each. A document type is refused: no entities."""
+
+    def __init__(self) -> None:
+        self._contents: list[tuple[str, list[License]]] = []
+        self._by_server = False
+        self._words: list[str] | None = None
+        self._parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser.buffer_text = True
+        self._parser.StartDoctypeDeclHandler = _refuse
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._characters
+
+    def read(self, text: bytes) -> list[tuple[str, list[License]]]:
+        """Return the path of each content, and its licenses. Raises ExpatError and ValueError."""
+        self._parser.Parse(text, True)
+        return self._contents
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        namespace, _, element = name.rpartition(" ")
+        if namespace.rstrip("/") != _RSL:
+            return
+        if element == "content":
+            self._contents.append((attributes.get("url", ""), []))
+            self._by_server = "server" in attributes
+        elif element == "license" and self._contents:
+            self._contents[-1][1].append(License(conditional=self._by_server))
+        elif element in ("permits", "prohibits", "payment") and self._contents and self._contents[-1][1]:
+            one = self._contents[-1][1][-1]
+            if element == "payment":
+                one.conditional |= attributes.get("type", "") not in _UNCONDITIONAL
+            elif attributes.get("type", "usage") in ("user", "geo"):
+                one.conditional = True
+            elif attributes.get("type", "usage") == "usage":
+                one.permits = one.permits if element == "prohibits" else one.permits or []
+                self._words = one.prohibits if element == "prohibits" else one.permits
+
+    def _end(self, _name: str) -> None:
+        self._words = None
+
+    def _characters(self, data: str) -> None:
+        if self._words is not None:
+            self._words += data.replace(",", " ").split()
+
+
+def _refuse(*_: object) -> None:
+    raise ValueError("a license document has no document type")
+
+
+def _read(data: bytes) -> DocumentRecord | None:
+    try:
+        record = _decode(data)
+    except msgspec.MsgspecError:
+        return None
+    return record if record.version == VERSION else None
+
+
+def _key(origin: Url, address: str) -> bytes:
+    # The partition goes first, as in every key: the record moves with its site.
+    return origin.partition.to_bytes(2, "big") + RECORDS + address.encode()

@@ -1,0 +1,222 @@
+"""Redo: how an epoch becomes durable in a store of ordered keys, and what a store says when it cannot.
+
+A commit must be atomic, synced, and must not hold up the event loop. One synced write of a large batch holds the
+interpreter lock for the whole fsync (measured: 10 to 40 ms), so the epoch goes in as a *redo record* instead: its
+operations are put under keys of their own with unsynced writes and one `flush_wal(sync)`, which releases the lock.
+From that moment the epoch is committed. Only then are the operations applied to their families, in slices of at most
+2 ms; the last slice says so. A restart that finds a redo record without that word applies it again: every operation
+is a put or a delete, so twice is as good as once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from gossamer.state.schema import APPLIED, COMMITTED, FAMILIES, REDO, under
+from gossamer.world.clock import give_way
+from gossamer.world.files import NO_ROOM, sync_directory
+
+SLICE_OPERATIONS_MAX = 2000
+"""About 1 ms of applying, 0.6 µs each."""
+PART_OPERATIONS_MAX = 100
+"""Operations of one family that are taken together; a slice may exceed its bound by this number."""
+PART_BYTES_MAX = 64 << 10
+SLICE_BYTES_MAX = 512 << 10
+"""Large values take about 2 ms a MiB with the interpreter lock held."""
+
+_UNREADABLE = ("Corruption", "No such file or directory", "missing", "mismatch", "does not exist", "Not implemented")
+"""What RocksDB says of a store whose files are missing or hold other bytes than it wrote."""
+
+
+class DamagedStoreError(OSError):
+    """The store cannot be read: files of it are missing, or hold other bytes than were written."""
+
+
+Operations = tuple[int, list[bytes], list[bytes | None]]
+"""Family number, keys, their values in the same order; None deletes."""
+Range = tuple[int, bytes, bytes]
+"""Family number, first key, first key that stays."""
+
+
+class CommitRecord(msgspec.Struct, array_like=True, frozen=True):
+    """The last word of a redo record."""
+
+    epoch: int
+    chunks: int
+
+
+class Chunk(msgspec.Struct, array_like=True, frozen=True):
+    """A slice of an epoch: ranges go before puts."""
+
+    ranges: list[Range]
+    operations: list[Operations]
+
+
+_META = FAMILIES.index("meta")
+_encoder = msgspec.msgpack.Encoder()
+_chunk_decoder = msgspec.msgpack.Decoder(Chunk)
+
+
+class Redo(ABC):
+    """A store whose epochs are whole or not there. Reading is for the loop, `commit` and `apply` are for one thread at
+    a time.
+    """
+
+    def __init__(self, path: Path, *, fresh: bool, writable: bool = True) -> None:
+        """Finish what a crash left half-applied; the store in `path` can be read and written by now. The name of a
+        `fresh` one becomes durable.
+
+        Raises:
+            OSError: it is not `writable`, and a commit must be finished first.
+        """
+        if fresh:
+            sync_directory(path.parent)
+        self._to_apply: tuple[int, list[Chunk]] = (0, [])
+        """The epoch that was committed last, and what of it is not applied yet."""
+        self.epoch = self._recover(writable=writable)
+        """Number of the last committed epoch; 0 in a new store."""
+
+    @abstractmethod
+    def get(self, family: str, key: bytes) -> bytes | None:
+        """Return a committed value."""
+
+    @abstractmethod
+    def scan(self, family: str, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield committed pairs from `begin` up to but without `end`."""
+
+    @abstractmethod
+    def _write(self, chunk: Chunk) -> None:
+        """Write operations all or not at all. After a power cut, what was written last may be missing."""
+
+    @abstractmethod
+    def _sync(self) -> None:
+        """Make all that was written survive a power cut. Blocks; releases the GIL."""
+
+    @abstractmethod
+    def _wait_for_background(self) -> None:
+        """Wait until a write does not block."""
+
+    def commit(self, epoch: int, ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> int:
+        """Make an epoch durable and return the number of its chunks. Blocks for one fsync, off the GIL.
+
+        Raises:
+            OSError: the disk failed. Write nothing more; the next opening finds the last epoch.
+        """
+        chunks: list[Chunk] = []
+        with refusals("cannot commit"):
+            for chunk in _chunks(ranges, changes):
+                self._wait_for_background()
+                self._write_meta({_redo_key(epoch, len(chunks)): _encoder.encode(chunk)})
+                chunks.append(chunk)
+                give_way()
+            self._write_meta({COMMITTED: _encoder.encode(CommitRecord(epoch, len(chunks)))})
+            self._sync()
+        self.epoch = epoch
+        self._to_apply = epoch, chunks
+        return len(chunks)
+
+    def apply(self, epoch: int) -> None:
+        """Bring the epoch that was just committed to its families, giving way to the loop between slices.
+
+        Raises:
+            OSError: the disk refuses. The epoch is committed all the same, and applied when the store is next opened.
+        """
+        committed, chunks = self._to_apply
+        assert committed == epoch, "only what was just committed can be applied"
+        self._to_apply = epoch, []
+        with refusals("cannot apply a commit"):
+            for chunk in chunks:
+                self._wait_for_background()
+                self._write(chunk)
+                give_way()
+            self._forget_redo(epoch, len(chunks))
+
+    def _recover(self, *, writable: bool) -> int:
+        word = self.get("meta", COMMITTED)
+        committed = msgspec.msgpack.decode(word, type=CommitRecord) if word is not None else CommitRecord(0, 0)
+        if word is not None and self.get("meta", APPLIED) != word:
+            if not writable:
+                raise OSError(
+                    errno.EROFS, "its last commit must be finished first, and the directory cannot be written"
+                )
+            for number in range(committed.chunks):
+                chunk = self.get("meta", _redo_key(committed.epoch, number))
+                if chunk is None:
+                    raise DamagedStoreError(errno.EIO, "part of the last commit is missing")
+                self._write(_chunk_decoder.decode(chunk))
+            self._forget_redo(committed.epoch, committed.chunks)
+        if writable and (half := [key for key, _ in self.scan("meta", *under(REDO))]):
+            self._write_meta(dict.fromkeys(half))  # Half a redo record: an epoch that never was.
+        return committed.epoch
+
+    def _forget_redo(self, epoch: int, chunks: int) -> None:
+        gone = {_redo_key(epoch, number): None for number in range(chunks)}
+        self._write_meta({**gone, APPLIED: _encoder.encode(CommitRecord(epoch, chunks))})
+
+    def _write_meta(self, changes: Mapping[bytes, bytes | None]) -> None:
+        self._write(Chunk([], [(_META, list(changes), list(changes.values()))]))
+
+
+def _chunks(ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> Iterator[Chunk]:
+    """Cut an epoch into parts that each hold up the loop for a moment only. About 0.1 µs an operation."""
+    first = list(ranges)
+    operations: list[Operations] = []
+    count = size = 0
+    for family, changed in changes.items():
+        for keys, values, part_bytes in _parts(changed):
+            if operations and size + part_bytes > SLICE_BYTES_MAX:
+                yield Chunk(first, operations)
+                first, operations, count, size = [], [], 0, 0
+            operations.append((family, keys, values))
+            count += len(keys)
+            size += part_bytes
+            if count >= SLICE_OPERATIONS_MAX or size >= SLICE_BYTES_MAX:
+                yield Chunk(first, operations)
+                first, operations, count, size = [], [], 0, 0
+    if operations or first:
+        yield Chunk(first, operations)
+
+
+def _parts(changed: Mapping[bytes, bytes | None]) -> Iterator[tuple[list[bytes], list[bytes | None], int]]:
+    """Yield keys, values, and how many bytes the values are; large values come alone."""
+    pairs = iter(changed.items())
+    while part := list(islice(pairs, PART_OPERATIONS_MAX)):
+        keys, values = [key for key, _ in part], [value for _, value in part]
+        size = sum([len(value) for value in values if value is not None])
+        if size <= PART_BYTES_MAX:
+            yield keys, values, size
+            continue
+        for key, value in part:
+            yield [key], [value], len(value) if value is not None else 0
+
+
+@contextmanager
+def refusals(what: str) -> Iterator[None]:
+    """Make of what RocksDB reports an OSError that says what could not be done."""
+    try:
+        yield
+    except (AssertionError, OSError):
+        raise
+    except Exception as error:
+        raise refusal(what, error) from error
+
+
+def refusal(what: str, error: Exception) -> OSError:
+    """Return the OSError for what RocksDB reports."""
+    # rocksdict raises bare Exception for all that RocksDB reports: only its words tell a full disk.
+    said = " ".join(str(error).partition(" The file ")[0].split())
+    number = next((number for number in NO_ROOM if os.strerror(number) in said), errno.EIO)
+    is_damaged = number == errno.EIO and any(word in said for word in _UNREADABLE)
+    return (DamagedStoreError if is_damaged else OSError)(number, f"{what}: {said}")
+
+
+def _redo_key(epoch: int, number: int) -> bytes:
+    return REDO + epoch.to_bytes(8) + number.to_bytes(4)

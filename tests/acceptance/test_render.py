@@ -1,0 +1,292 @@
+"""`--render always` with Debian's Chromium: what scripts add is found, and nothing is requested past the gates."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http.server import ThreadingHTTPServer
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from fastwarc.warc import ArchiveIterator
+
+from tests.acceptance.conftest import Crawl
+from tests.answering import Answering
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(600)]
+CHROMIUM = Path("/usr/bin/chromium")
+OPTIONS = ("--allow-private", "--quiet")
+ROUTES = ("/", "/a", "/b", "/c")
+APP = """
+const routes = {"/": ["/a", "/b"], "/a": ["/c"], "/b": [], "/c": []};
+async function show() {
+  const data = await (await fetch("/api/text.json")).json();
+  document.title = "Page " + location.pathname;
+  const app = document.querySelector("#app");
+  app.innerHTML = `<h1>${location.pathname}</h1><p>${data.text}</p>`;
+  for (const to of routes[location.pathname] || []) {
+    const link = app.appendChild(document.createElement("a"));
+    link.href = to; link.textContent = to;
+  }
+  setTimeout(() => app.insertAdjacentHTML("beforeend", "<a href='/late" + location.pathname + "'>late</a>"), 3000);
+}
+show();
+"""
+SHELL = (
+    "<!doctype html><title>…</title><div id=app></div><script src=/app.js></script><link rel=stylesheet href=/s.css>"
+)
+
+
+class Site:
+    """A server on loopback that notes every request; pages are texts by path, `None` stands for all other paths."""
+
+    def __init__(self, pages: Mapping[str, str | None], robots: str = "", address: str = "127.0.0.1") -> None:
+        self.log: list[tuple[float, str, str, dict[str, str]]] = []
+        site = self
+
+        class Handler(Answering):
+            def get(self) -> None:
+                site.log.append((time.time(), self.command, self.path, {k.lower(): v for k, v in self.headers.items()}))
+                if self.path == "/robots.txt":
+                    self.answer(200 if robots else 404, robots.encode(), media_type="text/plain")
+                    return
+                text = pages.get(self.path.partition("?")[0], None)
+                kinds = {".js": "text/javascript", ".json": "application/json", ".css": "text/css"}
+                kind = kinds.get(Path(self.path).suffix, "text/html; charset=utf-8")
+                if text is None:
+                    self.answer(404, b"none")
+                else:
+                    self.answer(200, text.encode(), media_type=kind)
+
+            do_POST = do_OPTIONS = get  # noqa: N815 - as the base class has it
+
+        self._server = ThreadingHTTPServer((address, 0), Handler)
+        self.url = f"http://{address}:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def paths(self) -> list[str]:
+        return [path for _, _, path, _ in self.log]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def rows(crawl: Path) -> dict[str, dict[str, Any]]:
+    """Return the rows of `pages` by path."""
+    found = [row for file in sorted((crawl / "pages").glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+    return {"/" + row["url"].split("/", 3)[3]: row for row in found}
+
+
+def records(crawl: Path) -> list[tuple[str, dict[str, str], bytes]]:
+    """Return type, fields and block of each WARC record."""
+    found = []
+    for path in sorted((crawl / "warc").glob("*.warc.gz")):
+        with path.open("rb") as file:
+            for record in ArchiveIterator(file, parse_http=False):
+                fields = dict(record.headers.items())
+                found.append((fields["WARC-Type"], fields, record.reader.read()))
+    return found
+
+
+def status(command: Crawl, crawl: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(command("status", crawl, "--json").stdout)
+    return told
+
+
+def browsers() -> list[str]:
+    """Return the commands of all processes that belong to a browser of ours, and of its guard."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if "gossamer-browser-" in command:
+                found.append(command[:200])
+    return found
+
+
+@pytest.fixture
+def site() -> Iterator[Callable[..., Site]]:
+    assert CHROMIUM.exists(), "chromium is missing: `make acceptance` installs it"
+    made: list[Site] = []
+
+    def make(*arguments: Any, **named: Any) -> Site:
+        made.append(Site(*arguments, **named))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.mark.promise("What is fetched", "With `--render always` links are followed that only scripts make.")
+def test_links_that_only_scripts_make_are_followed(command: Crawl, tmp_path: Path, site: Callable[..., Site]) -> None:
+    text = json.dumps({"text": "Brought by a script."})
+    app = site({**dict.fromkeys(ROUTES, SHELL), "/app.js": APP, "/api/text.json": text})
+    options = (*OPTIONS, "--politeness", "own", "--set", "process.text=true")
+    done = command("crawl", f"{app.url}/", "-o", tmp_path / "c", "--render", "always", *options)
+    assert done.returncode == 0, done.stderr
+    found = rows(tmp_path / "c")
+    fetched = {path for path, row in found.items() if row["outcome"] == "fetched"}
+    assert fetched == {"/", "/a", "/b", "/c"}
+    assert {path for path, row in found.items() if row["outcome"] == "http_error"} == {f"/late{p}" for p in fetched}
+    assert [found[path]["title"] for path in ("/", "/c")] == ["Page /", "Page /c"]
+    assert {found[path]["rendered"] for path in fetched} == {"rendered"}
+    assert found["/"]["links_gained"] == 3
+    # What one page has needed is not requested for the next; what is not needed is not requested at all.
+    assert sorted(app.paths) == sorted(["/robots.txt", "/app.js", "/api/text.json", *found])
+    assert {headers["user-agent"] for *_, headers in app.log} == {app.log[0][3]["user-agent"]}
+    told = status(command, tmp_path / "c")
+    assert told["rendered"] == {"rendered": 4}
+    assert told["rendering"]["links_gained"] == 3 + 2 + 1 + 1
+    assert told["rendering"]["resources_requested"] == 2
+    assert told["rendering"]["resources_reused"] == 2 * 3
+    assert told["rendering"]["cpu_s"] > 0
+    assert browsers() == []
+    report = json.loads(command("report", tmp_path / "c", "--json").stdout)
+    assert [(one["name"], one["count"]) for one in report["rendered"]] == [("rendered", 4)]
+
+    plain = command("crawl", f"{app.url}/", "-o", tmp_path / "n", *options)
+    assert plain.returncode == 0, plain.stderr
+    assert set(rows(tmp_path / "n")) == {"/"}
+
+
+def test_rendered_pages_are_archived_with_what_they_needed(
+    command: Crawl, tmp_path: Path, site: Callable[..., Site]
+) -> None:
+    app = site({"/": SHELL, "/app.js": APP, "/api/text.json": json.dumps({"text": "Brought by a script."})})
+    done = command("crawl", f"{app.url}/", "-o", tmp_path / "c", "--max-pages", "1", "--render", "always", *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    found = records(tmp_path / "c")
+    [(_, conversion, html)] = [one for one in found if one[0] == "conversion"]
+    assert b"<p>Brought by a script.</p>" in html
+    assert b'<a href="/late/">late</a>' in html
+    responses = {
+        fields["WARC-Target-URI"].removeprefix(app.url): fields for kind, fields, _ in found if kind == "response"
+    }
+    assert conversion["WARC-Refers-To"] == responses["/"]["WARC-Record-ID"]
+    assert conversion["WARC-Target-URI"] == f"{app.url}/"
+    types = {"/": "document", "/app.js": "script", "/api/text.json": "xhr"}
+    assert {path: responses[path]["WARC-Resource-Type"] for path in types} == types
+    assert {responses[path]["WARC-Page-ID"] for path in types} == {conversion["WARC-Page-ID"]}
+    assert "WARC-Page-ID" not in responses["/robots.txt"]
+    verified = command("verify", tmp_path / "c", "--deep")
+    assert verified.returncode == 0, verified.stdout
+
+
+@pytest.mark.promise(
+    "What is fetched",
+    "With `--render always` each request of a browser passes the gates that pages pass: the browser has no network.",
+)
+def test_every_request_of_a_browser_passes_the_gates(command: Crawl, tmp_path: Path, site: Callable[..., Site]) -> None:
+    code = "document.body.insertAdjacentHTML('beforeend', `<a href=/from-${document.currentScript.dataset.n}>x</a>`);"
+    far = site({"/ok.js": code, "/denied.js": code}, robots="User-agent: *\nDisallow: /denied\n", address="127.0.0.2")
+    page = (
+        f"<body><script data-n=ok src={far.url}/ok.js></script><script data-n=denied src={far.url}/denied.js></script>"
+        "<script data-n=near src=/near.js></script><script data-n=excluded src=http://127.0.0.3:9/x.js></script>"
+        "<script data-n=pattern src=/tracker/x.js></script>"
+        "<link rel=preconnect href=http://127.0.0.4:9><link rel=dns-prefetch href=//example.com>"
+        "<script>fetch('/post', {method: 'POST', body: 'x'}).catch(() => {}); navigator.sendBeacon('/beacon', 'x');"
+        "new WebSocket('ws://' + location.host + '/socket'); new EventSource('/events');"
+        "new RTCPeerConnection({iceServers: [{urls: 'stun:127.0.0.1'}]}).createDataChannel('x');"
+        "navigator.serviceWorker && navigator.serviceWorker.register('/worker.js').catch(() => {});</script>"
+    )
+    near = site({"/": page, "/near.js": code, "/from-ok": "<p>ok", "/from-near": "<p>near"})
+    (tmp_path / "excluded").write_text("127.0.0.3\n")
+    done = command(
+        "crawl", f"{near.url}/", "-o", tmp_path / "c", "--render", "always", "--delay", "2",
+        "--set", f"scope.exclude_hosts_file={tmp_path / 'excluded'}", "--exclude", "/tracker/", *OPTIONS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert near.paths[:3] == ["/robots.txt", "/", "/near.js"]
+    assert sorted(near.paths[3:]) == ["/from-near", "/from-ok"]
+    assert far.paths == ["/robots.txt", "/ok.js"]
+    for server in (near, far):
+        assert {method for _, method, _, _ in server.log} == {"GET"}
+        assert all(headers["user-agent"].startswith("gossamer/") for *_, headers in server.log)
+        instants = [at for at, *_ in server.log]
+        assert min(b - a for a, b in pairwise(instants)) >= 1.9
+    refused = status(command, tmp_path / "c")["rendering"]
+    assert refused["refused_robots_denied"] == 1
+    assert refused["refused_excluded"] == 2
+    assert refused["refused_method"] >= 2
+
+
+HOSTILE = {
+    "/loop": "<script>for (;;) {}</script>",
+    "/microtasks": "<script>(function again() { Promise.resolve().then(again); })()</script>",
+    "/timers": "<script>(function again() { setTimeout(again, 0); })()</script>",
+    "/memory": "<script>const kept = []; for (;;) kept.push(new Array(1e5).fill(Math.random()));</script>",
+    "/elements": "<body><script>for (let i = 0; i < 1e6; i++) document.body.append(document.createElement('p'), 'x');"
+    "</script>",
+    "/requests": "<script>for (let i = 0; i < 5e3; i++) fetch('/none?' + i).catch(() => {});</script>",
+    "/windows": "<script>for (let i = 0; i < 50; i++) window.open('/opened'); alert(1); confirm(2);</script>"
+    "<a href=/x>x</a>",
+    "/elsewhere": "<script>location = 'http://10.0.0.1/secret'</script><a href=/x>x</a>",
+    "/permissions": "<script>navigator.geolocation.getCurrentPosition(() => {}); Notification.requestPermission();"
+    "navigator.mediaDevices && navigator.mediaDevices.getUserMedia({audio: true});</script><a href=/x>x</a>",
+    "/download": "<script>const a = document.createElement('a'); a.href = 'data:application/zip,x';"
+    "a.download = 'x.zip'; a.click();</script><a href=/x>x</a>",
+}
+COMES_TO = {
+    "/loop": {"hangs"}, "/microtasks": {"hangs"}, "/timers": {"rendered"}, "/memory": {"memory", "crashed"},
+    "/elements": {"too_large", "hangs", "memory"}, "/requests": {"too_many_requests", "memory"},
+    "/windows": {"rendered"},
+    "/elsewhere": {"rendered"}, "/permissions": {"rendered"}, "/download": {"rendered"},
+}  # fmt: skip
+
+
+def test_hostile_pages_end_bounded_and_others_go_on(command: Crawl, tmp_path: Path, site: Callable[..., Site]) -> None:
+    index = "".join(f"<a href={path}>x</a>" for path in HOSTILE)
+    kind = "<script>document.body.insertAdjacentHTML('beforeend', '<a href=/made>x</a>')</script>"
+    app = site({"/": f"<body>{index}{kind}", "/made": "<p>made", "/x": "<p>x", "/opened": "<p>opened", **HOSTILE})
+    done = command(
+        "crawl", f"{app.url}/", "-o", tmp_path / "c", "--render", "always", "--politeness", "own",
+        "--set", "render.stall_s_max=2", "--set", "render.attempts_max=1", "--set", "render.memory_bytes_max=419430400",
+        "--set", "render.dom_bytes_max=1048576", *OPTIONS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = rows(tmp_path / "c")
+    came_to = {path: found[path]["rendered"] for path in HOSTILE}
+    assert {path: result for path, result in came_to.items() if result not in COMES_TO[path]} == {}
+    assert {found[path]["outcome"] for path in (*HOSTILE, "/made", "/x", "/opened")} == {"fetched"}
+    assert {found[path]["rendered"] for path in ("/", "/made", "/x", "/opened")} == {"rendered"}
+    assert found["/loop"]["error"].startswith("not rendered: it kept its browser busy")
+    assert [row["outcome"] for path, row in found.items() if path == "/secret"] in ([], ["dns_error"])
+    assert browsers() == []
+    assert list(Path("/tmp").glob("gossamer-browser-*")) == []
+
+
+@pytest.mark.promise("Crash safety", "A crawler that is killed leaves no browser.")
+def test_a_killed_crawler_leaves_no_browser(tmp_path: Path, site: Callable[..., Site]) -> None:
+    app = site({"/": "<script>for (;;) {}</script>"})
+    crawl = subprocess.Popen(
+        [sys.executable, "-m", "gossamer", "crawl", f"{app.url}/", "-o", str(tmp_path / "c"), "--render", "always",
+         *OPTIONS],
+        start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while not any("--type=renderer" in command for command in browsers()):
+            assert time.monotonic() < deadline, "no browser began"
+            time.sleep(0.05)
+    finally:
+        os.killpg(crawl.pid, signal.SIGKILL)
+        crawl.wait()
+    deadline = time.monotonic() + 20
+    while browsers() or list(Path("/tmp").glob("gossamer-browser-*")):
+        assert time.monotonic() < deadline, browsers()
+        time.sleep(0.05)

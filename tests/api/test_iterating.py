@@ -1,0 +1,148 @@
+"""A crawl as a plain loop reads it, with and without a running event loop, and its tables in other libraries."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, get_type_hints
+
+import pytest
+
+import gossamer
+from gossamer import Crawler, Tables
+from gossamer.api.iterating import Crawl
+from gossamer.config.flags import FLAGS, Options
+from gossamer.model.errors import ConfigError
+from tests.answering import Answering
+
+pytestmark = pytest.mark.promise(
+    "Components and Python", "A plain `for` loop reads a crawl, in a script as in a notebook."
+)
+PAGES = 12
+SETTINGS: dict[str, object] = {
+    "crawl.commit_s": 0.05, "state.cache_bytes": 1 << 20, "state.write_buffer_bytes": 1 << 20,
+}  # fmt: skip
+
+
+class _Site(Answering):
+    def get(self) -> None:
+        links = "".join(f'<a href="/{n}">{n}</a>' for n in range(PAGES))
+        found = self.path == "/" or self.path.strip("/").isdecimal()
+        self.answer(200 if found else 404, f"<title>Page {self.path}</title>{links}".encode() if found else b"")
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Site) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+
+
+def made(site: str, output: Path, **options: Any) -> Crawl:
+    return gossamer.crawl(site, output=output, allow_private=True, politeness="own", settings=SETTINGS, **options)
+
+
+def test_a_plain_loop_reads_every_page(site: str, tmp_path: Path) -> None:
+    crawl = made(site, tmp_path / "crawl")
+    titles = {page.title for page in crawl}
+    assert titles == {"Page /", *(f"Page /{n}" for n in range(PAGES))}
+    assert crawl.status()["state"] == "finished"
+    names = [thread.name for thread in threading.enumerate()]
+    assert [name for name in names if name.startswith(("gossamer", "asyncio", "ThreadPool"))] == []
+    with pytest.raises(ConfigError, match="this crawl was read before"):
+        list(crawl)
+
+
+def test_a_loop_that_runs_already_is_no_hindrance(site: str, tmp_path: Path) -> None:
+    async def notebook() -> int:
+        return sum(1 for _ in made(site, tmp_path / "crawl"))
+
+    assert asyncio.run(notebook()) == PAGES + 1
+
+
+def test_leaving_the_loop_ends_the_crawl_and_another_continues_it(site: str, tmp_path: Path) -> None:
+    first = []
+    for page in made(site, tmp_path / "crawl", per_host=1):
+        first.append(page.url)
+        if len(first) == 2:
+            break
+    crawl = Crawl(Crawler.resume(tmp_path / "crawl"))  # It runs no more: its directory is free.
+    rest = [page.url for page in crawl]
+    assert len({*first, *rest}) <= PAGES + 1
+    assert crawl.status()["state"] == "finished"
+    assert crawl.pages.to_arrow().num_rows == PAGES + 1
+
+
+def test_an_error_of_the_crawl_comes_out_of_the_loop(site: str, tmp_path: Path) -> None:
+    reading = iter(made(site, tmp_path / "crawl", delay=5.0))
+    other = made(site, tmp_path / "crawl")
+    assert next(reading).status == 200
+    with pytest.raises(ConfigError, match="in use by another crawl"):
+        list(other)
+    reading.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("what", ["to_arrow", "to_polars", "to_duckdb"])
+def test_tables_in_other_libraries(site: str, tmp_path: Path, what: str) -> None:
+    crawl = made(site, tmp_path / "crawl")
+    assert len(list(crawl)) == PAGES + 1
+    for tables in (crawl, Tables(str(tmp_path / "crawl"))):
+        rows = getattr(tables.pages, what)()
+        assert len(rows) == PAGES + 1
+        assert sorted(rows["title"].to_pylist() if what == "to_arrow" else _titles(rows)) == sorted(
+            ["Page /", *(f"Page /{n}" for n in range(PAGES))]
+        )
+        assert len(getattr(tables.pages, what)("title = 'Page /3'")) == 1
+        assert len(getattr(tables.links, what)()) > PAGES
+    with pytest.raises(ConfigError, match="--table items/offer: the crawl has"):
+        crawl.table("items/offer").to_arrow()
+
+
+def _titles(rows: Any) -> list[str]:
+    return [one[0] for one in rows.project("title").fetchall()] if hasattr(rows, "fetchall") else list(rows["title"])
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_a_missing_library_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ConfigError, match=f"to_{name} needs the package {name}: pip install {name}"):
+        getattr(Tables(tmp_path).pages, f"to_{name}")()
+
+
+def test_the_keywords_are_the_options() -> None:
+    assert set(Options.__annotations__) == {flag.name for flag in FLAGS} - {"seeds", "output"} | {"preset"}
+    hints = get_type_hints(Options)
+    for flag in FLAGS:
+        if flag.name in hints:
+            text = str(hints[flag.name])
+            assert flag.kind.__name__ in text
+            assert flag.many == ("list" in text)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"max_pages": 0}, "max_pages 0: "),
+        ({"max_depth": "deep"}, 'max_depth "deep": '),
+        ({"max_page": 1}, "no option 'max_page'; did you mean max_pages?"),
+        ({"json": True, "quiet": True}, "json and quiet exclude each other"),
+    ],
+)
+def test_mistakes_name_the_keyword(options: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        gossamer.crawl("http://127.0.0.1/", output=tmp_path / "crawl", **options)
+    assert str(caught.value).startswith(says)
+    assert "--" not in str(caught.value)
+
+
+def test_the_package_of_that_name_stays_a_package() -> None:
+    code = "import gossamer, gossamer.crawl.shard; assert callable(gossamer.crawl); print(gossamer.crawl.shard.Shard)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "gossamer.crawl.shard.Shard" in done.stdout

@@ -1,0 +1,243 @@
+"""Logins step by step: what each answer leads to, what is never done, and when one is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.crawl.logins import FormLogins
+from gossamer.crawl.options import LoginRule
+from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.process.forms import form_of
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+
+LOGIN = "https://www.a.test/login"
+FORM = b"""<base href="/in/"><form action=search><input name=q></form>
+<form method=POST action="session?x=1"><input type=hidden name=csrf value="&lt;1&gt;"><input name=user>
+<input type=password name=pw><select name=lang><option>en<option selected value=de>D</select>
+<input type=checkbox name=keep checked><input type=checkbox name=spy><input type=submit name=go></form>"""
+RULE = {"url": LOGIN, "fields": {"user": "me", "pw": "s3cret &"}, "check": {"text": "Log out"}, "place": ".a.test"}
+
+
+def named(text: str) -> Url:
+    url = Namer().name(text)
+    assert url is not None
+    return url
+
+
+PAGE, OTHER_HOST = named("https://www.a.test/page"), named("https://docs.a.test/page")
+
+
+def reply(status: int = 200, url: str = LOGIN, **headers: str) -> Reply:
+    return Reply(url, status, tuple(headers.items()), b"", "127.0.0.1", 0.0, 0.1, 10, media_type="text/html")
+
+
+class Book:
+    """The logins under test, with what they tell, in a store that can be opened again."""
+
+    def __init__(self, directory: Path, **rule: object) -> None:
+        self.directory = directory
+        self.rule = LoginRule.model_validate({**RULE, **rule})
+        self.cookies: set[str] = set()
+        self.told: list[tuple[str, str]] = []
+        self.open()
+
+    def open(self) -> None:
+        self.store = Store(self.directory)
+        self.epochs = Epochs(self.store)
+        self.logins = FormLogins(
+            {"a": self.rule}, self.epochs, Namer(), lambda _site, _now: self.cookies, (30.0, 60.0),
+            lambda name, reason: self.told.append((name, reason)),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        self.store.close()
+
+    def begin(self, now: float = 0.0) -> Errand:
+        verdict = self.logins.verdict(PAGE, now)
+        assert verdict.park
+        assert verdict.errand is not None
+        return verdict.errand
+
+    def answer(
+        self, errand: Errand | None, result: Reply | Failure, body: bytes = b"", now: float = 0.0
+    ) -> Errand | None:
+        assert errand is not None
+        return self.logins.answered(errand, result, body, now)
+
+    def log_in(self) -> None:
+        first = self.begin()
+        assert self.answer(self.answer(first, reply(), FORM), reply(), b"<p>Log out") is None
+        assert self.logins.released(first) == [PAGE]
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[Book]:
+    made = Book(tmp_path)
+    yield made
+    made.close()
+
+
+def test_the_form_is_sent_with_its_hidden_fields(book: Book) -> None:
+    first = book.begin()
+    assert (first.url.text, first.form, first.login) == (LOGIN, b"", "a")
+    posted = book.answer(first, reply(), FORM)
+    assert posted is not None
+    assert posted.url.text == "https://www.a.test/in/session?x=1"
+    assert posted.form == b"csrf=%3C1%3E&lang=de&keep=on&user=me&pw=s3cret+%26"
+    landing = book.answer(posted, reply(302, posted.url.text, Location="/home"))
+    assert landing is not None
+    assert (landing.url.text, landing.form) == ("https://www.a.test/home", b"")
+    assert book.answer(landing, reply(), b"<a>Log out</a>") is None
+    assert book.told == [("a", "")]
+    assert book.logins.verdict(PAGE, 0.0).allowed
+
+
+def test_hosts_wait_for_one_login_and_then_for_each_other(book: Book) -> None:
+    first = book.begin()
+    other = book.logins.verdict(OTHER_HOST, 0.0)
+    assert (other.park, other.errand) == (True, None)
+    posted = book.answer(first, reply(), FORM)
+    assert posted is not None
+    assert book.logins.released(first) == [], "it is not over"
+    book.answer(posted, reply(), b"Log out")
+    assert book.logins.released(posted) == [PAGE, OTHER_HOST]
+    assert book.logins.verdict(PAGE, 0.0).allowed
+    assert book.logins.verdict(OTHER_HOST, 0.0).park
+    assert book.logins.passed(PAGE) == [OTHER_HOST]
+    assert book.logins.passed(PAGE) == []
+    assert book.logins.verdict(OTHER_HOST, 0.0).allowed
+    assert book.logins.verdict(named("https://b.test/"), 0.0).allowed, "it needs no session"
+
+
+def test_what_would_end_the_session_is_excluded(book: Book) -> None:
+    book.log_in()
+    never = ["https://docs.a.test/logout", "https://www.a.test/x/log-out?y", "https://www.a.test/signOut", LOGIN + "?x"]
+    assert {book.logins.verdict(named(url), 0.0).outcome for url in never} == {"excluded"}
+    assert book.logins.verdict(named("https://www.a.test/blogouts"), 0.0).allowed
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"<form><input name=user></form>", "no form with the fields user, pw at https://www.a.test/login"),
+        (FORM.replace(b"POST", b"get"), "its form would put the fields into a URL"),
+        (FORM.replace(b'"session', b'"https://evil.test/'), "its form leads to another origin"),
+        (FORM.replace(b'"session', b'"http://www.a.test/'), "its form leads to another origin"),
+    ],
+)
+def test_forms_that_are_not_sent(book: Book, body: bytes, reason: str) -> None:
+    assert book.answer(book.begin(), reply(), body) is None
+    verdict = book.logins.verdict(PAGE, 1.0)
+    assert verdict.reason == f"login.a: {reason} (1 of 3 attempts)"
+    assert verdict.wait_until == 30.0
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (reply(307, Location="/x"), "the form's answer would have it sent elsewhere"),
+        (reply(302, Location="https://evil.test/"), "it redirects to another site"),
+        (reply(403), "the check failed: no text 'Log out' after HTTP 403"),
+        (Failure("timeout", "timed out"), "timed out"),
+    ],
+)
+def test_answers_that_are_not_followed(book: Book, result: Reply | Failure, reason: str) -> None:
+    assert book.answer(book.answer(book.begin(), reply(), FORM), result, b"Try again") is None
+    assert book.logins.verdict(PAGE, 1.0).reason.startswith(f"login.a: {reason} (1 of 3")
+
+
+def test_a_circle_of_redirects_ends(book: Book) -> None:
+    errand: Errand | None = book.begin()
+    for _ in range(5):
+        errand = book.answer(errand, reply(302, Location="/circle"))
+        assert errand is not None
+    assert book.answer(errand, reply(302, Location="/circle")) is None
+
+
+@pytest.mark.promise("Bounds", "Logins that fail in a row are given up after a number that is configured.")
+def test_a_login_that_fails_is_given_up(book: Book) -> None:
+    now = 0.0
+    for _ in range(3):
+        assert book.answer(book.begin(now), reply(404), now=now) is None
+        now += 60.0
+    verdict = book.logins.verdict(PAGE, now)
+    assert (verdict.outcome, verdict.park) == ("login_required", False)
+    assert book.told == [("a", "HTTP 404 at https://www.a.test/login (3 of 3 attempts)")]
+
+
+def test_logins_that_bring_no_page_are_given_up(book: Book) -> None:
+    for _ in range(3):
+        book.log_in()
+        assert book.logins.verdict(PAGE, 0.0).allowed
+        assert (
+            book.logins.logged_out(PAGE, reply(302, Location="/login?again")) == "it redirects to the page of login.a"
+        )
+        book.logins.passed(PAGE)
+    assert book.logins.verdict(PAGE, 0.0).outcome == "login_required"
+    assert book.told[-1][1].startswith("3 logins in a row brought no page")
+
+
+@pytest.mark.parametrize(
+    ("answer", "body", "ended"),
+    [
+        (reply(401), None, True),
+        (reply(), FORM, True),
+        (reply(), b'<p class="guest">Hello', True),
+        (reply(302, Location="/login?next=/page"), None, True),
+        (reply(302, Location="/x"), None, False),
+        (reply(403), None, False),
+        (reply(), b"<p>the password is a secret", False),
+    ],
+)
+def test_what_shows_the_end_of_a_session(tmp_path: Path, answer: Reply, body: bytes | None, ended: bool) -> None:
+    book = Book(tmp_path, logged_out="p.guest")
+    book.log_in()
+    assert book.logins.verdict(PAGE, 0.0).allowed
+    assert (book.logins.logged_out(PAGE, answer, body) != "") == ended
+    book.logins.passed(PAGE)
+    assert book.logins.verdict(PAGE, 0.0).park == ended, "it logs in again"
+    book.close()
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_session_is_as_durable_as_the_epoch(tmp_path: Path, committed: bool) -> None:
+    book = Book(tmp_path)
+    book.log_in()
+    if committed:
+        book.epochs.close_at_once()
+    book.close()
+    book.open()
+    assert book.logins.verdict(PAGE, 0.0).allowed == committed
+    book.close()
+
+
+def test_a_token_is_taken_from_json(tmp_path: Path) -> None:
+    book = Book(tmp_path, token="data.access", check=None)
+    sent = book.begin()
+    assert (sent.url.text, sent.form) == (LOGIN, b'{"user": "me", "pw": "s3cret &"}')
+    assert book.logins.content_type(sent) == "application/json"
+    assert book.answer(sent, reply(), b'{"data": {"access": "t0k"}}') is None
+    assert book.logins.token(PAGE) == "t0k"
+    assert book.logins.token(named("https://b.test/")) == ""
+    book.close()
+
+
+@pytest.mark.parametrize(("status", "body"), [(200, b"[]"), (200, b"{"), (403, b'{"data": {"access": "t"}}')])
+def test_an_answer_without_token_is_a_login_that_failed(tmp_path: Path, status: int, body: bytes) -> None:
+    book = Book(tmp_path, token="data.access", check=None)
+    assert book.answer(book.begin(), reply(status), body) is None
+    assert book.logins.verdict(PAGE, 0.0).wait_until == 30.0
+    book.close()
+
+
+def test_a_form_is_found_by_its_selector() -> None:
+    found = form_of(b"<form id=a><input name=x></form><form id=b method=post></form>", "", LOGIN, ["y"], "#b")
+    assert found is not None
+    assert (found.action, found.method, found.fields) == (LOGIN, "post", [])
+    assert form_of(b"<form>" * 30_000, "", LOGIN, ["y"]) is None, "a page that is made to cost much"

@@ -1,0 +1,294 @@
+"""Rules for requests: where they hold, what they send, and that nothing of it goes elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trustme
+
+from gossamer.fetch.digest import Challenge, Digests, authorization, best_challenge
+from gossamer.fetch.http import HttpModule
+from gossamer.fetch.options import FetchOptions, RequestOptions
+from gossamer.fetch.rules import RequestRules
+from gossamer.model.errors import ConfigError
+from gossamer.model.visits import Request
+from gossamer.world.clock import WallClock
+from tests.fetch.conftest import Run
+from tests.fetch.servers import Server, reply, serving
+from tests.fetch.speaking import AGENT, failed, replied
+
+SECRET = "s3cret-XYZZY"
+
+
+def rules(table: dict[str, object]) -> RequestRules:
+    return RequestRules(RequestOptions.model_validate(table).rules, "gossamer", Digests())
+
+
+@asynccontextmanager
+async def speaking_by(table: dict[str, object], **options: object) -> AsyncIterator[HttpModule]:
+    fetch = FetchOptions.model_validate(options)
+    module = HttpModule(fetch, AGENT, WallClock(), rules=rules(table))
+    try:
+        async with asyncio.timeout(60):
+            yield module
+    finally:
+        await module.close()
+
+
+def to(server: Server, path: str = "/", host: str = "a.test", scheme: str = "http") -> Request:
+    return Request(f"{scheme}://{host}:{server.port}{path}", "127.0.0.1", server.port)
+
+
+@pytest.mark.parametrize(
+    ("where", "covered", "others"),
+    [
+        ("a.test", ["https://a.test/", "https://A.test./x"], ["https://b.a.test/", "https://a.test:8443/"]),
+        (".a.test", ["https://a.test/", "https://b.c.a.test/"], ["https://ba.test/", "https://a.test.evil.test/"]),
+        (
+            "https://a.test:8443/in",
+            ["https://a.test:8443/in", "https://a.test:8443/in/x", "https://a.test:8443/in?x"],
+            ["https://a.test:8443/inner", "https://a.test/in", "http://a.test:8443/in", "https://x@b.test:8443/in"],
+        ),
+        ("http://a.test", ["http://a.test/", "http://a.test?x"], ["https://a.test/", "http://a.test:8080/"]),
+    ],
+)
+def test_where_a_rule_holds(where: str, covered: list[str], others: list[str]) -> None:
+    found = rules({where: {"bearer": SECRET}})
+    for url in covered:
+        rule = found.of(url)
+        assert rule is not None, url
+        assert rule.headers == (("Authorization", f"Bearer {SECRET}"),)
+    assert [url for url in others if found.of(url) is not None] == []
+
+
+def test_a_place_without_scheme_sends_secrets_over_tls_alone() -> None:
+    found = rules({"a.test": {"bearer": SECRET, "query": {"k": SECRET}, "headers": {"Accept": "text/plain"}}})
+    plain, secure = found.of("http://a.test/"), found.of("https://a.test/")
+    assert plain is not None
+    assert secure is not None
+    assert plain.headers == (("Accept", "text/plain"),)
+    assert plain.sent("http://a.test/") == "http://a.test/"
+    assert secure.sent("https://a.test/?q#f") == f"https://a.test/?q&k={SECRET}#f"
+
+
+def test_the_most_specific_rule_wins_value_by_value() -> None:
+    found = rules({
+        "https://a.test/in/": {"headers": {"x-one": "path"}, "digest": {"user": "me", "password": SECRET}},
+        ".a.test": {"headers": {"X-One": "site", "X-Two": "site"}, "basic": {"user": "me", "password": SECRET}},
+        "a.test": {"headers": {"X-Two": "host"}, "proxy": "http://127.0.0.1:9"},
+    })  # fmt: skip
+    inside, outside = found.of("https://a.test/in/x"), found.of("https://b.a.test/in/x")
+    assert inside is not None
+    assert outside is not None
+    assert inside.headers == (("x-one", "path"), ("X-Two", "host"))
+    assert (inside.digest, inside.route.proxy) == (("me", SECRET), "http://127.0.0.1:9")
+    assert [name for name, _ in outside.headers] == ["X-One", "X-Two", "Authorization"]
+    assert outside.digest is None
+
+
+@pytest.mark.parametrize(
+    "where", ["a b", "*.a.test", "https://", "ftp://a.test/", "http://me:pw@a.test/", ".co.uk", "A"]
+)
+def test_what_is_no_place(where: str) -> None:
+    with pytest.raises(ValueError, match=r"is no place for a rule|is a public suffix"):
+        RequestOptions.model_validate({where: {}})
+
+
+@pytest.mark.promise(
+    "Politeness", "No rule hides who we are: a User-Agent contains the name that robots.txt files use."
+)
+def test_a_user_agent_that_hides_who_we_are_is_refused() -> None:
+    rules({"a.test": {"headers": {"User-Agent": "Mozilla/5.0 (compatible; Gossamer/1; +https://a.test)"}}})
+    with pytest.raises(ConfigError, match="User-Agent must contain 'gossamer'"):
+        rules({"a.test": {"headers": {"user-agent": "Mozilla/5.0"}}})
+
+
+@pytest.mark.promise("Operation", "Credentials reach the origin that they are for, and no other.")
+def test_headers_go_to_their_place_alone_over_kept_connections(run: Run) -> None:
+    async def main() -> None:
+        async with serving(reply()) as server:
+            table = {f"http://a.test:{server.port}/in/": {"basic": {"user": "me", "password": SECRET}}}
+            async with speaking_by(table) as module:
+                inside = replied(await module.fetch(to(server, "/in/")))
+                outside = [replied(await module.fetch(to(server, *at))) for at in (("/",), ("/in/", "b.test"))]
+            assert b"Authorization: [redacted]\r\n" in inside.request_head
+            assert b"\r\nAuthorization: Basic bWU6czNjcmV0LVhZWlpZ\r\n" in server.requests[0]
+            assert (inside.authenticated, [one.authenticated for one in outside]) == (True, [False, False])
+            assert not [one for one in server.requests[1:] if b"uthorization" in one]
+
+    run(main())
+
+
+def test_added_parameters_are_sent_and_stand_in_no_reply(run: Run) -> None:
+    async def main() -> None:
+        location = f"Location: /next?a=1&key={SECRET}".encode()
+        async with serving(reply(b"", location, status=b"302 Found")) as server:
+            async with speaking_by({f"http://a.test:{server.port}": {"query": {"key": SECRET}}}) as module:
+                answer = replied(await module.fetch(to(server, "/x?a=1#f")))
+            assert server.requests[0].startswith(f"GET /x?a=1&key={SECRET} HTTP/1.1\r\n".encode())
+            assert answer.url == f"http://a.test:{server.port}/x?a=1#f"
+            assert answer.request_head.startswith(b"GET /x?a=1&key=[redacted] HTTP/1.1\r\n")
+            assert answer.header("location") == "/next?a=1"
+            assert SECRET not in repr(answer)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "response"),
+    [
+        ("MD5", "8ca523f5e9506fed4657c9700eebdbec"),
+        ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
+    ],
+)
+def test_digest_answers_are_those_of_the_rfc(algorithm: str, response: str) -> None:
+    challenge = Challenge({  # RFC 7616, section 3.9.1
+        "realm": "http-auth@example.org", "qop": "auth, auth-int", "algorithm": algorithm,
+        "nonce": "7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v",
+        "opaque": "FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS",
+    })  # fmt: skip
+    cnonce = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ"
+    sent = authorization(challenge, "/dir/index.html", ("Mufasa", "Circle of Life"), "GET", cnonce)
+    assert f'response="{response}"' in sent
+    assert f"algorithm={algorithm}, " in sent
+    assert ", qop=auth, nc=00000001, " in sent
+
+
+def test_the_strongest_challenge_that_can_be_answered_is() -> None:
+    offers = ['Basic realm="x", Digest realm="a, b", nonce="1", algorithm=MD5, Digest nonce="2", algorithm=SHA-256']
+    found = best_challenge([*offers, 'Digest nonce="3", algorithm=FUTURE', 'Digest nonce="4", qop="auth-int"'])
+    assert found is not None
+    assert (found.nonce, found.algorithm) == ("2", "SHA-256")
+    assert best_challenge(['Basic realm="x"', "Digest"]) is None
+
+
+def test_a_digest_challenge_is_answered_by_the_next_request(run: Run) -> None:
+    challenge = b'WWW-Authenticate: Digest realm="r", nonce="n%d", qop="auth"'
+
+    async def answer(server: Server, writer: asyncio.StreamWriter, head: bytes) -> bool:
+        is_good = re.search(rb'Authorization: Digest username="me", .*nonce="n0", uri="/in/x\?y", .*nc=0000000', head)
+        refused = reply(b"", challenge % (len(server.requests) - 1), status=b"401 Unauthorized")
+        writer.write(reply() if is_good and len(server.requests) < 4 else refused)
+        return True
+
+    async def main() -> None:
+        async with serving(answer) as server:
+            table = {f"http://a.test:{server.port}/in/": {"digest": {"user": "me", "password": SECRET}}}
+            async with speaking_by(table) as module:
+                got = [replied(await module.fetch(to(server, "/in/x?y"))) for _ in range(4)]
+                elsewhere = replied(await module.fetch(to(server, "/")))
+            assert [(one.status, one.challenged) for one in got] == [
+                (401, True),
+                (200, False),
+                (200, False),
+                (401, False),
+            ]
+            assert b"nc=00000002" in server.requests[2]
+            assert (elsewhere.status, elsewhere.challenged) == (401, False)
+            assert b"uthorization" not in server.requests[4]
+            assert all(b"Authorization: [redacted]" in one.request_head for one in got[1:])
+            assert len(server.requests) == 5, "one request for each fetch"
+
+    run(main())
+
+
+def test_a_client_certificate_goes_to_its_place_alone(run: Run, tmp_path: Path) -> None:
+    ca, mine = trustme.CA(), tmp_path / "me.pem"
+    ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    ca.issue_cert("me@a.test").private_key_and_cert_chain_pem.write_to_path(str(mine))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("a.test", "b.test").configure_cert(context)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    ca.configure_trust(context)
+    shown = []
+
+    async def answer(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        shown.append(bool(writer.get_extra_info("peercert")))
+        writer.write(reply())
+        return True
+
+    async def main() -> None:
+        async with serving(answer, tls=context) as server:
+            table = {f"https://a.test:{server.port}/in/": {"certificate": str(mine)}}
+            async with speaking_by(table, ca_bundle=str(tmp_path / "ca.pem")) as module:
+                for path, host in (("/", "a.test"), ("/in/", "a.test"), ("/", "a.test"), ("/in/", "b.test")):
+                    got = replied(await module.fetch(to(server, path, host, "https")))
+                    assert got.authenticated == shown[-1]
+        assert shown == [False, True, False, False]
+
+    run(main())
+
+
+@asynccontextmanager
+async def socks(refuses: bool = False) -> AsyncIterator[tuple[int, list[tuple[str, int]]]]:
+    """Serve a SOCKS5 proxy (RFC 1928) that takes notes of where it is sent."""
+    asked: list[tuple[str, int]] = []
+    open_writers: list[asyncio.StreamWriter] = []
+
+    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+        writer.close()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        open_writers.append(writer)
+        _, methods = await reader.readexactly(2)
+        await reader.readexactly(methods)
+        writer.write(b"\x05\x00")
+        *_, kind = await reader.readexactly(4)
+        if kind == 1:
+            host = socket.inet_ntoa(await reader.readexactly(4))
+        else:
+            host = (await reader.readexactly((await reader.readexactly(1))[0])).decode()
+        port = int.from_bytes(await reader.readexactly(2))
+        asked.append((host, port))
+        writer.write(b"\x05" + (b"\x02" if refuses else b"\x00") + b"\x00\x01" + bytes(6))
+        if refuses:
+            writer.close()
+            return
+        there_reader, there = await asyncio.open_connection("127.0.0.1", port)
+        open_writers.append(there)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(pipe(reader, there))
+            group.create_task(pipe(there_reader, writer))
+
+    listener = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield listener.sockets[0].getsockname()[1], asked
+    finally:
+        listener.close()
+        for writer in open_writers:
+            writer.close()
+
+
+@pytest.mark.parametrize(("resolves", "host"), [(False, "127.0.0.1"), (True, "a.test")])
+@pytest.mark.promise("What is fetched", "Through a proxy, too, requests go to the address that the guard has checked.")
+def test_a_socks_proxy_is_sent_to_the_address_that_was_checked(run: Run, resolves: bool, host: str) -> None:
+    async def main() -> None:
+        async with serving(reply()) as server, socks() as (port, asked):
+            table = {f"http://a.test:{server.port}": {"proxy": f"socks5://127.0.0.1:{port}"}}
+            async with speaking_by(table, proxy_resolves=resolves) as module:
+                assert replied(await module.fetch(to(server))).body == b"hello"
+                assert replied(await module.fetch(to(server, host="b.test"))).body == b"hello"
+            assert asked == [(host, server.port)], "the other host's request went without it"
+
+    run(main())
+
+
+def test_a_proxy_that_refuses_is_a_failure_and_nothing_goes_around_it(run: Run) -> None:
+    async def main() -> None:
+        async with serving(reply()) as server, socks(refuses=True) as (port, asked):
+            table = {f"http://a.test:{server.port}": {"proxy": f"socks5h://127.0.0.1:{port}"}}
+            async with speaking_by(table, proxy_resolves=False) as module:
+                assert failed(await module.fetch(to(server))).outcome == "connect_error"
+            assert asked == [("127.0.0.1", server.port)]
+            assert server.requests == []
+
+    run(main())

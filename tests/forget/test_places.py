@@ -1,0 +1,206 @@
+"""`gossamer forget` in checkpoints, several shards, object stores, and while a crawl runs."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer import Crawler
+from gossamer.api import forget_of, verify_of
+from gossamer.api.restoring import restore_of
+from gossamer.config import configure
+from gossamer.config.gather import reopen
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.model.errors import ConfigError
+from tests import commands
+from tests.archive.bucket import KEYS, Bucket
+from tests.cluster import crawls as shards
+from tests.forget import marks
+from tests.forget.crawls import AGAIN, BATCH, crawled, resumed
+from tests.forget.site import GONE, KEPT, MARKS, Site
+from tests.further import with_further
+from tests.ring.crawls import command_line, rows, until
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    one = Site()
+    with one.serving():
+        yield one
+
+
+def left(directory: Path) -> list[str]:
+    return marks.found(directory, MARKS) + marks.found_in_stores(directory, MARKS)
+
+
+def damage(directory: Path) -> list[str]:
+    return [one.says() for one in verify_of(directory, deep=True).damage]
+
+
+async def checkpointed(site: Site, folder: Path) -> None:
+    """Crawl, with a checkpoint taken while files still grow; kill nothing, but leave the crawl as a kill would."""
+    config = configure(
+        options={"allow_private": True, "hosts": str(site.hosts_file(folder)), "scope": "any", "max_pages": 80},
+        sets=AGAIN, seeds=tuple(site.url(name) for name in ("gone.test/", "third.test/", "kept.test/")),
+    )  # fmt: skip
+    crawler = Crawler(output=folder / "crawl", config=config)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(crawler.run())
+        while int(str(crawler.status().get("pages", 0))) < 40:  # noqa: ASYNC110 - so many pages
+            await asyncio.sleep(0.02)
+        answer = await crawler.ask({"verb": "checkpoint"})
+        assert answer["ok"], answer
+        # As a kill leaves it: what grows has no final name, and no table is finished.
+        shutil.copytree(folder / "crawl/checkpoints", folder / "taken")
+        assert await running == "limit"
+
+
+def test_checkpoints_and_what_a_killed_crawl_left_are_cleaned_too(site: Site, tmp_path: Path) -> None:
+    asyncio.run(checkpointed(site, tmp_path))
+    crawl = tmp_path / "crawl"
+    [checkpoint] = (crawl / "checkpoints").iterdir()
+    growing = {path.name for path in checkpoint.rglob("*.open")}
+    assert any(name.startswith("gossamer-") for name in growing)
+    assert any(name.startswith("pages-") for name in growing)
+    assert marks.found(checkpoint, MARKS)
+    kept = {(row["url"], row["fetched_at"]) for row in rows(crawl / "pages") if row["host"] != GONE}
+    forget_of(crawl, GONE)
+    assert left(crawl) == []
+    assert marks.found_in_stores(checkpoint, MARKS) == []
+    assert damage(crawl) == []
+    assert {(row["url"], row["fetched_at"]) for row in rows(crawl / "pages")} == kept
+    restore_of(str(checkpoint), tmp_path / "restored")
+    site.asked.clear()
+    assert resumed(tmp_path / "restored", "limits.max_pages=60").end == "limit"
+    assert left(tmp_path / "restored") == []
+    assert [name for name in site.asked if name.startswith(GONE)] == [], "the checkpoint knows what was forgotten"
+
+
+def test_a_crawl_that_was_killed_is_cleaned_as_it_lies(site: Site, tmp_path: Path) -> None:
+    """Logs that are not tables yet and a WARC file that grows lose what is forgotten; a resume makes tables of them."""
+    asyncio.run(checkpointed(site, tmp_path))
+    [killed] = (tmp_path / "taken").iterdir()
+    (killed / "state").joinpath("lock").unlink(missing_ok=True)
+    assert not list(killed.glob("pages/*.parquet"))
+    forget_of(killed, GONE)
+    assert left(killed) == []
+    site.asked.clear()
+    assert resumed(killed, "limits.max_pages=70").end == "limit"
+    assert {row["host"] for row in rows(killed / "pages")} == {KEPT, "third.test"}
+    assert left(killed) == []
+    assert damage(killed) == []
+    assert [name for name in site.asked if name.startswith(GONE)] == []
+
+
+def test_all_shards_of_a_crawl_are_cleaned(tmp_path: Path) -> None:
+    web = SimwebOptions.plain(seed=4, hosts=8, pages=120)
+    with SimwebProcess(web, tmp_path / "web") as simweb:
+        directory = tmp_path / "crawl"
+        config = shards.config_of(simweb, directory, 3)
+        shards.begun(config, directory, 3, pages=60)
+        before = rows(directory / "pages")
+        hosts = sorted({str(row["host"]) for row in before if row["outcome"] == "fetched"})
+        for host in hosts[:4]:
+            forget_of(directory, host)
+        assert {row["host"] for row in rows(directory / "pages")} == {row["host"] for row in before} - set(hosts[:4])
+        assert damage(directory) == []
+        ends = shards.ended(reopen(directory / "crawl.toml"), directory, 3)
+        assert not [url for url in ends if url.split("/")[2].partition(":")[0] in hosts[:4]]
+        assert len(ends) > 30
+        assert damage(directory) == []
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    with Bucket() as one:
+        yield one
+
+
+@pytest.mark.parametrize("keep", with_further("false", "true"))
+def test_the_objects_of_a_store_are_cleaned(site: Site, bucket: Bucket, tmp_path: Path, keep: str) -> None:
+    """Also where the store alone has the WARC files."""
+    sets = (*BATCH, *bucket.sets, f"archive.store_keep_warc={keep}", "archive.warc_segment_bytes_max=100_000")
+    crawled(site, tmp_path, *sets)
+    crawl = tmp_path / "crawl"
+    assert bool(list((crawl / "warc").iterdir())) is (keep == "true")
+
+    def fetched(name: str) -> Path:
+        for key, data in bucket.objects().items():
+            (tmp_path / name / key).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name / key).write_bytes(data)
+        return tmp_path / name
+
+    assert marks.found(fetched("before"), MARKS)
+    forget_of(crawl, GONE)
+    copy = fetched("after")
+    assert left(crawl) == []
+    assert marks.found(copy, MARKS) == []
+    assert damage(crawl) == []
+    assert bool(list((crawl / "warc").iterdir())) is (keep == "true")
+    summed = subprocess.run(["sha256sum", "-c", "manifest-sha256.txt"], cwd=copy, capture_output=True, text=True)
+    assert summed.returncode == 0, summed.stdout + summed.stderr
+    assert len(summed.stdout.splitlines()) == sum(path.is_file() for path in copy.rglob("*")) - 1
+    assert resumed(crawl).end == "finished"
+
+
+def test_checkpoints_elsewhere_are_replaced(site: Site, tmp_path: Path) -> None:
+    uri = (tmp_path / "elsewhere").as_uri()
+    crawled(site, tmp_path, *BATCH, f"state.checkpoint_uri='{uri}'", "state.checkpoint_s=1.0")
+    assert marks.found(tmp_path / "elsewhere", MARKS)
+    forget_of(tmp_path / "crawl", GONE)
+    assert left(tmp_path / "crawl") == []
+    assert marks.found(tmp_path / "elsewhere", MARKS) == []
+    restore_of(uri, tmp_path / "restored")
+    assert left(tmp_path / "restored") == []
+    assert [one for one in damage(tmp_path / "restored") if "search" not in one] == [], "a checkpoint has no index"
+    assert (tmp_path / "restored/forgotten.jsonl").read_bytes() == (tmp_path / "crawl/forgotten.jsonl").read_bytes()
+    assert {row["host"] for row in rows(tmp_path / "restored/pages")} == {KEPT, "third.test"}
+    site.asked.clear()
+    assert resumed(tmp_path / "crawl").end == "finished"
+    assert not site.asked
+
+
+def test_frames_of_zstandard_become_tombstones_too(site: Site, tmp_path: Path) -> None:
+    crawled(site, tmp_path, *BATCH, "archive.warc_compression='zstd'")
+    crawl = tmp_path / "crawl"
+    assert len(marks.found(crawl / "warc", MARKS)) == len(MARKS)
+    forget_of(crawl, GONE)
+    assert left(crawl) == []
+    assert damage(crawl) == []
+    assert {row["warc_type"] for row in rows(crawl / "pages")} - {""} == {"response", "revisit"}
+
+
+def test_a_warc_file_that_is_elsewhere_is_asked_for(site: Site, tmp_path: Path) -> None:
+    """What could not be looked at does not count as cleaned."""
+    uri = (tmp_path / "elsewhere").as_uri()
+    crawled(site, tmp_path, *BATCH, f"archive.store='{uri}'", "archive.store_keep_warc=false")
+    settings = tmp_path / "crawl/crawl.toml"
+    settings.write_text(settings.read_text().replace(f'store = "{uri}"', 'store = ""'))
+    with pytest.raises(ConfigError, match="is not here: copy it back, then repeat the command"):
+        forget_of(tmp_path / "crawl", GONE)
+
+
+def test_a_running_crawl_stops_for_it_and_goes_on(site: Site, tmp_path: Path) -> None:
+    crawl = tmp_path / "crawl"
+    seeds = tuple(site.url(name) for name in ("gone.test/", "third.test/", "kept.test/"))
+    with command_line(crawl) as first, command_line(crawl) as second:
+        first.crawl(seeds, *AGAIN, hosts=str(site.hosts_file(tmp_path)), scope="any")
+        until(lambda: site.asked[f"{GONE}/secret-5.html"] > 2, timeout_s=60)
+        second.start("forget", str(crawl), GONE, "--reason", "a letter")
+        assert first.wait() in {0, 130}
+        until((crawl / "forgotten.jsonl").exists, timeout_s=60)
+        site.asked.clear()
+        until(lambda: site.asked[f"{KEPT}/page-3.html"] > 2, timeout_s=60)
+        until(lambda: commands.run("stop", str(crawl))[0] == 0)
+        second.wait()
+    assert [name for name in site.asked if name.startswith(GONE)] == []
+    assert left(crawl) == []
+    assert damage(crawl) == []

@@ -1,0 +1,112 @@
+"""Mutants: hand-made mistakes in commit, journals, politeness and frontier, and how many the fault trials find.
+
+    python -m tests.lab.mutants [--trials N] [NAME ...]
+
+`mutants.toml` lists them. Each is a line of the source, replaced while its module is imported, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.machinery
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from pathlib import Path
+from types import CodeType, ModuleType
+
+import msgspec
+
+SECONDS_MAX = 300
+
+
+class Mutant(msgspec.Struct, forbid_unknown_fields=True):
+    """A mistake: a piece of a module of `gossamer`, and its replacement."""
+
+    module: str
+    line: str
+    instead: str
+
+
+MUTANTS = msgspec.toml.decode(Path(__file__).with_name("mutants.toml").read_bytes(), type=dict[str, Mutant])
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Compiles the mutant's module with the mistake in it."""
+
+    mutant: Mutant
+
+    def get_code(self, fullname: str) -> CodeType:
+        source = self.get_data(self.path).decode()
+        assert source.count(self.mutant.line) == 1, (
+            f"{self.mutant.line!r} stands {source.count(self.mutant.line)} times"
+        )
+        return compile(source.replace(self.mutant.line, self.mutant.instead), self.path, "exec")
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != f"gossamer.{self._mutant.module}":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        assert spec is not None
+        assert spec.origin is not None
+        loader = _Loader(fullname, spec.origin)
+        loader.mutant = self._mutant
+        spec.loader = loader
+        return spec
+
+
+def found_by(name: str, trials: int) -> str:
+    """Run trials of a mutant in a process of its own, until one finds it; return what it said, or nothing."""
+    command = [sys.executable, "-m", "tests.lab.mutants", "--trials", str(trials), "--inside", name]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    except subprocess.TimeoutExpired:
+        return f"no end within {SECONDS_MAX} s"
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout.strip()
+
+
+def _inside(name: str, trials: int) -> int:
+    sys.meta_path.insert(0, _Finder(MUTANTS[name]))
+    from gossamer.lab.faults.trial import run  # noqa: PLC0415 - with the mistake
+
+    for seed in range(1, trials + 1):
+        try:
+            broken = run(seed).broken
+        except Exception as error:  # noqa: BLE001 - that it fails is a finding
+            broken = [repr(error)]
+        if broken:
+            print(f"seed {seed}: {broken[0]}")
+            return 1
+    return 0
+
+
+def main() -> int:
+    """Run mutants, and say which were found."""
+    parser = argparse.ArgumentParser(description="Run fault trials of hand-made mistakes.")
+    parser.add_argument("--trials", type=int, default=40, help="of each mutant")
+    parser.add_argument("--inside", default="", help="the mutant to be in this process")
+    parser.add_argument("names", nargs="*", help="all, where none is named")
+    given = parser.parse_args()
+    if given.inside:
+        return _inside(given.inside, given.trials)
+    names = given.names or list(MUTANTS)
+    survivors = 0
+    for name in names:
+        said = found_by(name, given.trials)
+        survivors += not said
+        print(f"{name:36} {said[:150] or 'SURVIVES'}", flush=True)
+    print(f"{len(names) - survivors} of {len(names)} found in {given.trials} trials each")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

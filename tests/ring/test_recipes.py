@@ -1,0 +1,222 @@
+"""Recipes: a site with known faults, all of which `check` finds; a site archived as WACZ, and as a corpus."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+from xml.etree import ElementTree as ET
+
+import pyarrow.parquet as pq
+import pytest
+
+import gossamer
+from gossamer.api.faults import SiteFault, faults_of
+from tests import commands
+from tests.answering import Answering
+from tests.cli.conftest import until
+from tests.ring.hostile import Answer, HostileServer, whole
+
+Done = subprocess.CompletedProcess[str]
+QUICK = ("--allow-private", "--politeness", "own", "--quiet", "--set", "frontier.retry_s_first=0.1")
+
+
+def page(title: str, *links: str, description: str = "What it is about.", more: str = "") -> Answer:
+    meta = f'<meta name="description" content="{description}">' if description else ""
+    anchors = "".join(f'<p><a href="{link}">{link}</a>' for link in links)
+    words = f"<main><h1>{title}</h1><p>A sentence about {title} that is long enough to be the main text.</p></main>"
+    return whole(f"<!doctype html><title>{title}</title>{meta}{words}{anchors}{more}".encode())
+
+
+def moved(target: str) -> Answer:
+    return Answer(lambda: (b"",), status=301, headers=(("Location", target),))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[HostileServer]:
+    answers = {
+        "/": page(
+            "Home", "/a", "/b", "/c", "/gone", "/r1", "/l1", "/one-hop", "/self", "/bare", more="<img src=/no.png>"
+        ),
+        "/a": page("Same", "/gone", "/"), "/b": page("Same", "/r1"), "/c": page("", "/x<y>"),
+        "/bare": page("Bare", description=""), "/x%3Cy%3E": page("Odd <b>title</b>"),
+        "/r1": moved("/r2"), "/r2": moved("/r3"), "/r3": moved("/end"), "/end": page("End"),
+        "/one-hop": moved("/end"), "/l1": moved("/l2"), "/l2": moved("/l1"), "/self": moved("/self"),
+        "/orphan": page("Orphan", "/orphan"),
+    }  # fmt: skip
+    with HostileServer(answers) as server:
+        answers["/robots.txt"] = whole(f"Sitemap: {server.root}sitemap.xml\n".encode(), "text/plain")
+        places = "".join(f"<url><loc>{server.root}{name}</loc></url>" for name in ("", "a", "orphan"))
+        answers["/sitemap.xml"] = whole(f"<urlset>{places}</urlset>".encode(), "application/xml")
+        yield server
+
+
+def run(directory: Path, *words: str) -> Done:
+    environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parents[1])}
+    command = [sys.executable, "-m", "gossamer", *words]
+    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=100)
+
+
+@pytest.fixture(scope="module")
+def checked(server: HostileServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    directory = tmp_path_factory.mktemp("checked")
+    return directory, run(directory, "check", server.root, "--html", "f.html", "--csv", "f.csv", *QUICK)
+
+
+@pytest.mark.promise("Operation", "`gossamer check` finds broken links, redirects, titles, descriptions and orphans.")
+def test_check_finds_every_fault_and_no_other(checked: tuple[Path, Done], server: HostileServer) -> None:
+    directory, done = checked
+    root = server.root
+    assert done.returncode == 1, done.stderr
+    assert faults_of(directory / "check") == [
+        SiteFault("broken_link", f"{root}gone", "HTTP 404", [root, f"{root}a"]),
+        SiteFault("broken_link", f"{root}no.png", "HTTP 404", [root]),
+        SiteFault("redirect_loop", f"{root}l1", f"{root}l1 → {root}l2 → {root}l1", [root]),
+        SiteFault("redirect_loop", f"{root}self", f"{root}self → {root}self", [root]),
+        SiteFault("redirect_chain", f"{root}r1", f"{root}r1 → {root}r2 → {root}r3 → {root}end", [root, f"{root}b"]),
+        SiteFault("duplicate_title", f"{root}a", "Same", [f"{root}b"]),
+        SiteFault("missing_title", f"{root}c"),
+        SiteFault("missing_description", f"{root}bare"),
+        SiteFault("orphan", f"{root}orphan"),
+    ]
+
+
+def test_the_reports_hold_every_fault(checked: tuple[Path, Done], server: HostileServer) -> None:
+    directory, done = checked
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "9 faults"
+    assert "Broken links: 2" in lines
+    assert f"  {server.root}gone  HTTP 404" in lines
+    assert f"      {server.root}a" in lines
+    records = list(csv.DictReader((directory / "f.csv").read_text().splitlines()))
+    assert {one["fault"] for one in records} == {one.kind for one in faults_of(directory / "check")}
+    shown = (directory / "f.html").read_text()
+    assert "<h2>Redirect loops: 2</h2>" in shown
+    assert "<script" not in shown
+
+
+def test_check_of_a_sound_site_ends_with_status_0(tmp_path: Path) -> None:
+    with HostileServer({"/": page("Home", "/a"), "/a": page("A", "/")}) as server:
+        done = run(tmp_path, "check", server.root, "-o", "sound", *QUICK)
+    assert (done.returncode, done.stdout) == (0, "\nNo faults were found.\n")
+
+
+def test_archive_makes_a_package_with_what_pages_embed(server: HostileServer, tmp_path: Path) -> None:
+    done = run(tmp_path, "archive", f"{server.root}a", "-o", "site", *QUICK)
+    assert (done.returncode, done.stderr) == (0, "")
+    with zipfile.ZipFile(tmp_path / "site.wacz") as package:
+        assert "datapackage.json" in package.namelist()
+    outcomes = {row["url"]: row["link_type"] for row in rows(tmp_path / "site/pages")}
+    assert outcomes[f"{server.root}no.png"] == "embed"
+
+
+def test_corpus_writes_markdown_and_parquet(server: HostileServer, tmp_path: Path) -> None:
+    done = run(tmp_path, "corpus", f"{server.root}a", "--max-pages", "5", *QUICK)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [file for file in (tmp_path / "corpus-markdown").rglob("*.md") if "# Same" in file.read_text()]
+    columns = {name for row in rows(tmp_path / "corpus-parquet/pages") for name in row}
+    assert {"main_text", "markdown", "description"} <= columns
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    return [row for file in sorted(folder.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+
+
+@pytest.mark.parametrize("recipe", ["archive", "mirror", "corpus", "check", "watch"])
+def test_show_config_prints_the_preset_and_does_nothing(recipe: str, tmp_path: Path) -> None:
+    done = run(
+        tmp_path, recipe, "http://e.example/", "--show-config", "--max-depth", "3", "--set", "scope.embeds=false"
+    )
+    shown = tomllib.loads(done.stdout)
+    assert (done.returncode, list(tmp_path.iterdir())) == (0, [])
+    assert (shown["scope"]["depth_max"], shown["scope"]["embeds"]) == (3, False)
+    assert shown["output"]["directory"] == recipe
+    assert ("metadata" in shown["process"]["modules"]) == (recipe in ("corpus", "check"))
+    assert shown["crawl"]["mode"] == ("continuous" if recipe == "watch" else "batch")
+
+
+class Shop(Answering):
+    """A page whose price rises with its second visit, and a receiver of changes that fails once."""
+
+    visits = 0
+    posted: ClassVar[list[dict[str, object]]] = []
+    refused = False
+
+    def get(self) -> None:
+        Shop.visits += self.path == "/"
+        body = f"<!doctype html><title>Shop</title><p class=price>{10 + (Shop.visits > 1)}</p>".encode()
+        self.answer(200 if self.path == "/" else 404, body if self.path == "/" else b"")
+
+    def do_POST(self) -> None:  # noqa: N802 - the name that the server calls
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if Shop.refused:
+            Shop.posted.extend(json.loads(body)["changes"])
+        self.send_response(200 if Shop.refused else 500)
+        Shop.refused = True
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+@pytest.mark.promise("Continuous crawls", "`gossamer watch` reports changes to a command, a webhook and a feed.")
+def test_watch_reports_a_changed_price(tmp_path: Path) -> None:
+    (tmp_path / "shop.toml").write_text('[extract.offer.fields]\nprice = { css = ".price", type = "integer" }\n')
+    quick = (
+        "revisit.interval_s_mean=0.5", "revisit.interval_s_min=0.2", "revisit.interval_s_max=1.0", "robots.obey=false",
+    )  # fmt: skip
+    with ThreadingHTTPServer(("127.0.0.1", 0), Shop) as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        serving.start()
+        root = f"http://127.0.0.1:{server.server_address[1]}/"
+        words = ["watch", root, "-c", "shop.toml", "--every", "0.3", "--rss", "feed.xml", "--webhook", f"{root}hook"]
+        words += ["--command", "cat >> changes.jsonl", *QUICK, *(word for one in quick for word in ("--set", one))]
+        environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parents[1])}
+        with subprocess.Popen(
+            [sys.executable, "-m", "gossamer", *words], cwd=tmp_path, env=environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            log = tmp_path / "changes.jsonl"
+            try:
+                until(lambda: log.exists() and '"field"' in log.read_text() and Shop.posted)
+            finally:
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate(timeout=60)
+        server.shutdown()
+        serving.join()
+    [change] = [one for one in map(json.loads, log.read_text().splitlines()) if one["change"] == "field"]
+    assert (change["url"], change["field"], change["before"], change["after"]) == (root, "price", "10", "11")
+    assert [one for one in Shop.posted if one["change"] == "field"] == [change], "sent again after a failure, once"
+    assert "--webhook failed (HTTP Error 500" in err
+    assert process.returncode == 130
+    assert f"offer 0: price changed from 10 to 11 ({root})" in out
+    feed = ET.parse(tmp_path / "feed.xml")
+    assert f"offer 0: price changed from 10 to 11 ({root})" in [one.text for one in feed.findall(".//item/title")]
+
+
+@pytest.mark.parametrize(
+    ("words", "mistake"),
+    [
+        (("--events", "changed,sold"), "--events sold: expected appeared, changed, vanished, field"),
+        (("--webhook", "example.org"), "--webhook example.org: expected an http or https address"),
+        (("--every", "0"), "--every 0: expected more than 0 seconds"),
+    ],
+)
+def test_a_mistake_of_watch_is_one_line(words: tuple[str, ...], mistake: str) -> None:
+    status, _, err = commands.run("watch", "http://e.example/", *words)
+    assert (status, err) == (2, f"gossamer: {mistake}\n")
+
+
+def test_a_crawl_without_pages_has_no_changes(tmp_path: Path) -> None:
+    done = run(tmp_path, "crawl", "http://127.0.0.1:9/", "--max-time", "0.1", *QUICK)
+    assert done.returncode in (0, 3), done.stderr
+    assert commands.run("changes", str(tmp_path / "crawl"))[:2] == (0, "")
+    assert faults_of(tmp_path / "crawl") == []

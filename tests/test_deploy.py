@@ -1,0 +1,139 @@
+"""Dashboard and alerts name metrics that exist, with their labels, and Grafana can lay the dashboard out."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gossamer.config import configure
+from gossamer.console.access import FILE
+from gossamer.model.outcomes import MEANINGS
+from tests.docs.test_pages import parse
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+DASHBOARD = json.loads((DEPLOY / "grafana/gossamer.json").read_text(encoding="utf-8"))
+RULES = yaml.safe_load((DEPLOY / "prometheus/rules.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
+OF_PROMETHEUS = {"job", "instance"}
+"""Labels that every series has once it is scraped."""
+
+
+def documented() -> dict[str, set[str]]:
+    """Return each documented metric with its labels; a test compares that page with what is exposed."""
+    page = (DEPLOY.parent / "docs/reference/metrics.md").read_text(encoding="utf-8")
+    table = page.partition("\n## Metrics\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]*`) \|([^|]*)\|", table, re.MULTILINE)
+    return {
+        f"gossamer_{name}": set(re.findall(r"`(\w+)`", labels))
+        for names, labels in rows
+        for name in re.findall(r"`(\w+)`", names)
+    }
+
+
+def expressions() -> Iterator[str]:
+    yield from (rule["expr"] for rule in RULES)
+    yield from (target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ()))
+    yield from (one["expr"] for one in DASHBOARD["annotations"]["list"])
+    for variable in DASHBOARD["templating"]["list"][1:]:
+        yield variable["query"]["query"].removeprefix("label_values(").rpartition(",")[0]
+
+
+@pytest.mark.parametrize("expression", list(expressions()))
+def test_metrics_exist_with_their_labels_and_kinds(expression: str) -> None:
+    known = documented()
+    series = re.findall(r"\b(gossamer_\w+)(?:\{([^}]*)\})?(\[)?", expression)
+    assert series or "up{" in expression
+    labels = set()
+    for name, matchers, is_range in series:
+        assert name in known
+        assert set(re.findall(r"(\w+)\s*(?:=~|!=|=)", matchers)) <= known[name] | OF_PROMETHEUS
+        if is_range and not re.search(r"predict_linear|changes", expression):
+            assert name.endswith("_total"), "only what grows has a rate"
+        labels |= known[name]
+    outcomes = {one for listed in re.findall(r'outcome=~?\s*"([^"]*)"', expression) for one in listed.split("|")}
+    assert outcomes <= MEANINGS.keys()
+    for grouped in re.findall(r"(?:by|on|ignoring) \(([^)]*)\)", expression):
+        assert set(grouped.split(", ")) <= labels | OF_PROMETHEUS
+
+
+def test_legends_and_annotations_name_labels_that_exist() -> None:
+    known = documented()
+    for panel in DASHBOARD["panels"]:
+        for target in panel.get("targets", ()):
+            labels = set().union(*(known[name] for name in re.findall(r"gossamer_\w+", target["expr"])))
+            assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= labels | OF_PROMETHEUS
+    for rule in RULES:
+        labels = set().union(*(known[name] for name in re.findall(r"gossamer_\w+", rule["expr"])))
+        texts = " ".join(rule["annotations"].values())
+        assert set(re.findall(r"\$labels\.(\w+)", texts)) <= labels | OF_PROMETHEUS
+        assert rule["annotations"].keys() == {"summary", "description"}
+
+
+def test_panels_have_a_place_each() -> None:
+    panels: list[dict[str, Any]] = DASHBOARD["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    places = [panel["gridPos"] for panel in panels]
+    assert all(place["x"] + place["w"] <= 24 for place in places)
+    for one, other in combinations(places, 2):
+        across = one["x"] < other["x"] + other["w"] and other["x"] < one["x"] + one["w"]
+        along = one["y"] < other["y"] + other["h"] and other["y"] < one["y"] + one["h"]
+        assert not (across and along)
+
+
+def test_alerts_are_documented() -> None:
+    page = (DEPLOY.parent / "docs/how-to/monitoring.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(Gossamer\w+)`", page, re.MULTILINE)) == {rule["alert"] for rule in RULES}
+
+
+@pytest.mark.acceptance
+def test_prometheus_accepts_the_rules_and_every_expression(tmp_path: Path) -> None:
+    folder = DEPLOY / "prometheus"
+    # Its unit tests of alerts; and the expressions of the dashboard as rules, with values for Grafana's variables.
+    subprocess.run(["promtool", "test", "rules", "rules_test.yml"], cwd=folder, check=True, timeout=60)
+    values = {"$__rate_interval": "1m", "$job": "gossamer", "$instance": ".+"}
+    rules = []
+    for number, expression in enumerate(expressions()):
+        for variable, value in values.items():
+            expression = expression.replace(variable, value)
+        rules.append({"record": f"panel:{number}", "expr": expression})
+    made = tmp_path / "panels.yml"
+    made.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
+    for file in (folder / "rules.yml", made):
+        subprocess.run(["promtool", "check", "rules", file], check=True, timeout=60)
+    subprocess.run(["promtool", "check", "config", "--syntax-only", folder / "prometheus.yml"], check=True, timeout=60)
+
+
+def test_the_composition_mounts_files_that_exist_and_gives_no_rights_away() -> None:
+    composed = yaml.safe_load((DEPLOY.parent / "compose.yaml").read_text(encoding="utf-8"))
+    for name, service in composed["services"].items():
+        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"]), name
+        assert "build" in service or re.fullmatch(r"[a-z]+/[a-z]+:[\w.-]+\d[\w.-]*", service["image"]), (
+            "a fixed version"
+        )
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ())), name
+        assert set(service.get("depends_on", ())) <= composed["services"].keys()
+        for source, *_ in (volume.split(":") for volume in service.get("volumes", ())):
+            assert source in composed["volumes"] or (DEPLOY.parent / source).is_file()
+
+
+def test_the_composed_crawl_is_a_command_that_exists() -> None:
+    composed = yaml.safe_load((DEPLOY.parent / "compose.yaml").read_text(encoding="utf-8"))
+    words = [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in composed["services"]["crawl"]["command"]]
+    options = parse([re.sub(r"\$\{SEED.*\}", "https://docs.example.org/", word) for word in words])
+    assert (options["politeness"], options["max_pages"], options["serve"]) == ("gentle", "1000", "8817")
+    config = configure(sets=options["sets"])  # type: ignore[arg-type]
+    assert config.archive.store_options == {
+        "endpoint": "http://store:9000",
+        "region": "us-east-1",
+        "allow_http": "true",
+    }
+    scraped = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"][0]
+    assert scraped["static_configs"] == [{"targets": ["crawl:8817"]}]
+    assert scraped["authorization"]["credentials_file"] == f"{options['output']}/state/{FILE}"
