@@ -31,8 +31,12 @@ class Node:
 class World:
     """Shards, a wire and a clock. `busy` is who is at an address: a dead shard's request goes on at the server."""
 
-    def __init__(self, seed: int, shards: int, *, lost: float, doubled: float, late_s: float) -> None:
+    def __init__(
+        self, seed: int, shards: int, *, lost: float, doubled: float, late_s: float, leaving: float = 0.0
+    ) -> None:
+        """`leaving`: how likely a shard at each step gives up an address that it waits for."""
         self.dice = random.Random(seed)
+        self.leaving = leaving
         self.now = 100.0
         self.shards = shards
         self.lost, self.doubled, self.late_s = lost, doubled, late_s
@@ -74,6 +78,8 @@ class World:
             if address in node.asking:
                 continue
             rest_until = node.addresses.want(address, self.now)
+            if rest_until is None and self.dice.random() < self.leaving:
+                node.addresses.leave(address)
             if rest_until is None or rest_until > self.now or not node.addresses.may_ask(address, self.now):
                 continue
             assert address not in self.busy, f"{address} is asked by {self.busy[address]} and by {shard} at {self.now}"
@@ -123,12 +129,12 @@ class World:
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 2**32), st.integers(2, 4), st.sampled_from([0.0, 0.3]), st.sampled_from([0.0, 0.3]),
-    st.sampled_from([0.0, 0.5, 4.0]),
+    st.sampled_from([0.0, 0.5, 4.0]), st.sampled_from([0.0, 0.05]),
 )  # fmt: skip
 def test_nobody_asks_an_address_while_another_does(
-    seed: int, shards: int, lost: float, doubled: float, late_s: float
+    seed: int, shards: int, lost: float, doubled: float, late_s: float, leaving: float
 ) -> None:
-    world = World(seed, shards, lost=lost, doubled=doubled, late_s=late_s)
+    world = World(seed, shards, lost=lost, doubled=doubled, late_s=late_s, leaving=leaving)
     for _ in range(600):
         if world.dice.random() < 0.01 and len(world.nodes) == shards:
             world.kill(world.dice.randrange(shards))
@@ -178,3 +184,20 @@ def test_after_an_owners_restart_who_had_an_address_goes_on_and_others_wait() ->
         waited += not any(world.asked.get((owner, address), 0) for address in mine)
     assert sum(world.asked.get((user, address), 0) for address in mine) > before
     assert waited * STEP_S < TERM_S + REQUEST_S_MAX, "all have said what they hold: nobody waits for the term"
+
+
+def test_a_grant_that_is_given_back_before_it_was_sent_is_forgotten() -> None:
+    """A borrower that no host needs any more returns what it wants; its owner may not have answered yet."""
+    now, terms = 100.0, Terms(TERM_S, TURN_S, REQUEST_S_MAX, REST_S)
+    sides = [Addresses(shard, 2, terms, now, is_new=True) for shard in range(2)]
+    address = next(one for one in ADDRESSES if sides[0].client.owner_of(one) == 1)
+    user, owner = sides
+    user.restarted(1, 1, now)
+    owner.restarted(0, 0, now)
+    user.want(address, now)
+    owner.take(0, user.outgoing(1, now), now, 1)
+    user.leave(address)
+    owner.take(0, user.outgoing(1, now), now, 1)
+    assert owner.server.lent == 0
+    user.take(1, owner.outgoing(0, now), now, 0)
+    assert user.facts()["borrowed"] == user.facts()["wanted"] == 0

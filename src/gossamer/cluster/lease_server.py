@@ -121,8 +121,8 @@ class LeaseServer:
         if borrower is None:
             return False
         for address in self._grants.pop(to, []):
-            lent = self._lent[address]
-            if lent.holder == to and now - lent.told_at >= AGAIN_S:
+            lent = self._lent.get(address)  # None: it was given back before its grant was sent.
+            if lent is not None and lent.holder == to and now - lent.told_at >= AGAIN_S:
                 message.grants.append((address, lent.ticket, max(0.0, lent.rest_until - now)))
                 lent.told_at = now
         for address in self._contended:
