@@ -35,8 +35,8 @@ test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	$(BIN)/python -m pytest $(PARALLEL)
 
 acceptance: $(VENV)/dev.stamp $(REPLAY)/pywb.stamp parts  ## run the checks against real parts from Debian, installing what is missing
-	$(BIN)/python -m pytest -m "acceptance and alone" --timeout 600
-	$(BIN)/python -m pytest -m "acceptance and not alone" --timeout 600 $(PARALLEL)
+	alone=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || alone=$$?; \
+	$(BIN)/python -m pytest -m "acceptance and not alone" --timeout 600 $(PARALLEL) && exit $$alone
 
 check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import contracts, spelling, tests
 	$(BIN)/ruff format --check .

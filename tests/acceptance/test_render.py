@@ -195,14 +195,14 @@ def test_every_request_of_a_browser_passes_the_gates(command: Crawl, tmp_path: P
     code = "document.body.insertAdjacentHTML('beforeend', `<a href=/from-${document.currentScript.dataset.n}>x</a>`);"
     far = site({"/ok.js": code, "/denied.js": code}, robots="User-agent: *\nDisallow: /denied\n", address="127.0.0.2")
     page = (
-        f"<body><script data-n=ok src={far.url}/ok.js></script><script data-n=denied src={far.url}/denied.js></script>"
+        "<body><script>navigator.serviceWorker.register('/worker.js').catch(() => {});</script>"
+        f"<script data-n=ok src={far.url}/ok.js></script><script data-n=denied src={far.url}/denied.js></script>"
         "<script data-n=near src=/near.js></script><script data-n=excluded src=http://127.0.0.3:9/x.js></script>"
         "<script data-n=pattern src=/tracker/x.js></script>"
         "<link rel=preconnect href=http://127.0.0.4:9><link rel=dns-prefetch href=//example.com>"
         "<script>fetch('/post', {method: 'POST', body: 'x'}).catch(() => {}); navigator.sendBeacon('/beacon', 'x');"
         "new WebSocket('ws://' + location.host + '/socket'); new EventSource('/events');"
-        "new RTCPeerConnection({iceServers: [{urls: 'stun:127.0.0.1'}]}).createDataChannel('x');"
-        "navigator.serviceWorker && navigator.serviceWorker.register('/worker.js').catch(() => {});</script>"
+        "new RTCPeerConnection({iceServers: [{urls: 'stun:127.0.0.1'}]}).createDataChannel('x');</script>"
     )
     near = site({"/": page, "/near.js": code, "/from-ok": "<p>ok", "/from-near": "<p>near"})
     (tmp_path / "excluded").write_text("127.0.0.3\n")
@@ -255,14 +255,16 @@ def test_hostile_pages_end_bounded_and_others_go_on(command: Crawl, tmp_path: Pa
     app = site({"/": f"<body>{index}{kind}", "/made": "<p>made", "/x": "<p>x", "/opened": "<p>opened", **HOSTILE})
     done = command(
         "crawl", f"{app.url}/", "-o", tmp_path / "c", "--render", "always", "--politeness", "own",
-        "--set", "render.stall_s_max=2", "--set", "render.attempts_max=1", "--set", "render.memory_bytes_max=419430400",
+        "--set", "render.stall_s_max=4", "--set", "render.attempts_max=1", "--set", "render.memory_bytes_max=419430400",
         "--set", "render.dom_bytes_max=1048576", *OPTIONS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = rows(tmp_path / "c")
+    failed = {path: row["error"] for path, row in found.items() if row["outcome"] != "fetched" and path != "/secret"}
+    assert failed == {}
     came_to = {path: found[path]["rendered"] for path in HOSTILE}
     assert {path: result for path, result in came_to.items() if result not in COMES_TO[path]} == {}
-    assert {found[path]["outcome"] for path in (*HOSTILE, "/made", "/x", "/opened")} == {"fetched"}
+    assert found.keys() >= {*HOSTILE, "/made", "/x", "/opened"}
     assert {found[path]["rendered"] for path in ("/", "/made", "/x", "/opened")} == {"rendered"}
     assert found["/loop"]["error"].startswith("not rendered: it kept its browser busy")
     assert [row["outcome"] for path, row in found.items() if path == "/secret"] in ([], ["dns_error"])

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -59,13 +59,21 @@ class BrowserError(Exception):
         self.reason = reason
 
 
+class Pipe(NamedTuple):
+    """Both directions of a browser's pipe."""
+
+    reader: asyncio.StreamReader
+    reading: asyncio.ReadTransport
+    """Below `reader`: the end of a stream does not close it on every event loop."""
+    writer: asyncio.StreamWriter
+
+
 class Browser:
     """One browser process with its guard. Make it by `start`; `close` it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, reader: asyncio.StreamReader, writer: Any) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, pipe: Pipe) -> None:
         self._process = process
-        self._reader = reader
-        self._writer = writer
+        self._pipe = pipe
         self._calls: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._number = 0
         self._tasks: list[asyncio.Task[None]] = []
@@ -109,7 +117,7 @@ class Browser:
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
-        browser = cls(process, *await _streams(ours_in, ours_out))
+        browser = cls(process, await open_pipe(ours_in, ours_out))
         browser._tasks = [asyncio.create_task(browser._read()), asyncio.create_task(browser._look())]
         try:
             await browser.call("Browser.getVersion", within_s=START_S_MAX)
@@ -136,13 +144,14 @@ class Browser:
         future = self._calls[number] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(within_s):
-                self._writer.write(_encode(message) + b"\0")
-                await self._writer.drain()
+                # A pipe that broke is closed before `_read` has found of what the browser died.
+                if not self._pipe.writer.is_closing():
+                    self._pipe.writer.write(_encode(message) + b"\0")
+                    with suppress(ConnectionError):
+                        await self._pipe.writer.drain()
                 result: dict[str, Any] = await future
         except TimeoutError:
             raise BrowserError(f"the browser did not answer {method} within {within_s:g} s", "hangs") from None
-        except ConnectionError:
-            raise BrowserError("the browser died") from None
         finally:
             self._calls.pop(number, None)
         return result
@@ -152,7 +161,8 @@ class Browser:
         self._end("the browser was closed")
         for task in self._tasks:
             task.cancel()
-        self._writer.close()
+        self._pipe.writer.close()
+        self._pipe.reading.close()
         assert self._process.stdin is not None
         self._process.stdin.close()
         with suppress(TimeoutError):
@@ -167,7 +177,7 @@ class Browser:
         """Take answers and events until there are none."""
         try:
             while True:
-                message = _decode((await self._reader.readuntil(b"\0"))[:-1])
+                message = _decode((await self._pipe.reader.readuntil(b"\0"))[:-1])
                 if (number := message.get("id")) is not None:
                     future = self._calls.get(number)
                     if future is None or future.done():
@@ -253,15 +263,15 @@ def require_browser(options: RenderOptions) -> None:
         )
 
 
-async def _streams(reads: int, writes: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def open_pipe(reads: int, writes: int) -> Pipe:
+    """Return what is read from and written to a browser by two file descriptors, which it closes."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=MESSAGE_BYTES_MAX)
-    protocol = asyncio.StreamReaderProtocol(reader)
-    await loop.connect_read_pipe(lambda: protocol, os.fdopen(reads, "rb", 0))
-    transport, writing = await loop.connect_write_pipe(
+    reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reads, "rb", 0))
+    writing, _ = await loop.connect_write_pipe(
         lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(writes, "wb", 0)
     )
-    return reader, asyncio.StreamWriter(transport, writing, None, loop)
+    return Pipe(reader, reading, asyncio.StreamWriter(writing, writing.get_protocol(), None, loop))
 
 
 def ignored(session: str, name: str, params: Event) -> None:

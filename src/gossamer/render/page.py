@@ -119,14 +119,16 @@ class Rendering:
         self._browser.on_event = self._heard
         try:
             async with asyncio.timeout(limit_s), asyncio.TaskGroup() as self._group:
-                found = await self._outcome(context)
-                self._group = None
+                try:
+                    found = await self._outcome(context)
+                finally:
+                    self._group = None  # A group that ends takes no more tasks.
                 for task in self._tasks:
                     task.cancel()
         except TimeoutError:
             found = PageError("timeout", f"it took longer than render.page_s_max = {limit_s:g} s")
         finally:
-            self._group, self._browser.on_event = None, ignored
+            self._browser.on_event = ignored
         if not isinstance(found, BrowserError):
             await self._browser.call("Target.disposeBrowserContext", context)
         if isinstance(found, Exception):
@@ -280,9 +282,9 @@ class Rendering:
         same = {"xhr": "fetch", "fetch": "xhr", "other": "script"}.get(kind, "")
         if method != "GET":
             return "method"
-        # Icons and streams of events have no type of their own.
+        # Icons, streams of events and service workers have no type of their own.
         is_odd = headers.get("Accept", "").startswith(("image/", "text/event-stream")) and kind != "image"
-        if is_odd or kind in REFUSED_TYPES or not url.startswith(("http://", "https://")):
+        if is_odd or "Service-Worker" in headers or kind in REFUSED_TYPES or not url.startswith(("http://", "https://")):
             return "type"
         if kind not in wanted and same not in wanted:
             return "unwanted"
