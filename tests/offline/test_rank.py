@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.frontier.priority import ByRank
+from gossamer.frontier.priority import RANKS_FILE, ByRank
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.offline import rank as ranking
-from gossamer.offline.rank import FILE, Ranking, RankOptions, levels_of, pagerank, rank
+from gossamer.offline.rank import Ranking, RankOptions, levels_of, pagerank, rank
 from tests.commands import run
 from tests.frontier.names import named
 from tests.ring.crawls import OWN, crawl
@@ -124,8 +124,8 @@ def test_the_command_prints_the_best_and_later_crawls_and_segments_use_the_file(
     assert out.splitlines()[0].split()[2] == site.url("http://a.test/0")
     told = json.loads(run("rank", str(directory), "--json", "--quiet")[1])
     made = Ranking(**told)
-    assert (made.path, made.urls) == (str(directory / FILE), PAGES + 4)
-    use = ("frontier.priority=rank", f"frontier.ranks_file={directory / FILE}")
+    assert (made.path, made.urls) == (str(directory / RANKS_FILE), PAGES + 4)
+    use = ("frontier.priority=rank", f"frontier.ranks_file={directory / RANKS_FILE}")
     one = tmp_path / "one"
     done = crawl(
         (site.url("http://a.test/0"),), one, *OWN, *use, "archive.links=true",

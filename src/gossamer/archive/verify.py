@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import duckdb
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.archive.cdxj import faults_of_index, seal_of
+from gossamer.archive.database import open_database
 from gossamer.archive.logs import BrokenFrameError, batches
 from gossamer.archive.members import members_of
 from gossamer.archive.views.bodies import is_zstd
@@ -181,13 +181,7 @@ def faults_of_places(index: Path, places: dict[str, Path], pages: Sequence[Path]
     """
     if "records" not in places:
         return
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{MEMORY_BYTES}B",
-        "temp_directory": str(folder / "spilled"),
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
-    with duckdb.connect(":memory:", config=config) as database:
+    with open_database(MEMORY_BYTES, folder / "spilled") as database:
         for table, path in places.items():
             database.read_parquet(str(path)).create_view(table)
         if pages:

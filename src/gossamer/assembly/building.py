@@ -9,12 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import msgspec
-
 from gossamer.archive.archive import Archives
 from gossamer.archive.uploads import uploads_of
 from gossamer.assembly.counting import counters_of, measuring
-from gossamer.assembly.discovery import hints_of, hubs_of, scope_options
+from gossamer.assembly.discovery import hints_of, hubs_of
 from gossamer.assembly.earlier import earlier_of
 from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
 from gossamer.assembly.frontiers import frontier_for, hosts_kept
@@ -29,7 +27,6 @@ from gossamer.assembly.parts import (
     copies_of,
     crawl_options_of,
     examiner,
-    filters_of,
     held,
     isolated_of,
     judges_again,
@@ -43,20 +40,18 @@ from gossamer.assembly.parts import (
     retries_of,
     scoped,
     stored,
-    traps_of,
     url_seen_of,
     walls_of,
     watchdogs_of,
 )
-from gossamer.assembly.permits import forgotten_of, permit_of, usage_of
+from gossamer.assembly.permits import forgotten_of, permit_of, scope_of, usage_of
 from gossamer.assembly.protocols import protocol_modules
 from gossamer.assembly.revisits import enrolment_of, patient, revisiting_of, schedule_of
 from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.schemes import without_robots
-from gossamer.assembly.values import Controls, CrawlRing, CrawlScope, DurableState, Outputs, Recrawl, Settings, Setup
+from gossamer.assembly.values import Controls, CrawlRing, DurableState, Outputs, Recrawl, Settings, Setup
 from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
-from gossamer.config.lists import scope_lists
 from gossamer.crawl.commit import Committer, Cuts
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.explain import Explainer
@@ -69,23 +64,16 @@ from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.stages import Stages
 from gossamer.crawl.tally import Tally, Telemetry, Totals
-from gossamer.crawl.trapping import Trapping
 from gossamer.frontier.control import HostControl
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.product import __version__
 from gossamer.plugins import build
-from gossamer.ports import Filter
 from gossamer.process.choice import Chosen
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.state import page_facts
 from gossamer.robots.robots import SiteRobots
-from gossamer.scope.chain import Chain, scope_chain
-from gossamer.scope.lists import ExcludedHost
-from gossamer.scope.options import ScopeOptions
-from gossamer.scope.roots import Roots
-from gossamer.scope.traps import Trapped
-from gossamer.seen.shingles import sketch
+from gossamer.scope.chain import Chain
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
@@ -245,8 +233,7 @@ def ring_of(
     namer = namer_of(config, epochs)
     exchange = exchange_of(setup, storage, namer, tally.totals.incarnation)
     forgotten = forgotten_of(config, setup.home.directory, clock)
-    filters = [one for one in (forgotten, earlier_of(config, setup.undo)) if one is not None]
-    scope = scope_of(config, epochs, tally, filters)
+    scope = scope_of(config, epochs, tally, (forgotten, earlier_of(config, setup.undo)))
     memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
     pending_scope = memory.pending_scope if scoped(config).scope.scope != "any" else None
     rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
@@ -304,22 +291,6 @@ def ring_of(
     loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, permit, requests)
     return ring, membership_of(exchange, ring, telemetry, pending_scope, kept.committer)
-
-
-def scope_of(config: Config, epochs: Epochs, tally: Tally, further: Sequence[Filter]) -> CrawlScope:
-    """Return the filters of a crawl, `further` ones among them."""
-    asked = scoped(config)
-    exclusions, traps = ExcludedHost(only=asked.scope.only_hosts), traps_of(config, epochs)
-    roots, lists = Roots(asked.scope.scope), scope_lists(asked)
-    more = [*filters_of(config), Trapped(traps), *further]
-    exclusions.set_listed(lists.excluded_hosts)
-
-    def chain_of(options: ScopeOptions) -> Chain:
-        read = msgspec.structs.replace(lists, excluded_hosts=exclusions.listed)  # The file may be read again later.
-        return scope_chain(options, roots, exclusions, more, read)
-
-    chain = chain_of(scope_options(config))
-    return CrawlScope(chain, chain_of, roots, exclusions, traps, Trapping(traps, epochs, sketch, tally))
 
 
 def recrawl_of(

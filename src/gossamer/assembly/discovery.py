@@ -1,4 +1,4 @@
-"""Told: what listens to sitemaps, feeds and hubs, as the configuration names it."""
+"""Discovery: what listens to sitemaps, feeds and hubs, as the configuration names it."""
 
 from __future__ import annotations
 

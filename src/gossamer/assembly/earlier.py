@@ -12,13 +12,12 @@ from gossamer.assembly.integrity import running_store
 from gossamer.assembly.parts import url_rules
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.history import PageRecord, read_page_record
+from gossamer.crawl.history import PageRecord, page_key, read_page_record
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import ANNOUNCING, Link
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.state.schema import URL_RULES
 from gossamer.state.store import Store
-from gossamer.url.url import Url
 
 REMEMBERED_MAX: Final = 65_536
 """Addresses whose answer is remembered: menus name the same ones on every page."""
@@ -43,7 +42,7 @@ class EarlierCrawls:
     def rejects(self, link: Link) -> bool:
         if link.link_type in _ALWAYS:
             return False
-        key = _key(link.url)
+        key = page_key(link.url.partition, link.url.fingerprint)
         has = self._remembered.get(key)
         if has is None:
             if len(self._remembered) >= REMEMBERED_MAX:
@@ -52,7 +51,7 @@ class EarlierCrawls:
         return has
 
     def detail(self, link: Link) -> str:
-        found = self._found(_key(link.url))
+        found = self._found(page_key(link.url.partition, link.url.fingerprint))
         return f"{found[0]} has it" if found is not None else ""
 
     def _found(self, key: bytes) -> tuple[Path, PageRecord] | None:
@@ -92,7 +91,3 @@ def earlier_of(config: Config, undo: ExitStack) -> EarlierCrawls | None:
 
 def _with_small_cache(config: Config) -> Config:
     return config.model_copy(update={"state": config.state.model_copy(update={"cache_bytes": CACHE_BYTES})})
-
-
-def _key(url: Url) -> bytes:
-    return url.partition.to_bytes(2) + url.fingerprint.to_bytes(8)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
+from gossamer.assembly.discovery import scope_options
+from gossamer.assembly.parts import filters_of, scoped, traps_of
+from gossamer.assembly.values import CrawlScope
 from gossamer.config import Config
-from gossamer.config.lists import forgotten_in
+from gossamer.config.lists import forgotten_in, scope_lists
 from gossamer.crawl.permit import Permit
+from gossamer.crawl.tally import Tally
 from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.usage import Usage
+from gossamer.ports import Filter
 from gossamer.robots.documents import SiteDocuments
 from gossamer.robots.robots import SiteRobots
+from gossamer.scope.chain import Chain, scope_chain
 from gossamer.scope.forgotten import Forgotten
 from gossamer.scope.lists import ExcludedHost
+from gossamer.scope.options import ScopeOptions
+from gossamer.scope.roots import Roots
+from gossamer.scope.traps import Trapped
+from gossamer.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
@@ -40,3 +53,19 @@ def forgotten_of(config: Config, directory: Path, clock: Clock) -> Forgotten | N
     """Return the filter of pages that were forgotten; None if there are none. Raises ConfigError: a list is bad."""
     entries = forgotten_in(config, directory)
     return Forgotten(entries, clock.now) if entries else None
+
+
+def scope_of(config: Config, epochs: Epochs, tally: Tally, further: Iterable[Filter | None]) -> CrawlScope:
+    """Return the filters of a crawl, `further` ones among them as far as there are any."""
+    asked = scoped(config)
+    exclusions, traps = ExcludedHost(only=asked.scope.only_hosts), traps_of(config, epochs)
+    roots, lists = Roots(asked.scope.scope), scope_lists(asked)
+    more = [*filters_of(config), Trapped(traps), *(one for one in further if one is not None)]
+    exclusions.set_listed(lists.excluded_hosts)
+
+    def chain_of(options: ScopeOptions) -> Chain:
+        read = msgspec.structs.replace(lists, excluded_hosts=exclusions.listed)  # The file may be read again later.
+        return scope_chain(options, roots, exclusions, more, read)
+
+    chain = chain_of(scope_options(config))
+    return CrawlScope(chain, chain_of, roots, exclusions, traps, Trapping(traps, epochs, sketch, tally))

@@ -8,42 +8,32 @@ from functools import partial
 from pathlib import Path
 
 from gossamer.archive.uploads import UploadCounts, counts_of
-from gossamer.assembly.discovery import scope_options
 from gossamer.assembly.earlier import earlier_of
 from gossamer.assembly.home import Home
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
 from gossamer.assembly.parts import (
     budget_of,
     close,
-    filters_of,
     held,
     locked,
     namer_of,
-    scoped,
     stored,
-    traps_of,
     url_seen_of,
 )
-from gossamer.assembly.permits import forgotten_of
+from gossamer.assembly.permits import forgotten_of, scope_of
 from gossamer.config import Config
-from gossamer.config.lists import scope_lists
 from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.memory import ScopeMemory
 from gossamer.crawl.tally import Tally, Totals
-from gossamer.crawl.trapping import Trapping
 from gossamer.frontier.overview import facts_of
 from gossamer.model.damage import Damage
 from gossamer.ports import (
     UrlSeen,
 )
 from gossamer.revisit.state import RevisitState, page_facts, stored_state
-from gossamer.scope.chain import scope_chain
-from gossamer.scope.lists import ExcludedHost
-from gossamer.scope.roots import Roots
-from gossamer.scope.traps import Trapped, Traps
+from gossamer.scope.traps import Traps
 from gossamer.seen.offers import FOLDER as SEEN_FOLDER
-from gossamer.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import TALLY
 from gossamer.state.store import Store
@@ -87,18 +77,9 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         store = held(opened_store(config, home, writable=lock.writable), undo)
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
-        asked = scoped(config)
-        roots, exclusions, traps = (
-            Roots(asked.scope.scope),
-            ExcludedHost(only=asked.scope.only_hosts),
-            traps_of(config, epochs),
-        )
-        followed, more = scope_options(config), [*filters_of(config), Trapped(traps)]
-        further = forgotten_of(config, directory, WallClock()), earlier_of(config, undo)
-        more += [one for one in further if one is not None]
-        chain = scope_chain(followed, roots, exclusions, more, scope_lists(asked))
-        Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
-        ScopeMemory(epochs, roots, exclusions, chain.counts)
+        forgotten = forgotten_of(config, directory, WallClock())
+        scope = scope_of(config, epochs, Tally(Totals(), config.crawl), (forgotten, earlier_of(config, undo)))
+        ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts)
         journals = home.journals()
         manifest = manifest_of(store)
         found = lost(config, home, manifest)
@@ -110,11 +91,11 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         undo.callback(close, url_seen)
         facts = partial(facts_of, epochs, budget=budget_of(config))
         urls = UrlMemory(namer, url_seen, PageHistory(epochs))
-        explainer = Explainer(urls, chain, facts, lambda _: False, partial(page_facts, epochs))
+        explainer = Explainer(urls, scope.chain, facts, lambda _: False, partial(page_facts, epochs))
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)
         return Opened(
-            lock, store, totals, chain.counts, explainer, url_seen, traps, uploads, stored_state(epochs),
+            lock, store, totals, scope.chain.counts, explainer, url_seen, scope.traps, uploads, stored_state(epochs),
             found,
         )  # fmt: skip

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from gossamer.cli.directory import holds_crawl, make_directory, require_crawl, there_before, unmake
+from gossamer.cli.directory import holds_crawl, make_writable, require_crawl, there_before, unmake
 from gossamer.cli.job import CrawlJob, CrawlRequest
 from gossamer.config import Config, configure
 from gossamer.config.gather import reopen
@@ -51,7 +51,7 @@ def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[CrawlJob, 
             config = _spooled(config, directory, spool)
         else:
             _look_at(config)
-        make_directory(directory)
+        make_writable(directory)
     except BaseException:
         unmake(directory, missing, before)
         raise
@@ -107,7 +107,7 @@ def job_as_written(job: CrawlJob) -> CrawlJob:
 
 def _spooled(config: Config, directory: Path, spool: Spool) -> Config:
     """Keep seeds that can be read but once in the crawl's directory, where a restart finds them, and look at them."""
-    make_directory(directory)
+    make_writable(directory)
     file = (directory / SPOOLED).absolute()
     source = "standard input" if config.seeds.file in STANDARD_INPUT else config.seeds.file
     if config.seeds.file in STANDARD_INPUT:

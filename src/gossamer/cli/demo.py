@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from gossamer.cli.directory import make_directory
+from gossamer.cli.directory import make_writable
 from gossamer.cli.output import write_line
 from gossamer.cli.supervisor import SIMWEB, carried_out
 from gossamer.model.errors import ConfigError
@@ -75,7 +75,7 @@ def simweb(
 ) -> int:
     """Serve a synthetic web on loopback."""
     web_process = _web(directory, size, seed=seed, port=port)
-    make_directory(directory)
+    make_writable(directory)
     stops = (signal.SIGINT, signal.SIGTERM)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     try:
@@ -148,7 +148,7 @@ def make_anew(directory: Path, web: SimwebProcess) -> None:
     if directory.exists() and not (directory / SIMWEB).exists() and any(directory.iterdir()):
         raise ConfigError(f"{directory} holds something else; name another with -o DIR")
     shutil.rmtree(directory, ignore_errors=True)
-    make_directory(directory)
+    make_writable(directory)
     write_whole(directory / SIMWEB, web.options.encode())  # From now on it may be replaced.
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gossamer.model.errors import ConfigError
+from gossamer.world.files import make_directory
 
 
 def holds_crawl(directory: Path) -> bool:
@@ -26,10 +27,10 @@ def require_crawl(directory: Path) -> None:
         )
 
 
-def make_directory(directory: Path) -> None:
-    """Make the crawl's directory. Raises ConfigError when that cannot be."""
+def make_writable(directory: Path) -> None:
+    """Make a crawl's directory. Raises ConfigError when that cannot be."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         tempfile.TemporaryFile(dir=directory).close()
     except OSError as error:
         raise ConfigError(f"cannot write to {directory}: {error.strerror}; name another with -o DIR") from error

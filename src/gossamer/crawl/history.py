@@ -48,10 +48,10 @@ class PageHistory:
         self._epochs = epochs
 
     def put(self, url: Url, record: PageRecord) -> None:
-        self._epochs.put("page", _key(url), _encode(record))
+        self._epochs.put("page", page_key(url.partition, url.fingerprint), _encode(record))
 
     def get(self, url: Url) -> PageRecord | None:
-        value = self._epochs.get("page", _key(url))
+        value = self._epochs.get("page", page_key(url.partition, url.fingerprint))
         return _decode(value) if value is not None else None
 
     def stop(self, link: Link) -> None:
@@ -68,7 +68,7 @@ class PageHistory:
 
     def address(self, partition: int, fingerprint: int) -> str:
         """Return the address of a URL that is known by its fingerprint alone; empty when it was never visited."""
-        value = self._epochs.get("page", partition.to_bytes(2) + fingerprint.to_bytes(8))
+        value = self._epochs.get("page", page_key(partition, fingerprint))
         return _decode(value).url if value is not None else ""
 
 
@@ -103,8 +103,9 @@ def _stopped_key(url: Url) -> bytes:
     return url.partition.to_bytes(2) + _STOPPED + url.fingerprint.to_bytes(8)
 
 
-def _key(url: Url) -> bytes:
-    return url.partition.to_bytes(2) + url.fingerprint.to_bytes(8)
+def page_key(partition: int, fingerprint: int) -> bytes:
+    """Return the key of a URL's record in the family `page`."""
+    return partition.to_bytes(2) + fingerprint.to_bytes(8)
 
 
 def attempt_row(visit: Visit, outcome: str, at: float) -> PageRow:

@@ -11,7 +11,7 @@ import msgspec
 from xxhash import xxh3_64_digest
 
 from gossamer.config import Config
-from gossamer.crawl.history import read_page_record, write_page_record
+from gossamer.crawl.history import page_key, read_page_record, write_page_record
 from gossamer.crawl.pending_scope import PendingLink, counted
 from gossamer.crawl.sessions import cookies_without
 from gossamer.forget.holdings import ForgottenPages, Holdings
@@ -188,7 +188,7 @@ class Keys:
         """Delete digests and sketches: a copy of a forgotten page would be archived as a reference to it."""
 
         def has(partition: int, fingerprint: int) -> bool:
-            return partition.to_bytes(2) + fingerprint.to_bytes(8) in self._gone
+            return page_key(partition, fingerprint) in self._gone
 
         for key, value in self._store.scan("content", b"", LAST):
             kind = key[2:9]

@@ -15,6 +15,7 @@ from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.archive.search.folder import SUMS, indexes_of
 from gossamer.config import Config
 from gossamer.forget.holdings import ASIDE, ForgottenPages
+from gossamer.frontier.priority import RANKS_FILE
 from gossamer.model.extras import require
 from gossamer.world.files import publish, sync_directory, write_whole
 
@@ -22,8 +23,6 @@ EXPORTS: Final = frozenset((".parquet", ".jsonl", ".csv", ".cdxj", ".wacz"))
 """What files of exports end with."""
 IN_FOLDERS: Final = EXPORTS | {".md", ".pfl", ".ndjson", ".html"}
 """What files end with in the folders that exports make."""
-RANKS: Final = "ranks.bin"
-"""What `gossamer rank` writes: fingerprints of all URLs."""
 _OWN: Final = frozenset(("warc", "state", "logs", "search", "checkpoints", INDEX, "crawl.toml", "forgotten.jsonl"))
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>\\]+")
 _NEW, _READY = "search.forgetting", "ready.json"
@@ -124,6 +123,6 @@ def _is_export(path: Path) -> bool:
     if path.is_symlink():
         return False  # What it leads to is elsewhere.
     if path.is_file():
-        return path.suffix in EXPORTS or path.name == RANKS
+        return path.suffix in EXPORTS or path.name == RANKS_FILE
     begun = path.name.endswith(".part") and (path / "state.json").exists()
     return begun or any(inner.suffix in IN_FOLDERS for inner in path.rglob("*") if inner.is_file())

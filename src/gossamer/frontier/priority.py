@@ -195,6 +195,8 @@ class PageImportance:
 
 
 RANKS_MAGIC = b"GOSSRNK1"
+RANKS_FILE = "ranks.bin"
+"""In the directory of a crawl: what `gossamer rank` writes, of the fingerprints of all URLs."""
 
 
 class ByRank:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from gossamer.archive.views.source import RowSource
 from gossamer.assembly.schemes import namer_for
 from gossamer.config.gather import reopen
-from gossamer.frontier.priority import RANKS_MAGIC
+from gossamer.frontier.priority import RANKS_FILE, RANKS_MAGIC
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED, FEED, SITEMAP
 from gossamer.offline.inputs import found_in, source_of
@@ -32,7 +32,6 @@ from gossamer.url.name import Namer
 from gossamer.url.url import fingerprint
 from gossamer.world.files import publish
 
-FILE = "ranks.bin"
 NOT_COUNTED = (EMBED, SITEMAP, FEED, "canonical", "self", "hub")
 """Types of links that do not recommend a page."""
 NODE_BYTES = 64
@@ -85,7 +84,7 @@ def rank(directory: Path, options: RankOptions, progress: Progress | None = None
     Raises:
         ConfigError: there is no crawl or no table of links, or the memory does not hold one number for each URL.
     """
-    output = options.output or directory / FILE
+    output = options.output or directory / RANKS_FILE
     if not (directory / "crawl.toml").exists():
         raise ConfigError(f"there is no crawl in {directory}; name the directory of one")
     config = reopen(directory / "crawl.toml")

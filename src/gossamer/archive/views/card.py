@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import duckdb
 import msgspec
 
+from gossamer.archive.database import open_database
 from gossamer.archive.views.copies import Copies
 from gossamer.archive.views.forms import features
 from gossamer.archive.views.pages import quoted
@@ -63,14 +64,7 @@ class CardCounts(NamedTuple):
 
 def write_card(folder: Path, to: str, facts: Facts, made: CardCounts, memory_bytes_max: int) -> None:
     """Write both files. About 5 µs a text."""
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{memory_bytes_max}B",
-        "temp_directory": str(made.copies.with_name("spilled")),
-        "threads": 2,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
-    with duckdb.connect(":memory:", config=config) as tables:
+    with open_database(memory_bytes_max, made.copies.with_name("spilled"), threads=2) as tables:
         _open(tables, made.texts, made.copies)
         card = _card(tables, to, facts, sum(piece.rows for piece in made.texts), made.removed)
     (folder / JSON_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(card)) + b"\n")

@@ -13,6 +13,7 @@ import duckdb
 import msgspec
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
+from gossamer.archive.database import open_database
 from gossamer.archive.schema import ITEM_PLACES
 from gossamer.archive.views.bodies import BODY_BYTES_MAX, Decode
 from gossamer.archive.views.source import require_sound
@@ -207,15 +208,7 @@ def _opened(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConne
 
 def database_of(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConnection:
     """Return a database without tables, in bounded memory, once the files to be read are found sound."""
-    database = duckdb.connect(
-        ":memory:",
-        config={
-            "memory_limit": f"{MEMORY_BYTES}B",
-            "temp_directory": str(folder / "spilled"),
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        },
-    )
+    database = open_database(MEMORY_BYTES, folder / "spilled")
     database.execute("SET TimeZone = 'UTC'")
     require_sound(pieces)
     return database

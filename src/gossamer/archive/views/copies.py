@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from gossamer.archive.database import open_database
 from gossamer.archive.views.source import RowSource, first_line, require_sound
 from gossamer.archive.views.work import ExportPiece
 from gossamer.model.errors import ConfigError
@@ -72,16 +73,9 @@ def find_copies(
     Raises:
         ConfigError: more memory is needed.
     """
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{memory_bytes_max}B",
-        "temp_directory": str(target.with_name("spilled")),
-        "threads": 2,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
     require_sound([piece for pieces in (*earlier, own) for piece in pieces])
     try:
-        with duckdb.connect(":memory:", config=config) as tables:
+        with open_database(memory_bytes_max, target.with_name("spilled"), threads=2) as tables:
             start = _open(tables, earlier, own)
             total = start + sum(piece.rows for piece in own)
             roots = np.arange(total, dtype=np.int64)

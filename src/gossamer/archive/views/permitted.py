@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gossamer.archive.database import open_database
 from gossamer.archive.members import members_of
 from gossamer.archive.views.bodies import ended_early, is_zstd
 from gossamer.archive.views.source import BATCH_ROWS, RowSource, first_line, pieces_of, require_sound
@@ -125,7 +126,7 @@ def narrowed(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, me
     if not any(piece.rows for piece in pages):
         return made
     try:
-        with _opened(folder, memory_bytes_max) as tables:
+        with open_database(memory_bytes_max // 2, folder / "spilled", threads=2) as tables:
             tables.read_parquet(_files(pages), union_by_name=True).create_view("pages")
             chosen = folder / "chosen.parquet"
             tables.execute(_CHOSEN.format(target=_quoted(chosen), **names))
@@ -153,17 +154,6 @@ def narrowed(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, me
     if to == "wacz":
         made.tables["pages"], made.warcs = _copied(made.tables["pages"], inputs.warcs, folder)
     return made
-
-
-def _opened(folder: Path, memory_bytes_max: int) -> duckdb.DuckDBPyConnection:
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{memory_bytes_max // 2}B",
-        "temp_directory": str(folder / "spilled"),
-        "threads": 2,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
-    return duckdb.connect(":memory:", config=config)
 
 
 def _list(tables: duckdb.DuckDBPyConnection, question: str, target: Path) -> dict[str, int]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gossamer.archive.database import open_database
 from gossamer.archive.views.bodies import RecordPlace
 from gossamer.archive.views.source import RowSource, first_line, require_sound
 from gossamer.archive.views.work import ExportPiece
@@ -130,16 +131,10 @@ def make_plan(
         pq.write_table(pa.table({"url": pa.array([], pa.string())}), new)
         publish(new, target)
         return
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{memory_bytes_max}B",
-        "temp_directory": str(target.with_name("spilled")),
-        "threads": 2,
-        "preserve_insertion_order": False,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
     require_sound([*pieces, *(links or ())])
-    with duckdb.connect(":memory:", config=config) as tables:
+    with open_database(
+        memory_bytes_max, target.with_name("spilled"), threads=2, preserve_insertion_order=False
+    ) as tables:
         files = [piece.path for piece in pieces if piece.rows]
         tables.read_parquet(files, union_by_name=True).create_view("pages")
         joined = ""

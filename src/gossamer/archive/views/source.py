@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gossamer.archive.database import open_database
 from gossamer.archive.schema import ITEMS, TABLES, fitted, united
 from gossamer.archive.views.work import ExportPiece
 from gossamer.model.errors import ConfigError, DamagedError
@@ -161,16 +162,8 @@ class Condition:
 
     def __init__(self, sql: str, schema: pa.Schema) -> None:
         self._sql = sql
-        self._database = duckdb.connect(
-            ":memory:",
-            config={
-                "enable_external_access": False,
-                "threads": 1,
-                "memory_limit": f"{_CONDITION_BYTES_MAX}B",
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-            },
-        )
+        # Without external access: a condition reads no files.
+        self._database = open_database(_CONDITION_BYTES_MAX, None, enable_external_access=False, threads=1)
         self.mask(_empty(schema))
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
