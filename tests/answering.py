@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler
+from socketserver import BaseServer
+from threading import Thread
 
 
 class Answering(BaseHTTPRequestHandler):
@@ -27,3 +31,15 @@ class Answering(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
+
+
+@contextmanager
+def serving(*servers: BaseServer) -> Iterator[None]:
+    """Serve, each in a thread, until the block ends; then close."""
+    with ExitStack() as stack:
+        for server in servers:
+            thread = Thread(target=server.serve_forever, args=(0.01,))
+            thread.start()
+            for end in (server.server_close, thread.join, server.shutdown):
+                stack.callback(end)
+        yield

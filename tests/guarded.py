@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from urllib.parse import parse_qs
 
-from tests.answering import Answering
+from tests.answering import Answering, serving
 
 USER, PASSWORD, TOKEN, KEY = "crawler", "pa55-XYZZY+&=", "t0ken-PLUGH", "k3y-FROTZ"
 PAGES = 8
@@ -207,16 +207,8 @@ def served() -> Iterator[tuple[Site, Site]]:
     """Serve the site as `ours.test` and the other one as `theirs.test`."""
     ours, theirs = Site(), Site()
     ours.elsewhere, theirs.elsewhere = f"http://theirs.test:{theirs.port}", f"http://ours.test:{ours.port}"
-    threads = [threading.Thread(target=site.serve_forever, args=(0.01,)) for site in (ours, theirs)]
-    for thread in threads:
-        thread.start()
-    try:
+    with serving(ours, theirs):
         yield ours, theirs
-    finally:
-        for site, thread in zip((ours, theirs), threads, strict=True):
-            site.shutdown()
-            thread.join()
-            site.server_close()
 
 
 def settings(site: Site) -> tuple[str, ...]:

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 import gossamer
-from tests.answering import Answering
+from tests.answering import Answering, serving
 from tests.further import with_further
 
 pytestmark = pytest.mark.promise(
@@ -43,12 +42,9 @@ class Site(Answering):
 
 @pytest.fixture
 def site() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
-        serving = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        serving.start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    with serving(server):
         yield f"http://127.0.0.1:{server.server_address[1]}/ü"
-        server.shutdown()
-        serving.join()
 
 
 @ENVIRONMENTS

@@ -8,13 +8,12 @@ import time
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import nbclient
 import nbformat
 import pytest
 
-from tests.answering import Answering
+from tests.answering import Answering, serving
 from tests.docs.shown import HOST, ROOT, Place
 
 EXAMPLES = ROOT / "examples"
@@ -74,12 +73,8 @@ class Site(ThreadingHTTPServer):
 @pytest.fixture
 def site() -> Iterator[Site]:
     site = Site()
-    thread = Thread(target=site.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield site
-    site.shutdown()
-    thread.join()
-    site.server_close()
+    with serving(site):
+        yield site
 
 
 class Shell(Place):

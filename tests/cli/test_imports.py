@@ -8,12 +8,11 @@ import sys
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 import gossamer
-from tests.answering import Answering
+from tests.answering import Answering, serving
 
 UNUSED = {
     "aiodns", "cryptography", "duckdb", "gossamer.api.cluster", "gossamer.api.metrics", "gossamer.api.views",
@@ -51,12 +50,9 @@ class Page(Answering):
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        serving = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        serving.start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    with serving(server):
         yield server.server_address[1]
-        server.shutdown()
-        serving.join()
 
 
 def test_a_plain_crawl_imports_nothing_that_it_has_no_use_for(port: int, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from gossamer.cli.output import Exit
-from tests.answering import Answering
+from tests.answering import Answering, serving
 from tests.cli.conftest import Gossamer, Real
 
 pytestmark = pytest.mark.promise(
@@ -44,12 +44,9 @@ class Site(Answering):
 
 @pytest.fixture
 def site() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
-        serving = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        serving.start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    with serving(server):
         yield f":{server.server_address[1]}"
-        server.shutdown()
-        serving.join()
 
 
 @pytest.fixture

@@ -13,14 +13,13 @@ import tomllib
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from gossamer.cli.output import Exit
 from gossamer.model.extras import EXTRAS, PACKAGES
 from tests import commands
-from tests.answering import Answering
+from tests.answering import Answering, serving
 from tests.cli.conftest import Gossamer, until
 from tests.plain import plain_python
 
@@ -106,12 +105,9 @@ class Site(Answering):
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
-        serving = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        serving.start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    with serving(server):
         yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
-        serving.join()
 
 
 @pytest.fixture(scope="module")

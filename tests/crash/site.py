@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 
-from tests.answering import Answering
+from tests.answering import Answering, serving
 
 
 class _Server(ThreadingHTTPServer):
@@ -39,14 +38,8 @@ class Site:
 
     @contextmanager
     def serving(self) -> Iterator[Site]:
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
+        with serving(self._server):
             yield self
-        finally:
-            self._server.shutdown()
-            thread.join()
-            self._server.server_close()
 
 
 def linked(others: Mapping[str, bytes], ordinary: int) -> dict[str, bytes]:

@@ -7,14 +7,13 @@ bodies with forgotten ones, exactly and nearly, small and large, and refer to th
 from __future__ import annotations
 
 import random
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
-from tests.answering import Answering
+from tests.answering import Answering, serving
 
 MARKS = tuple(f"qmark{word}zx" for word in ("title", "text", "header", "anchor", "robots", "version", "spilled"))
 SHARED = "<title>Shared</title><p>" + " ".join(f"shared words number {number}" for number in range(60))
@@ -104,11 +103,5 @@ class Site:
 
     @contextmanager
     def serving(self) -> Iterator[Site]:
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
+        with serving(self._server):
             yield self
-        finally:
-            self._server.shutdown()
-            thread.join()
-            self._server.server_close()

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 from gossamer.model.product import FORMAT
+from tests.answering import serving
 
 FOLDER = Path(__file__).parent
 ADDRESS = ("127.83.11.5", 8017)
@@ -53,14 +53,8 @@ class Site(BaseHTTPRequestHandler):
 @contextmanager
 def served() -> Iterator[None]:
     """Serve the site."""
-    with ThreadingHTTPServer(ADDRESS, Site) as server:
-        thread = Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(ThreadingHTTPServer(ADDRESS, Site)):
+        yield
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from gossamer.lab.simweb.rates import rates
 from gossamer.lab.simweb.truth import Truth
 from gossamer.report.report import summary
 from gossamer.report.text import as_text
+from tests.answering import serving
 from tests.ring.crawls import BRIEF, Crawled, crawl, states
 
 PROMISE = Promise(delay_s_min=0.1, factor=10, delay_s_max=0.5, address_delay_s=0.01)
@@ -52,14 +52,9 @@ def untrusted(host: str) -> Iterator[tuple[int, list[int]]]:
             with suppress(OSError):  # Who does not trust us hangs up.
                 context.wrap_socket(request, server_side=True).close()
 
-    with Counting(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
-        serving = threading.Thread(target=server.serve_forever, args=(0.01,))
-        serving.start()
-        try:
-            yield server.server_port, came
-        finally:
-            server.shutdown()
-            serving.join()
+    server = Counting(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    with serving(server):
+        yield server.server_port, came
 
 
 def closed_port() -> int:

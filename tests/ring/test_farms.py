@@ -15,7 +15,7 @@ import pytest
 
 from gossamer.api.status import why_of
 from gossamer.lab.simweb.dns import answer
-from tests.answering import Answering
+from tests.answering import Answering, serving
 from tests.ring.crawls import crawl
 
 pytestmark = pytest.mark.promise(
@@ -90,12 +90,8 @@ def linking(to: list[str], text: str) -> bytes:
 @pytest.fixture
 def web() -> Iterator[Web]:
     made = Web()
-    thread = Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield made
-    made.server.shutdown()
-    thread.join()
-    made.server.server_close()
+    with serving(made.server):
+        yield made
 
 
 def test_a_farm_leaves_its_neighbour_half_of_the_address_and_ends(web: Web, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.api.status import why_of
-from tests.answering import Answering
+from tests.answering import Answering, serving
 from tests.ring.crawls import BRIEF, Crawled, crawl
 from tests.ring.test_broken_hosts import closed_port, silent
 
@@ -55,14 +54,8 @@ class Website:
 @contextmanager
 def website(*extra: str, robots: int = 404) -> Iterator[Website]:
     site = Website(extra, robots)
-    serving = threading.Thread(target=site.server.serve_forever, args=(0.01,))
-    serving.start()
-    try:
+    with serving(site.server):
         yield site
-    finally:
-        site.server.shutdown()
-        serving.join()
-        site.server.server_close()
 
 
 def crawled_from(site: Website, directory: Path, *sets: str, scope: str = "any") -> Crawled:

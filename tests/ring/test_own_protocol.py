@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import socketserver
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from gossamer.testing import FakeClock
 from gossamer.testing.conformance import check_protocol_module
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
+from tests.answering import serving
 from tests.archive import strict
 from tests.ring.crawls import OWN, Crawled, command_line, crawl, rows, until
 
@@ -60,14 +60,8 @@ class Fingers:
 
     @contextmanager
     def serving(self) -> Iterator[Fingers]:
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
+        with serving(self._server):
             yield self
-        finally:
-            self._server.shutdown()
-            thread.join()
-            self._server.server_close()
 
 
 @pytest.fixture

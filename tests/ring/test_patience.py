@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.api.status import status_of
-from tests.answering import Answering
+from tests.answering import Answering, serving
 from tests.ring.crawls import BRIEF, crawl
 
 QUICK = (*BRIEF, "politeness.delay_s_min=0.01", "politeness.delay_s_max=0.05", "politeness.address_delay_s=0.0")
@@ -46,12 +46,8 @@ class Busy:
 @pytest.fixture
 def busy() -> Iterator[Busy]:
     site = Busy()
-    serving = threading.Thread(target=site.server.serve_forever, args=(0.01,))
-    serving.start()
-    yield site
-    site.server.shutdown()
-    serving.join()
-    site.server.server_close()
+    with serving(site.server):
+        yield site
 
 
 @pytest.mark.promise(

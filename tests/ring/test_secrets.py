@@ -21,7 +21,7 @@ from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.secret import holds_secrets, redacted, secret_keys
 from gossamer.config.sections import Config, keys, sections
 from gossamer.model.errors import ConfigError
-from tests.answering import Answering
+from tests.answering import Answering, serving
 from tests.commands import run
 from tests.ring.crawls import OWN, Crawled, command_line, crawl, until
 
@@ -66,16 +66,8 @@ def sites() -> Iterator[tuple[Site, Site]]:
         *(f"{there}/{n}" for n in range(8)),
     ]
     theirs.links = [f"{here}/back", *(f"{there}/{n}" for n in range(8))]
-    threads = [threading.Thread(target=site.serve_forever, args=(0.01,)) for site in (ours, theirs)]
-    for thread in threads:
-        thread.start()
-    try:
+    with serving(ours, theirs):
         yield ours, theirs
-    finally:
-        for site, thread in zip((ours, theirs), threads, strict=True):
-            site.shutdown()
-            thread.join()
-            site.server_close()
 
 
 @pytest.fixture

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 import gossamer.api.crawler as crawler
 import gossamer.resolve.guard as guarded
 from gossamer.model.errors import ConfigError
-from tests.answering import Answering
+from tests.answering import Answering, serving
 from tests.ring.crawls import OWN, Crawled, crawl
 
 
@@ -51,22 +50,16 @@ class Site:
 
 
 @contextmanager
-def serving() -> Iterator[Site]:
+def website() -> Iterator[Site]:
     site = Site()
-    thread = Thread(target=site.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(site.server):
         yield site
-    finally:
-        site.server.shutdown()
-        thread.join()
-        site.server.server_close()
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
     with ExitStack() as stack:
-        yield stack.enter_context(serving())
+        yield stack.enter_context(website())
 
 
 NAMES = "a.test www.a.test b.test c.test d.test"
