@@ -12,7 +12,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Request
 from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
-from tests.fetch.servers import Server, always, never, reply, serving
+from tests.fetch.servers import Answer, Server, always, never, reply, serving
 from tests.fetch.speaking import AGENT, failed, replied, speaking
 
 
@@ -337,6 +337,51 @@ def test_headers_are_bounded(run: Run) -> None:
                     failure = failed(await module.fetch(to(server)))
                     assert failure.outcome == "too_large"
                     assert not failure.retry
+
+    run(main())
+
+
+CUT_HEADS = (
+    b"HTTP/1.1 200 OK\r\n ", b"HTTP/1.1 200 OK\r\nX: a\r\n ", b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\t",
+    b"HTTP/1.1 200 OK\r\nX: a\r\n", b"HTTP/1.1 200 OK\r\nX: abc", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n ",
+)  # fmt: skip
+
+
+def breaking_off(begun: bytes, *, closes: bool) -> Answer:
+    """Begin a head, and then close the connection, or send nothing more."""
+
+    async def answer(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        writer.write(begun)
+        await writer.drain()
+        if not closes:
+            await asyncio.Event().wait()
+        return False
+
+    return answer
+
+
+@pytest.mark.parametrize("begun", CUT_HEADS)
+def test_a_head_that_breaks_off_is_no_page_and_leaves_nothing_to_the_next_reply(run: Run, begun: bytes) -> None:
+    """libcurl 8.23 keeps the beginning of a line that may be folded for the handle's next reply, from any host."""
+
+    async def main() -> None:
+        async with speaking(request_s_max=1) as module, serving(reply(b"hello", b"X: own")) as other:
+            for closes, outcome in ((True, "protocol_error"), (False, "timeout")):
+                async with serving(breaking_off(begun, closes=closes)) as server:
+                    failure = failed(await module.fetch(to(server)))
+                    assert (failure.outcome, failure.retry) == (outcome, True)
+                found = replied(await module.fetch(to(other)))
+                assert (found.status, found.body, dict(found.headers)["X"]) == (200, b"hello", "own")
+
+    run(main())
+
+
+def test_a_redirect_whose_head_breaks_off_counts(run: Run) -> None:
+    async def main() -> None:
+        head = b"HTTP/1.1 302 Found\r\nLocation: /next\r\n"
+        async with speaking() as module, serving(breaking_off(head, closes=True)) as server:
+            found = replied(await module.fetch(to(server)))
+            assert (found.status, dict(found.headers)["Location"]) == (302, "/next")
 
     run(main())
 

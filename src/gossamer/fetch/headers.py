@@ -33,7 +33,7 @@ def parse_head(lines: Iterable[bytes]) -> Head | None:
     """
     block: list[bytes] = []
     for line in lines:
-        if line not in _LINE_ENDS:
+        if line not in LINE_ENDS:
             block.append(line)
             continue
         head = _parse_block(block)
@@ -44,7 +44,7 @@ def parse_head(lines: Iterable[bytes]) -> Head | None:
     return head if head is not None and head.status >= 200 else None
 
 
-_LINE_ENDS = (b"\r\n", b"\n")
+LINE_ENDS = (b"\r\n", b"\n")
 _BLANK = " \t\r"
 
 

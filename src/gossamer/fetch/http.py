@@ -324,6 +324,9 @@ def _result(
         fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
         error = "the reply has no status line"
         return Failure("protocol_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
+    if 200 <= reply.status < 300 and transfer.head_is_cut():  # What a redirect says may be known all the same.
+        error = "the connection was closed within the head of the reply"
+        return Failure("protocol_error", error, retry=True, ip=request.ip, started_at=started_at, fetch_s=reply.fetch_s)
     return reply
 
 

@@ -15,7 +15,7 @@ import pycurl
 
 from gossamer.fetch.bodies import BodyMemory
 from gossamer.fetch.driver import COUNTED, received_bytes, unread_beginning, unread_bytes
-from gossamer.fetch.headers import content_type, parse_head
+from gossamer.fetch.headers import LINE_ENDS, content_type, parse_head
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Request
@@ -69,8 +69,8 @@ class Transfer:
         "_bodies", "_calls_left", "_connections_bytes", "_content_before", "_data", "_direct", "_driver", "_fresh",
         "_headers", "_held_bytes", "_method_set", "_opened", "_opens_more", "_options", "_pinned", "_requests",
         "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body", "body_bytes", "body_bytes_max",
-        "connections", "curl", "disk_error", "file", "greeting", "head", "head_bytes", "head_bytes_max", "ip",
-        "media_types", "paused", "stopped", "wire_bytes",
+        "connections", "curl", "disk_error", "ended_well", "file", "greeting", "head", "head_bytes", "head_bytes_max",
+        "ip", "media_types", "paused", "stopped", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
@@ -88,6 +88,8 @@ class Transfer:
         """Those that serve it now, by which `wire_bytes` is counted."""
         self.greeting = b""
         """What the server sent and no handshake took, where the connection failed before the request."""
+        self.ended_well = False
+        """By libcurl's account; `Transfers.run` says so."""
         self.paused = False
         """It receives nothing until the driver gives it a turn."""
         self._connections_bytes = 0
@@ -162,6 +164,11 @@ class Transfer:
     def whole_body(self, truncated: str) -> bytes:
         """Return the body, cut at its bound where it exceeds it; nothing if `file` holds it."""
         return bytes(self.body[: self.body_bytes_max] if truncated == "length" else self.body)
+
+    def head_is_cut(self) -> bool:
+        """Say whether a head began and did not end: no error to libcurl, where a connection is closed within one."""
+        last = next((line for line in reversed(self.head) if line in LINE_ENDS or line.startswith(b"HTTP/")), b"\n")
+        return last not in LINE_ENDS
 
     def begin(self, driver: Driver, now: float) -> None:
         """Take note that a driver runs it from now on."""

@@ -151,14 +151,17 @@ class Transfers:
                 return self.ours(request, started_at, "internal_error", "closed while it was fetched")
             raise
         transfer.flush()
+        transfer.ended_well = not end.code
         return end
 
     def done(self, transfer: Transfer, result: Reply | Failure) -> Reply | Failure:
         """Take a transfer back whose answer was read, and return the answer."""
         if isinstance(result, Failure):
             result = msgspec.structs.replace(result, wire_bytes=transfer.wire_bytes)
+        # libcurl 8.23 puts what it holds of a head that broke off before the next reply, of whatever host that is.
+        is_clean = transfer.ended_well and not transfer.head_is_cut()
         transfer.forget()
-        if len(self._idle) < _IDLE_HANDLES_MAX and not self._driver.closed:
+        if is_clean and len(self._idle) < _IDLE_HANDLES_MAX and not self._driver.closed:
             self._idle.append(transfer)
         else:
             transfer.close()
