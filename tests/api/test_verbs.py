@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.api.cluster import ClusterCrawler, _hosts_of_all
+from gossamer.api.cluster import ClusterCrawler
+from gossamer.api.looking import hosts_of_all
 from gossamer.model.verbs import VERBS, RefusedError, read
 from tests.api.conftest import Make, Run
 from tests.api.site import Site, star
@@ -71,7 +72,7 @@ def test_hosts_of_several_shards_are_told_as_one() -> None:
         }
         for shard in (1, 2, 3)
     ]
-    told = _hosts_of_all(answers, 2)
+    told = hosts_of_all(answers, 2)
     assert isinstance(told, dict)
     assert told["limits"] == {"ready": 3, "lookup": 6}
     for name in ("active", "slowest", "failing"):

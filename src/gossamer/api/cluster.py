@@ -6,24 +6,24 @@ import asyncio
 import importlib
 import os
 import signal
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from heapq import nlargest
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 import msgspec
 
 from gossamer.api.asking import Asking
 from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
-from gossamer.api.looking import about, recent_of_all
+from gossamer.api.looking import about, hosts_of_all, joined_of_all, recent_of_all
+from gossamer.api.page import CrawledPage, settled
 from gossamer.api.restoring import check_vault, gather
 from gossamer.api.shards import keep_standing, map_of, owner_of, require_states
 from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import checked
 from gossamer.archive.cdxj import entries_of_tables, write_index
-from gossamer.assembly import INDEX, locked, require_files
+from gossamer.assembly import INDEX, homes, locked, require_files, text_of
 from gossamer.assembly.discovery import may_be_called_back
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord, Limits
@@ -58,6 +58,7 @@ from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory, write_whole
 
 if TYPE_CHECKING:
+    from gossamer.api.following import CommittedPages
     from gossamer.cluster.ray import Engine
 
 LOOK_S = 0.25
@@ -71,7 +72,13 @@ MEMBER = ("-m", "gossamer.api.member")
 
 
 class ClusterCrawler:
-    """A crawl of `cluster.workers` shards on Ray. Its pages are on disk; there is no iterating over them."""
+    """A crawl of `cluster.workers` shards on Ray, run once: use it as `async with` and iterate over its pages, or await
+    `run`.
+
+    Pages come after the commit that holds them, in each shard's order, and each once, however often a shard dies. They
+    are read from the crawl's files: a slow reader does not delay the crawl, and `body` is empty for pages without a
+    WARC record of their own, such as exact copies. After `resume`, pages of earlier runs do not come.
+    """
 
     def __init__(
         self,
@@ -113,6 +120,10 @@ class ClusterCrawler:
         self._warned = False
         self._asking = Asking(self.status)
         self._logs: Logs | None = None
+        self._following: CommittedPages | None = None
+        self._task: asyncio.Task[End] | None = None
+        self._is_reported = False
+        """Whether the iterator has reported the end."""
 
     @classmethod
     def resume(cls, directory: str | Path, *, config: Config | None = None, **options: Unpack[Options]) -> Self:
@@ -161,6 +172,8 @@ class ClusterCrawler:
             await check_vault(self.config)
             if self._resuming:
                 await asyncio.to_thread(require_files, self.config, self.directory)
+            if self._following is not None:
+                await asyncio.to_thread(self._following.skip)
             self._write_down()
             engine = self._engine = await asyncio.to_thread(started, self._plan(), self.config.cluster)
             _hear_signals_as_before()
@@ -183,6 +196,44 @@ class ClusterCrawler:
             logs.close()
             lock.release()
         return end
+
+    # ---- as a context, and an iterator over pages
+
+    async def __aenter__(self) -> Self:
+        if self.config.state.checkpoint_uri:
+            raise ConfigError(
+                "state.checkpoint_uri: shards keep their pages on their own machines, so a program cannot iterate over "
+                "them; leave it out, or await `run` and read `Tables`"
+            )
+        # Imported here: other crawls read no archive.
+        following = importlib.import_module("gossamer.api.following")
+        self._following = following.CommittedPages(self.config, homes(self.directory, self.config.cluster.workers))
+        self._task = asyncio.create_task(self.run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        assert self._following is not None
+        self.stop(now=kind is not None and issubclass(kind, asyncio.CancelledError))
+        failed = await settled(self._task, lambda: self.stop(now=True))
+        self._following.close()
+        if kind is None and failed is not None and not self._is_reported:
+            raise failed
+
+    async def __aiter__(self) -> AsyncIterator[CrawledPage]:
+        assert self._following is not None, "iterate inside `async with`"
+        assert self._task is not None
+        is_over = False
+        while not is_over:
+            is_over = self._task.done()
+            while visits := await asyncio.to_thread(self._following.next):
+                for visited in visits:
+                    yield CrawledPage(visited, lambda seen: text_of(seen, self.config))
+            await asyncio.wait([self._task], timeout=LOOK_S)
+        self._is_reported = True
+        await self._task
 
     # ---- inside
 
@@ -326,7 +377,7 @@ class ClusterCrawler:
 
     async def _hosts(self, request: HostsOf) -> object:
         shards = list(range(self.config.cluster.workers))
-        return _hosts_of_all(await self._asked("hosts", request, shards, some=True), request.n)
+        return hosts_of_all(await self._asked("hosts", request, shards, some=True), request.n)
 
     async def _about(self, _: Nothing) -> object:
         return about(self.directory, self.config)
@@ -355,7 +406,7 @@ class ClusterCrawler:
             if name == "seed":
                 await self._called("seeded")
             shards, some = list(range(self.config.cluster.workers)), name in ("release", "host")
-            return _joined(await self._asked(name, request, shards, some=some))
+            return joined_of_all(await self._asked(name, request, shards, some=some))
 
         return answer
 
@@ -414,43 +465,6 @@ def _hear_signals_as_before() -> None:
             signal.signal(signal.SIGTERM, handler)
 
 
-def _joined(answers: Sequence[object]) -> object:
-    """Merge the answers of all shards: numbers are added, lists joined, equal values listed once."""
-    joined: dict[str, object] = {}
-    for answer in answers:
-        if not isinstance(answer, Mapping):
-            continue
-        for name, value in answer.items():
-            if isinstance(value, list):
-                known = cast("list[object]", joined.setdefault(name, []))
-                known += [one for one in value if one not in known]
-            elif isinstance(value, int) and not isinstance(value, bool):
-                joined[name] = cast("int", joined.get(name, 0)) + value
-            elif name in joined and joined[name] != value:
-                joined[name] = f"{joined[name]}, {value}"
-            else:
-                joined[name] = value
-    return joined
-
-
 def _point(at: float, status: Mapping[str, Any]) -> Point:
     pending = status.get("queued", 0) + status.get("in_flight", 0)
     return Point(at, status.get("pages", 0), status.get("attempts", 0), status.get("wire_bytes", 0), pending)
-
-
-def _hosts_of_all(answers: Sequence[object], most: int) -> object:
-    """Merge the hosts of all shards."""
-    told = [answer for answer in answers if isinstance(answer, Mapping)]
-    limits: Counter[str] = Counter()
-    for answer in told:
-        limits.update(answer["limits"])
-    keys: dict[str, Callable[[Mapping[str, Any]], object]] = {
-        "active": lambda host: (host["out"], host["queued"]),
-        "slowest": lambda host: host["fetch_s"] or 0.0,
-        "failing": lambda host: (host["sleeps"], host["failures"], host["queued"]),
-    }
-    lists = {
-        name: nlargest(most, (host for answer in told for host in answer[name]), key=key)  # type: ignore[arg-type]
-        for name, key in keys.items()
-    }
-    return {"limits": dict(limits), **lists, "closed": [one for answer in told for one in answer["closed"]][-most:]}

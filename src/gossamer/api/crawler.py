@@ -22,7 +22,7 @@ from gossamer.api.callbacks import Callbacks
 from gossamer.api.feeding import Feeding, check_segments, feeding_of
 from gossamer.api.given import directory_of, named_as_keywords, require_callable, require_config, seeds_of, sets_of
 from gossamer.api.low_water import LowWater, MoreSeeds, Sources
-from gossamer.api.page import CrawledPage
+from gossamer.api.page import CrawledPage, settled
 from gossamer.api.remainder import FILE as REMAINDER
 from gossamer.api.remainder import write_remainder
 from gossamer.api.restoring import Vault, check_vault, vault_of
@@ -262,16 +262,7 @@ class Crawler:
         assert self._delivery is not None
         self._delivery.drop()
         self.stop(now=kind is not None and issubclass(kind, asyncio.CancelledError))
-        cancelled: asyncio.CancelledError | None = None
-        while not self._task.done():
-            try:
-                await asyncio.wait([self._task])
-            except asyncio.CancelledError as again:
-                cancelled = again
-                self.stop(now=True)
-        if cancelled is not None:
-            raise cancelled
-        failed = self._task.exception() if not self._task.cancelled() else None
+        failed = await settled(self._task, lambda: self.stop(now=True))
         if kind is None and failed is not None and not self._told:
             raise failed  # Of two errors the caller's own is the one to hear of.
 

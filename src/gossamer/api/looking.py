@@ -1,11 +1,13 @@
-"""Looking: figures for displays beside the status: rates over time, and the last attempts."""
+"""Looking: figures for displays beside the status: rates over time, the last attempts, and what all shards answer."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from heapq import nlargest
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gossamer.api.given import directory_of
 from gossamer.archive.search.folder import indexes_of
@@ -86,3 +88,40 @@ class Looking:
         except Exception as error:  # noqa: BLE001 - a table that cannot be read must not hide what is going on now
             self._logs.critical("course_unread", error)
             return ()
+
+
+def joined_of_all(answers: Sequence[object]) -> object:
+    """Merge the answers of all shards: numbers are added, lists joined, equal values listed once."""
+    joined: dict[str, object] = {}
+    for answer in answers:
+        if not isinstance(answer, Mapping):
+            continue
+        for name, value in answer.items():
+            if isinstance(value, list):
+                known = cast("list[object]", joined.setdefault(name, []))
+                known += [one for one in value if one not in known]
+            elif isinstance(value, int) and not isinstance(value, bool):
+                joined[name] = cast("int", joined.get(name, 0)) + value
+            elif name in joined and joined[name] != value:
+                joined[name] = f"{joined[name]}, {value}"
+            else:
+                joined[name] = value
+    return joined
+
+
+def hosts_of_all(answers: Sequence[object], most: int) -> object:
+    """Merge the hosts of all shards."""
+    told = [answer for answer in answers if isinstance(answer, Mapping)]
+    limits: Counter[str] = Counter()
+    for answer in told:
+        limits.update(answer["limits"])
+    keys: dict[str, Callable[[Mapping[str, Any]], object]] = {
+        "active": lambda host: (host["out"], host["queued"]),
+        "slowest": lambda host: host["fetch_s"] or 0.0,
+        "failing": lambda host: (host["sleeps"], host["failures"], host["queued"]),
+    }
+    lists = {
+        name: nlargest(most, (host for answer in told for host in answer[name]), key=key)  # type: ignore[arg-type]
+        for name, key in keys.items()
+    }
+    return {"limits": dict(limits), **lists, "closed": [one for answer in told for one in answer["closed"]][-most:]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import cached_property
 from io import BytesIO
@@ -130,3 +131,19 @@ class CrawledPage:
 
     def __repr__(self) -> str:
         return f"<Page {self.url} {self.outcome} {self.status or ''}>"
+
+
+async def settled(crawl: asyncio.Task[Any], hurry: Callable[[], None]) -> BaseException | None:
+    """Wait for a crawl that was told to stop, and return what it raised. Cancelled meanwhile, call `hurry`, wait on,
+    and raise CancelledError.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    while not crawl.done():
+        try:
+            await asyncio.wait([crawl])
+        except asyncio.CancelledError as again:
+            cancelled = again
+            hurry()
+    if cancelled is not None:
+        raise cancelled
+    return crawl.exception() if not crawl.cancelled() else None

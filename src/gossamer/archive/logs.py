@@ -52,6 +52,19 @@ def batches(path: Path, length: int | None = None) -> Iterator[pa.RecordBatch]:
             yield from reader
 
 
+def batch_at(path: Path, offset: int) -> tuple[pa.RecordBatch, int]:
+    """Return the batch of the frame at an offset of a log, and the offset behind it.
+
+    Raises:
+        BrokenFrameError: as `batches`; also where there is no frame.
+    """
+    payload = next(_payloads(path, None, offset), None)
+    if payload is None:
+        raise BrokenFrameError(path, f"no frame begins at {offset}")
+    with pa.ipc.open_stream(payload) as reader:
+        return reader.read_next_batch(), offset + _HEAD.size + len(payload)
+
+
 def schemas(path: Path, length: int | None = None) -> Iterator[pa.Schema]:
     """Yield the schema of each frame of a log, without unpacking its rows.
 
@@ -63,9 +76,9 @@ def schemas(path: Path, length: int | None = None) -> Iterator[pa.Schema]:
             yield reader.schema
 
 
-def _payloads(path: Path, length: int | None) -> Iterator[bytes]:
+def _payloads(path: Path, length: int | None, offset: int = 0) -> Iterator[bytes]:
     with path.open("rb") as file:
-        offset = 0
+        file.seek(offset)
         while (length is None or offset < length) and (head := file.read(_HEAD.size)):
             if len(head) < _HEAD.size:
                 raise BrokenFrameError(path, f"the frame at {offset} ends within its head")

@@ -70,6 +70,15 @@ def crawl_in(directory: Path) -> ExportedCrawl:
     return ExportedCrawl(directory, running, logs, files if every else None, found, now=now, about=_about(config))
 
 
+def committed_files(config: Config, home: Home) -> list[ManifestEntry]:
+    """Return the files of a running shard's last commit. Blocks, for 5 s at most.
+
+    Raises:
+        OSError: the store could not be read in that time.
+    """
+    return _manifest_in(running_store(config, home))
+
+
 SEEDS_MAX = 100
 """Seeds that a data card names."""
 
