@@ -199,7 +199,7 @@ def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) ->
         (("--cluster", "127.0.0.1:9"), "no Ray cluster there"),
         (("--set", "state.checkpoint_uri=file:///proc/nowhere"), "state.checkpoint_uri"),
         (("--set", "cluster.work_directory=/tmp"), "state.checkpoint_uri"),
-        (("--set", "frontier.hosts_min=3"), "frontier.hosts_min"),
+        (("--set", "frontier.more_seeds_command=['true']"), "frontier.more_seeds_command"),
         (("--set", "frontier.strategy=walk"), "frontier.strategy"),
         (("--set", "crawl.mode=continuous", "--set", "websub.callback_url=https://me.example/", "--serve"), "websub"),
     ],

@@ -29,8 +29,10 @@ def _copy(kept: CoordinatorRecord) -> bytes:
     return msgspec.json.encode(kept)
 
 
-def seen(shard: int, *, passive: bool = True, activity: int = 5, pages: int = 0, **more: object) -> ShardAnswer:
-    report = ShardReport(shard, 1, passive, activity, seeds_open=False, pages=pages)
+def seen(
+    shard: int, *, passive: bool = True, activity: int = 5, pages: int = 0, hosts: int | None = None, **more: object
+) -> ShardAnswer:
+    report = ShardReport(shard, 1, passive, activity, seeds_open=False, pages=pages, hosts_left=hosts)
     fields: dict[str, object] = {"holder": f"node/{shard}", "asked_at": 50.0, "report": report, **more}
     return ShardAnswer(shard=shard, state="running", **fields)  # type: ignore[arg-type]
 
@@ -80,6 +82,24 @@ def test_a_limit_of_bytes_or_time_is_that_of_the_whole() -> None:
         story = Story(limits=limits)
         story.round(*(seen(shard, passive=False, status=status) for shard, status in enumerate(statuses)))
         assert story.coordination.kept.end == "limit"
+
+
+def test_few_hosts_in_all_shards_end_a_crawl_that_had_enough_also_with_another_coordinator() -> None:
+    limits = Limits(hosts_min=5)
+    story = Story(limits=limits)
+    for hosts in ((1, 1), (None, 4), (4, None), (2, 3), (9, 0)):  # Never enough; seeds to come, twice; enough.
+        story.round(*(seen(shard, passive=False, hosts=one) for shard, one in enumerate(hosts)))
+        assert story.coordination.kept.end == ""
+    later = Story(limits=limits, kept=msgspec.json.decode(story.saved[-1], type=CoordinatorRecord))
+    later.coordination.pause(paused=True)
+    later.round(*(seen(shard, passive=False, hosts=2) for shard in (0, 1)))
+    assert later.coordination.kept.end == ""
+    later.coordination.pause(paused=False)
+    later.round(seen(0, passive=False, hosts=2))
+    assert later.coordination.kept.end == ""
+    later.round(*(seen(shard, passive=False, hosts=2) for shard in (0, 1)))
+    assert later.coordination.look(1).orders.end == "low_water"
+    assert "frontier.hosts_min = 5" in later.coordination.take_notes()[0]
 
 
 def test_a_tenure_is_renewed_to_its_holder_and_lent_to_another_machine_when_it_has_run_out() -> None:

@@ -251,6 +251,7 @@ class ClusterCrawler:
         path = self.directory / STATE_FILE
         if path.exists():  # What ended the run before does not end this one.
             kept = msgspec.json.decode(path.read_bytes(), type=CoordinatorRecord)
+            kept.had_hosts = kept.had_hosts and kept.end != "low_water"  # This run fetches the remainder.
             kept.end, kept.paused, kept.hurried = "", False, False
             write_whole(path, msgspec.json.encode(kept))
 
@@ -267,7 +268,7 @@ class ClusterCrawler:
             work=work,
             node="" if cluster.address else HERE,
             command=MEMBER,
-            limits=Limits(limits.max_pages, limits.max_time_s, limits.max_bytes),
+            limits=Limits(limits.max_pages, limits.max_time_s, limits.max_bytes, config.frontier.hosts_min),
             tenure_s=cluster.tenure_s,
             round_s=cluster.round_s,
             answer_s_max=cluster.answer_s_max,
@@ -441,8 +442,10 @@ def check_cluster(config: Config, directory: Path) -> None:
     require("ray", f"--workers {config.cluster.workers}")
     if config.frontier.strategy == "walk":
         raise ConfigError("frontier.strategy: a walk is one shard's; leave out --workers, or sweep")
-    if config.frontier.hosts_min:
-        raise ConfigError("frontier.hosts_min: not with several workers, of which each has hosts of its own")
+    if config.frontier.hosts_min and config.crawl.mode == "offline":
+        raise ConfigError("frontier.hosts_min: offline crawls of several workers save no remainder; leave it out")
+    if config.frontier.more_seeds_command:
+        raise ConfigError("frontier.more_seeds_command: for one worker; add seeds to several with `gossamer seed`")
     if may_be_called_back(config):
         raise ConfigError("websub: hubs are for one worker; leave out --workers, or set websub.enabled=false")
     if config.cluster.work_directory and not config.state.checkpoint_uri:

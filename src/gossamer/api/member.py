@@ -55,8 +55,9 @@ class ClusterMember(Crawler):
 
     def __init__(self, job: ShardJob, line: FrameLine) -> None:
         config = reopen_text(job.config, f"{job.crawl}/crawl.toml")
-        # Limits are those of the whole crawl: the coordinator sends this shard's quota.
-        self._begin(Path(job.directory), config.model_copy(update={"limits": LimitsOptions()}))
+        # These are of the whole crawl: the coordinator sends this shard's quota, and counts the hosts of all.
+        frontier = config.frontier.model_copy(update={"hosts_min": 0})
+        self._begin(Path(job.directory), config.model_copy(update={"limits": LimitsOptions(), "frontier": frontier}))
         self._is_limited = config.limits.max_pages is not None
         self._job = job
         self._line = line

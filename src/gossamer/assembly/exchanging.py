@@ -136,6 +136,7 @@ class Membership:
             self._bytes_committed,
             self._serial,
             awaits,
+            None if seeding else self._frontier.hosts_left,
         )
 
     def obey(self, orders: Orders) -> None:

@@ -89,7 +89,7 @@ class Tenancy:
         return held.holder if held is not None else ""
 
 
-End = Literal["", "finished", "limit", "patience", "stopped"]
+End = Literal["", "finished", "limit", "low_water", "patience", "stopped"]
 TENURE_MARGIN_S = 2.0
 """A process that lost the lease of its shard ends itself within this, requests included."""
 NOTES_HELD_MAX = 1_000
@@ -101,6 +101,8 @@ class Limits(msgspec.Struct, frozen=True):
     max_pages: int | None = None
     max_time_s: float | None = None
     max_bytes: int | None = None
+    hosts_min: int = 0
+    """With fewer hosts left in all shards, after there were as many, the crawl ends; 0: it does not."""
 
 
 class CoordinatorRecord(msgspec.Struct):
@@ -111,6 +113,8 @@ class CoordinatorRecord(msgspec.Struct):
     """The process that last had each shard: `NODE/…`."""
     paused: bool = False
     end: End = ""
+    had_hosts: bool = False
+    """There were `Limits.hosts_min` hosts."""
     hurried: bool = False
     closed: bool = False
     """Every shard's process ended as ordered, and none was started since: none is leased."""
@@ -311,10 +315,22 @@ class Coordination:
         out_of_pages = (
             self._quotas is not None and len(reports) == self._shards and self._quotas.exhausted(reports)
         )  # fmt: skip
+        if not (is_finished or out_of_pages) and self._is_low(reports):
+            self.kept.end = "low_water"
+            self.notes.append(f"fewer hosts are left than frontier.hosts_min = {limits.hosts_min}; the rest is saved")
         self._securing = is_finished or out_of_pages
         if self._securing and secured:
             rest: End = "patience" if any(report.awaits for report in reports) else "finished"
             self.kept.end = "limit" if out_of_pages else rest
+
+    def _is_low(self, reports: Sequence[ShardReport]) -> bool:
+        """Say whether few hosts are left after there were enough."""
+        hosts_min = self._limits.hosts_min
+        counts = [report.hosts_left for report in reports if report.hosts_left is not None]
+        if not hosts_min or len(counts) < self._shards:
+            return False
+        self.kept.had_hosts = self.kept.had_hosts or sum(counts) >= hosts_min
+        return self.kept.had_hosts and not self.kept.paused and 0 < sum(counts) < hosts_min
 
 
 _ENDED = frozenset({"done", "failed", "refused"})

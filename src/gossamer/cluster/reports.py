@@ -56,6 +56,8 @@ class ShardReport(msgspec.Struct, frozen=True):
     """The newest order whose quota is in force here."""
     awaits: bool = False
     """It has URLs that wait for longer than the crawl's patience."""
+    hosts_left: int | None = None
+    """Hosts with URLs that are not finished; None while seeds are still to come."""
 
 
 class Orders(msgspec.Struct, frozen=True):
@@ -67,7 +69,7 @@ class Orders(msgspec.Struct, frozen=True):
     scope_final: bool = False
     """No redirect of a seed can widen the scope any more, anywhere."""
     paused: bool = False
-    end: Literal["", "finished", "limit", "patience", "stopped"] = ""
+    end: Literal["", "finished", "limit", "low_water", "patience", "stopped"] = ""
     """The crawl is over, and how."""
 
 
