@@ -105,6 +105,8 @@ def _shard_counts(one: ShardHealth) -> str:
         f"{count(one.queued or 0)} queued",
         f"{one.pages_s or 0.0:.1f}/s",
     ]
+    if one.idle:
+        told.append("idle (no URLs)")
     if one.deaths:
         told.append(f"started again {'once' if one.deaths == 1 else f'{count(one.deaths)} times'}")
     return ", ".join(told)
