@@ -59,7 +59,9 @@ async def main():
     async with crawler:
         async for page in crawler:
             read += 1
-            print(page.row.key, len(page.body), len(page.links), flush=True)
+            is_archived = (page.outcome, page.row.warc_type) == ("fetched", "response")
+            is_whole = not is_archived or len(page.body) == page.row.body_bytes
+            print(page.row.key, is_whole, len(page.links), flush=True)
             if read in (10, 40):
                 kill_one()
     print(crawler.status()["ended"], sum(one.get("deaths", 0) for one in crawler.status()["shards"]))
@@ -115,7 +117,7 @@ def test_with_few_hosts_left_the_crawl_stops_and_resumes_to_its_end(site: Site, 
 
 def test_seeds_come_through_a_pipe_and_pages_are_found_while_the_crawl_runs(site: Site, tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
-    sets = ("search.enabled=true", "search.commit_s=0.5", "politeness.delay_s_min=2")
+    sets = ("search.enabled=true", "search.commit_s=0.5", "politeness.delay_s_min=4")
     words = ["crawl", "--seeds", "-", *words_of(tmp_path, *sets)]
     running = subprocess.Popen(
         [sys.executable, "-m", "gossamer", *words], env=environment(), stdin=subprocess.PIPE,
@@ -125,9 +127,7 @@ def test_seeds_come_through_a_pipe_and_pages_are_found_while_the_crawl_runs(site
         assert running.stdin is not None
         running.stdin.write("\n".join(addresses(site)))
         running.stdin.close()
-        for host in SMALL:
-            found = until(lambda name=host: _hits(directory, name), 90)
-            assert [one["url"] for one in found] == [site.url(f"http://{host}/")]
+        until(lambda: _hits(directory, "small") == set(addresses(site)[1:]) or running.poll() is not None, 120)
         assert running.poll() is None
         assert answer("status", directory)["state"] == "running"
         assert len(list((directory / "search").glob("shard-*"))) == 2
@@ -139,10 +139,9 @@ def test_seeds_come_through_a_pipe_and_pages_are_found_while_the_crawl_runs(site
     assert {row["url"] for row in Harvest(directory).rows if row["status"] == 200} >= set(addresses(site))
 
 
-def _hits(directory: Path, words: str) -> list[dict[str, object]]:
+def _hits(directory: Path, words: str) -> set[str]:
     done = gossamer("search", directory, words, "--json")
-    hits: list[dict[str, object]] = json.loads(done.stdout)["hits"] if done.returncode == 0 else []
-    return hits
+    return {one["url"] for one in json.loads(done.stdout)["hits"]} if done.returncode == 0 else set()
 
 
 @pytest.mark.promise(
@@ -160,8 +159,7 @@ def test_a_program_reads_each_page_once_while_processes_are_killed(web: SimwebPr
     assert end == ["finished", "2"]
     assert Counter(key for key, _, _ in pages) == Counter(str(row["key"]) for row in harvest.rows)
     assert sum(int(links) for _, _, links in pages) == harvest.links.total()
-    sizes = Counter({str(row["key"]): row["body_bytes"] for row in harvest.rows if row["warc_type"] == "response"})
-    assert all(int(size) == sizes[key] for key, size, _ in pages if key in sizes)
+    assert {is_whole for _, is_whole, _ in pages} == {"True"}
 
 
 def test_the_status_of_a_continuous_crawl_is_that_of_all_shards(web: SimwebProcess, tmp_path: Path) -> None:
@@ -173,7 +171,7 @@ def test_the_status_of_a_continuous_crawl_is_that_of_all_shards(web: SimwebProce
         assert (status["mode"], status["workers"]) == ("continuous", 2)
         revisits = status["revisits"]
         assert isinstance(revisits, dict)
-        assert revisits["pages"] > 50
+        assert revisits["pages"] > 40
         assert len({one["shard"] for one in status["shards"] if one["pages"]}) == 2  # type: ignore[attr-defined]
         said = gossamer("status", directory).stdout
         assert "seen again" in said
@@ -188,7 +186,7 @@ def test_the_status_of_a_continuous_crawl_is_that_of_all_shards(web: SimwebProce
 def _revisited(directory: Path) -> bool:
     done = gossamer("status", directory, "--json")
     revisits = json.loads(done.stdout).get("revisits") if done.returncode == 0 else None
-    return bool(revisits and revisits["visits"])
+    return bool(revisits and revisits["pages"] > 40 and revisits["visits"])
 
 
 @pytest.mark.promise("Several shards", "Status and summary name shards that have nothing to fetch.")

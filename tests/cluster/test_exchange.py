@@ -43,6 +43,7 @@ class Ring:
         self.links: list[Link] = []
         self.roots: list[tuple[str, str, int]] = []
         self.linking: list[tuple[int, str]] = []
+        self.cash: dict[str, float] = {}
         self.asked: list[Errand] = []
         self.answered: list[tuple[Errand, Reply | Failure, bytes]] = []
         self.gone: list[str] = []
@@ -56,6 +57,10 @@ class Ring:
     def linked_from_afar(self, source: int, site: str, partition: int) -> None:
         assert PARTITIONS.owner(partition) == 1
         self.linking.append((source, site))
+
+    def cash_from_afar(self, host: str, partition: int, amount: float) -> None:
+        assert PARTITIONS.owner(partition) == 1
+        self.cash[host] = self.cash.get(host, 0.0) + amount
 
     def run_for_another(self, errand: Errand) -> bool:
         self.asked.append(errand)
@@ -312,6 +317,31 @@ def test_roots_and_linking_sites_travel_with_links(pair: tuple[Member, Member]) 
     assert other.ring.roots == [(seed.text, THEIRS[3].text, SEED_FILE)]
     assert {site for _, site in other.ring.linking} == {THEIRS[0].site, THEIRS[1].site}
     assert len(other.ring.linking) == 2
+
+
+def test_cash_arrives_once_whoever_dies_and_that_of_a_lost_epoch_does_not(pair: tuple[Member, Member]) -> None:
+    one, other = pair
+    host, partition = THEIRS[0].host, THEIRS[0].partition
+    for amount in (0.5, 0.25):
+        one.exchange.send_cash(host, partition, amount)
+    one.commit()
+    one.exchange.send_cash(host, partition, 7.0)
+    one.die()
+    for now in (100.0, 101.0):
+        for sender, to in ((one, other), (other, one)):
+            for _, frame in list(sender.exchange.outgoing(now)):
+                to.exchange.take(frame, now)
+    other.exchange.take_arrived()
+    assert other.ring.cash == {host: 0.75}
+    other.die()
+    carry(one, other, 102.0)
+    carry(one, other, 102.0 + RESEND_S)
+    assert other.ring.cash == {host: 0.75}, "it comes again: what had come was in no commit"
+    one.die()
+    other.die()
+    carry(one, other, 110.0)
+    carry(one, other, 110.0 + RESEND_S)
+    assert other.ring.cash == {}, "what came is in the commit"
 
 
 def test_an_errand_is_run_by_the_shard_whose_host_it_is_and_answered_once(pair: tuple[Member, Member]) -> None:

@@ -20,10 +20,11 @@ from tests.crash.harvest import Harvest
 WEB = SimwebOptions(
     seed=4, hosts=12, hosts_per_site=1, pages=160, bytes_median=2_000, behaviours=("redirects", "compressed")
 )
-PROMISE = "A program reads the pages of all shards, each once, also when a shard's process is killed."
 
 
-@pytest.mark.promise("Several shards", PROMISE)
+@pytest.mark.promise(
+    "Several shards", "A program reads the pages of all shards, each once, also when a shard's process is killed."
+)
 def test_pages_come_once_while_shards_are_killed(tmp_path: Path) -> None:
     directory, read = tmp_path / "crawl", list[CrawledPage]()
     with SimwebProcess(WEB, tmp_path / "web") as simweb:

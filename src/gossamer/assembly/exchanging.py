@@ -76,6 +76,9 @@ class Membership:
         self._loop = ring.loop
         self._pipeline = ring.pipeline
         self._frontier = frontier = ring.frontier
+        self._reputation = frontier.reputation
+        if self._reputation is not None:
+            self._reputation.others = exchange
         self._pending_scope = pending_scope
         self._clock, self._logs = telemetry.clock, telemetry.logs
         self._tally = tally = telemetry.tally
@@ -182,7 +185,12 @@ class Membership:
         self._pipeline.discovery.widen_from_afar(seed, target, kind)
 
     def linked_from_afar(self, source: int, site: str, partition: int) -> None:
-        self._frontier.linked_from_afar(source, site, partition)
+        if self._reputation is not None:
+            self._reputation.linked_from_afar(source, site, partition)
+
+    def cash_from_afar(self, host: str, partition: int, amount: float) -> None:
+        if self._reputation is not None:
+            self._reputation.cash_from_afar(host, partition, amount)
 
     def run_for_another(self, errand: Errand) -> bool:
         started = self._frontier.control.run_errand(errand, self._clock.now())

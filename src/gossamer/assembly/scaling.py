@@ -378,6 +378,8 @@ def _repack(batch: Batch, repacked: Repacked, target: PartitionMap, namer: Namer
             repacked.to(to).add_root(root)
     for linking in batch.linking:
         repacked.to(target.owner(linking.partition)).add_linking(linking)
+    for cash in batch.cash:
+        repacked.to(target.owner(cash.partition)).add_cash(cash.host, cash.partition, cash.amount)
     for link in links_of(batch, namer.names([url for run in batch.runs for url in run.urls])):
         repacked.to(target.owner(link.url.partition)).add(link)
 

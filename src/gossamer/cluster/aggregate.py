@@ -101,6 +101,8 @@ def _tally(counts: Iterable[object]) -> dict[str, float | int]:
 def _waiting_for(statuses: Sequence[Status]) -> str:
     """Return what the crawl waits for: nothing while one shard does not wait."""
     waits = [str(status.get("waiting_for") or "") for status in statuses]
+    if all(status.get("ended") for status in statuses):  # Nothing runs: shards without URLs wait for nothing.
+        waits = [wait for wait in waits if wait]
     if not all(waits):
         return ""
     return " · ".join(dict.fromkeys(waits[:WAITING_TOLD_MAX]))

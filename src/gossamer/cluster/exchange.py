@@ -69,6 +69,8 @@ class LinkReceiver(Protocol):
 
     def linked_from_afar(self, source: int, site: str, partition: int) -> None: ...
 
+    def cash_from_afar(self, host: str, partition: int, amount: float) -> None: ...
+
     def run_for_another(self, errand: Errand) -> bool: ...
 
     def errand_answered(self, errand: Errand, result: Reply | Failure, body: bytes) -> None: ...
@@ -172,6 +174,10 @@ class Exchange:
                     self._pairs.clear()
                 self._pairs.add(pair)
                 self._outbox.packing(self._owners[partition]).add_linking(Linking(source, site, partition))
+
+    def send_cash(self, host: str, partition: int, amount: float) -> None:
+        """Give cash to a host of another shard: what the open epoch takes from here arrives there once."""
+        self._outbox.packing(self._owners[partition]).add_cash(host, partition, amount)
 
     def run_errand(self, errand: Errand) -> bool:
         asked = self._errands.ask(errand, self._owners[errand.url.partition], self._clock.now())
@@ -400,6 +406,8 @@ class Exchange:
                 ring.widen_from_afar(seed, target, root.kind)
         for linking in batch.linking:
             ring.linked_from_afar(linking.source, linking.site, linking.partition)
+        for cash in batch.cash:
+            ring.cash_from_afar(cash.host, cash.partition, cash.amount)
         links = links_of(batch, self._namer.names([url for run in batch.runs for url in run.urls]))
         self.links_taken += len(links)
         try:

@@ -49,12 +49,21 @@ class Linking(msgspec.Struct, array_like=True, frozen=True):
     partition: int
 
 
+class Cash(msgspec.Struct, array_like=True):
+    """What a host gets of the cash of other hosts (OPIC)."""
+
+    host: str
+    partition: int
+    amount: float
+
+
 class Batch(msgspec.Struct, array_like=True):
     """What leaves in one piece. It is numbered by its place in the outbox."""
 
     runs: list[LinkRun] = msgspec.field(default_factory=list)
     roots: list[Root] = msgspec.field(default_factory=list)
     linking: list[Linking] = msgspec.field(default_factory=list)
+    cash: list[Cash] = msgspec.field(default_factory=list)
 
 
 class Position(msgspec.Struct, array_like=True, frozen=True):
@@ -123,10 +132,11 @@ decode_batch = msgspec.msgpack.Decoder(Batch).decode
 class FramePacker:
     """A batch that grows. About 0.4 µs a link."""
 
-    __slots__ = ("batch", "bytes", "items", "seeds")
+    __slots__ = ("_cash", "batch", "bytes", "items", "seeds")
 
     def __init__(self) -> None:
         self.batch = Batch()
+        self._cash: dict[str, Cash] = {}
         self.items = 0
         self.bytes = 0
         self.seeds = False
@@ -169,6 +179,17 @@ class FramePacker:
         self.batch.linking.append(linking)
         self.items += 1
         self.bytes += len(linking.site) + 100
+
+    def add_cash(self, host: str, partition: int, amount: float) -> None:
+        """Add to what a host gets: one item a host, however many pages link there."""
+        cash = self._cash.get(host)
+        if cash is not None:
+            cash.amount += amount
+            return
+        cash = self._cash[host] = Cash(host, partition, amount)
+        self.batch.cash.append(cash)
+        self.items += 1
+        self.bytes += len(host) + 100
 
 
 def links_of(batch: Batch, names: Sequence[Url | None]) -> list[Link]:

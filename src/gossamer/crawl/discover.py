@@ -64,10 +64,11 @@ class Discovery:
             admitted = self._let_in(links, page)
         else:
             admitted = self._admitted_or_kept(links, stages.pending_scope)
+        found = admitted
         if stages.exchange is not None:
             links, admitted = self._routed(links, admitted, page, stages.exchange)
         if page is not None and stages.frontier.watches_links:
-            stages.frontier.linked(page, admitted)
+            stages.frontier.linked(page, found)
         answers = stages.url_seen.offer(
             [link.url for link in admitted], [link.depth for link in admitted], [link.hops for link in admitted]
         )

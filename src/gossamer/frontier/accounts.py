@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -147,6 +147,14 @@ PAIRS_MAX = 100_000
 """Pairs of sites that are known to link, remembered to be quick: about 8 MB."""
 
 
+class OtherShards(Protocol):
+    """Knows which URLs are ours, and passes on the cash of others' hosts."""
+
+    def has(self, url: Url) -> bool: ...
+
+    def send_cash(self, host: str, partition: int, amount: float) -> None: ...
+
+
 class Reputation:
     """Counts, per site, the other sites that link to it; and moves cash between hosts (OPIC, by host).
 
@@ -164,14 +172,18 @@ class Reputation:
         self._counts_linking = linking
         self._moves_cash = cash
         self._pairs: set[int] = set()
+        self.others: OtherShards | None = None
+        """The other shards, where there are any."""
         stored = epochs.get("meta", LINKING_MAX)
         self.linking_max = msgspec.msgpack.decode(stored, type=float) if stored is not None else 0.0
         """Most sites that link to any one."""
 
     def linked(self, page: Url, links: Sequence[Link], queued: int) -> None:
-        """Take in a fetched page's links; `queued` are its host's URLs that are not finished."""
+        """Take in a fetched page's links, those to other shards too; `queued` are its host's URLs that are not
+        finished.
+        """
         if self._counts_linking:
-            self._count(page, links)
+            self._count(page, links if self.others is None else [one for one in links if self.others.has(one.url)])
         if self._moves_cash:
             self._give(page, links, queued)
 
@@ -179,6 +191,13 @@ class Reputation:
         """Note that a site, known by a hash of its name, links to one of ours. Noting it twice is noting it once."""
         if self._counts_linking:
             self._note(source, site, partition)
+
+    def cash_from_afar(self, host: str, partition: int, amount: float) -> None:
+        """Add what a host of ours gets of another shard's hosts. Call it once for each part: cash is never made."""
+        if self._moves_cash:
+            taker = self._funded(partition, host)
+            taker.account.cash += amount
+            self._accounts.touch(taker)
 
     def linking(self, site: Account) -> float:
         """Return how many other sites link to one."""
@@ -218,10 +237,21 @@ class Reputation:
         giver.account.cash -= share
         self._accounts.touch(giver)  # At once: it stays in memory, also while many takers come.
         each = share / len(links)
-        for (host, partition), count in Counter((link.url.host, link.url.partition) for link in links).items():
+        ours = links if self.others is None else self._sent(links, each, self.others)
+        for (host, partition), count in Counter((link.url.host, link.url.partition) for link in ours).items():
             taker = self._funded(partition, host)
             taker.account.cash += each * count
             self._accounts.touch(taker)
+
+    def _sent(self, links: Sequence[Link], each: float, others: OtherShards) -> list[Link]:
+        """Send other shards what their hosts get; return our links."""
+        ours = []
+        for link in links:
+            if others.has(link.url):
+                ours.append(link)
+            else:
+                others.send_cash(link.url.host, link.url.partition, each)
+        return ours
 
     def _funded(self, partition: int, host: str) -> AccountHolder:
         held = self._accounts.get(HOST, partition, host)

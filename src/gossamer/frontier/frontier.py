@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 from xxhash import xxh3_64_intdigest
 
+from gossamer.frontier.accounts import Reputation
 from gossamer.frontier.budgets import Ledger
 from gossamer.frontier.control import HostControl
 from gossamer.frontier.host import Host, Lease
@@ -181,10 +182,10 @@ class Frontier:
             host = self._hosts.get(page.host, page.partition)
             self._ledger.reputation.linked(page, links, host.record.queued)
 
-    def linked_from_afar(self, source: int, site: str, partition: int) -> None:
-        """Note that a site on another shard links to one of ours."""
-        if self._ledger.reputation is not None:
-            self._ledger.reputation.linked_from_afar(source, site, partition)
+    @property
+    def reputation(self) -> Reputation | None:
+        """What hosts and sites are worth by the links to them, where that is used."""
+        return self._ledger.reputation
 
     @property
     def watches_links(self) -> bool:
