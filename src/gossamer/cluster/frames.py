@@ -181,7 +181,7 @@ class FramePacker:
         self.bytes += len(linking.site) + 100
 
     def add_cash(self, host: str, partition: int, amount: float) -> None:
-        """Add to what a host gets: one item a host, however many pages link there."""
+        """Add to what a host gets: one item a host and batch, for any number of links."""
         cash = self._cash.get(host)
         if cash is not None:
             cash.amount += amount
