@@ -10,12 +10,14 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.test_workers import QUICK, answer, begun, crawl_of, gossamer
+from tests.api.test_docs import ROOT, fenced
 from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest
 from tests.ring.crawls import until
@@ -161,6 +163,22 @@ def test_a_program_reads_each_page_once_while_processes_are_killed(web: SimwebPr
     assert Counter(key for key, _, _ in pages) == Counter(str(row["key"]) for row in harvest.rows)
     assert sum(int(links) for _, _, links in pages) == harvest.links.total()
     assert {is_whole for _, is_whole, _ in pages} == {"True"}
+
+
+def test_the_program_of_the_guide_reads_pages(site: Site, tmp_path: Path) -> None:
+    """docs/how-to/cluster.md, with addresses on loopback and two shards."""
+    [code] = fenced((ROOT / "docs/how-to/cluster.md").read_text(encoding="utf-8"))
+    code = code.replace('["https://docs.example.org/"]', repr(addresses(site)[1:])).replace("workers=4", "workers=2")
+    here = f"allow_private=True, hosts={str(tmp_path / 'hosts')!r}, output={str(tmp_path / 'crawl')!r}, quiet=True"
+    code = code.replace('contact="me@example.org"', here)
+    head, _, body = code.partition("\n\n")
+    program = f"import asyncio\n{head}\nasync def main():\n{indent(body, '    ')}\nasyncio.run(main())\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(f"{site.url(f'http://{host}/')} 200 {host}" for host in SMALL)
 
 
 def test_the_status_of_a_continuous_crawl_is_that_of_all_shards(web: SimwebProcess, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ LANGUAGES = {"sh", "console", "python", "toml", "text", "json", "nginx", "sql", 
 RUN_ELSEWHERE = {
     "README.md": "tests/api/test_docs.py",
     "docs/explanation/revisits.md": "tests/ring/test_revisits.py",
+    "docs/how-to/cluster.md": "tests/acceptance/test_workers_features.py",
     "docs/how-to/components.md": "tests/api/test_docs.py",
     "docs/how-to/priorities.md": "tests/api/test_docs.py",
     "docs/reference/fetching.md": "tests/ring/test_own_protocol.py",
