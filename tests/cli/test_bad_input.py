@@ -65,6 +65,7 @@ CRAWLS = [
     ([*LOCAL, "--politeness", "rude"], "expected 'polite', 'gentle', 'broad', 'weak' or 'own'"),
     ([*LOCAL, "--scope", "hosts"], "expected 'prefix', 'host', 'domain' or 'any'"),
     ([*LOCAL, "--include", "("], "--include: the pattern '(' is not a regular expression (RE2): missing )"),
+    ([*LOCAL, "--log-format", "xml"], '--log-format "xml": '),
     ([*LOCAL, "--exclude", ""], "--exclude: an empty pattern is found in every URL"),
     ([*LOCAL, "--dns", "nonsense"], "--dns: 'nonsense' is no name server; expected an address like 9.9.9.9"),
     ([*LOCAL, "--dns", "127.0.0.1:99999"], "a port from 1 to 65535"),

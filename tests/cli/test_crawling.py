@@ -337,7 +337,7 @@ os.execv(sys.executable, [sys.executable, "-m", "gossamer", *sys.argv[2:]])
     assert (ended.returncode, "Traceback" in ended.stderr) == (status, False)
 
 
-@pytest.mark.parametrize("words", [["--json"], ["--set", "progress.style=plain"], ["--set", "progress.style=live"]])
+@pytest.mark.parametrize("words", [["--json"], ["--log-format", "plain"], ["--set", "progress.style=live"]])
 def test_readers_that_go_away_change_no_exit_status(run: Gossamer, words: list[str]) -> None:
     process = run.start("crawl", seed("pages/200"), LOCAL, "--set", "progress.interval_s=0.01", *words)
     assert process.stdout is not None

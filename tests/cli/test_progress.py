@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.text import Text
 
-from gossamer.cli.live import Live
+from gossamer.cli.live import Live, screen_of
 from gossamer.cli.output import harmless, size
 from gossamer.cli.run import JsonProgress, PlainLines, Quiet, progress_for
 from gossamer.cli.status_text import line_of, summary_of
@@ -52,6 +54,45 @@ def test_a_crawl_that_waits_says_for_what() -> None:
     assert "paused: the operator" in line_of(read_status({**STATUS, "state": "paused", "waiting_for": "the operator"}))
 
 
+HOST = {"host": "a.example", "limit": "politeness", "queued": 300, "fetch_s": 0.25, "failures": 0, "reason": ""}
+DETAILED = {
+    **STATUS,
+    "course": [[5.0 * n, float(n % 7), 0.0] for n in range(50)],
+    "hosts": {"limits": {"politeness": 5, "fetching": 2}, "active": [HOST], "slowest": [], "failing": []},
+}
+
+
+def test_the_live_view_says_what_limits_the_crawl_and_how_its_rate_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("LINES", "40")
+    terminal = Terminal()
+    live = Live(terminal)
+    live.show(DETAILED)
+    live.close()
+    for part in ("5 of 7 active hosts", "▁▂", "running well", "a.example", "250 ms", "redirected 9", "dns_error 12"):
+        assert part in terminal.getvalue(), part
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(200, 60), (80, 24), (40, 10), (20, 3)])
+def test_the_screen_is_no_larger_than_the_terminal(columns: int, lines: int) -> None:
+    status = read_status(
+        {**DETAILED, "warnings": ["x\x1b[2J" * 50] * 50, "waiting_for": "漢字" * 99, "state": "paused"}
+    )
+    shown = screen_of(status, "di\x1br", columns, lines)
+    assert len(shown) <= lines
+    texts = [Text.from_ansi(line) for line in shown]
+    assert max(text.cell_len for text in texts) <= columns
+    assert not any("\x1b" in text.plain for text in texts)
+
+
+def test_no_color_means_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    color = re.compile("\x1b\\[[0-9;]*\\b(?:3[0-8]|4[0-8]|9[0-7])\\b")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert color.search("\n".join(screen_of(read_status(DETAILED), "crawl", 100, 40)))
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not color.search("\n".join(screen_of(read_status(DETAILED), "crawl", 100, 40)))
+
+
 def test_what_is_to_be_uploaded_is_shown() -> None:
     uploads = {"store": "s3://b/p", "waiting_files": 3, "waiting_bytes": 2_000_000, "uploaded_files": 1}
     status = {**STATUS, "uploads": {**uploads, "uploaded_bytes": 1000, "error": ""}}
@@ -76,6 +117,10 @@ def test_the_last_words_say_what_to_do() -> None:
     assert "gossamer resume my/dir continues" in summary_of(read_status(STATUS), "my/dir", "stopped")
     assert "gossamer report my/dir" in summary_of(read_status(STATUS), "my/dir", "finished")
     assert "Still queued" not in summary_of(read_status({**STATUS, "queued": 0}), "d", "finished")
+    said = summary_of(read_status(STATUS), "my dir", "finished")
+    for command in ("report 'my dir'", "serve 'my dir'", "why 'my dir' URL", "export 'my dir' --to wacz"):
+        assert f"  gossamer {command}" in said
+    assert "why" not in summary_of(read_status({**STATUS, "outcomes": {"fetched": 5}}), "d", "finished")
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,15 @@ import struct
 import sys
 import termios
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from gossamer.cli import status_view as watching
-from gossamer.cli.status_view import BARS, course_of, picture_rows
+from gossamer.cli.status_text import BARS, course_of
+from gossamer.cli.status_view import picture_rows
 from gossamer.model.status import Alarm, Closing, Status, read_status
+from tests.cli.conftest import Gossamer, until
 
 SCRIPT = """
 import sys
@@ -50,7 +53,7 @@ def test_on_a_terminal_it_is_redrawn_in_place_and_q_ends_it_leaving_the_last() -
     while True:
         try:
             part = os.read(leader, 1 << 16)
-        except OSError:  # Nobody has the other end any more.
+        except OSError:  # The other end is closed.
             break
         if not part:
             break
@@ -61,6 +64,31 @@ def test_on_a_terminal_it_is_redrawn_in_place_and_q_ends_it_leaving_the_last() -
     on_screen, _, after = shown.partition(watching.ALTERNATE_OFF.encode())
     assert b"x" * 61 not in on_screen, "no line is longer than the terminal is wide"
     assert b"turn" in after, "the last one stays"
+
+
+def test_a_crawl_fills_the_screen_until_q_and_its_status_stays(run: Gossamer) -> None:
+    run.start("crawl", "http://127.0.0.1/forever", "--allow-private", "--quiet")
+    until((run.directory / "crawl/state/pid").exists)
+    leader, follower = pty.openpty()
+    fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 90, 0, 0))
+    for variable in ("COLUMNS", "LINES"):  # They count more than the terminal's size.
+        run.environment.pop(variable, None)
+    process = run.start("status", "crawl", "--watch", stdin=follower, stdout=follower)
+    os.close(follower)
+    shown = b""
+    while b"q: quit" not in shown:
+        shown += os.read(leader, 1 << 16)
+    os.write(leader, b"q")
+    with suppress(OSError):  # The other end is closed.
+        while part := os.read(leader, 1 << 16):
+            shown += part
+    os.close(leader)
+    assert process.wait(30) == 0
+    on_screen, _, after = shown.decode().partition(watching.ALTERNATE_OFF)
+    for part in ("gossamer  crawl", "outcomes", "timeout 2", "3 active"):
+        assert part in on_screen, part
+    assert "\x1b" not in after
+    assert "state        running" in after
 
 
 def test_rates_become_bars_and_strangers_text_harmless() -> None:

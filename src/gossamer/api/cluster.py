@@ -130,9 +130,9 @@ class ClusterCrawler:
         """Prepare to continue a crawl. Raises ConfigError: there is none in `directory`."""
         return cls((), output=directory, config=config, resuming=True, **options)
 
-    def status(self) -> dict[str, object]:
-        """Return counts, rates and state of the crawl; `shards` has those of each shard."""
-        return self._status
+    def status(self, *, detail: bool = False) -> dict[str, object]:
+        """Return counts, rates and state ; `shards` has those of each shard, `detail` adds rates over time."""
+        return {**self._status, "course": self._course.rates()} if detail else self._status
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
         """Answer one request as the control socket does. Never raises."""
@@ -364,8 +364,8 @@ class ClusterCrawler:
         if not request.detail:
             return self._status
         with suppress(RefusedError):  # While shards restart, return the status without hosts.
-            return {**self._status, "hosts": await self._hosts(HostsOf(n=HOSTS_TOLD_MAX))}
-        return self._status
+            return {**self.status(detail=True), "hosts": await self._hosts(HostsOf(n=HOSTS_TOLD_MAX))}
+        return self.status(detail=True)
 
     async def _figures(self, _: Nothing) -> object:
         from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - who never asks does not pay for the library

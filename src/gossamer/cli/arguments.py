@@ -73,7 +73,7 @@ def one_line(error: TyperException) -> str:
     if option and message.startswith("No such option"):
         names = [name for parameter in context.command.params for name in parameter.opts] if context else []
         known = [name for name in names if name.startswith("-")]
-        found = near(option, known) or meaning(option, known)
+        found = meaning(option, known) or near(option, known)
         return f"no option {option} for {command}{found}{_lists(found, command)}"
     if message.startswith("No such command"):
         name = message.split("'")[1]

@@ -38,12 +38,20 @@ def status(
     """Show the status of a crawl."""
     require_crawl(directory)
 
+    found: StatusFields = {}
+
     def shown() -> tuple[str, bool]:
+        nonlocal found
         found, runs = _status(directory)
         return (json.dumps(found, default=str) if as_json else status_text(read_status(found))), not runs
 
+    def drawn(columns: int, lines: int) -> list[str]:
+        from gossamer.cli.live import screen_of  # Costs the import of rich, which plain output does not need.
+
+        return screen_of(read_status(found), str(directory), columns, lines)
+
     if again:
-        return watch(shown)
+        return watch(shown, None if as_json else drawn)
     typer.echo(shown()[0])
     return 0
 

@@ -1,24 +1,49 @@
-"""Live: the view of a crawl on a terminal, redrawn in place."""
+"""Live: a crawl on a terminal: redrawn in place while it runs, or as a full screen."""
 
 from __future__ import annotations
 
+import io
 from collections import deque
-from typing import TextIO
+from typing import Final, TextIO
 
-from rich.console import Console, Group
+from msgspec import UNSET
+from rich.console import Console, Group, RenderableType
 from rich.live import Live as RichLive
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from gossamer.cli.output import count, harmless, size, write_line
-from gossamer.cli.status_text import StatusFields, done_of, errors_of, state_of, summary_of, to_upload_of
+from gossamer.cli.status_text import (
+    LIMITS,
+    StatusFields,
+    course_of,
+    done_of,
+    errors_of,
+    state_of,
+    summary_of,
+    to_upload_of,
+    warnings_of,
+)
+from gossamer.cli.status_view import picture_rows
+from gossamer.model.health import Level, health_of
+from gossamer.model.outcomes import SUCCEEDED
 from gossamer.model.status import Status, read_status
 from gossamer.model.words import duration
 
-LIVE_INTERVAL_S = 0.5
+LIVE_INTERVAL_S = 1.0
 NOTES_SHOWN_MAX = 3
 ERRORS_SHOWN_MAX = 6
+HOSTS_SHOWN_MAX = 5
+LINES_BESIDE_HOSTS = 18
+"""Lines that the rest of the view takes at most: a view that is higher than the terminal cannot be redrawn."""
+SHOWN_ALREADY = frozenset(("course", "largest"))
+"""Rows of a status that the view has in another form."""
+NAME_COLUMNS = 14
+BAR_COLUMNS = 40
+WORDS_COLUMNS = 50
+"""What is left of a line for the words after its bars."""
+STYLES: Final[dict[Level, str]] = {"good": "green", "warning": "yellow", "bad": "bold red", "over": "blue"}
 
 
 class LastingConsole(Console):
@@ -29,7 +54,7 @@ class LastingConsole(Console):
 
 
 class Live:
-    """Redraws a few lines twice a second: about 2 ms each time."""
+    """Redraws some lines once a second: about 5 ms each time."""
 
     interval_s = LIVE_INTERVAL_S
     by_lines = False
@@ -38,7 +63,8 @@ class Live:
         self._out = out
         self._notes: deque[str] = deque(maxlen=NOTES_SHOWN_MAX)
         self._status = Status(state="")
-        self._live = RichLive(console=LastingConsole(file=out), auto_refresh=False, transient=False)
+        self._console = LastingConsole(file=out)
+        self._live = RichLive(console=self._console, auto_refresh=False, transient=False)
         self._broken = False
         self._guarded(self._live.start)
 
@@ -69,38 +95,119 @@ class Live:
             self._broken = True
 
     def _view(self) -> Group:
-        parts: list[Table | Text | ProgressBar] = [_figures(self._status)]
-        if (share := _share(self._status)) is not None:
-            parts.append(ProgressBar(total=1.0, completed=share, width=60))
-        if done := done_of(self._status):
-            parts.append(Text(done))
-        if to_upload := to_upload_of(self._status):
-            parts.append(Text(f"{to_upload} to upload"))
-        parts += [Text(note, style="dim") for note in self._notes]
-        return Group(*parts)
+        hosts = max(0, min(HOSTS_SHOWN_MAX, self._console.height - LINES_BESIDE_HOSTS))
+        notes = [Text(note, style="dim") for note in self._notes]
+        return Group(*view_of(self._status, self._console.width, hosts), *notes)
 
 
-def _figures(status: Status) -> Table:
+def screen_of(status: Status, name: str, columns: int, lines: int) -> list[str]:
+    """Return a status as the lines of a terminal, with colors unless NO_COLOR is set; what has no place is left out."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=columns, height=lines)
+    hosts = max(0, min(len(_active(status)), (lines - LINES_BESIDE_HOSTS) // 2))
+    more = [
+        Text.assemble((f"{name:<{NAME_COLUMNS}}", "dim"), line, no_wrap=True, overflow="ellipsis")
+        for name, line in [*picture_rows(status), *(("warning", one) for one in warnings_of(status))]
+        if name not in SHOWN_ALREADY
+    ]
+    title = Text(
+        f" gossamer  {harmless(name)} ".ljust(columns), style="bold reverse", no_wrap=True, overflow="ellipsis"
+    )
+    with console.capture() as captured:
+        console.print(Group(title, Text(), *view_of(status, columns, hosts), Text(), *more))
+    return captured.get().splitlines()[:lines]
+
+
+def view_of(status: Status, columns: int, hosts_max: int) -> list[RenderableType]:
+    """Return the parts of the view, one below the other."""
+    parts: list[RenderableType] = [_figures(status, max(10, columns - WORDS_COLUMNS))]
+    if (share := _share(status)) is not None:
+        parts.append(ProgressBar(total=1.0, completed=share, width=min(60, columns)))
+    if done := done_of(status):
+        parts.append(Text(done))
+    if to_upload := to_upload_of(status):
+        parts.append(Text(f"{to_upload} to upload"))
+    if active := _active(status)[:hosts_max]:
+        parts += [Text(), _hosts_table(active)]
+    return parts
+
+
+def _figures(status: Status, bars: int) -> Table:
     table = Table.grid(padding=(0, 3))
     for _ in range(4):
         table.add_column(no_wrap=True)
+    trend = health_of(status).trend
     rows = (
-        ("pages", count(status.pages), "rate", f"{status.pages_s:.1f} pages/s"),
+        ("pages", count(status.pages), "rate", ", ".join(filter(None, (f"{status.pages_s:.1f} pages/s", trend)))),
         ("queued", count(status.queued), "bytes", _bytes(status)),
         ("in flight", count(status.in_flight), "hosts", _hosts(status)),
         ("discovered", count(status.discovered), "time", duration(status.elapsed_s)),
     )
     for name, value, other, its_value in rows:
         table.add_row(Text(name, style="dim"), Text(value, style="bold"), Text(other, style="dim"), Text(its_value))
-    errors = list(errors_of(status).items())
-    shown = ", ".join(f"{name} {count(n)}" for name, n in errors[:ERRORS_SHOWN_MAX])
-    if len(errors) > ERRORS_SHOWN_MAX:
-        shown += ", …"
     whole = Table.grid()
     whole.add_row(table)
-    whole.add_row(Text.assemble(("not fetched   ", "dim"), (shown or "none", "yellow" if shown else "")))
-    whole.add_row(Text.assemble(("state         ", "dim"), state_of(status)))
+    for name, line in _lines(status, bars):
+        if line:
+            whole.add_row(Text.assemble((f"{name:<{NAME_COLUMNS}}", "dim"), line, no_wrap=True, overflow="ellipsis"))
     return whole
+
+
+def _lines(status: Status, bars: int) -> list[tuple[str, Text]]:
+    """Return named lines with bars of at most `bars` columns; an empty one is not shown."""
+    health = health_of(status)
+    errors = list(errors_of(status).items())
+    not_fetched = ", ".join(f"{name} {count(n)}" for name, n in errors[:ERRORS_SHOWN_MAX])
+    if len(errors) > ERRORS_SHOWN_MAX:
+        not_fetched += ", …"
+    well = Text(harmless(health.says), style=STYLES[health.level])
+    state = state_of(status)
+    return [
+        ("rates", Text(course_of(status, bars), style="cyan")),
+        ("outcomes", _outcomes(status, min(bars, BAR_COLUMNS))),
+        ("not fetched", Text(not_fetched or "none", style="yellow" if not_fetched else "")),
+        ("limited by", Text(harmless(health.limited_by))),
+        ("remaining", Text("" if done_of(status) else health.remaining)),
+        ("state", Text(state) if state != "running" else well),
+        ("health", well if state != "running" and health.level in {"warning", "bad"} else Text()),
+    ]
+
+
+def _outcomes(status: Status, columns: int) -> Text:
+    """Return a bar of what was fetched, what was answered otherwise, and what was not fetched; with the first two."""
+    found = {name: n for name, n in status.outcomes.items() if n}
+    total = sum(found.values())
+    if not total:
+        return Text()
+    succeeded = {harmless(name): n for name, n in found.items() if name in SUCCEEDED}
+    kinds = (
+        ("green", found.get("fetched", 0)),
+        ("blue", sum(succeeded.values()) - found.get("fetched", 0)),
+        ("yellow", total - sum(succeeded.values())),
+    )
+    bar = [("█" * max(1, round(columns * n / total)), style) for style, n in kinds if n]
+    words = ", ".join(f"{name} {count(n)}" for name, n in sorted(succeeded.items(), key=lambda item: -item[1]))
+    return Text.assemble(*bar, " ", words)
+
+
+def _hosts_table(hosts: list[dict[str, object]]) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim", show_edge=False)
+    table.add_column("largest active hosts", no_wrap=True, overflow="ellipsis", max_width=40)
+    table.add_column("waits for", no_wrap=True, overflow="ellipsis")
+    table.add_column("queued", justify="right", no_wrap=True)
+    table.add_column("mean time", justify="right", no_wrap=True)
+    for one in hosts:
+        limit, fetch_s = str(one["limit"]), one["fetch_s"]
+        table.add_row(
+            Text(harmless(one["host"])),
+            Text(LIMITS.get(limit, harmless(limit)), style="green" if limit == "fetching" else ""),
+            count(float(str(one["queued"]))),
+            f"{float(str(fetch_s)) * 1000:,.0f} ms" if fetch_s is not None else "",
+        )
+    return table
+
+
+def _active(status: Status) -> list[dict[str, object]]:
+    return [] if status.hosts is UNSET else list(status.hosts["active"])
 
 
 def _bytes(status: Status) -> str:

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 from gossamer.cli.output import harmless, obeys_escapes, write_line
@@ -63,7 +64,8 @@ async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
     crawler.on_note(progress.note)
     try:
         async with asyncio.TaskGroup() as group:
-            watching = group.create_task(follow(progress, crawler.status, lambda: crawler.config.progress.interval_s))
+            status = partial(crawler.status, detail=not progress.by_lines)
+            watching = group.create_task(follow(progress, status, lambda: crawler.config.progress.interval_s))
             ended = await crawler.run()
             watching.cancel()
     except BaseExceptionGroup as failed:

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
+
+from msgspec import UNSET
 
 from gossamer.cli.output import count, counted, harmless, size
 from gossamer.model.outcomes import SUCCEEDED
 from gossamer.model.status import Status
 from gossamer.model.words import duration
+
+BARS = "▁▂▃▄▅▆▇█"
+COURSE_SHOWN_MAX = 60
+COMMAND_COLUMNS = 44
+LIMITS = {
+    "fetching": "fetching",
+    "politeness": "delay",
+    "crawl_delay": "delay (Crawl-delay)",
+    "asked_to_wait": "delay (Retry-After)",
+    "failing": "failing",
+    "robots": "waiting for robots.txt",
+    "lookup": "waiting for DNS",
+    "address": "waiting for its address",
+    "site": "waiting for its site",
+    "ready": "ready",
+    "closed": "closed",
+}
 
 StatusFields = Mapping[str, object]
 """What a crawl answers to `status`, and what `status --json` prints; `read_status` makes a `Status` of it."""
@@ -140,6 +160,18 @@ def line_of(status: Status) -> str:
     return f"{duration(status.elapsed_s)}: " + ", ".join(parts)
 
 
+def course_of(status: Status, bars: int = COURSE_SHOWN_MAX) -> str:
+    """Return the rate of the last minutes as a line of at most `bars` bars, with its largest value."""
+    if status.course is UNSET or len(status.course) < 2:
+        return ""
+    steps = status.course[-min(bars, COURSE_SHOWN_MAX) :]
+    rates = [pages_s for _, pages_s, _ in steps]
+    most = max(rates)
+    drawn = "".join(BARS[min(int(rate / most * len(BARS)), len(BARS) - 1)] if most else BARS[0] for rate in rates)
+    lasted = duration(steps[-1][0] - steps[0][0])
+    return f"{drawn} up to {most:.1f} pages/s in {lasted}"
+
+
 def awaited_of(status: Status) -> list[str]:
     """Return the hosts that the crawl did not wait for, and until when they wait, a sentence each."""
     return [
@@ -172,8 +204,17 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     lines += [f"Warning: {warning}." for warning in warnings_of(status)]
     if uploaded := uploaded_of(status):
         lines.append(f"Uploaded: {uploaded}.")
-    lines.append(
-        f"Output: {harmless(directory)} (warc/, pages/, links/, index.cdxj). "
-        f"Statistics: gossamer report {harmless(directory)}"
-    )
+    lines.append(f"Output: {harmless(directory)} (warc/, pages/, links/, index.cdxj).")
+    word = harmless(shlex.quote(directory))
+    lines += [f"  {command:<{COMMAND_COLUMNS}} {says}" for command, says in next_commands(word, status)]
     return "\n".join(lines)
+
+
+def next_commands(word: str, status: Status) -> list[tuple[str, str]]:
+    """Return commands worth typing after a crawl, and what each shows."""
+    commands = [(f"gossamer report {word}", "statistics"), (f"gossamer serve {word}", "dashboard")]
+    if errors_of(status):
+        commands.append((f"gossamer why {word} URL", "why a URL was not fetched"))
+    if status.pages:
+        commands.append((f"gossamer export {word} --to wacz -o FILE", "a package for other tools"))
+    return commands

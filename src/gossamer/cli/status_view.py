@@ -17,6 +17,8 @@ from msgspec import UNSET
 
 from gossamer.cli.output import count, harmless, obeys_escapes, size, write_line
 from gossamer.cli.status_text import (
+    LIMITS,
+    course_of,
     errors_of,
     modules_of,
     revisits_of,
@@ -26,25 +28,11 @@ from gossamer.cli.status_text import (
     uploaded_of,
     warnings_of,
 )
+from gossamer.model.health import health_of
 from gossamer.model.status import ShardHealth, Status
 from gossamer.model.words import duration
 
-BARS = "▁▂▃▄▅▆▇█"
-COURSE_SHOWN_MAX = 60
 SHOWN_MAX = 6
-LIMITS = {
-    "fetching": "fetching",
-    "politeness": "delay",
-    "crawl_delay": "delay (Crawl-delay)",
-    "asked_to_wait": "delay (Retry-After)",
-    "failing": "failing",
-    "robots": "waiting for robots.txt",
-    "lookup": "waiting for DNS",
-    "address": "waiting for its address",
-    "site": "waiting for its site",
-    "ready": "ready",
-    "closed": "closed",
-}
 INTERVAL_S = 1.0
 PLAIN_INTERVAL_S = 5.0
 CLEAR, HOME, ERASE_LINE, ERASE_BELOW = "\x1b[2J\x1b[H", "\x1b[H", "\x1b[K", "\x1b[J"
@@ -53,6 +41,7 @@ ALTERNATE_ON, ALTERNATE_OFF = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 def status_text(status: Status) -> str:
     """Return a status for people."""
+    health = health_of(status)
     rows = [
         ("state", state_of(status)),
         ("pages", f"{count(status.pages)} of {count(status.max_pages)}" if status.max_pages else count(status.pages)),
@@ -68,6 +57,8 @@ def status_text(status: Status) -> str:
             "hosts",
             f"{count(status.hosts_known)} known, {count(status.hosts_active)} active, {count(status.hosts_left)} left",
         ),
+        ("limited by", harmless(health.limited_by)),
+        ("remaining", health.remaining),
         ("budgets", budgets_of(status)),
         *picture_rows(status),
         ("time", duration(status.elapsed_s)),
@@ -166,18 +157,6 @@ def rendering_of(status: Status) -> str:
     )
 
 
-def course_of(status: Status) -> str:
-    """Return the rate of the last minutes as a line of bars, with its largest value."""
-    if status.course is UNSET or len(status.course) < 2:
-        return ""
-    steps = status.course[-COURSE_SHOWN_MAX:]
-    rates = [pages_s for _, pages_s, _ in steps]
-    most = max(rates)
-    bars = "".join(BARS[min(int(rate / most * len(BARS)), len(BARS) - 1)] if most else BARS[0] for rate in rates)
-    lasted = duration(steps[-1][0] - steps[0][0])
-    return f"{bars} up to {most:.1f} pages/s in {lasted}"
-
-
 def _host(one: Mapping[str, Any]) -> str:
     parts = [f"{one['host']}: {LIMITS.get(one['limit'], one['limit'])}", f"{count(one['queued'])} queued"]
     if one["fetch_s"] is not None:
@@ -223,8 +202,11 @@ def _tally(counts: Mapping[str, int], prefix: str = "", *, largest_first: bool =
     return shown + (" …" if len(found) > 8 else "")
 
 
-def watch(text: Callable[[], tuple[str, bool]]) -> int:
-    """Show what `text` returns until it says that the crawl is over, or `q` or Ctrl-C is typed; the last one stays."""
+def watch(text: Callable[[], tuple[str, bool]], drawn: Callable[[int, int], list[str]] | None = None) -> int:
+    """Show what `text` returns until it says that the crawl is over, or `q` or Ctrl-C is typed; the last one stays.
+
+    On a terminal `drawn` draws the same for a number of columns and lines, where there is such a function.
+    """
     if not (obeys_escapes(sys.stdout) and sys.stdin.isatty()):
         return _plain(text)
     shown = ""
@@ -233,7 +215,8 @@ def watch(text: Callable[[], tuple[str, bool]]) -> int:
         while not over:
             shown, over = text()
             size = os.get_terminal_size(sys.stdout.fileno())
-            lines = [line[: size.columns] for line in shown.splitlines()][: size.lines - 2]
+            width, height = size.columns, max(1, size.lines - 2)
+            lines = drawn(width, height) if drawn else [line[:width] for line in shown.splitlines()][:height]
             body = "".join(f"{line}{ERASE_LINE}\r\n" for line in [*lines, "", "q: quit"][: size.lines - 1])
             sys.stdout.write(HOME + body + ERASE_BELOW)
             sys.stdout.flush()

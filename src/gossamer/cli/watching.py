@@ -70,7 +70,7 @@ def watch(
         receivers.append(Receiver("--webhook", lambda found: _post(webhook, found)))
     if rss is not None:
         receivers.append(Receiver("--rss", RssFile(rss, urls[0]).add))
-    if not (options.get("quiet") or options.get("json")):
+    if not (options.get("quiet") or options.get("json") or options.get("log_format")):
         sets = ["progress.style='plain'", *(sets or ())]  # Reports are lines too.
     reports = Reports(directory_of("watch", options), wanted, receivers)
     ended = threading.Event()

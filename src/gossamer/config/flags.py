@@ -113,6 +113,10 @@ FLAGS = (
         "[PORT]", resumable=True,
     ),
     Flag("json", "progress.style", bool, "Print progress as JSON lines.", value="json", resumable=True),
+    Flag(
+        "log-format", "progress.style", str, "Show progress as: auto, live, plain, json, quiet.", "FORMAT",
+        resumable=True,
+    ),
     Flag("quiet", "progress.style", bool, "Show errors only.", value="quiet", resumable=True),
 )  # fmt: skip
 

@@ -59,7 +59,7 @@ class Crawler:
         file = self.state / "pages"
         return int(file.read_text()) if file.exists() else 0
 
-    def status(self) -> dict[str, object]:
+    def status(self, *, detail: bool = False) -> dict[str, object]:
         return status_dict(self.pages, "running", self.config, time.monotonic() - self.began)
 
     async def run(self) -> str:

@@ -1,0 +1,136 @@
+"""Health: whether a crawl is well, what limits it and how long it still takes, in words for every view of it."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Final, Literal
+
+import msgspec
+from msgspec import UNSET
+
+from gossamer.model.outcomes import MAY_PASS
+from gossamer.model.status import Status
+from gossamer.model.words import duration
+
+Level = Literal["good", "warning", "bad", "over"]
+TROUBLES: Final = MAY_PASS | {"http_error", "process_crashed", "internal_error"}
+"""Outcomes that no rule of the crawl or of the site explains."""
+ATTEMPTS_MIN = 20
+"""Fewer attempts than these say nothing about a crawl."""
+TROUBLE_SHARE_MAX = 0.5
+QUIET_S = 10.0
+"""`pages_s` is an average over about this time."""
+TREND_POINTS = 6
+TREND_MIN = 0.2
+"""A smaller change of the rate is chance."""
+OVER: Final = frozenset(("finished", "stopped", "failed"))
+LIMITS: Final = {
+    "politeness": "delays between requests to a host",
+    "crawl_delay": "delays between requests to a host",
+    "asked_to_wait": "delays that servers asked for",
+    "address": "delays between hosts of one address",
+    "site": "delays between hosts of one site",
+    "fetching": "response times of servers",
+    "robots": "robots.txt that is not fetched yet",
+    "lookup": "DNS lookups",
+    "failing": "hosts that fail",
+    "closed": "hosts that are closed",
+    "ready": "this machine",
+}
+"""What limits a crawl whose hosts wait for this; the names are those of `frontier/overview.py`."""
+
+
+class Health(msgspec.Struct, frozen=True):
+    """How a crawl is, for people. Sentences may repeat what servers said: escape them."""
+
+    level: Level
+    says: str
+    """One sentence without its full stop."""
+    trend: str
+    """rising, steady or falling; empty while that is unknown."""
+    limited_by: str
+    remaining: str
+
+
+def health_of(status: Status) -> Health:
+    """Return how a crawl is. About 20 µs; with `hosts` and `course` of a detailed status it knows more."""
+    level, says = _judged(status)
+    runs = status.state not in OVER
+    return Health(
+        level,
+        says,
+        _trend(status) if runs else "",
+        _limited_by(status) if runs else "",
+        _remaining(status) if status.state == "running" else "",
+    )
+
+
+def _judged(status: Status) -> tuple[Level, str]:
+    if status.state == "failed":
+        return "bad", "the crawl failed; `gossamer resume` continues it"
+    if status.state in OVER:
+        return _ended(status)
+    if status.alarms:
+        return "bad", status.alarms[0].says
+    if status.state == "paused":
+        return "warning", f"paused: {status.waiting_for}" if status.waiting_for else "paused"
+    if status.state != "running":
+        return "good", status.state or "starting"
+    if failing := [module["says"] for module in status.modules.values() if module.get("says")]:
+        return "warning", str(failing[0])
+    if trouble := _trouble(status):
+        return "warning", trouble
+    if not status.pages_s and status.attempts and status.elapsed_s > QUIET_S:
+        waits = f": waiting for {status.waiting_for}" if status.waiting_for else ""
+        return "warning", f"no page in the last {QUIET_S:.0f} s{waits}"
+    return "good", "running well"
+
+
+def _ended(status: Status) -> tuple[Level, str]:
+    if status.seeds is not None and status.seeds.count and not status.seeds.any_fetched and status.state == "finished":
+        return "bad", "no seed could be fetched"
+    return "over", f"{status.state}: {status.ended_says}" if status.ended_says else status.state
+
+
+def _trouble(status: Status) -> str:
+    found = {name: n for name, n in status.outcomes.items() if name in TROUBLES and n}
+    count = sum(found.values())
+    if status.attempts < ATTEMPTS_MIN or count <= TROUBLE_SHARE_MAX * status.attempts:
+        return ""
+    most = max(found, key=lambda name: found[name]).replace("_", " ")
+    return f"{count / status.attempts:.0%} of attempts failed, most often: {most}"
+
+
+def _trend(status: Status) -> str:
+    """Compare the last half minute with the one before."""
+    course = [] if status.course is UNSET else [pages_s for _, pages_s, _ in status.course]
+    if len(course) < 2 * TREND_POINTS:
+        return ""
+    now, before = fmean(course[-TREND_POINTS:]), fmean(course[-2 * TREND_POINTS : -TREND_POINTS])
+    change = (now - before) / max(now, before, 1e-9)
+    return "steady" if abs(change) < TREND_MIN else "rising" if change > 0 else "falling"
+
+
+def _limited_by(status: Status) -> str:
+    if status.state == "paused":
+        return status.waiting_for
+    if 0 < status.concurrency <= status.in_flight:
+        return f"crawl.concurrency: all {status.concurrency:,} requests are in use"
+    limits = {} if status.hosts is UNSET else status.hosts["limits"]
+    by_words: dict[str, int] = {}
+    for name, hosts in limits.items():
+        words = LIMITS.get(name, name)
+        by_words[words] = by_words.get(words, 0) + hosts
+    if not by_words:
+        return status.waiting_for
+    most = max(by_words, key=lambda words: by_words[words])
+    return f"{most} ({by_words[most]:,} of {sum(by_words.values()):,} active hosts)"
+
+
+def _remaining(status: Status) -> str:
+    if status.eta_s is not None:
+        return f"about {duration(status.eta_s)} to the limit"
+    if status.mode == "continuous" or not status.queued or not status.pages_s:
+        return ""
+    urls = "1 queued URL" if status.queued == 1 else f"{status.queued:,} queued URLs"
+    return f"about {duration(status.queued / status.pages_s)} for {urls} at this rate"
