@@ -21,7 +21,7 @@ Sets = Annotated[
 PresetName = Annotated[
     str | None, typer.Option("--preset", metavar="NAME", help="Start from a set of values: whitelist.")
 ]
-NEAR = 0.8
+NEAR = 0.81
 """Similarity of two words (difflib) from which on one is taken for a misprint of the other."""
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -73,7 +73,7 @@ def one_line(error: TyperException) -> str:
     if option and message.startswith("No such option"):
         names = [name for parameter in context.command.params for name in parameter.opts] if context else []
         known = [name for name in names if name.startswith("-")]
-        found = meaning(option, known) or near(option, known)
+        found = near(option, known) or meaning(option, known)
         return f"no option {option} for {command}{found}{_lists(found, command)}"
     if message.startswith("No such command"):
         name = message.split("'")[1]
