@@ -18,12 +18,16 @@ PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html
          groff-base:/usr/bin/groff prometheus:/usr/bin/promtool \
          python3-venv:/usr/share/doc/python3-venv/copyright
 
+# The rules by which a page is checked for contrast, keyboard and screen reader: a package of npm. Without npm, their test
+# is skipped.
+AXE := axe-core-4.14.1
+
 # A process for each core; what wants the machine for itself is marked `alone`.
 # Half of a test's time is waiting, for turns and for the disk.
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs site pictures bench faults fuzz nightly figures dist lock sbom clean
+.PHONY: help demo test acceptance check format docs site pictures bench faults fuzz nightly figures dist lock sbom clean axe
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,9 +38,13 @@ demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and
 test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	$(BIN)/python -m pytest $(PARALLEL)
 
-acceptance: $(VENV)/dev.stamp $(REPLAY)/pywb.stamp parts  ## run the checks against real parts from Debian, installing what is missing
+acceptance: $(VENV)/dev.stamp $(REPLAY)/pywb.stamp parts axe  ## run the checks against real parts from Debian, installing what is missing
 	alone=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || alone=$$?; \
 	$(BIN)/python -m pytest -m "acceptance and not alone" --timeout 600 $(PARALLEL) && exit $$alone
+
+axe:
+	[ -f .axe/package/axe.min.js ] || ! command -v npm > /dev/null || \
+	{ mkdir -p .axe && cd .axe && npm pack --silent $(subst core-,core@,$(AXE)) && tar xzf $(AXE).tgz; }
 
 check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import contracts, spelling, tests
 	$(BIN)/ruff format --check .

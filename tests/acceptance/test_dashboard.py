@@ -28,6 +28,7 @@ REFUSED = ("status of 422",)
 """What the browser says where the server refuses, beside what the page says."""
 LOST = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE")
 """What it says where nobody answers."""
+AXE = Path(__file__).parents[2] / ".axe/package/axe.min.js"
 PHONE = {"width": 390, "height": 844}
 Opened = Callable[..., Page]
 
@@ -376,6 +377,52 @@ def test_it_is_used_with_the_keyboard_and_on_a_phone(crawl: Served, opened: Open
     page.keyboard.press("Escape")
     expect(page.locator("#stopping")).to_be_hidden()
     expect(page.locator("#state")).to_have_text("running")
+
+
+@pytest.mark.promise(
+    "Console", "The dashboard passes the accessibility rules of axe-core, on a desktop and on a phone."
+)
+@pytest.mark.skipif(not AXE.exists(), reason="`make acceptance` fetches axe-core where there is npm")
+@pytest.mark.parametrize("look", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}])
+def test_it_passes_the_rules_of_axe(crawl: Served, opened: Opened, look: dict[str, object]) -> None:
+    page = opened(crawl.address, bypass_csp=True, **look)  # What checks the page comes from elsewhere.
+    moves(page)
+    page.locator("#pages button").first.click()
+    expect(page.locator("#why-answer .timeline li")).not_to_have_count(0)
+    page.locator("#active th a").first.click()
+    expect(page.locator("#host-answer dl")).to_contain_text("requests")
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+
+
+def test_it_says_at_a_glance_how_the_crawl_is(crawl: Served, opened: Opened) -> None:
+    page = opened(crawl.address)
+    expect(page.locator("#verdict")).to_have_text("Running well")
+    expect(page.locator("#limits-now")).to_contain_text("active hosts)")
+    page.click("#pause")
+    expect(page.locator("#verdict")).to_contain_text("Paused")
+    expect(page.locator("#health")).to_have_class("wide health warning")
+    page.click("#unpause")
+    expect(page.locator("#verdict")).to_have_text("Running well")
+
+
+def test_a_host_is_shown_with_its_queue_and_its_requests(crawl: Served, opened: Opened) -> None:
+    page = opened(crawl.address)
+    moves(page)
+    page.locator("#active th a", has_text="walk.example").click()
+    answer = page.locator("#host-answer")
+    expect(answer.locator("dl")).to_contain_text("queued")
+    expect(answer.locator("table")).to_contain_text("walk.example")
+    assert page.url.endswith("#host=walk.example"), "it is an address that can be kept"
+    page.reload()
+    expect(answer.locator("dl")).to_contain_text("queued")
+    answer.get_by_role("button", name="Exclude…").click()
+    assert page.input_value("#exclude-hosts") == "walk.example"
+    assert page.evaluate("document.activeElement.id") == "exclude-hosts"
+    page.fill("#host-shown", "<b>no host")
+    page.press("#host-shown", "Enter")
+    expect(answer).to_contain_text("That is not the name of a host.")
 
 
 def test_a_tab_that_nobody_sees_listens_to_nothing(crawl: Served, opened: Opened) -> None:

@@ -43,7 +43,13 @@ class Desk:
         if self.state == "starting" and request["verb"] != "status":
             return {"ok": False, "error": "it is starting", "kind": "conflict"}
         answers: dict[object, object] = {
-            "status": {"state": self.state, "pages": 1, "title": HOSTILE + self.filler, "course": [1], "hosts": {}},
+            "status": {
+                "state": self.state,
+                "pages": 1,
+                "title": HOSTILE + self.filler,
+                "course": [[1.0, 2.0, 3.0]],
+                "hosts": {},
+            },
             "recent": {"last": 7, "pages": [], "errors": [], "left_out": 0},
             "course": {"points": []},
             "about": {"name": "crawl"},
@@ -119,6 +125,7 @@ def test_who_comes_hears_what_was_and_then_what_is() -> None:
             assert name == "status"
             assert told["status"]["title"] == HOSTILE, "what strangers wrote ends no event"
             assert "course" not in told["status"]
+            assert (told["health"]["level"], told["health"]["says"]) == ("good", "running well")
             assert told["recent"]["last"] == 7
 
     run(scenario())

@@ -40,6 +40,7 @@ LINES_BESIDE_HOSTS = 18
 SHOWN_ALREADY = frozenset(("course", "largest"))
 """Rows of a status that the view has in another form."""
 NAME_COLUMNS = 14
+GAP_COLUMNS = 3
 BAR_COLUMNS = 40
 WORDS_COLUMNS = 50
 """What is left of a line for the words after its bars."""
@@ -132,9 +133,9 @@ def view_of(status: Status, columns: int, hosts_max: int) -> list[RenderableType
 
 
 def _figures(status: Status, bars: int) -> Table:
-    table = Table.grid(padding=(0, 3))
-    for _ in range(4):
-        table.add_column(no_wrap=True)
+    table = Table.grid(padding=(0, GAP_COLUMNS))
+    for name_columns in (NAME_COLUMNS - GAP_COLUMNS, 0, 0, 0):
+        table.add_column(no_wrap=True, min_width=name_columns)
     trend = health_of(status).trend
     rows = (
         ("pages", count(status.pages), "rate", ", ".join(filter(None, (f"{status.pages_s:.1f} pages/s", trend)))),
@@ -190,9 +191,9 @@ def _outcomes(status: Status, columns: int) -> Text:
 
 
 def _hosts_table(hosts: list[dict[str, object]]) -> Table:
-    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim", show_edge=False)
+    table = Table(box=None, padding=(0, GAP_COLUMNS, 0, 0), header_style="dim", show_edge=False)
     table.add_column("largest active hosts", no_wrap=True, overflow="ellipsis", max_width=40)
-    table.add_column("waits for", no_wrap=True, overflow="ellipsis")
+    table.add_column("state", no_wrap=True, overflow="ellipsis")
     table.add_column("queued", justify="right", no_wrap=True)
     table.add_column("mean time", justify="right", no_wrap=True)
     for one in hosts:

@@ -18,6 +18,8 @@ from starlette.types import Receive, Scope, Send
 from gossamer.console.connections import CLOSING
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.operations import answer, error
+from gossamer.model.health import health_of
+from gossamer.model.status import read_status
 from gossamer.model.verbs import RefusedError
 from gossamer.world.clock import WallClock
 
@@ -187,6 +189,8 @@ class EventFeed:
         self._seen = 0
         """The number of the last attempt that was sent."""
         self._detail: dict[str, object] = {}
+        self._rates: dict[str, object] = {}
+        """The rates over time, which only the health is made of: the page has its own."""
         self._detail_at = 0.0
         self._is_over = False
         self._again_at = 0.0
@@ -230,7 +234,14 @@ class EventFeed:
             recent = await self._asked("recent", after=self._seen, most=ATTEMPTS_A_TICK_MAX)
             self._see(recent)
         self.status = event(
-            "status", {"at": self._clock.now(), "status": status, "recent": recent, "console": self._own()}
+            "status",
+            {
+                "at": self._clock.now(),
+                "status": status,
+                "health": health_of(read_status({**self._rates, **status})),
+                "recent": recent,
+                "console": self._own(),
+            },
         )
         return self.status
 
@@ -253,6 +264,7 @@ class EventFeed:
         if wants_detail:
             self._detail_at = now() + min((now() - began) / DETAIL_COST_MAX, DETAIL_S_MAX)
             self._detail = {name: told[name] for name in ("hosts", "changes") if name in told}
+            self._rates = {"course": status["course"]} if "course" in status else {}
         if is_over != self._is_over:
             self._is_over, self._detail_at = is_over, 0.0
         elif is_over:

@@ -116,7 +116,7 @@ def _limited_by(status: Status) -> str:
         return status.waiting_for
     if 0 < status.concurrency <= status.in_flight:
         return f"crawl.concurrency: all {status.concurrency:,} requests are in use"
-    limits = {} if status.hosts is UNSET else status.hosts["limits"]
+    limits = {} if status.hosts is UNSET else status.hosts.get("limits", {})
     by_words: dict[str, int] = {}
     for name, hosts in limits.items():
         words = LIMITS.get(name, name)

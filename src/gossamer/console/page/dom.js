@@ -37,6 +37,7 @@ export function prose(says) {
 export const cell = (content, kind = "") => make("td", kind ? { class: kind } : {}, content);
 export const text = (content) => cell(content, "text");
 
+// Heads: "<" aligns left, "!" is for screen readers alone.
 // Fill a table anew, unless somebody is at work in it: what has the focus must not go away under the fingers.
 export function fill(table, heads, rows, empty) {
   if (table.contains(document.activeElement)) return;
@@ -44,9 +45,12 @@ export function fill(table, heads, rows, empty) {
   const parts = [make("tbody", {}, ...shown)];
   if (rows.length && heads.length) {
     const cells = heads.map((name) => {
+      if (name.startsWith("!")) return make("th", { scope: "col" }, make("span", { class: "unseen" }, name.slice(1)));
       const [title, kind] = name.startsWith("<") ? [name.slice(1), "text"] : [name, ""];
       return make("th", { scope: "col", ...(kind && { class: kind }) }, title);
     });
+    // On a narrow screen each row is a block, and its cells name themselves.
+    for (const row of rows) heads.forEach((name, index) => /^[!<]?$|^!/.test(name) || row.cells[index]?.setAttribute("data-head", name.replace("<", "")));
     parts.unshift(make("thead", {}, make("tr", {}, ...cells)));
   }
   table.replaceChildren(...parts);

@@ -3,6 +3,7 @@
 import { Charts } from "./charts.js";
 import { Course } from "./course.js";
 import { by, say } from "./dom.js";
+import * as host from "./host.js";
 import * as picture from "./picture.js";
 import * as questions from "./questions.js";
 import * as recent from "./recent.js";
@@ -14,6 +15,7 @@ const course = new Course();
 const charts = new Charts(course);
 questions.begin();
 steer.begin();
+host.begin();
 recent.whenAsked(questions.why);
 
 const HEARD = {
@@ -30,13 +32,15 @@ const HEARD = {
     charts.update();
   },
   recent: recent.begin,
-  status({ at, status, recent: added, console: own }) {
+  status({ at, status, health, recent: added, console: own }) {
     const pending = (status.queued ?? 0) + (status.in_flight ?? 0);
     if (status.state !== "finished" && status.state !== "stopped") {
       course.add([at, status.pages ?? 0, status.attempts ?? 0, status.wire_bytes ?? 0, pending]);
     }
     charts.update();
     picture.show(status, at, own);
+    picture.judge(health);
+    host.stands(status, at);
     steer.stands(status);
     recent.add(added);
     stand("live");

@@ -1,5 +1,6 @@
 // Picture: a status, shown.
 
+import { address, change } from "./host.js";
 import { bars, by, cell, fill, make, prose, say, text } from "./dom.js";
 import { bits, clock, count, decimal, duration, harmless, limit, outcome, seconds, size, until } from "./words.js";
 
@@ -24,6 +25,20 @@ export function show(status, at, own) {
   shards(status);
   caches(status.counters ?? {});
   changes(status.changes ?? []);
+}
+
+// Say whether the crawl is well.
+export function judge(health) {
+  const place = by("health");
+  place.hidden = !health;
+  if (!health) return;
+  place.className = `wide health ${/^[a-z]+$/.test(health.level) ? health.level : ""}`;
+  const sentence = harmless(health.says);
+  const facts = [["rate", health.trend], ["limited by", health.limited_by], ["remaining", health.remaining]].filter(([, value]) => value);
+  const parts = prose(sentence.charAt(0).toUpperCase() + sentence.slice(1));
+  // Only what changes is read aloud.
+  if (by("verdict").textContent !== parts.map((part) => part.textContent).join("")) by("verdict").replaceChildren(...parts);
+  by("limits-now").replaceChildren(...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, harmless(value)))));
 }
 
 function state(status) {
@@ -91,7 +106,7 @@ function tally(id, counts, named, empty) {
   const found = Object.entries(counts ?? {}).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
   const shown = found.slice(0, BARS_MAX).map(([name, n]) => [named(name), n, count(n)]);
   const rest = found.slice(BARS_MAX).reduce((sum, [, n]) => sum + n, 0);
-  if (rest) shown.push([`${found.length - BARS_MAX} others`, rest, count(rest)]);
+  if (rest) shown.push([found.length === BARS_MAX + 1 ? "1 other" : `${found.length - BARS_MAX} others`, rest, count(rest)]);
   bars(by(id), shown, empty);
 }
 
@@ -99,27 +114,29 @@ function hosts(status, at) {
   const told = status.hosts ?? {};
   const mean = (host) => (host.fetch_s === null || host.fetch_s === undefined ? "–" : seconds(host.fetch_s));
   const number = (value) => (value === null || value === undefined ? "–" : count(value));
-  fill(by("active"), ["<host", "<limited by", "queued", "requests", "mean time", ""], (told.active ?? []).map((host) =>
+  fill(by("active"), ["<host", "<limited by", "queued", "requests", "mean time", "!change"], (told.active ?? []).map((host) =>
     make("tr", {}, name(host), limited(host, at), cell(number(host.queued)), cell(number(host.requests)), cell(mean(host)), act(host))),
   "No host has work in memory.");
-  fill(by("slowest"), ["<host", "mean time", "requests", ""], (told.slowest ?? []).map((host) =>
+  fill(by("slowest"), ["<host", "mean time", "requests", "!change"], (told.slowest ?? []).map((host) =>
     make("tr", {}, name(host), cell(mean(host)), cell(number(host.requests)), act(host))), "No host has answered so far.");
   const failures = (host) => (host.sleeps ? `${count(host.failures)}, paused ${count(host.sleeps)}×` : number(host.failures));
   const failing = [...(told.failing ?? [])];
   for (const closing of status.closings ?? []) {
     if (!failing.some((host) => host.host === closing.host)) failing.push({ host: closing.host, limit: "closed", failures: null, reason: closing.reason });
   }
-  fill(by("failing"), ["<host", "failures", "<reason", ""], failing.slice(0, 10).map((host) =>
+  fill(by("failing"), ["<host", "failures", "<reason", "!change"], failing.slice(0, 10).map((host) =>
     make("tr", {}, name(host), cell(failures(host)),
-      cell(make("span", {}, [host.limit === "closed" ? "closed" : "", harmless(host.reason)].filter(Boolean).join(": "), ...origins(host, at)), "text reason bad-text"), act(host))), "No failing hosts.");
+      cell(make("span", {}, ...why(host, at)), "text reason bad-text"), act(host))), "No failing hosts.");
 }
 
-// Origins (scheme, host, port) that wait or are given up.
-function origins(host, at) {
-  return (host.origins ?? []).flatMap((origin) => {
+// Why a host fails: of its origins (scheme, host, port) where those are known, which repeat the reason.
+function why(host, at) {
+  const found = host.origins ?? [];
+  if (!found.length) return [[host.limit === "closed" ? "closed" : "", harmless(host.reason)].filter(Boolean).join(": ")];
+  return found.map((origin) => {
     const again = origin.next_at > at ? `, next request in ${duration(Math.ceil(origin.next_at - at))}` : "";
     const state = `${origin.state === "closed" ? "given up" : "waiting"}${again}, ${count(origin.queued)} URLs queued`;
-    return [make("br"), make("small", {}, harmless(`${origin.origin}: ${state}: ${origin.reason}`))];
+    return make("span", { class: "origin" }, harmless(`${origin.origin}: ${state}: ${origin.reason}`));
   });
 }
 
@@ -128,18 +145,9 @@ function limited(host, at) {
   return cell(make("span", {}, doing, ...(host.reason ? [make("br"), make("small", {}, harmless(host.reason))] : [])), "text reason");
 }
 
-const name = (host) => make("th", { scope: "row" }, harmless(host.host));
+const name = (host) => make("th", { scope: "row" }, make("a", { href: address(host.host) }, harmless(host.host)));
 
-// Take a host over to where it can be changed.
-function act(host) {
-  const take = () => {
-    by("host-name").value = host.host;
-    by("exclude-hosts").value = host.host;
-    by("host-name").scrollIntoView({ block: "center" });
-    by("host-name").focus();
-  };
-  return cell(make("button", { type: "button", class: "plain", "aria-label": `change ${harmless(host.host)}`, onclick: take }, "change"));
-}
+const act = (host) => cell(make("button", { type: "button", class: "plain", "aria-label": `change ${harmless(host.host)}`, onclick: () => change(host.host) }, "change"));
 
 function shards(status) {
   const watch = status.watch ?? {};

@@ -1,11 +1,12 @@
 // Questions: why a URL is where it is, and what pages say.
 
+import { address } from "./host.js";
 import { by, link, make } from "./dom.js";
 import { count, harmless } from "./words.js";
 import { ask } from "./wire.js";
 
 const HITS_MAX = 10;
-const FIRST = new Set(["url", "state", "reason"]);
+const FIRST = new Set(["url", "state", "reason", "recent_visits", "fetched_at", "next_due"]);
 
 export function begin() {
   on("why", async (form, place) => {
@@ -13,7 +14,8 @@ export function begin() {
     const rest = Object.entries(told).filter(([name]) => !FIRST.has(name));
     place.replaceChildren(
       make("p", { class: "verdict" }, harmless([told.state, told.reason].filter(Boolean).join(": "))),
-      make("p", { class: "small" }, link(String(told.url ?? ""))), facts(rest));
+      make("p", { class: "small" }, link(String(told.url ?? "")), ...(told.host ? [" on ", make("a", { href: address(told.host) }, harmless(told.host))] : [])),
+      ...timeline(told), facts(rest));
   });
   on("search", async (form, place) => {
     const asked = new URLSearchParams({ q: form.elements.q.value.trim(), n: HITS_MAX });
@@ -42,6 +44,16 @@ function on(id, answer) {
       place.replaceChildren(make("p", { class: "said bad" }, harmless(error.message)));
     }
   });
+}
+
+// What happened to the URL and what comes, in order of time; instants are ISO 8601, which sorts as text.
+function timeline(told) {
+  const found = (told.recent_visits ?? []).map((visit) => String(visit).split(/ (.*)/s).slice(0, 2));
+  const last = [told.outcome, told.status, told.attempt > 1 ? `attempt ${told.attempt}` : "", told.error].filter(Boolean).join(", ");
+  if (told.fetched_at && !found.some(([at]) => at === told.fetched_at)) found.push([told.fetched_at, last || "visited"]);
+  if (told.next_due) found.push([told.next_due, "due"]);
+  found.sort(([a], [b]) => (String(a) < String(b) ? -1 : 1));
+  return found.length ? [make("ol", { class: "timeline", "aria-label": "Timeline" }, ...found.map(([at, what]) => make("li", {}, make("time", {}, harmless(at)), ` ${harmless(what)}`)))] : [];
 }
 
 function facts(entries) {

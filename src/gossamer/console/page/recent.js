@@ -27,16 +27,26 @@ export function add(recent) {
   if (shown) draw();
 }
 
+export const of = (host) => [...pages, ...errors].filter((one) => hostOf(one.url) === host).sort((a, b) => b.at - a.at);
+
+function hostOf(url) {
+  try {
+    return new URL(url).hostname;
+  } catch {
+    return "";
+  }
+}
+
 function merged(added, known) {
   const numbers = new Set(known.map((one) => one.number));
   return [...added.filter((one) => !numbers.has(one.number)).reverse(), ...known].slice(0, SHOWN_MAX);
 }
 
 function draw() {
-  fill(by("pages"), ["<at", "", "<page", "type, size, time", ""], pages.map((one) =>
+  fill(by("pages"), ["<at", "status", "<page", "type, size, time", "!explain"], pages.map((one) =>
     make("tr", {}, cell(clock(one.at)), cell(String(one.status ?? "–")), address(one),
       two(harmless(one.media_type || outcome(one.outcome)), `${size(one.body_bytes)}, ${seconds(one.fetch_s)}`), why(one))), "None so far.");
-  fill(by("errors"), ["<at", "<what", ""], errors.map((one) => {
+  fill(by("errors"), ["<at", "<what", "!explain"], errors.map((one) => {
     const line = address(one);
     const tries = one.attempt > 1 ? ` (attempt ${count(one.attempt)})` : "";
     const says = one.error && one.error !== outcome(one.outcome) ? `: ${harmless(one.error)}` : "";

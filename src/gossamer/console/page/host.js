@@ -1,0 +1,95 @@
+// Host: what is known of one host, and what became of its last requests. Its name is in the address: #host=example.org
+
+import { by, cell, link, make, prose } from "./dom.js";
+import * as recent from "./recent.js";
+import { clock, count, harmless, limit, outcome, seconds, until } from "./words.js";
+import { ask } from "./wire.js";
+
+let latest = {}, now = 0;
+
+// Take the newest status.
+export function stands(status, at) {
+  latest = status;
+  now = at;
+}
+
+export const address = (host) => `#host=${encodeURIComponent(host)}`;
+
+export function begin() {
+  by("host-show").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const hash = address(by("host-shown").value.trim());
+    if (location.hash === hash) show();
+    else location.hash = hash;
+  });
+  addEventListener("hashchange", show);
+  show();
+}
+
+// Take a host over to where it can be changed or excluded.
+export function change(host, field = "host-name") {
+  by("host-name").value = host;
+  by("exclude-hosts").value = host;
+  by(field).scrollIntoView({ block: "center" });
+  by(field).focus();
+}
+
+async function show() {
+  const asked = new URLSearchParams(location.hash.slice(1)).get("host");
+  if (!asked) return;
+  const place = by("host-answer"), host = nameOf(asked);
+  by("host-shown").value = asked;
+  by("host-shown").scrollIntoView({ block: "center" });
+  try {
+    if (!host) throw new Error("That is not the name of a host.");
+    place.replaceChildren(make("p", { class: "small" }, "Searching…"));
+    const told = await ask(`api/why?${new URLSearchParams({ url: `http://${host}/` })}`);
+    place.replaceChildren(...shown(host, told.host_state ?? {}));
+  } catch (error) {
+    place.replaceChildren(make("p", { class: "said bad" }, harmless(error.message)));
+  }
+}
+
+// The name as a crawl has it, in ASCII and small letters.
+function nameOf(text) {
+  try {
+    return new URL(`http://${text}/`).hostname;
+  } catch {
+    return "";
+  }
+}
+
+function shown(host, state) {
+  const hosts = latest.hosts ?? {};
+  const one = [...(hosts.active ?? []), ...(hosts.failing ?? []), ...(hosts.slowest ?? [])].find((found) => found.host === host) ?? {};
+  const rests = state.rests_until ? Date.parse(state.rests_until) / 1000 : 0;
+  const facts = [
+    ["limited by", state.closed ? `closed: ${state.closed}` : one.limit ? [limit(one.limit), until(one.rest_until ?? 0, now)].filter(Boolean).join(", ") : ""],
+    ["queued", `${count(state.queued)} URLs`],
+    ["requests", count(state.requests)],
+    ["mean time", one.fetch_s === null || one.fetch_s === undefined ? "" : seconds(one.fetch_s)],
+    ["next request", rests > now ? `not before ${clock(rests)}` : ""],
+    ["Crawl-delay", state.crawl_delay_s ? `${state.crawl_delay_s} s` : "none in robots.txt"],
+    ["failures", state.failures_in_a_row ? `${count(state.failures_in_a_row)} in a row` : "none"],
+    ["reason", state.reason],
+    ["origin", state.origin ? `${state.origin.origin}: ${state.origin.state}: ${state.origin.reason}` : ""],
+    ["budget", state.budget ? Object.entries(state.budget).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ") : ""],
+  ].filter(([, value]) => value);
+  return [
+    make("dl", {}, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, harmless(value))])),
+    make("div", { class: "controls" },
+      make("button", { type: "button", onclick: () => change(host) }, "Change settings…"),
+      make("button", { type: "button", onclick: () => change(host, "exclude-hosts") }, "Exclude…")),
+    ...attempts(recent.of(host)),
+    make("p", { class: "small" }, ...prose(`\`gossamer robots DIR ${host}\` shows its robots.txt and what changed in it.`)),
+  ];
+}
+
+function attempts(found) {
+  if (!found.length) return [make("p", { class: "small" }, "No recent requests.")];
+  const rows = found.map((one) => make("tr", {}, cell(clock(one.at)), cell(link(one.url), "text"),
+    cell([outcome(one.outcome), one.error].filter(Boolean).map(harmless).join(": "), "text"), cell(seconds(one.fetch_s))));
+  const heads = ["at", "page", "outcome", "time"].map((name, index) => make("th", { scope: "col", ...(index % 3 ? { class: "text" } : {}) }, name));
+  return [make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Recent requests of the host" },
+    make("table", { class: "list" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)))];
+}
