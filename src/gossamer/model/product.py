@@ -1,6 +1,6 @@
 """Product: what we call ourselves, to servers and in archives."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 PRODUCT = "gossamer"
 """Also our token in robots.txt."""
 FORMAT = 1
