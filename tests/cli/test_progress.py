@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
+from gossamer.cli import run
 from gossamer.cli.live import Live, screen_of
 from gossamer.cli.output import harmless, size
 from gossamer.cli.run import JsonProgress, PlainLines, Quiet, progress_for
@@ -187,3 +188,16 @@ def test_numbers_come_with_units() -> None:
         "0 B", "999 B", "1.0 kB", "1.5 MB", "2.0 GB", "3,000.0 TB",
     ]  # fmt: skip
     assert [duration(s) for s in (0, 59, 60, 3600, 90_000)] == ["0 s", "59 s", "1 min 0 s", "1 h 0 min", "1 d 1 h"]
+
+
+def test_between_two_looks_at_the_hosts_those_of_the_last_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "DETAIL_COST_MAX", 1e-9)  # After one look no other is cheap enough.
+    looks: list[bool] = []
+
+    def status(*, detail: bool = False) -> dict[str, object]:
+        looks.append(detail)
+        return {**STATUS, "pages": len(looks), **({"hosts": DETAILED["hosts"]} if detail else {})}
+
+    found = run.detailed(status)
+    assert [found()["pages"], found()["pages"], found()["hosts"]] == [1, 2, DETAILED["hosts"]]
+    assert looks == [True, False, False]

@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 from gossamer.cli.output import harmless, obeys_escapes, write_line
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from gossamer.config import Config
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+DETAIL_COST_MAX = 0.01
+"""Largest share of the time for looking through the hosts in memory."""
+DETAIL_S_MAX = 30.0
 
 
 class Stops:
@@ -64,7 +66,7 @@ async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
     crawler.on_note(progress.note)
     try:
         async with asyncio.TaskGroup() as group:
-            status = partial(crawler.status, detail=not progress.by_lines)
+            status = crawler.status if progress.by_lines else detailed(crawler.status)
             watching = group.create_task(follow(progress, status, lambda: crawler.config.progress.interval_s))
             ended = await crawler.run()
             watching.cancel()
@@ -74,6 +76,24 @@ async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
     return ended
+
+
+def detailed(status: Callable[..., StatusFields]) -> Callable[[], StatusFields]:
+    """Return what returns a status with detail, renewed so that it takes at most `DETAIL_COST_MAX` of the time."""
+    kept: dict[str, object] = {}
+    next_at = 0.0
+
+    def found() -> StatusFields:
+        nonlocal kept, next_at
+        began = time.monotonic()
+        if began < next_at:
+            return {**kept, **status()}
+        told = status(detail=True)
+        kept = {name: told[name] for name in ("hosts", "course") if name in told}
+        next_at = began + min((time.monotonic() - began) / DETAIL_COST_MAX, DETAIL_S_MAX)
+        return told
+
+    return found
 
 
 def progress_for(style: str, interval_s: float, out: TextIO | None = None) -> Progress:
