@@ -158,7 +158,7 @@ class Transfers:
         """Take a transfer back whose answer was read, and return the answer."""
         if isinstance(result, Failure):
             result = msgspec.structs.replace(result, wire_bytes=transfer.wire_bytes)
-        # libcurl 8.23 puts what it holds of a head that broke off before the next reply, of whatever host that is.
+        # libcurl 8.23 puts what is left of a head that broke off before the next reply, which may be of another host.
         is_clean = transfer.ended_well and not transfer.head_is_cut()
         transfer.forget()
         if is_clean and len(self._idle) < _IDLE_HANDLES_MAX and not self._driver.closed:
