@@ -18,7 +18,7 @@ UNUSED = {
     "aiodns", "cryptography", "duckdb", "gossamer.api.cluster", "gossamer.api.metrics", "gossamer.api.views",
     "gossamer.archive.objectstore", "gossamer.archive.search.documents", "gossamer.archive.views",
     "gossamer.assembly.rendering", "gossamer.assembly.sessions", "gossamer.crawl.logins", "gossamer.crawl.rendering",
-    "gossamer.crawl.requests", "gossamer.crawl.sessions",
+    "gossamer.crawl.render_choice", "gossamer.crawl.requests", "gossamer.crawl.sessions",
     "gossamer.fetch.cookies", "gossamer.fetch.digest", "gossamer.fetch.rules", "gossamer.process.forms",
     "gossamer.cli.inspecting", "gossamer.cli.live", "gossamer.cli.pages", "gossamer.cluster.coordination",
     "gossamer.config.reference", "gossamer.console", "gossamer.identity", "gossamer.isolated",

@@ -9,11 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.crawl.rendering import Gates, PageRendering, PageResources
+from gossamer.crawl.render_choice import RenderBudget, RenderChoice
+from gossamer.crawl.rendering import Auto, Gates, PageRendering, PageResources
 from gossamer.model.visits import Failure, Reply
 from gossamer.render.options import RenderOptions
 from gossamer.render.renderer import Renderer
 from gossamer.testing.fakes import Answers, reply
+from gossamer.world.dice import Dice
 from tests.crawl.ring import Ring
 
 PAGE, PAGE_ID = "https://a.test/", "id-1"
@@ -24,13 +26,13 @@ SCRIPTS: Mapping[str, Answers] = {f"https://cdn.test/{name}.js": reply(b"code", 
 class Rendering:
     """A ring whose pages are rendered, without a page."""
 
-    def __init__(self, ring: Ring, **options: object) -> None:
+    def __init__(self, ring: Ring, auto: Auto | None = None, **options: object) -> None:
         self.ring = ring
         made = RenderOptions.model_validate(options)
         gates = Gates(ring.namer, ring.chain, ring.stages.permit, ring.frontier.control)
         examiner = ring.stages.examiner
         self.resources = PageResources(gates, ring.archive, examiner, ring.telemetry, made)
-        self.pages = PageRendering(made, Renderer(made), self.resources, examiner, ring.tally)
+        self.pages = PageRendering(made, Renderer(made), self.resources, ring.telemetry, auto)
         ring.joined(rendering=self.pages)
 
     def get(self, *texts: str, kind: str = "script") -> list[Reply | Failure]:
@@ -174,3 +176,20 @@ def test_only_whole_web_pages_are_rendered(tmp_path: Path) -> None:
         assert not wants(body=b"")
         assert not wants(truncated="length")
         assert not wants(url="ftp://a.test/")
+
+
+def test_auto_starts_no_browser_for_pages_without_scripts_or_beyond_its_budget(tmp_path: Path) -> None:
+    pages = {
+        "https://a.test/": reply(b"<p>x"),
+        "https://b.test/": reply(b"<div id=app></div><script src=/a.js></script>"),
+    }
+    with Ring(tmp_path, pages) as ring:
+        budget = RenderBudget(0.3, 2, ring.clock.now())
+        budget.spent(RenderBudget.AHEAD_S)
+        Rendering(ring, Auto(RenderChoice(ring.epochs, Dice(1)), budget), program="/no/browser")
+        ring.crawl(*pages)
+        assert {row.url: (row.outcome, row.rendered, row.render_reason) for row in ring.rows} == {
+            "https://a.test/": ("fetched", "", ""),
+            "https://b.test/": ("fetched", "", "budget"),
+        }
+        assert ring.tally.totals.rendering == {"pages_budget": 1}

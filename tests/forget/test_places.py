@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,17 @@ import pytest
 from gossamer import Crawler
 from gossamer.api import forget_of, verify_of
 from gossamer.api.restoring import restore_of
+from gossamer.assembly.home import homes
+from gossamer.assembly.integrity import opened_store
 from gossamer.config import configure
 from gossamer.config.gather import reopen
+from gossamer.crawl.render_choice import RenderChoice, learned_of, place_of
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
+from gossamer.state.epoch import Epochs
+from gossamer.url.name import Namer
+from gossamer.world.dice import Dice
 from tests import commands
 from tests.archive.bucket import KEYS, Bucket
 from tests.cluster import crawls as shards
@@ -204,3 +211,22 @@ def test_a_running_crawl_stops_for_it_and_goes_on(site: Site, tmp_path: Path) ->
     assert [name for name in site.asked if name.startswith(GONE)] == []
     assert left(crawl) == []
     assert damage(crawl) == []
+
+
+def test_what_rendering_a_hosts_pages_brought_is_deleted_with_them(site: Site, tmp_path: Path) -> None:
+    crawled(site, tmp_path, *BATCH, "limits.max_pages=20")
+    crawl = tmp_path / "crawl"
+    [home], config = homes(crawl, 1), reopen(crawl / "crawl.toml")
+    urls = [url for name in (GONE, KEPT) if (url := Namer().name(site.url(f"{name}/"))) is not None]
+    with closing(opened_store(config, home)) as store:
+        epochs = Epochs(store)
+        choice = RenderChoice(epochs, Dice(1))
+        for url in urls:
+            choice.choose(place_of(url, "root"))
+            choice.learn(place_of(url, "root"), (1,), gains_text=True)
+        choice.cut(0.0)
+        epochs.close_at_once()
+        assert all(learned_of(epochs, url) for url in urls)
+    forget_of(crawl, GONE)
+    with closing(opened_store(config, home)) as store:
+        assert [bool(learned_of(Epochs(store), url)) for url in urls] == [False, True]

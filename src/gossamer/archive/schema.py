@@ -61,6 +61,7 @@ PAGES = pa.schema(
         ("authenticated", pa.bool_()),
         ("rendered", FEW),
         ("links_gained", pa.int64()),
+        ("render_reason", FEW),
     ]
 )
 """One row per attempt: the fields of `PageRow`, in their order."""

@@ -31,6 +31,7 @@ from gossamer.assembly.parts import (
     isolated_of,
     judges_again,
     keep_mode,
+    learned_by,
     locked,
     namer_of,
     politeness_of,
@@ -276,14 +277,14 @@ def ring_of(
         exchange=exchange,
         sessions=sessions,
         requests=requests,
-        rendering=_rendering(setup, (namer, scope.chain, permit, frontier.control), archives, looks, telemetry),
+        rendering=_rendering(setup, (namer, scope.chain, permit, frontier.control), archives, looks, telemetry, epochs),
     )  # fmt: skip
     for one in (resolver, protocols, isolated):
         setup.closing.push_async_callback(one.close)
     pipeline = Pipeline(stages, retries_of(config, setup.dice), config.crawl, clock, telemetry.logs, tally)
     pipeline.judges_again = judges_again(scope.chain, epochs)
     schedule = recrawl.schedule if recrawl is not None else None
-    _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule))
+    _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule, stages.rendering))
     _watch_growth(config, kept, (frontier, epochs, schedule, exchange))
     tally.pending = lambda: frontier.counts.pending
     tally.counters = partial(counters_of, (resolver, robots, urls.url_seen, frontier.control, tally))
@@ -346,7 +347,8 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
     config, epochs, frontier = setup.config, kept.storage.epochs, ring.frontier
     watchdogs = watchdogs_of(config, setup.home.directory, ring.loop, kept.committer, telemetry, alone=alone)
     setup.closing.callback(watchdogs.close)
-    explainer = Explainer(ring.urls, ring.scope.chain, frontier.facts, frontier.lent, partial(page_facts, epochs))
+    revisits, rendering = partial(page_facts, epochs), learned_by(config, epochs)
+    explainer = Explainer(ring.urls, ring.scope.chain, frontier.facts, frontier.lent, revisits, rendering)
     settings = Settings(config, partial(reconfigure, ring, telemetry, watchdogs, epochs, setup.dice))
     return Controls(settings, telemetry, watchdogs, explainer)
 
@@ -379,12 +381,20 @@ def _rendering(
     archives: Archives,
     looks: Examiner,
     telemetry: Telemetry,
+    epochs: Epochs,
 ) -> PageRendering | None:
     """Return what renders pages; None, and nothing imported, where none is rendered."""
     if setup.config.crawl.render == "never":
         return None
     made = build(
-        RENDERING, "crawl.render", setup=setup, gates=gates, archive=archives, examiner=looks, telemetry=telemetry
+        RENDERING,
+        "crawl.render",
+        setup=setup,
+        gates=gates,
+        archive=archives,
+        examiner=looks,
+        telemetry=telemetry,
+        epochs=epochs,
     )
     return cast("PageRendering", made)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from mmap import ACCESS_READ, mmap
@@ -70,6 +71,7 @@ from gossamer.state.schema import FILTERS, OFFLINE, SEEN_FORM, URL_RULES
 from gossamer.state.slots import ShardSlots
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
+from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 from gossamer.world.machine import ThisMachine
@@ -455,6 +457,16 @@ def watchdogs_of(
     paths = [directory / name for name in names]
     resources = Resources(paths, directory / STALLED, config.memory.budget_bytes, own_process=dies_with_parent())
     return Watchdogs(loop, committer, ThisMachine(supervised=alone), resources, config.watch, telemetry)
+
+
+LEARNED = "gossamer.crawl.render_choice:learned_of"
+
+
+def learned_by(config: Config, epochs: Epochs) -> Callable[[Url], list[str]]:
+    """Return what explains which pages like a URL are rendered; nothing is imported where that is not learned."""
+    if config.crawl.render != "auto":
+        return lambda _: []
+    return partial(cast("Callable[[Epochs, Url], list[str]]", component(LEARNED, "crawl.render")), epochs)
 
 
 def store_sizes(config: Config) -> tuple[int, int, int]:

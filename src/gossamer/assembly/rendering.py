@@ -5,7 +5,8 @@ from __future__ import annotations
 from gossamer.assembly.values import Setup
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.permit import Permit
-from gossamer.crawl.rendering import Gates, PageRendering, PageResources
+from gossamer.crawl.render_choice import RenderBudget, RenderChoice
+from gossamer.crawl.rendering import Auto, Gates, PageRendering, PageResources
 from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.control import HostControl
 from gossamer.model.errors import ConfigError
@@ -13,7 +14,9 @@ from gossamer.ports import PrerequisiteArchive
 from gossamer.render.browser import require_browser
 from gossamer.render.renderer import Renderer
 from gossamer.scope.chain import Chain
+from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
+from gossamer.world.process import processors
 
 
 def page_rendering(
@@ -22,6 +25,7 @@ def page_rendering(
     archive: PrerequisiteArchive,
     examiner: Examiner,
     telemetry: Telemetry,
+    epochs: Epochs,
 ) -> PageRendering:
     """Return what renders the pages of a crawl; browsers start with the first pages.
 
@@ -37,6 +41,10 @@ def page_rendering(
         )
     require_browser(config.render)
     resources = PageResources(Gates(*gates), archive, examiner, telemetry, config.render)
-    rendering = PageRendering(config.render, Renderer(config.render), resources, examiner, telemetry.tally)
+    auto = None
+    if config.crawl.render == "auto":
+        budget = RenderBudget(config.render.cpu_share_max, processors(), telemetry.clock.now())
+        auto = Auto(RenderChoice(epochs, setup.dice), budget)
+    rendering = PageRendering(config.render, Renderer(config.render), resources, telemetry, auto)
     setup.closing.push_async_callback(rendering.close)
     return rendering

@@ -15,6 +15,7 @@ from gossamer.assembly.parts import (
     budget_of,
     close,
     held,
+    learned_by,
     locked,
     namer_of,
     stored,
@@ -91,7 +92,8 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         undo.callback(close, url_seen)
         facts = partial(facts_of, epochs, budget=budget_of(config))
         urls = UrlMemory(namer, url_seen, PageHistory(epochs))
-        explainer = Explainer(urls, scope.chain, facts, lambda _: False, partial(page_facts, epochs))
+        revisits, rendering = partial(page_facts, epochs), learned_by(config, epochs)
+        explainer = Explainer(urls, scope.chain, facts, lambda _: False, revisits, rendering)
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)

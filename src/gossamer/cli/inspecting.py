@@ -139,6 +139,7 @@ def _report(directory: Path, status: Status) -> Report:
             unfinished=Path(folder),
             counted=status.attempts or None,  # A crawl that starts, or has lost its state, does not say.
             unread=_unfinished(directory, Path(folder)),
+            rendering=status.rendering,
         )
 
 

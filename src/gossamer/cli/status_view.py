@@ -144,6 +144,12 @@ def picture_rows(status: Status) -> list[tuple[str, str]]:
     return [(name, harmless(line)) for name, line in rows if line]
 
 
+CHOICES = {
+    "pages_signal": "by a signal", "pages_sample": "as a sample", "pages_gain": "for the gain of others like them",
+    "pages_budget": "left out for the budget",
+}  # fmt: skip
+
+
 def rendering_of(status: Status) -> str:
     """Return what rendering took and brought; nothing where no page was rendered."""
     facts = status.rendering
@@ -151,9 +157,13 @@ def rendering_of(status: Status) -> str:
         return ""
     refused = sum(n for name, n in facts.items() if name.startswith("refused_"))
     requested, reused = facts.get("resources_requested", 0), facts.get("resources_reused", 0)
+    links, cpu_s = facts.get("links_gained", 0.0), facts.get("cpu_s", 0.0)
+    each = f" ({cpu_s / links:,.2f} s a link)" if links else ""
+    chosen = [f"{reason} {facts[name]:,.0f}" for name, reason in CHOICES.items() if name in facts]
     return (
-        f"{facts.get('links_gained', 0):,.0f} links gained, {facts.get('cpu_s', 0.0):,.1f} s of processor time, "
+        f"{links:,.0f} links gained, {cpu_s:,.1f} s of processor time{each}, "
         f"resources: {requested:,.0f} requested, {reused:,.0f} used again, {refused:,.0f} refused"
+        + (f"; pages chosen: {', '.join(chosen)}" if chosen else "")
     )
 
 

@@ -65,7 +65,8 @@ FLAGS = (
         resumable=True,
     ),
     Flag(
-        "render", "crawl.render", str, "Render pages in a browser: never or always.", "WHEN", resumable=True,
+        "render", "crawl.render", str, "Render pages in a browser: never, auto (those that gain by it) or always.",
+        "WHEN", resumable=True,
     ),
     Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N", resumable=True),
     Flag(

@@ -38,6 +38,8 @@ class Examined(msgspec.Struct):
     sent: Content | None = None
     """The content as sent, where the page was rendered."""
     links_gained: int | None = None
+    render_reason: str = ""
+    """Why it was rendered or not (`PageRow.render_reason`)."""
 
 
 class Examiner:

@@ -30,8 +30,11 @@ class Explainer:
         facts: Callable[[Url], HostFacts],
         lent: Callable[[Url], bool],
         revisits: Callable[[Url], dict[str, object] | None] = lambda _: None,
+        rendering: Callable[[Url], list[str]] = lambda _: [],
     ) -> None:
-        """`revisits` returns the record of a page that is revisited, including `next_due_at`."""
+        """`revisits` returns the record of a page that is revisited, including `next_due_at`; `rendering` what was
+        learned of rendering pages like it, a line each.
+        """
         self._namer = urls.namer
         self._chain = chain
         self._url_seen = urls.url_seen
@@ -40,6 +43,7 @@ class Explainer:
         self._facts = facts
         self._lent = lent
         self._revisits = revisits
+        self._rendering = rendering
 
     def why(self, text: str) -> dict[str, object]:
         """Return a URL's state with its reason; times as ISO 8601 in UTC."""
@@ -59,6 +63,8 @@ class Explainer:
         told |= {"state": "", "reason": "", "rule": None}
         told |= self._forgotten(url) or self._state(url, record, facts, way)
         told |= _revisited(self._revisits(url))
+        if learned := self._rendering(url):
+            told["rendering"] = learned
         told["host_state"] = _host_state(facts)
         return told
 

@@ -121,9 +121,10 @@ class CrawlOptions(BaseModel):
         "is given, links recorded and none followed",
         json_schema_extra=BASIC,
     )
-    render: Literal["never", "always"] = Field(
+    render: Literal["never", "auto", "always"] = Field(
         "never",
-        description="Whether pages are rendered in a browser, so that what their scripts add is found: see [render]",
+        description="Whether pages are rendered in a browser, so that what their scripts add is found: see [render]. "
+        "auto: those that gain by it, as samples show",
         json_schema_extra=BASIC,
     )
     concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once", json_schema_extra=BASIC_LIVE)

@@ -340,6 +340,7 @@ class Outcomes:
         """Write into a page's row what was found in it, and count and log what failed."""
         content, findings = examined.sent or examined.content, examined.findings
         row.rendered, row.links_gained = examined.rendering, examined.links_gained
+        row.render_reason = examined.render_reason
         self._tally.processed(examined.ran, examined.errors, row.url)
         row.body_bytes = content.body_bytes
         if findings.announcement is not None:

@@ -228,7 +228,7 @@ class Pipeline:
         found = await rendering.render(lease.url, reply, examined)
         if found.rendered is not None:
             await self._look_isolated(reply, found)
-        else:
+        elif found.rendering:
             self._logs.info("not_rendered", url=lease.url.text, reason=found.rendering, error=found.rendering_error)
         return found
 

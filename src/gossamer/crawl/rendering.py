@@ -2,7 +2,8 @@
 
 A resource is a prerequisite fetch, as a robots.txt is, but robots.txt, the exclusion list and traps decide as for a
 page: when it is first wanted, and again when its host's turn has come. What came is archived, and kept for other pages
-as far as its server allows. Imported only where `crawl.render` says so.
+as far as its server allows. With `crawl.render` = `auto`, `render_choice` says which pages are rendered. Imported only
+where `crawl.render` says so.
 """
 
 from __future__ import annotations
@@ -16,7 +17,18 @@ import msgspec
 
 from gossamer.crawl.examine import Examined, Examiner
 from gossamer.crawl.permit import Permit
-from gossamer.crawl.tally import Tally, Telemetry
+from gossamer.crawl.render_choice import (
+    FOR_SAMPLE,
+    OVER_BUDGET,
+    Place,
+    RenderBudget,
+    RenderChoice,
+    gains_text,
+    place_of,
+    signal_of,
+    text_bytes,
+)
+from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.control import HostControl
 from gossamer.model.links import EMBED, SCRIPT, Found, Link
 from gossamer.model.visits import RENDERED, Content, Errand, Failure, Findings, Rendered, Reply, Request
@@ -76,10 +88,10 @@ class PageResources:
         telemetry: Telemetry,
         options: RenderOptions,
     ) -> None:
-        self._namer, self._chain, self._permit = gates.namer, gates.chain, gates.permit
+        self.namer, self._chain, self._permit = gates.namer, gates.chain, gates.permit
         self._control = gates.control
         self._archive = archive
-        self._examiner = examiner
+        self.examiner = examiner
         self._clock, self._tally = telemetry.clock, telemetry.tally
         self._options = options
         self._cache = ResourceCache(options.cache_bytes_max, options.fresh_s)
@@ -90,7 +102,7 @@ class PageResources:
 
     async def get(self, text: str, kind: str, page_id: str, via: str) -> Reply | Failure:
         """Return a resource for a page, its content decoded, or why there is none."""
-        url = self._namer.name(text)
+        url = self.namer.name(text)
         if url is None:
             return Failure("unsupported", "its URL cannot be requested")
         while (other := self._wanted.get(url.text)) is not None:
@@ -178,7 +190,7 @@ class PageResources:
             return confirmed or Failure("protocol_error", "304 for what is not held any more")
         if reply.file is not None or reply.truncated:
             return Failure("too_large", "it is longer than render.resource_bytes_max")
-        body = self._examiner.decode(reply, url.fingerprint)
+        body = self.examiner.decode(reply, url.fingerprint)
         if len(body) > self._options.resource_bytes_max:
             return Failure("too_large", "it is longer than render.resource_bytes_max")
         reply = msgspec.structs.replace(reply, body=body, request_head=b"")
@@ -186,20 +198,36 @@ class PageResources:
         return reply
 
 
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """What decides with `crawl.render` = `auto`."""
+
+    choice: RenderChoice
+    budget: RenderBudget
+
+
 class PageRendering:
-    """Renders the pages of a shard."""
+    """Renders the pages of a shard: all of them, or those that `auto` chooses."""
 
     def __init__(
-        self, options: RenderOptions, renderer: Renderer, resources: PageResources, examiner: Examiner, tally: Tally
+        self,
+        options: RenderOptions,
+        renderer: Renderer,
+        resources: PageResources,
+        telemetry: Telemetry,
+        auto: Auto | None = None,
     ) -> None:
         self._options = options
         self._renderer = renderer
-        self._examiner = examiner
-        self._tally = tally
+        self._examiner = resources.examiner
+        self._clock, self._tally = telemetry.clock, telemetry.tally
+        self._auto = auto
+        self._samples: dict[tuple[str, str, str], asyncio.Event] = {}
+        """Pages that are rendered and decide about others, by `undecided`: set once they are over."""
         self.resources = resources
         self._counted_s = 0.0
         self.visits = 0
-        """Visits that wait for a browser or are in one."""
+        """Visits that wait for a browser or a sample, or are in a browser."""
 
     @property
     def is_full(self) -> bool:
@@ -207,14 +235,81 @@ class PageRendering:
         return self.visits >= self._options.waiting_max + self._options.browsers
 
     def wants(self, reply: Reply, examined: Examined) -> bool:
-        """Say whether a page is to be rendered: a whole web page that was fetched by an ordinary request."""
+        """Say whether a page may be rendered: a whole web page that was fetched by an ordinary request."""
         content = examined.content
         is_whole = content.file is None and not (content.truncated or content.error or reply.truncated or examined.left)
         is_ordinary = reply.url.startswith(("http://", "https://")) and REQUEST_MARK not in reply.url
         return is_whole and is_ordinary and bool(content.body) and reply.media_type in HTML
 
     async def render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
-        """Return what is in a page once its scripts have run; what was in it before, where that fails."""
+        """Return what is in a page once its scripts have run; what was in it before, where that fails or the page is
+        not chosen.
+        """
+        if self._auto is None:
+            return await self._rendered(url, reply, examined)
+        signal = signal_of(examined.content.body, examined.findings.links)
+        if signal is None:
+            return examined
+        return await self._chosen(url, reply, examined, place_of(url, signal), self._auto)
+
+    async def _chosen(self, url: Url, reply: Reply, examined: Examined, place: Place, auto: Auto) -> Examined:
+        """Render a page if that is likely to gain, and learn from it. Waits for pages that decide about it."""
+        choice = auto.choice
+        await self._sampled(choice, place)
+        reason = choice.choose(place)
+        is_blind = reason == FOR_SAMPLE and not place.signal
+        if reason and not auto.budget.allows(self._clock.now(), self.visits, sample=is_blind):
+            reason = OVER_BUDGET
+        if reason:
+            self._tally.rendering(f"pages_{reason}", 1)
+        if reason in ("", OVER_BUDGET):
+            return msgspec.structs.replace(examined, render_reason=reason)
+        key, over = choice.undecided(place), asyncio.Event()
+        if key is not None:
+            self._samples[key] = over
+        try:
+            found = await self._rendered(url, reply, examined)
+            choice.learn(place, self._gained(examined, found), gains_text=self._gains_text(examined, found))
+        finally:
+            if key is not None and self._samples.get(key) is over:
+                del self._samples[key]
+            over.set()
+        return msgspec.structs.replace(found, render_reason=reason)
+
+    async def _sampled(self, choice: RenderChoice, place: Place) -> None:
+        """Wait while a page is rendered that decides about another."""
+        if not self._samples:
+            return
+        self.visits += 1
+        try:
+            async with asyncio.timeout(self._options.page_s_max):
+                while (key := choice.undecided(place)) is not None and (sample := self._samples.get(key)) is not None:
+                    await sample.wait()
+        except TimeoutError:
+            return  # It is decided without.
+        finally:
+            self.visits -= 1
+
+    def _gained(self, before: Examined, after: Examined) -> list[int]:
+        """Return the fingerprints of the links that rendering added: addresses with equal keys are one link."""
+        if after.rendered is None:
+            return []
+        sent = {one.url for one in before.findings.links}
+        name = self.resources.namer.name
+        fingerprints = {url.fingerprint for text in sent if (url := name(text)) is not None}
+        added = dict.fromkeys(one.url for one in after.findings.links if one.url not in sent)
+        found = [url.fingerprint for text in added if (url := name(text)) is not None]
+        return [one for one in found if one not in fingerprints]
+
+    def _gains_text(self, before: Examined, after: Examined) -> bool:
+        if after.rendered is None:
+            return False
+        main, rendered = before.findings.text, after.findings.text
+        if main or rendered:
+            return gains_text(len(main.encode()), len(rendered.encode()))
+        return gains_text(text_bytes(before.content.body), text_bytes(after.rendered.html))
+
+    async def _rendered(self, url: Url, reply: Reply, examined: Examined) -> Examined:
         page_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{reply.url} {reply.started_at!r}"))
 
         async def get(text: str, kind: str) -> Reply | Failure:
@@ -229,8 +324,7 @@ class PageRendering:
             return msgspec.structs.replace(examined, rendering=error.reason, rendering_error=str(error))
         finally:
             self.visits -= 1
-            used_s, self._counted_s = self._renderer.cpu_s - self._counted_s, self._renderer.cpu_s
-            self._tally.rendering("cpu_s", used_s)
+            self._spent()
         html = dom.html.encode()
         seen = self._examiner.look_again(reply, Content(BOM + html), url.fingerprint, dom.url)
         seen.findings.links += [Found(target, SCRIPT) for target in dom.leads_to]
@@ -247,6 +341,18 @@ class PageRendering:
             rendered=Rendered(html, page_id),
             links_gained=len(gained),
         )
+
+    def _spent(self) -> None:
+        """Count the processor time of browsers since the last page."""
+        used_s, self._counted_s = self._renderer.cpu_s - self._counted_s, self._renderer.cpu_s
+        self._tally.rendering("cpu_s", used_s)
+        if self._auto is not None:
+            self._auto.budget.spent(used_s)
+
+    def cut(self, now: float) -> None:
+        """Give the open epoch what was learned."""
+        if self._auto is not None:
+            self._auto.choice.cut(now)
 
     async def close(self) -> None:
         """End all browsers."""

@@ -49,7 +49,7 @@ EPOCH_BYTES_MAX: Final = 32 << 20
 """Of changes that are held before they are committed."""
 BLOCK_URLS_MAX: Final = 64
 RHYTHMS_MAX: Final = 1_000
-_STOPPED, _WATCHED, _REQUEST = b"\0hops:", b"\0watch:", b"\0request:"
+_STOPPED, _WATCHED, _GAINS, _REQUEST = b"\0hops:", b"\0watch:", b"\0gains:", b"\0request:"
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -194,7 +194,7 @@ class Keys:
             kind = key[2:9]
             if kind[:6] == _STOPPED:
                 left = b"" if key[:2] + key[8:] in self._gone else value
-            elif kind[:7] == _WATCHED:
+            elif kind[:7] in (_WATCHED, _GAINS):
                 left = b"" if key[:2] + key[9:] in self._hosts_gone else value
             else:
                 left = without(key, value, self._pages.has, has, self._heirs)

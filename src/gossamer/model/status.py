@@ -117,7 +117,11 @@ class Status(msgspec.Struct, kw_only=True):
     ] = {}
     rendering: Annotated[
         dict[str, float],
-        _meta("sums", "cpu_s of browsers, links_gained, resources_requested, resources_reused, refused_REASON."),
+        _meta(
+            "sums",
+            "cpu_s of browsers, links_gained, resources_requested, resources_reused, refused_REASON; with crawl.render "
+            "= auto pages_signal, pages_sample and pages_gain by why they were rendered, pages_budget: those left out.",
+        ),
     ] = {}
     levels: Annotated[dict[str, int], _meta("sums", "Queued URLs by level, 0 the most urgent.")] = {}
     elapsed_s: Annotated[float, _meta("most")] = 0.0

@@ -352,6 +352,8 @@ class PageRow(msgspec.Struct):
     """`rendered`, or why not (`NOT_RENDERED`); empty where the page was not to be rendered."""
     links_gained: int | None = None
     """Different links of the rendered page that the page as sent does not have; null where it was not rendered."""
+    render_reason: str = ""
+    """Of a page that `crawl.render` = `auto` chose: `signal`, `sample` or `gain`; `budget` where it was left out."""
 
 
 class Visited(msgspec.Struct):

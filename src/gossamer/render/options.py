@@ -23,6 +23,13 @@ class RenderOptions(BaseModel):
         False,
         description="Run browsers without their sandbox. A page that breaks out of the browser has your rights then",
     )
+    cpu_share_max: float = Field(
+        0.3,
+        gt=0,
+        le=1,
+        description="Share of the machine's processors that browsers may take with crawl.render = 'auto', on average; "
+        "pages beyond it are taken as they were sent",
+    )
     browsers: int = Field(2, ge=1, le=4, description="Browsers at once; each renders one page at a time")
     waiting_max: int = Field(
         32, ge=1, description="Pages that wait for a browser; with more no page is fetched until there are fewer"

@@ -282,6 +282,10 @@ class Report(msgspec.Struct, frozen=True):
     """Of pages fetched: how their text was found, where it was looked for."""
     rendered: tuple[Count, ...] = ()
     """Of pages fetched that were to be rendered: what became of it."""
+    render_reasons: tuple[Count, ...] = ()
+    """Of pages fetched: why each was rendered or, over budget, not, where `crawl.render` is `auto`."""
+    rendering: dict[str, float] = {}
+    """What rendering took and brought, as in the status. Empty when the state was not at hand."""
     link_types: tuple[Count, ...] = ()
     """Share of all links."""
     seeds_not_fetched: tuple[Unfetched, ...] = ()

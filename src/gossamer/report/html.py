@@ -15,6 +15,7 @@ from gossamer.report.text import (
     duration,
     instant,
     printable,
+    rendering_cost,
     seconds,
     size,
 )
@@ -108,7 +109,9 @@ def _sections(report: Report) -> Iterator[str]:
     yield _bars("Status codes", "What servers answered.", report.statuses)
     yield _bars("Media types", "Of pages fetched.", report.media_types)
     yield _bars("Text found as", "Main content, or all visible text, of pages fetched.", report.text_methods)
-    yield _bars("Rendering", "Pages fetched that were to be rendered, by what became of it.", report.rendered)
+    cost = f" {cost}." if (cost := rendering_cost(report.rendering)) else ""
+    yield _bars("Rendering", f"Pages fetched that were to be rendered, by what became of it.{cost}", report.rendered)
+    yield _bars("Rendered because of", "Why pages were chosen (crawl.render = auto).", report.render_reasons)
     yield _figure(
         "Document sizes",
         "Pages fetched by bytes of decoded content; each column holds sizes up to twice its label.",

@@ -22,7 +22,7 @@ from gossamer.report.figures import (
     Trouble,
     Unfetched,
 )
-from gossamer.report.tables import NEAR, RENDERED, TEXT_METHOD, ReportTables, opened
+from gossamer.report.tables import NEAR, RENDER_REASON, RENDERED, TEXT_METHOD, ReportTables, opened
 
 MEMORY_BYTES_MAX = 512_000_000
 COUNTS_MAX = 10_000
@@ -84,6 +84,7 @@ def summary(
     unfinished: Path | None = None,
     counted: int | None = None,
     unread: str = "",
+    rendering: Mapping[str, float] | None = None,
 ) -> Report:
     """Return the figures of a crawl's directory; of one without pages, an empty report.
 
@@ -92,7 +93,8 @@ def summary(
     is bounded by `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter
     refused, `modules` those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them, with
     `url`, `state` and `reason`, `awaited` the hosts that it did not wait for, `idle_shards` those without any URL,
-    and `damage` a line for each file that is known to be lost: the tables hold none of these.
+    `damage` a line for each file that is known to be lost, and `rendering` what that took and brought: the tables hold
+    none of these.
     docs/reference/report.md says what it costs.
     """
     with opened(directory, memory_bytes_max, unfinished=unfinished) as tables:
@@ -106,6 +108,7 @@ def summary(
         awaited=tuple(awaited),
         idle_shards=tuple(idle_shards),
         damage=tuple(damage),
+        rendering=dict(rendering or {}),
     )
 
 
@@ -167,6 +170,9 @@ def _asked(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
             f"{TEXT_METHOD}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({TEXT_METHOD}, '') <> ''"
         ),
         rendered=of_pages(f"{RENDERED}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({RENDERED}, '') <> ''"),
+        render_reasons=of_pages(
+            f"{RENDER_REASON}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({RENDER_REASON}, '') <> ''"
+        ),
         depths=of_pages("depth::VARCHAR", attempts, order="any_value(depth)"),
         link_types=_counts(tables.all(_LINK_TYPES), links) if tables.has_links else (),
         rejected=_counts(sorted(rejected.items(), key=lambda item: -item[1]), sum(rejected.values())),

@@ -17,7 +17,7 @@ from gossamer.model.usage import PURPOSES
 ROWS_A_SLICE = 4_000_000
 """Rows that are grouped at a time: at most as many groups, about 100 bytes each."""
 NEAR, TEXT_METHOD, STATEMENTS = "near_duplicate_of", "text_method", "usage_statements"
-RENDERED = "rendered"
+RENDERED, RENDER_REASON = "rendered", "render_reason"
 USES = {purpose: "usage_" + purpose.replace("-", "_") for purpose in PURPOSES}
 """Columns that files of earlier versions lack."""
 
@@ -64,9 +64,8 @@ class ReportTables:
             return
         # Segments of one crawl may differ in their last columns.
         seen = connection.read_parquet(list(pages), union_by_name=True)
-        missing = [
-            name for name in (NEAR, TEXT_METHOD, RENDERED, STATEMENTS, *USES.values()) if name not in seen.columns
-        ]
+        later = (NEAR, TEXT_METHOD, RENDERED, RENDER_REASON, STATEMENTS, *USES.values())
+        missing = [name for name in later if name not in seen.columns]
         more = "".join(f", NULL::VARCHAR AS {name}" for name in missing)
         seen.create_view("rows")
         times = "epoch(fetched_at) AS began_s, epoch(fetched_at) + fetch_s AS ended_s"

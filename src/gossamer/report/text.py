@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from textwrap import wrap
 
@@ -70,6 +70,9 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _bars("Media types", report.media_types, width)
     yield from _bars("Text found as", report.text_methods, width)
     yield from _bars("Rendering", report.rendered, width)
+    if cost := rendering_cost(report.rendering):
+        yield f"  {cost}"
+    yield from _bars("Rendered because of", report.render_reasons, width)
     yield from _buckets("Document sizes, from", report.document_sizes, width, of_bytes=True)
     yield from _bars("Depth", report.depths, width)
     yield from _bars("Links by type", report.link_types, width)
@@ -110,6 +113,13 @@ def _modules(modules: tuple[FailedModule, ...]) -> Iterator[str]:
         how = f"{one.timeouts:,} timed out, {one.died:,} died"
         yield f"  {printable(one.name)}: on {one.failed:,} of {one.pages:,} pages ({how})"
         yield f"    {printable(one.error)}, last on {printable(one.url)}"
+
+
+def rendering_cost(facts: Mapping[str, float]) -> str:
+    """Return what rendering brought and took; nothing where no page was rendered."""
+    cpu_s, links = facts.get("cpu_s", 0.0), facts.get("links_gained", 0.0)
+    each = f", {cpu_s / links:,.2f} s a link" if links else ""
+    return f"{links:,.0f} links gained, {cpu_s:,.1f} s of processor time{each}" if facts else ""
 
 
 def _totals(report: Report) -> Iterator[str]:

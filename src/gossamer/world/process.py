@@ -26,6 +26,11 @@ def boot_id() -> bytes:
         return bytes(16)
 
 
+def processors() -> int:
+    """Return how many processors this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def die_with_parent(parent_pid: int) -> None:
     """Have the kernel kill this process when its parent ends for any reason (Linux; elsewhere nothing happens).
 
