@@ -16,10 +16,9 @@ PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html
          gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h wget:/usr/bin/wget pygopherd:/usr/sbin/pygopherd \
          chromium:/usr/bin/chromium iproute2:/usr/sbin/ip curl:/usr/bin/curl \
          groff-base:/usr/bin/groff prometheus:/usr/bin/promtool \
-         python3-venv:/usr/share/doc/python3-venv/copyright
+         python3-venv:/usr/share/doc/python3-venv/copyright npm:/usr/bin/npm
 
-# The rules by which a page is checked for contrast, keyboard and screen reader: a package of npm. Without npm, their test
-# is skipped.
+# The rules by which a page is checked for contrast, keyboard and screen reader: a package of npm.
 AXE := axe-core-4.14.1
 
 # A process for each core; what wants the machine for itself is marked `alone`.
@@ -42,8 +41,8 @@ acceptance: $(VENV)/dev.stamp $(REPLAY)/pywb.stamp parts axe  ## run the checks 
 	alone=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || alone=$$?; \
 	$(BIN)/python -m pytest -m "acceptance and not alone" --timeout 600 $(PARALLEL) && exit $$alone
 
-axe:
-	[ -f .axe/package/axe.min.js ] || ! command -v npm > /dev/null || \
+axe: parts
+	[ -f .axe/package/axe.min.js ] || \
 	{ mkdir -p .axe && cd .axe && npm pack --silent $(subst core-,core@,$(AXE)) && tar xzf $(AXE).tgz; }
 
 check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import contracts, spelling, tests
