@@ -21,7 +21,7 @@ from tests.api.test_docs import ROOT, fenced
 from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest
 from tests.ring.crawls import until
-from tests.ring.test_seeds import Site, serving
+from tests.ring.test_seeds import Site, website
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
@@ -75,7 +75,7 @@ asyncio.run(main())
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     """Six hosts of one page each, and one of forty."""
-    with serving() as found:
+    with website() as found:
         found.pages = {f"http://{host}/": f"<title>{host}</title>small" for host in SMALL}
         found.pages |= {f"http://large.test/{number}": "page" for number in range(1, LARGE_PAGES)}
         found.pages["http://large.test/"] = "".join(f'<a href="/{number}">x</a>' for number in range(1, LARGE_PAGES))

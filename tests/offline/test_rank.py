@@ -18,7 +18,7 @@ from gossamer.offline.rank import Ranking, RankOptions, levels_of, pagerank, ran
 from tests.commands import run
 from tests.frontier.names import named
 from tests.ring.crawls import OWN, crawl
-from tests.ring.test_seeds import Site, serving
+from tests.ring.test_seeds import Site, website
 
 PAGES = 30
 HOSTS = "ab"
@@ -65,7 +65,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Si
     """Thirty pages: each links to the next, to a third of itself, twice to the first, and to a missing page."""
     folder = tmp_path_factory.mktemp("rank")
     (folder / "hosts").write_text("127.0.0.1 a.test\n127.0.0.1 b.test\n")
-    with serving() as site:
+    with website() as site:
         for page in range(PAGES):
             own = f"http://{HOSTS[page % 2]}.test/{page}"
             targets = [(page + 1) % PAGES, page // 3, 0, 0, 1_000 + page % 4]

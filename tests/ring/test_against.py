@@ -11,7 +11,7 @@ import pytest
 from gossamer.api import forget_of
 from gossamer.model.errors import ConfigError
 from tests.ring.crawls import opened
-from tests.ring.test_seeds import Site, crawled, found, serving
+from tests.ring.test_seeds import Site, crawled, found, website
 
 HOME = "".join(f'<a href="/{name}">{name}</a>' for name in "abcd")
 PAGES = {f"http://a.test/{name}": f"page {name}" for name in "abc"}
@@ -19,7 +19,7 @@ PAGES = {f"http://a.test/{name}": f"page {name}" for name in "abc"}
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with serving() as made:
+    with website() as made:
         made.pages = {"http://a.test/": HOME, **PAGES}
         yield made
 

@@ -11,7 +11,7 @@ import pytest
 from gossamer.api.status import status_of, why_of
 from gossamer.cli.main import status_of_command
 from tests.ring.crawls import OWN, crawl
-from tests.ring.test_seeds import Site, serving
+from tests.ring.test_seeds import Site, website
 
 SMALL = [f"h{number}.test" for number in range(3)]
 LARGE_PAGES, SMALL_PAGES, BUDGET = 24, 4, 5
@@ -19,7 +19,7 @@ LARGE_PAGES, SMALL_PAGES, BUDGET = 24, 4, 5
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with serving() as found:
+    with website() as found:
         for host, pages in [("large.test", LARGE_PAGES), *((host, SMALL_PAGES) for host in SMALL)]:
             found.pages[f"http://{host}/"] = "".join(f'<a href="/{number}">x</a>' for number in range(1, pages))
             found.pages |= {f"http://{host}/{number}": "page" for number in range(1, pages)}

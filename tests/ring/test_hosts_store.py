@@ -21,7 +21,7 @@ from gossamer.state.hosts_store import HostsStore
 from gossamer.state.schema import HOSTS_VERSION
 from gossamer.state.store import store_options
 from tests.ring.crawls import OWN, Crawled, crawl, until
-from tests.ring.test_seeds import Site, serving
+from tests.ring.test_seeds import Site, website
 
 pytestmark = pytest.mark.promise(
     "Politeness",
@@ -34,7 +34,7 @@ POLITE = (*OWN, f"politeness.delay_s_min={DELAY_S}", "politeness.per_host=1")
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with serving() as found:
+    with website() as found:
         for host in ("a.test", "b.test"):
             found.pages |= {f"http://{host}/{number}": "page" for number in range(6)}
         (tmp_path / "hosts").write_text("127.0.0.1 a.test b.test\n127.0.0.9 gone.test\n")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.ring.crawls import OWN, crawl
-from tests.ring.test_seeds import Site, serving
+from tests.ring.test_seeds import Site, website
 
 PAGES, HOSTS, LINKS = 600, 6, 8
 HOT = PAGES // 10
@@ -50,7 +50,7 @@ def name(page: int) -> str:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with serving() as found:
+    with website() as found:
         (tmp_path / "hosts").write_text("".join(f"127.0.0.1 h{number}.test\n" for number in range(HOSTS)))
         yield found
 

@@ -18,7 +18,7 @@ from gossamer.api.status import status_of
 from gossamer.config import configure
 from gossamer.config import seeds as seed_rules
 from tests.ring.crawls import OWN, crawl
-from tests.ring.test_seeds import Site, serving
+from tests.ring.test_seeds import Site, website
 
 pytestmark = pytest.mark.promise(
     "Order and fairness",
@@ -33,7 +33,7 @@ LARGE_PAGES = 60
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     """Five hosts of one page each, and one of sixty."""
-    with serving() as found:
+    with website() as found:
         found.pages = {f"http://{host}/": "small" for host in [*SMALL, "more.test", "again.test"]}
         found.pages |= {f"http://large.test/{number}": "page" for number in range(1, LARGE_PAGES)}
         found.pages["http://large.test/"] = "".join(f'<a href="/{number}">x</a>' for number in range(1, LARGE_PAGES))

@@ -20,7 +20,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.offline.segment import Segment
 from tests.offline.segments import segment_of, urls_of
 from tests.ring.crawls import OWN, Crawled, crawl, rows, until
-from tests.ring.test_seeds import Site, serving
+from tests.ring.test_seeds import Site, website
 
 OFFLINE = (*OWN, "crawl.mode='offline'")
 SLOW = ("politeness.delay_s_min=0.15", "politeness.per_host=1")
@@ -29,7 +29,7 @@ SLOW = ("politeness.delay_s_min=0.15", "politeness.per_host=1")
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     """Pages that link to each other on four hosts, and redirects."""
-    with serving() as found:
+    with website() as found:
         for host in ("a.test", "b.test", "c.test", "large.test"):
             found.pages[f"http://{host}/"] = f'<a href="/next">x</a> <a href="http://other.test:{found.port}/">y</a>'
             found.pages[f"http://{host}/next"] = "the next page"

@@ -16,7 +16,7 @@ from gossamer.frontier.walked import all_pages
 from gossamer.model.errors import ConfigError
 from gossamer.state.epoch import Epochs
 from tests.ring.crawls import OWN, crawl, states
-from tests.ring.test_seeds import Site, serving
+from tests.ring.test_seeds import Site, website
 
 PAGES = 40
 WALK = ("frontier.strategy=walk", "walk.steps_max=2000", "walk.walkers=4")
@@ -25,7 +25,7 @@ WALK = ("frontier.strategy=walk", "walk.steps_max=2000", "walk.walkers=4")
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     """Forty pages, each linking to the next three; two of them are copies of one another, and one redirects."""
-    with serving() as found:
+    with website() as found:
         for number in range(PAGES):
             links = "".join(f'<a href="/{(number + step) % PAGES}">x</a>' for step in (1, 2, 3))
             found.pages[f"http://a.test/{number}"] = f"{number} {links}"

@@ -16,7 +16,7 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
 from tests.ring.crawls import crawl, rows
-from tests.ring.test_seeds import Site, serving
+from tests.ring.test_seeds import Site, website
 
 SITES = 400
 QUICK = (
@@ -62,7 +62,7 @@ def test_each_of_many_sites_is_fetched_whole_and_no_page_leads_to_another_site(t
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with serving() as found:
+    with website() as found:
         found.pages["http://shop.co.uk/"] = "x" * 300_000 + '<a href="/beyond">x</a>'
         found.pages["http://one.test/"] = (
             f'<a href="http://www.one.test:{found.port}/a">own</a><a href="http://two.test:{found.port}/b">other</a>'

@@ -15,12 +15,12 @@ from gossamer.config import configure
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.ring.crawls import BRIEF, OWN, crawl, opened
-from tests.ring.test_seeds import NAMES, Site, crawled, serving
+from tests.ring.test_seeds import NAMES, Site, crawled, website
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with serving() as site:
+    with website() as site:
         yield site
 
 
