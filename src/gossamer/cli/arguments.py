@@ -21,7 +21,7 @@ Sets = Annotated[
 PresetName = Annotated[
     str | None, typer.Option("--preset", metavar="NAME", help="Start from a set of values: whitelist.")
 ]
-NEAR = 0.81
+NEAR = 0.8
 """Similarity of two words (difflib) from which on one is taken for a misprint of the other."""
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -88,8 +88,9 @@ def near(name: str, known: Iterable[str]) -> str:
     """Return `: did you mean …?` for a misprint, or nothing."""
     import difflib
 
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
-    return f": did you mean {found[0]}?" if found else ""
+    written = {one.lstrip("-"): one for one in known}  # Dashes would make short options alike.
+    found = difflib.get_close_matches(name.lstrip("-"), written, n=1, cutoff=NEAR)
+    return f": did you mean {written[found[0]]}?" if found else ""
 
 
 def meaning(option: str, known: Collection[str]) -> str:

@@ -159,5 +159,6 @@ class Options(TypedDict, total=False):
     no_robots: bool | None
     serve: int | None
     json: bool | None
+    log_format: str | None
     quiet: bool | None
     preset: str | None
