@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -53,10 +54,17 @@ KINDS = {
 }
 
 
+def middle(path: Path, data: bytes) -> int:
+    """Return where a file is damaged. In TOML it is the sign behind a key: elsewhere it could be within a comment."""
+    half = len(data) // 2
+    found = re.compile(rb"\n\w+ (=)").search(data, half) if path.suffix == ".toml" else None
+    return found.start(1) if found is not None else half
+
+
 def flip(path: Path, at: int | None = None) -> None:
     """Change one bit, in the middle or at an offset."""
     data = bytearray(path.read_bytes())
-    data[len(data) // 2 if at is None else at] ^= 0x04
+    data[middle(path, data) if at is None else at] ^= 0x04
     path.unlink()  # A hard link's other names keep what they hold.
     path.write_bytes(data)
 
@@ -65,7 +73,7 @@ def cut(path: Path) -> None:
     """Keep the first half."""
     data = path.read_bytes()
     path.unlink()
-    path.write_bytes(data[: len(data) // 2])
+    path.write_bytes(data[: middle(path, data)])
 
 
 def of_the_killed_crawl(name: str) -> Older:
