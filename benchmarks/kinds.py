@@ -55,7 +55,7 @@ def documentation(*parts: str) -> Callable[[Path], None]:
 
 
 def generated(pages: int, size: Callable[[random.Random], tuple[int, int]], kind: str = "") -> Callable[[Path], None]:
-    """Write pages of so many bytes and links as `size` draws; of `kind` mixed or embeds, with what that means."""
+    """Write pages whose numbers of bytes and links `size` draws; of `kind` mixed or embeds, with what that means."""
 
     def make(root: Path) -> None:
         dice = random.Random(f"{pages} {kind}")

@@ -55,7 +55,7 @@ class Site(ThreadingHTTPServer):
         return sum((one, target.partition("?")[0]) == (method, path) for one, target, _ in self.asked)
 
     def new_session(self, pages: int) -> str:
-        """Begin a session of so many pages."""
+        """Begin a session that ends after `pages` pages."""
         made = "s3ss-" + secrets.token_hex(8)
         self.sessions[made] = pages
         self.made.append(made)
@@ -212,7 +212,7 @@ def served() -> Iterator[tuple[Site, Site]]:
 
 
 def settings(site: Site) -> tuple[str, ...]:
-    """Return what a crawl of the site is told, its secrets in variables."""
+    """Return the settings of a crawl of the site, its secrets in variables."""
     origin = f"http://ours.test:{site.port}"
     login = f'{{user = "{USER}", password = "env:SITE_PASSWORD"}}'
     check = 'check = {cookie = "session"}'

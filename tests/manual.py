@@ -98,7 +98,7 @@ def _paragraphs(command: TyperCommand | TyperGroup) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """Return text as roff shows it unchanged, with what stands between backquotes in bold."""
+    """Return text as roff shows it unchanged, with the text between backquotes in bold."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     text = re.sub(r"`([^`]*)`", r"\\fB\1\\fR", text)
     text = "".join(c if c.isascii() else f"\\[u{ord(c):04X}]" for c in text)

@@ -46,7 +46,7 @@ class _Texts(ast.NodeVisitor):
 
 
 class _Page(HTMLParser):
-    """Collects texts of a page of the dashboard, and what stands in its attributes for people."""
+    """Collects texts of a page of the dashboard, and those of its attributes that people read."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,14 +7,13 @@ import zlib
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.acceptance.conftest import Crawl
-from tests.answering import Answering
+from tests.answering import Answering, serving
 
 CHROMIUM = Path("/usr/bin/chromium")
 LONG = "long" * 40
@@ -86,10 +85,9 @@ class _Site(Answering):
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Site) as server:
-        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+    with serving(server):
         yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
 
 
 class _Proxy(Answering):
@@ -105,11 +103,11 @@ class _Proxy(Answering):
 
 @pytest.fixture
 def browser() -> Iterator[Browser]:
-    """A browser that reaches a proxy alone, which notes what it is asked for."""
+    """A browser that reaches a proxy alone, which notes all requests."""
     assert CHROMIUM.exists(), "chromium is missing: `make acceptance` installs it"
     _Proxy.asked.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Proxy) as proxy, sync_playwright() as playwright:
-        Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    proxy = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
+    with serving(proxy), sync_playwright() as playwright:
         options = [
             "--no-sandbox", "--disable-gpu", f"--proxy-server=http://127.0.0.1:{proxy.server_address[1]}",
             "--proxy-bypass-list=<-loopback>", "--disable-background-networking", "--disable-component-update",
@@ -117,7 +115,6 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=options)
         yield browser
         browser.close()
-        proxy.shutdown()
 
 
 @pytest.mark.acceptance

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, get_type_hints
 
 import pytest
@@ -19,7 +18,7 @@ from gossamer import Crawler, Tables
 from gossamer.api.iterating import Crawl
 from gossamer.config.flags import FLAGS, Options
 from gossamer.model.errors import ConfigError
-from tests.answering import Answering
+from tests.answering import Answering, serving
 
 pytestmark = pytest.mark.promise(
     "Components and Python", "A plain `for` loop reads a crawl, in a script as in a notebook."
@@ -39,10 +38,9 @@ class _Site(Answering):
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Site) as server:
-        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+    with serving(server):
         yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
 
 
 def made(site: str, output: Path, **options: Any) -> Crawl:

@@ -57,6 +57,7 @@ KEYS = {
     "http://example.org/a?x=1&&y=2": "org,example)/a?&x=1&y=2",
     "http://example.org/a#frag": "org,example)/a",
     "http://a_b.example.org/": "org,example,a_b)/",
+    "a: 2": "a:%202",
 }
 
 

@@ -53,7 +53,7 @@ def crawl(
 
 
 def begun(config: Config, directory: Path, shards: int, pages: int, of_each: int = 0) -> None:
-    """Crawl until so many pages are there, and so many of each shard, and stop."""
+    """Crawl until these numbers of pages are there, in all and of each shard, and stop."""
 
     async def enough(running: Shards) -> None:
         found = [report.pages + report.pages_under_way for report in running.reports()]

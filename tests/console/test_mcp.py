@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from mcp.client.streamable_http import create_mcp_http_client, streamable_http_c
 from mcp.types import TextContent
 
 from gossamer.console.mcp import CHARACTERS_MAX, PAGE_CHARACTERS, marked
-from tests.answering import Answering
+from tests.answering import Answering, serving
 from tests.console.conftest import QUICK, Caller, Commands, until
 
 INJECTED = (
@@ -58,10 +57,9 @@ class _Site(Answering):
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Site) as server:
-        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+    with serving(server):
         yield server.server_address[1]
-        server.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +99,7 @@ async def over_http(address: str, token: str) -> AsyncIterator[Client]:
 
 
 async def called(client: Client, name: str, /, *, fails: bool = False, **fields: object) -> str:
-    """Call a tool; return what stands between the marks of its answer."""
+    """Call a tool; return the text between the marks of its answer."""
     result = await client.call_tool(name, fields)
     [content] = result.content
     assert isinstance(content, TextContent)

@@ -19,7 +19,7 @@ from gossamer.state.schema import FAMILIES, LAST
 
 
 def found(directory: Path, marks: Sequence[str]) -> list[str]:
-    """Return where a mark stands in any file below a directory: file, layer, mark."""
+    """Return the places of marks in all files below a directory: file, layer, mark."""
     wanted = [mark.encode() for mark in marks]
     return sorted({
         f"{path.relative_to(directory)} ({layer}): {mark.decode()}"
@@ -32,7 +32,7 @@ def found(directory: Path, marks: Sequence[str]) -> list[str]:
 
 
 def found_in_stores(directory: Path, marks: Sequence[str]) -> list[str]:
-    """Return where a mark stands in the stores of a crawl; and tables that a store keeps and does not list."""
+    """Return the places of marks in the stores of a crawl; and tables that a store keeps and does not list."""
     config = reopen(directory / "crawl.toml")
     told = []
     for home in homes(directory, config.cluster.workers):

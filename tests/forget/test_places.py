@@ -59,7 +59,7 @@ async def checkpointed(site: Site, folder: Path) -> None:
     crawler = Crawler(output=folder / "crawl", config=config)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(crawler.run())
-        while int(str(crawler.status().get("pages", 0))) < 40:  # noqa: ASYNC110 - so many pages
+        while int(str(crawler.status().get("pages", 0))) < 40:  # noqa: ASYNC110 - no event says so
             await asyncio.sleep(0.02)
         answer = await crawler.ask({"verb": "checkpoint"})
         assert answer["ok"], answer

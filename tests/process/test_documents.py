@@ -229,7 +229,7 @@ def test_no_entity_is_expanded_and_no_file_is_opened() -> None:
 
 
 def cells(count: int) -> bytes:
-    """A table of so many cells, written without holding it."""
+    """A table of `count` cells, written without holding it."""
     out = io.BytesIO()
     with (
         zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
@@ -257,7 +257,7 @@ def bomb(size: int) -> bytes:
 
 
 def directory(parts: int) -> bytes:
-    """A ZIP file that lists so many parts of no content."""
+    """A ZIP file that lists `parts` parts of no content."""
     one = b"PK\x01\x02" + bytes(24) + struct.pack("<H", 200) + bytes(16) + b"n" * 200
     end = b"PK\x05\x06" + struct.pack("<HHHHLLH", 0, 0, 0xFFFF, 0xFFFF, len(one) * parts, 0, 0)
     return one * parts + end

@@ -59,7 +59,7 @@ def test_a_page_that_quotes_one_is_a_page(_: int, title: str, markup: str, __: s
     [
         ("cf-mitigated", "challenge", "cloudflare"),
         ("CF-Mitigated", "Challenge", "cloudflare"),
-        ("cf-mitigated", "challenged by nobody", None),
+        ("cf-mitigated", "challenged by no one", None),
         ("cf-ray", "challenge", None),
         ("x-amzn-waf-action", "captcha", "aws-waf"),
         ("x-vercel-mitigated", "deny", "vercel"),

@@ -1,4 +1,4 @@
-"""Browser: what is asked of one that died is an error of its own, on every event loop."""
+"""Browser: calls of one that died end with an error of its own, on every event loop."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -17,7 +16,7 @@ from http_message_signatures import HTTPMessageVerifier, InvalidSignature, algor
 from gossamer.identity.keys import new_keys, read_keys
 from gossamer.identity.signing import directory_of
 from gossamer.world.clock import WallClock
-from tests.answering import Answering
+from tests.answering import Answering, serving
 from tests.commands import run
 from tests.identity.test_signing import Message, Resolver
 from tests.ring.crawls import OWN, Crawled, crawl
@@ -42,10 +41,9 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Crawled, 
     key_file = folder / "identity.json"
     new_keys(key_file, WallClock().now())
     asked: list[Message] = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        server.asked = asked  # type: ignore[attr-defined]
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    server.asked = asked  # type: ignore[attr-defined]
+    with serving(server):
         yield (
             crawl(
                 (f"http://127.0.0.1:{server.server_port}/",),
@@ -60,8 +58,6 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Crawled, 
             asked,
             key_file,
         )
-        server.shutdown()
-        thread.join()
 
 
 @pytest.mark.promise("Identity", "Every request is signed, those for robots.txt and each hop of a redirect included.")

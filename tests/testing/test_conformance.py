@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import http.server
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -51,6 +50,7 @@ from gossamer.testing import (
 )
 from gossamer.url.url import Url
 from gossamer.world.clock import WallClock
+from tests.answering import serving
 
 pytestmark = pytest.mark.promise(
     "Components and Python", "A component that replaces ours is checked by the same contract as ours."
@@ -139,14 +139,10 @@ def served(tmp_path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
     for name, body in bodies.items():
         (tmp_path / "www" / name).write_bytes(body)
     handler = functools.partial(Quiet, directory=str(tmp_path / "www"))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    with serving(server):
         root = f"http://127.0.0.1:{server.server_address[1]}/"
         yield root, {root + name: body for name, body in bodies.items()}
-        server.shutdown()
-        thread.join()
 
 
 def test_our_http_module_keeps_the_contract(served: tuple[str, dict[str, bytes]]) -> None:

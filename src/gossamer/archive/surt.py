@@ -42,7 +42,8 @@ def surt(url: str) -> str:
         return f"{_reversed(match[1])}){match[2]}"
     scheme, separator, rest = url.partition("://")
     if not separator:
-        return url
+        # A path without a hierarchy keeps its spaces (WHATWG URL, opaque path state); a key ends at the first one.
+        return url.replace(" ", "%20")
     rest = rest.partition("#")[0]
     rest, _, query = rest.partition("?")
     authority, slash, path = rest.partition("/")

@@ -109,6 +109,11 @@ def crawl(directory: Path, pages: int = 120, **options: object) -> Path:
         if number % 20 == 19:
             archive.cut()
             shard.commit()
+    return finished(directory, shard, archive)
+
+
+def finished(directory: Path, shard: Shard, archive: Archives) -> Path:
+    """End a crawl that tests write; return its directory."""
     archive.close()
     shard.commit()
     Follower(shard.journals).finish()

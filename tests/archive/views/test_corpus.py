@@ -16,7 +16,6 @@ import pytest
 import yaml
 
 from gossamer.archive.archive import Archives
-from gossamer.archive.follower import Follower
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.tables import TableWriters
 from gossamer.archive.views import copies, corpus, forms
@@ -27,6 +26,7 @@ from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.model.errors import ConfigError
 from gossamer.seen.shingles import signature
 from tests.archive.views.conftest import Exporting
+from tests.archive.views.crawled import finished
 from tests.archive.web import START, Shard, visited
 
 HOST = "http://a.example/"
@@ -54,12 +54,7 @@ def crawl(directory: Path, pages: dict[str, str], **row: object) -> Path:
         for key, value in row.items():
             setattr(visit.row, key, value)
         archive.add(visit)
-    archive.close()
-    shard.commit()
-    Follower(shard.journals).finish()
-    shard.commit()
-    (directory / "crawl.toml").touch()
-    return directory
+    return finished(directory, shard, archive)
 
 
 PAGES = {

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from gossamer.archive.archive import Archives
-from gossamer.archive.follower import Follower
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.tables import TableWriters
 from gossamer.archive.views import wacz
@@ -25,6 +24,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found
 from gossamer.model.visits import Original, Visited
 from tests.archive.views.conftest import Exporting
+from tests.archive.views.crawled import finished
 from tests.archive.views.test_wacz import validated
 from tests.archive.web import START, Shard, visited
 
@@ -72,12 +72,7 @@ def stated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add("denied", UNKNOWN, "usage_denied")
     archive.cut()
     shard.commit()
-    archive.close()
-    shard.commit()
-    Follower(shard.journals).finish()
-    shard.commit()
-    (directory / "crawl.toml").touch()
-    return directory
+    return finished(directory, shard, archive)
 
 
 YES = {"yes", "copy-of-refused", "original", "copy", "same-again"}
