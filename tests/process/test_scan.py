@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 from gossamer.process import html
 from gossamer.process.html import Markup, TreeMarkup, bears_tree
 from gossamer.process.options import ProcessOptions
-from gossamer.process.scan import _BREAKER, _NAMED, PLAIN_TAG, ScannedMarkup, attributes, reference_free
+from gossamer.process.scan import (
+    _BREAKER,
+    _NAMED,
+    ANCHORS_MAX,
+    ATTRIBUTES_MAX,
+    ELEMENTS_MAX,
+    PLAIN_TAG,
+    STEPS_MAX,
+    ScannedMarkup,
+    attributes,
+    reference_free,
+)
 
 from .pages import SCAN, TREE, findings
 
@@ -215,6 +226,48 @@ def test_hostile_pages_cost_a_line(kind: str) -> None:
     n = 5_000
     small = max(cost_s(n), 0.001)
     assert cost_s(8 * n) < 30 * small
+
+
+BOUNDED = {
+    "comments": b"<!-->",
+    "declarations": b"<!x>",
+    "end tags without a name": b"</1>",
+    "templates": b"<template>",
+    "raw texts": b"<xmp></xmp>",
+    "quotes within quotes": b"<p a='<'>",
+    "bases": b"<base href=x>",
+    "cites": b"<q cite=x>",
+    "links": b"<link rel=next href=x>",
+    "metas": b"<meta name=robots content=none>",
+    "documents within": b"<iframe srcdoc='<a href=x>'></iframe>",
+    "attributes": b""" a='"<'""",
+    "anchors": b"<a href=x>y</a>",
+    "anchors into the page": b"<a href=#x>y</a>",
+}
+
+
+@pytest.mark.parametrize("kind", BOUNDED)
+def test_what_one_page_costs_is_bounded(kind: str) -> None:
+    """A body of 32 MB may be all tags: beyond some number of them a page costs hardly more than its bytes."""
+
+    def cost_s(times: int) -> float:
+        body = (b"<q" if kind == "attributes" else b"<a href=first>z</a>") + BOUNDED[kind] * times
+        started = time.process_time()
+        found = findings(body, ProcessOptions())
+        spent_s = time.process_time() - started
+        assert kind == "attributes" or found.links[0].url.endswith("/first")
+        return spent_s
+
+    assert cost_s(600_000) < 3 * max(min(cost_s(150_000) for _ in range(2)), 0.005)
+
+
+def test_what_is_beyond_the_bounds_is_left() -> None:
+    markup = ScannedMarkup(b"<link href=x>" * 30_000 + b"<!-->" * STEPS_MAX + b"<a href=y>z</a><link href=last>")
+    assert (len(markup.elements()), len(markup.anchors())) == (ELEMENTS_MAX, 0)
+    found, _ = attributes(b"".join(b" a%d" % n for n in range(5_000)) + b">", 0)
+    assert len(found) == ATTRIBUTES_MAX
+    anchors = ScannedMarkup(b"<a href=x>y</a>" * (ANCHORS_MAX + 10)).anchors()
+    assert len(anchors) == ANCHORS_MAX
 
 
 def test_pages_that_could_nest_are_not_given_to_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:

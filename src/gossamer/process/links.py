@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from gossamer.model.links import FEED_FILE, HUB, SELF, Found
 from gossamer.model.visits import Findings, Page
@@ -76,8 +77,8 @@ _SOURCES = {
     "area": ("href", "area"), "frame": ("src", "frame"), "iframe": ("src", "iframe"),
     **dict.fromkeys(("blockquote", "q", "ins", "del"), ("cite", "cite")),
 }  # fmt: skip
-SRCDOC_DEPTH_MAX = 3
-"""Documents within `srcdoc` within `srcdoc` that are read."""
+SRCDOC_DEPTH_MAX, SRCDOC_MAX = 3, 1_000
+"""Documents within `srcdoc` within `srcdoc` that are read, and documents of one page."""
 # HTML standard, section 4.2.5.3, shared declarative refresh steps.
 _REFRESH = re.compile(
     r"[\t\n\f\r ]*(?:[0-9]+|(?=\.))[0-9.]*(?=[;,\t\n\f\r ])[\t\n\f\r ]*[;,]?[\t\n\f\r ]*(.*)", re.DOTALL
@@ -298,12 +299,12 @@ def utf8_again(value: str) -> str:
 
 
 def documents(document: HtmlDocument, url: str, options: ProcessOptions) -> Iterator[tuple[Base, HtmlDocument]]:
-    """Yield a page's document and those in the `srcdoc` of its iframes, each with its base.
+    """Return a page's document and those in the `srcdoc` of its iframes, each with its base.
 
     A document without a `base` element has the base of the one that holds it (HTML standard, section 4.8.5). Together
     they are hardly longer than the page: each is an attribute of another.
     """
-    yield from _documents(document, url, options, 0)
+    return islice(_documents(document, url, options, 0), 1 + SRCDOC_MAX)
 
 
 def _documents(

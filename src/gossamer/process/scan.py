@@ -6,7 +6,8 @@ at the next anchor. Known differences from the tree: the content of foreign CDAT
 hold `<!--<script>`, and the text of an anchor around a tag with an angle bracket in an attribute.
 
 Cost: linear. Every search goes on from where the last one ended, and the first that runs into the end of the page ends
-the scan, as the standard has it.
+the scan, as the standard has it. It is bounded, too, for 32 MB of the shortest tags would take a minute: what is beyond
+the numbers below counts as if the page ended before it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from __future__ import annotations
 import html
 import html.entities
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any, cast
 
 import re2
 
@@ -83,6 +85,19 @@ _REFERENCE = re.compile(r"&(?:#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,9};?|[A-Za-z][A-Z
 
 ANCHOR_SCAN_BYTES_MAX = 8_192
 """Markup looked at for one anchor's text."""
+STEPS_MAX = 100_000
+"""Tags, comments and declarations of a page that have to be looked at one by one. Pages that people write have a few
+thousand."""
+ANCHORS_MAX, ELEMENTS_MAX = 200_000, 20_000
+"""Anchors, and other elements, that are taken from one page."""
+ATTRIBUTES_MAX, ATTRIBUTES_PASSED_MAX = 1_000, 100_000
+"""Attributes of one tag that are taken, and that are passed over to find its end."""
+REFERENCES_MAX = 100_000
+"""Character references that are replaced in one attribute."""
+TITLE_SCAN_BYTES_MAX = 65_536
+"""Markup looked at for a title."""
+_LONG_BYTES = 8_192
+"""A shorter tag, or stretch of plain tags, cannot hold many attributes or anchors: there they are not counted."""
 
 Anchor = tuple[str, str, bytes]
 """href, rel, and the markup within: most pages name an address many times, and one text of it is enough."""
@@ -106,7 +121,7 @@ def reference_free(value: str) -> str:
             return name
         return html.entities.html5.get(name[1:], name)
 
-    return _REFERENCE.sub(replaced, value)
+    return _REFERENCE.sub(replaced, value, REFERENCES_MAX)
 
 
 def text_of(markup: bytes) -> str:
@@ -174,10 +189,15 @@ class ScannedMarkup:
 
     def _scan(self) -> None:
         body, lower, search = self._body, self._lower, _BREAKER.search
-        line_from = position = 0
+        line_from = position = steps = 0
         while (token := search(lower, position)) is not None:
             start, found, hidden = token.start(), token[0], self._template
             odd = False
+            steps += 1
+            if steps > STEPS_MAX:
+                if not hidden:
+                    self._line(line_from, start)
+                return
             if (name := found[:-1]) in _NAMES:
                 position = self._element(name[1:], token.end() - 1)
                 if name in _INLINE and position >= 0 and _is_plain(body, start, position):
@@ -204,7 +224,7 @@ class ScannedMarkup:
             return
         self._lines.append((start, end))
         body, anchors = self._body, self._anchors
-        for usual, tag, markup, edge in _ANCHOR.findall(body, start, end):
+        for usual, tag, markup, edge in _groups(_ANCHOR, body, start, end, ANCHORS_MAX - len(anchors)):
             if usual:
                 href, rel = usual.decode("utf-8", "replace"), ""
             else:
@@ -244,18 +264,23 @@ class ScannedMarkup:
         elif name in _RAW_END:
             return self._raw(name, found, position)
         elif not self._template and (name not in _CITES or "cite" in found):
-            self._elements.append((name.decode(), found))
+            self._add(name, found)
         return position
+
+    def _add(self, name: bytes, found: Mapping[str, str | None]) -> None:
+        if len(self._elements) < ELEMENTS_MAX:
+            self._elements.append((name.decode(), found))
 
     def _raw(self, name: bytes, found: dict[str, str], position: int) -> int:
         """Pass over an element whose content is no markup."""
         if name == b"iframe" and not self._template:
-            self._elements.append(("iframe", found))
+            self._add(name, found)
         end = _RAW_END[name].search(self._lower, position)
         if end is None:
             return -1
         if name == b"title" and self._title is None and not self._template:
-            self._title = text_of(self._body[position : end.start()].replace(b"<", b"&lt;"))
+            title = self._body[position : min(end.start(), position + TITLE_SCAN_BYTES_MAX)]
+            self._title = text_of(title.replace(b"<", b"&lt;"))
         return self._body.find(b">", end.end()) + 1 or -1
 
 
@@ -281,18 +306,30 @@ def attributes(body: bytes, position: int) -> tuple[dict[str, str], int]:
 
 def _plain_attributes(tag: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
-    for name, quoted, ticked, bare in _ATTRIBUTE.findall(tag):
+    for name, quoted, ticked, bare in _groups(_ATTRIBUTE, tag, 0, len(tag), ATTRIBUTES_MAX):
         key = name.decode("utf-8", "replace").lower()
         if key not in found:
             found[key] = reference_free((quoted or ticked or bare).decode("utf-8", "replace"))
     return found
 
 
+def _groups(
+    pattern: re.Pattern[bytes], body: bytes, start: int, end: int, most: int
+) -> Iterable[tuple[bytes, bytes, bytes, bytes]]:
+    """Return the groups of a pattern's matches; of a long stretch at most `most`."""
+    if end - start <= _LONG_BYTES:
+        return pattern.findall(body, start, end)
+    matches = islice(pattern.finditer(body, start, end), max(0, most))
+    return (cast("tuple[bytes, bytes, bytes, bytes]", match.groups(b"")) for match in matches)
+
+
 def _attributes_exactly(body: bytes, position: int) -> tuple[dict[str, str], int]:
     """Do the same, state by state, for tags in which a quote or an angle bracket may be anything."""
     found: dict[str, str] = {}
-    while (match := _ATTRIBUTE_NAME.match(body, position)) is not None:
+    passed = 0
+    while (match := _ATTRIBUTE_NAME.match(body, position)) is not None and passed < ATTRIBUTES_PASSED_MAX:
         position = match.end()
+        passed += 1
         if match[1]:
             return found, position
         raw = b""
@@ -309,7 +346,7 @@ def _attributes_exactly(body: bytes, position: int) -> tuple[dict[str, str], int
                 assert value is not None
                 raw, position = value[0], value.end()
         key = match[2].decode("utf-8", "replace").lower()
-        if key not in found:
+        if key not in found and len(found) < ATTRIBUTES_MAX:
             found[key] = reference_free(raw.decode("utf-8", "replace"))
     return {}, -1
 

@@ -1,7 +1,7 @@
 """Walk: one pass over markup that stops at elements of interest and hands on everything between them.
 
 For modules that need more of a page than `html.Markup` has. Like `scan`, its faster special case, it follows the
-tokenizer of the HTML standard (section 13.2.5) and is always linear.
+tokenizer of the HTML standard (section 13.2.5), is always linear, and ends after as many steps as `scan`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from gossamer.process.scan import PLAIN_TAG, attributes, skipped_comment
+from gossamer.process.scan import PLAIN_TAG, STEPS_MAX, attributes, skipped_comment
 
 RAW = ("script", "style", "textarea", "xmp", "noembed", "noframes", "title", "iframe")
 _ALWAYS = (*RAW, "template", "/template", "plaintext")
@@ -43,15 +43,18 @@ class ElementWalk:
             ).encode()
         )
 
-    def over(self, body: bytes) -> Iterator[WalkStep]:
+    def over(self, body: bytes, steps_max: int = STEPS_MAX) -> Iterator[WalkStep]:
         """Yield the steps of a page in UTF-8, in order. An element comes between the stretches around it.
 
         A tag with an angle bracket in an attribute, or quotes that do not pair, is a step too, with any name.
         """
         # Sought in lower case, which is much quicker than to ignore it; a byte stays where it is.
         search, lower = self._breaker.search, body.lower()
-        line_from = position = hidden = 0
+        line_from = position = hidden = steps = 0
         while (token := search(lower, position)) is not None:
+            steps += 1
+            if steps > steps_max:
+                return
             start, name = token.start(), token[0][1:]
             if not hidden and line_from < start:
                 yield WalkStep("", {}, line_from, start)
