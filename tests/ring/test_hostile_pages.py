@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from gossamer import Crawler, processing_module
+from gossamer.config import configure
+from gossamer.model.visits import Findings, Page
 from tests.ring.crawls import OWN, Crawled, crawl
 from tests.ring.hostile import MIB, Answer, HostileServer, bomb, whole
 
@@ -88,3 +95,51 @@ def test_time_and_memory_are_bounded(crawled: Crawled) -> None:
     """All of them together; the whole of a bomb would be 10 GB and minutes, that of the nested tags half a minute."""
     assert float(str(crawled.status["process_s"])) < 40
     assert int(str(crawled.status["grown_kb"])) < 600 * 1024
+
+
+AT_ONCE = 12
+READ: list[str] = []
+
+
+@processing_module("text/html")
+def takes_long(page: Page, _: Findings) -> None:
+    READ.append(page.url)
+    time.sleep(0.3)
+
+
+@pytest.mark.promise("Bounds", "Pages that come at once leave the event loop to other work in between.")
+def test_pages_that_come_at_once_leave_the_loop_to_others(tmp_path: Path) -> None:
+    READ.clear()
+    come = threading.Barrier(AT_ONCE)
+    most = 0
+
+    def page() -> list[bytes]:
+        come.wait(60)
+        return [b"<title>Found</title>"]
+
+    async def crawled(crawler: Crawler) -> str:
+        async def look() -> None:
+            nonlocal most
+            while True:
+                before = len(READ)
+                await asyncio.sleep(0)
+                most = max(most, len(READ) - before)
+
+        looking = asyncio.create_task(look())
+        try:
+            return await crawler.run()
+        finally:
+            looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await looking
+
+    with HostileServer({"/": Answer(page, "text/html")}, "0.0.0.0") as server:
+        seeds = [
+            f"http://127.0.0.{host}:{server.root.rstrip('/').rpartition(':')[2]}/" for host in range(2, AT_ONCE + 2)
+        ]
+        config = configure(
+            options={"allow_private": True}, sets=(*OWN, f"process.modules=['{__name__}:takes_long']"), seeds=seeds
+        )
+        assert asyncio.run(crawled(Crawler(output=tmp_path / "c", config=config))) == "finished"
+    assert len(READ) == AT_ONCE
+    assert most <= 2

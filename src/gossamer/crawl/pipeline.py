@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gossamer.crawl.discover import Discovery
-from gossamer.crawl.examine import Examined, page_of
+from gossamer.crawl.examine import Examined, PageTurns, page_of
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.outcomes import WALLED, Outcomes, is_fatal, is_html
@@ -67,6 +67,7 @@ class Pipeline:
         self.commit: Callable[[], Awaitable[None]] = _no_commit
         """Closes the open epoch, and returns once it is durable."""
         self.discovery = Discovery(stages, self._outcomes, clock, tally, follows=options.mode != "offline")
+        self._turns = PageTurns(clock)
         self._under_way: set[int] = set()
         """Fingerprints of leased URLs, where a URL may be queued more than once."""
         self.errands = PrerequisiteResults(
@@ -161,6 +162,7 @@ class Pipeline:
         if requests is not None and lease.errand is None and requests.sending(lease.url):
             await self.commit()
         result = self._learned(lease, await self._fetch(lease, started, held))
+        await self._turns.turn()
         if self.is_late():
             return  # It stays queued, as what is cancelled does.
         if lease.errand is not None:
@@ -175,8 +177,10 @@ class Pipeline:
                 examined = await self._render(lease, result, examined, self._stages.rendering)
                 if self.is_late():
                     return
-            links = self._outcomes.document(lease, result, examined, self._clock.now())
-        self.discovery.follow(links, lease.url)
+            with self._turns.used():
+                links = self._outcomes.document(lease, result, examined, self._clock.now())
+        with self._turns.used():
+            self.discovery.follow(links, lease.url)
 
     def _wall(self, url: Url, result: Reply | Failure) -> Wall | None:
         """Return the bot protection that a reply names in its headers, or in its body where that is an error's."""
@@ -214,7 +218,8 @@ class Pipeline:
                 not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING
             ):  # A sitemap speaks for its host alone.
                 is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
-            examined = stages.examiner.examine(reply, url.fingerprint, link_type, is_left)
+            with self._turns.used():
+                examined = stages.examiner.examine(reply, url.fingerprint, link_type, is_left)
         if examined is not None:
             await self._look_isolated(reply, examined)
         return examined
