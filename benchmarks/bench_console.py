@@ -21,10 +21,10 @@ from gossamer import Crawler
 from gossamer.console.access import access_of
 from gossamer.console.app import console_app
 from gossamer.console.server import served
-from gossamer.console.service import Service
-from gossamer.console.share import CRAWL_SHARE, LoopShare
+from gossamer.console.service import CRAWL_SHARE, Service
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.world.share import LoopShare
 
 HOSTS, PAGES, DELAY_S = 2_000, 120_000, 5.0
 WARM_S, MEASURE_S = 8.0, 15.0

@@ -18,9 +18,9 @@ from gossamer.console.app import console_app
 from gossamer.console.connections import PIECE_BYTES
 from gossamer.console.operations import Bounds
 from gossamer.console.server import served
-from gossamer.console.service import Service
-from gossamer.console.share import BURST_S, CRAWL_SHARE, OWN_SHARE
+from gossamer.console.service import CRAWL_SHARE, OWN_SHARE, Service
 from gossamer.model.errors import ConfigError
+from gossamer.world.share import BURST_S
 
 HOOK = "/websub/known"
 TOKEN = "t" * 32

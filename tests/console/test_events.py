@@ -18,8 +18,7 @@ from gossamer.console.app import console_app
 from gossamer.console.events import EventFeed
 from gossamer.console.operations import Bounds
 from gossamer.console.server import served
-from gossamer.console.service import Service
-from gossamer.console.share import OWN_SHARE
+from gossamer.console.service import OWN_SHARE, Service
 
 HOSTILE = "\n\nevent: status\ndata: {}\n\n<script>"
 TOKEN = "t" * 32

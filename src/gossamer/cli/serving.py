@@ -152,8 +152,7 @@ async def console_of(crawl: Crawler | ClusterCrawler, config: Config) -> AsyncIt
     from gossamer.console.access import access_of
     from gossamer.console.app import console_app
     from gossamer.console.server import served
-    from gossamer.console.service import Service
-    from gossamer.console.share import CRAWL_SHARE
+    from gossamer.console.service import CRAWL_SHARE, Service
 
     options = config.console
     assert options.port is not None

@@ -14,8 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gossamer.config.sections import ConsoleOptions
 from gossamer.console.connections import IDLE_S_MAX, Connections, ConsoleConnection
 from gossamer.console.service import Service
-from gossamer.console.share import LoopShare
 from gossamer.model.errors import ConfigError
+from gossamer.world.share import LoopShare
 
 HEAD_BYTES_MAX = 128 * 1024
 """An address of 8,192 characters, which `why` takes, has up to 98,304 bytes when they are percent-encoded."""

@@ -11,8 +11,13 @@ from msgspec import Meta
 
 from gossamer.console.events import Streams
 from gossamer.console.operations import UnderWay
-from gossamer.console.share import LoopShare
 from gossamer.isolated.searches import Searches
+from gossamer.world.share import LoopShare
+
+CRAWL_SHARE = 0.2
+"""What the console may take of a loop that also crawls."""
+OWN_SHARE = 1.0
+"""The same of a loop that only serves."""
 
 
 class Figures(msgspec.Struct):

@@ -26,8 +26,7 @@ from gossamer.console.fleet import CrawlSummaries, CrawlSummary, Fleet, New, Res
 from gossamer.console.folder import OWN, Folder
 from gossamer.console.operations import NEVER_KEPT, Fields, Operation, routes
 from gossamer.console.server import served
-from gossamer.console.service import Service
-from gossamer.console.share import OWN_SHARE
+from gossamer.console.service import OWN_SHARE, Service
 from gossamer.model import verbs
 
 if TYPE_CHECKING:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import msgspec
 
@@ -17,10 +15,6 @@ from gossamer.world.clock import Clock
 
 _DECODE, _PROCESS = STAGES.index("decode"), STAGES.index("process")
 
-SHARE_S = 0.25
-"""How long pages may keep the event loop before other work has a turn."""
-REST_SHARE, REST_S_MAX = 0.1, 0.05
-"""Length of that turn, as a share of the time that the pages took, and its bound."""
 
 Look = Callable[[Page], Processed]
 
@@ -46,49 +40,6 @@ class Examined(msgspec.Struct):
     links_gained: int | None = None
     render_reason: str = ""
     """Why it was rendered or not (`PageRow.render_reason`)."""
-
-
-class PageTurns:
-    """The share of the event loop that pages have. Many may have come at once, and a large one takes a second: without
-    a rest in between, requests, signals and the console would wait for all of them. Costs 1 µs a page.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._used_s = 0.0
-        self._counting = False
-        self._free = asyncio.Event()
-        self._free.set()
-
-    async def turn(self) -> None:
-        """Return when a page may be looked at. Those that wait come in their order."""
-        while not self._free.is_set():
-            await self._free.wait()
-
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        """Count the time that the block takes."""
-        began = self._clock.now()
-        try:
-            yield
-        finally:
-            self._used_s += self._clock.now() - began
-            if not self._counting:
-                self._counting = True
-                asyncio.get_running_loop().call_soon(self._turn_over)
-            if self._used_s > SHARE_S:
-                self._free.clear()
-
-    def _turn_over(self) -> None:
-        """Let others work after pages that took long. Called when the loop has gone round."""
-        if self._free.is_set():
-            self._rested()
-        else:
-            asyncio.get_running_loop().call_later(min(REST_SHARE * self._used_s, REST_S_MAX), self._rested)
-
-    def _rested(self) -> None:
-        self._used_s, self._counting = 0.0, False
-        self._free.set()
 
 
 class Examiner:

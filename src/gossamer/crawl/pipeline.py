@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gossamer.crawl.discover import Discovery
-from gossamer.crawl.examine import Examined, PageTurns, page_of
+from gossamer.crawl.examine import Examined, page_of
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.outcomes import WALLED, Outcomes, is_fatal, is_html
@@ -37,6 +37,7 @@ from gossamer.revisit.hints import SitemapHints
 from gossamer.url.name import REQUEST_MARK
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
+from gossamer.world.share import LoopShare
 
 if TYPE_CHECKING:
     from gossamer.crawl.rendering import PageRendering
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 HUB_BYTES_MAX = 65_536
 """What is read of a hub's answer: it says why it refuses."""
+PAGES_SHARE = 10.0
+"""Seconds for which pages are read for each second of other work on the event loop: many pages may have come at once,
+and a large one takes a second, for which requests, signals and the console would wait otherwise."""
 SITEMAP_GATHER_S = 10.0
 """Delay before a sitemap is read again because another host names it: hosts that name it by then share that visit."""
 
@@ -67,7 +71,7 @@ class Pipeline:
         self.commit: Callable[[], Awaitable[None]] = _no_commit
         """Closes the open epoch, and returns once it is durable."""
         self.discovery = Discovery(stages, self._outcomes, clock, tally, follows=options.mode != "offline")
-        self._turns = PageTurns(clock)
+        self._turns = LoopShare(PAGES_SHARE, clock.now)
         self._under_way: set[int] = set()
         """Fingerprints of leased URLs, where a URL may be queued more than once."""
         self.errands = PrerequisiteResults(
@@ -177,9 +181,9 @@ class Pipeline:
                 examined = await self._render(lease, result, examined, self._stages.rendering)
                 if self.is_late():
                     return
-            with self._turns.used():
+            with self._turns.measured():
                 links = self._outcomes.document(lease, result, examined, self._clock.now())
-        with self._turns.used():
+        with self._turns.measured():
             self.discovery.follow(links, lease.url)
 
     def _wall(self, url: Url, result: Reply | Failure) -> Wall | None:
@@ -218,7 +222,7 @@ class Pipeline:
                 not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING
             ):  # A sitemap speaks for its host alone.
                 is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
-            with self._turns.used():
+            with self._turns.measured():
                 examined = stages.examiner.examine(reply, url.fingerprint, link_type, is_left)
         if examined is not None:
             await self._look_isolated(reply, examined)

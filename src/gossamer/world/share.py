@@ -1,7 +1,7 @@
-"""Share: limits the console's share of the event loop's time; work beyond it waits in line.
+"""Share: limits what one kind of work takes of the event loop's time; work beyond it waits in line.
 
-For any requests, the loop of a running crawl gives the console at most this share. Each step of work is measured, and
-followed by a wait in proportion.
+The console of a running crawl has such a share, for any requests, and so have the pages that a crawl reads.
+Each step of work is measured, and followed by a wait in proportion.
 """
 
 from __future__ import annotations
@@ -11,12 +11,8 @@ from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-CRAWL_SHARE = 0.2
-"""Of a loop that also crawls."""
-OWN_SHARE = 1.0
-"""Of a loop that only serves."""
 BURST_S = 0.1
-"""Work that may be done before any of it is paid for: a page with all its files."""
+"""Work that may be done before any of it is paid for: a page of the console with all its files."""
 
 Made = TypeVar("Made")
 
@@ -25,7 +21,7 @@ class LoopShare:
     """Measures work, and has more of it wait. Costs under a microsecond a step."""
 
     def __init__(self, share: float, now: Callable[[], float]) -> None:
-        """Allow `share` of the time by the clock `now`, in seconds."""
+        """Allow `share` seconds of work for each second of waiting, by the clock `now`."""
         self._share = share
         self._now = now
         self._paid_at = 0.0
@@ -55,7 +51,7 @@ class LoopShare:
     async def turn(self) -> None:
         """Wait until more work may begin: first come, first served."""
         async with self._line:
-            while (wait_s := self.wait_s()) > 0:  # noqa: ASYNC110 - time is what it waits for
+            if (wait_s := self.wait_s()) > 0:
                 await asyncio.sleep(wait_s)
 
     async def run(self, work: Coroutine[Any, Any, Made]) -> Made:
