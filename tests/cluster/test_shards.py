@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from gossamer.assembly import assemble
+from gossamer.config import configure
 from gossamer.lab.shards import Shards, ends_of
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Scope, Truth
-from tests.answering import Answering
-from tests.cluster.crawls import config_of, crawl
+from tests.answering import Answering, serving
+from tests.cluster.crawls import WORKERS, config_of, crawl
 from tests.further import with_further
+from tests.ring.crawls import OWN
 from tests.ring.test_truth import SMALL
 
 ODD = SimwebOptions(
@@ -114,6 +116,40 @@ def test_shards_end_when_all_that_is_left_waits_for_longer_than_the_patience(tmp
         finally:
             server.shutdown()
     assert len(asked) >= 40, "all pages of the others, and their sitemaps"
+
+
+LICENSE = b"""<rsl xmlns="https://rslstandard.org/rsl"><content url="/paid/"><license>
+<prohibits type="usage">search</prohibits></license></content></rsl>"""
+
+
+def test_a_license_on_a_host_of_another_shard_is_read_once_by_each(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Licensed(Answering):
+        def get(self) -> None:
+            host, license_url = self.headers["Host"], f"http://licenses.test:{self.server.server_address[1]}/l.xml"
+            if host.startswith("licenses."):
+                asked.append(self.path)
+                self.answer(200, LICENSE if self.path == "/l.xml" else b"")
+            elif self.path == "/robots.txt":
+                self.answer(200, f"License: {license_url}".encode())
+            else:
+                self.answer(200, b"<a href=/paid/x>x</a>")
+
+    names = [f"site{number}.test" for number in range(8)]
+    (tmp_path / "hosts").write_text("".join(f"127.0.0.1 {name}\n" for name in (*names, "licenses.test")))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Licensed)
+    with serving(server):
+        roots = [f"http://{name}:{server.server_port}/" for name in names]
+        config = configure(
+            options={"allow_private": True, "hosts": str(tmp_path / "hosts"), "output": str(tmp_path / "crawl")},
+            sets=(*OWN, *WORKERS, "cluster.workers=2", 'operator.purpose=["search"]'),
+            seeds=roots,
+        )
+        ends, _ = crawl(config, tmp_path / "crawl", 2)
+    assert ends == dict.fromkeys(roots, "fetched") | {f"{root}paid/x": "usage_denied" for root in roots}
+    assert 1 <= asked.count("/robots.txt") <= 2
+    assert 1 <= asked.count("/l.xml") <= 2
 
 
 def test_one_shard_has_no_exchange(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_where_robots_txt_is_not_obeyed_no_document_is_read(tmp_path: Path) -> N
 
 
 LICENSED = {
-    ROBOTS: text(f"License: {LICENSE}\nLicense: https://elsewhere.test/license.xml\nUser-agent: *\nDisallow:"),
+    ROBOTS: text(f"License: {LICENSE}\nUser-agent: *\nDisallow:"),
     LICENSE: text(RSL.format('<prohibits type="usage">search</prohibits>')),
     ROOT: page("/paid/x", "/y"),
     ROOT + "paid/x": page(),
@@ -209,6 +209,97 @@ def test_a_license_document_of_the_origin_is_read_and_obeyed(tmp_path: Path) -> 
     with crawled(tmp_path, LICENSED, "search") as ring:  # type: ignore[arg-type]
         assert ring.outcomes == {ROOT: "fetched", ROOT + "paid/x": "usage_denied", ROOT + "y": "fetched"}
         assert (ring.web.counts[LICENSE], ring.web.counts[TDMREP]) == (1, 0)
-        assert "https://elsewhere.test/license.xml" not in ring.web.counts
         row = next(row for row in ring.rows if row.url == ROOT + "paid/x")
         assert row.error == "search refused by license RSL: search=no for /paid/"
+
+
+OTHER = "https://licenses.test/"
+SHARED = OTHER + "shared.xml"
+NO_SEARCH = RSL.format('<prohibits type="usage">search</prohibits>')
+NAMING = {
+    ROBOTS: text(f"License: {SHARED}\nUser-agent: *\nDisallow:"),
+    ROOT: page("/paid/x", "http://b.example/"),
+    ROOT + "paid/x": page(),
+    "http://b.example/robots.txt": text(f"License: {SHARED}"),
+    "http://b.example/": page("/paid/y"),
+    "http://b.example/paid/y": page(),
+    OTHER + "robots.txt": text(""),
+    SHARED: text(NO_SEARCH),
+}
+
+
+@pytest.mark.promise(
+    "Politeness", "A license on another origin is requested once, after that origin's robots.txt allows it."
+)
+def test_a_license_on_another_origin_is_read_once_for_all_that_name_it(tmp_path: Path) -> None:
+    """RSL, "Adding RSL to robots.txt": the URL may be on a different host."""
+    with crawled(tmp_path, NAMING, "search") as ring:  # type: ignore[arg-type]
+        assert ring.outcomes == {
+            ROOT: "fetched",
+            ROOT + "paid/x": "usage_denied",
+            "http://b.example/": "fetched",
+            "http://b.example/paid/y": "usage_denied",
+        }
+        order = [request.url for request in ring.web.requests if request.url.startswith(OTHER)]
+        assert order == [OTHER + "robots.txt", SHARED]
+        assert ring.frontier.facts(url_of(SHARED)).requests == 2
+        row = next(row for row in ring.rows if row.url == ROOT + "paid/x")
+        assert row.error == "search refused by license RSL: search=no for /paid/"
+        assert ring.adds_up()
+
+
+def test_a_license_on_another_origin_outlives_a_restart(tmp_path: Path) -> None:
+    with Ring(tmp_path, NAMING, obey=True, purpose=("search",)) as ring:  # type: ignore[arg-type]
+        ring.crawl(ROOT)
+        ring.run(ring.committer.commit())
+    with Ring(tmp_path, NAMING, obey=True, purpose=("search",)) as again:  # type: ignore[arg-type]
+        again.crawl(ROOT + "paid/new")
+        assert again.outcomes == {ROOT + "paid/new": "usage_denied"}
+        assert not again.web.counts
+
+
+@pytest.mark.parametrize("robots", [text("User-agent: *\nDisallow: /"), text("", 503), Failure("timeout", "timed out")])
+def test_a_license_that_the_other_origin_forbids_is_not_requested(tmp_path: Path, robots: Reply | Failure) -> None:
+    with crawled(tmp_path, {**NAMING, OTHER + "robots.txt": robots}, "search") as ring:  # type: ignore[arg-type]
+        assert SHARED not in ring.web.counts
+        assert ring.web.counts[OTHER + "robots.txt"] == 1
+        assert ring.outcomes[ROOT + "paid/x"] == "fetched"
+
+
+@pytest.mark.parametrize("answer", [text("", 404), text("", 500), Failure("timeout", "timed out"), text("<html>")])
+def test_a_license_on_another_origin_that_cannot_be_read_states_nothing(
+    tmp_path: Path, answer: Reply | Failure
+) -> None:
+    with crawled(tmp_path, {**NAMING, SHARED: answer}, "search") as ring:  # type: ignore[arg-type]
+        assert ring.outcomes[ROOT + "paid/x"] == "fetched"
+        assert ring.web.counts[SHARED] == 1
+
+
+def test_a_license_on_an_excluded_host_is_not_requested(tmp_path: Path) -> None:
+    with Ring(tmp_path, NAMING, obey=True, purpose=("search",)) as ring:  # type: ignore[arg-type]
+        ring.exclusions.add("licenses.test")
+        ring.crawl(ROOT)
+        assert ring.outcomes[ROOT + "paid/x"] == "fetched"
+        assert not [url for url in ring.web.counts if url.startswith(OTHER)]
+
+
+def test_the_robots_txt_of_a_licensing_origin_that_is_crawled_is_not_requested_again(tmp_path: Path) -> None:
+    pages = {**NAMING, ROOT: page("/paid/x"), OTHER: page()}
+    with Ring(tmp_path, pages, obey=True, purpose=("search",)) as ring:  # type: ignore[arg-type]
+        ring.crawl(OTHER)
+        ring.crawl(ROOT)
+        assert ring.outcomes[ROOT + "paid/x"] == "usage_denied"
+        assert ring.web.counts[OTHER + "robots.txt"] == 1
+
+
+def test_a_license_under_the_other_scheme_of_its_host_is_read(tmp_path: Path) -> None:
+    secure = "https://a.example/"
+    pages = {
+        **LICENSED,
+        ROBOTS: text(f"License: {secure}license.xml"),
+        secure + "robots.txt": text(""),
+        secure + "license.xml": LICENSED[LICENSE],
+    }
+    with crawled(tmp_path, pages, "search") as ring:  # type: ignore[arg-type]
+        assert ring.outcomes[ROOT + "paid/x"] == "usage_denied"
+        assert ring.web.counts[secure + "license.xml"] == 1

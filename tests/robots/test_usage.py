@@ -261,6 +261,20 @@ def test_license_documents(text: bytes, answers: dict[str, bool]) -> None:
     assert dict.fromkeys(found.allows, True) | dict.fromkeys(found.refuses, False) == answers
 
 
+def test_a_license_may_be_a_feed() -> None:
+    """RSL, "Adding RSL to robots.txt": the address of a license or a feed; "File Format": items with `rsl:content`."""
+    items = "".join(
+        f"<item><title>x</title><link>{ORIGIN}{path}</link><rsl:content url='{ORIGIN}{path}'><rsl:license>"
+        f"<rsl:{kind} type='usage'>{words}</rsl:{kind}></rsl:license></rsl:content></item>"
+        for path, kind, words in (("/a", "prohibits", "ai-train"), ("/b", "permits", "search"))
+    )
+    feed = f"<rss xmlns:rsl='https://rslstandard.org/rsl' version='2.0'><channel>{items}</channel></rss>".encode()
+    assert [(path.text, one.allows, one.refuses) for path, one in license_rules(feed, ORIGIN)] == [
+        ("/a", (), ("ai-train",)),
+        ("/b", ("search",), ("ai-train", "ai-input")),
+    ]
+
+
 def test_a_license_is_for_the_paths_of_its_origin() -> None:
     assert [path.text for path, _ in license_rules(rsl(use("permits", "all"), "/news/*"), ORIGIN)] == ["/news/*"]
     text = rsl(use("permits", "all"), "https://example.org/a")

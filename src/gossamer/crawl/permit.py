@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 class FetchVerdict(msgspec.Struct, frozen=True, gc=False):
-    """The answer. Not allowed: `errand` must be run first, or `wait_until` be waited for, or `outcome` is the end."""
+    """The answer. Not allowed: `errand` must be run first (without `park`: at another origin, for which this one alone
+    waits), or `wait_until` be waited for, or `outcome` is the end.
+    """
 
     allowed: bool = False
     errand: Errand | None = None
@@ -99,8 +101,11 @@ class Permit:
     def _used(self, url: Url, now: float) -> FetchVerdict:
         assert self.usage is not None
         missing = self.usage.missing(url, now)
+        if isinstance(missing, float):
+            return FetchVerdict(wait_until=missing, reason="a license that it names is being requested")
         if missing is not None:
-            return FetchVerdict(errand=missing, reason=f"{missing.document} must be read first", park=True)
+            is_own = missing.url.origin == url.origin
+            return FetchVerdict(errand=missing, reason=f"{missing.document} must be read first", park=is_own)
         refusal = self.usage.refused(url, now)
         return FetchVerdict(outcome="usage_denied", reason=refusal) if refusal else self._in_session(url, now)
 
@@ -212,9 +217,21 @@ class PrerequisiteResults:
                 "robots_unreachable", f"{errand.document} redirects to {target}, which cannot be requested"
             )
             target = usage.answer(errand, refused, b"", now)
-        if errand.hops:
+        if errand.hops or not errand.document.startswith(errand.origin.origin + "/"):
             self._control.release(errand.origin, now)
         self._control.unpark(errand.origin, now)
+
+    def run_elsewhere(self, errand: Errand, now: float) -> None:
+        """Request a document of another origin, through the gates of its host. The origin that names it waits; where
+        it cannot be requested, it states nothing.
+        """
+        assert self._permit.usage is not None, "nothing asks for documents where usage is not judged"
+        self._permit.usage.requested(errand, now)
+        if self._permit.excludes(errand.url) or not self._run(errand, now):
+            refused = Failure("robots_unreachable", f"{errand.document} cannot be requested")
+            self._document_answered(errand, b"", refused, now)
+            return
+        self._control.hold(errand.origin, now + ELSEWHERE_S_MAX, f"{errand.document} must be read first", now)
 
     def _hub_answered(self, errand: Errand, result: Reply | Failure, now: float) -> None:
         further = self._hubs.answered(errand, result, now) if self._hubs is not None else None

@@ -147,6 +147,9 @@ class PageResources:
                 return Failure(verdict.outcome, verdict.reason)
             if verdict.wait_until - now > self._options.resource_s_max:
                 return Failure("robots_unreachable", verdict.reason)
+            if verdict.errand is not None and not verdict.park:
+                # A license on another origin, which may be another shard's: pages wait for it, resources do not.
+                return Failure("robots_unreachable", verdict.reason)
             if verdict.errand is not None and not self._control.is_parked(url):
                 self._control.park(url, now)
                 if not self._control.run_errand(verdict.errand, now):

@@ -153,6 +153,9 @@ class Ring:
             self._frontier.give_back(lease, now)
             if verdict.errand is not None and not self._control.run_errand(verdict.errand, now):
                 self._not_run(verdict.errand, now)
+        elif verdict.errand is not None:
+            self._frontier.give_back(lease, now)
+            self._errands.run_elsewhere(verdict.errand, now)
         elif verdict.wait_until:
             self._control.hold(url, verdict.wait_until, verdict.reason, now)
             self._frontier.give_back(lease, now)

@@ -25,9 +25,13 @@ class Usage:
         self._documents = documents
         self.answer = documents.answer
         """Takes what a document's request brought; returns where it redirects to, if anywhere."""
+        self.requested = documents.requested
+        """Notes that a document of another origin is being requested."""
 
-    def missing(self, url: Url, now: float) -> Errand | None:
-        """Return the request for a document that must be read before a URL is; None if none is missing."""
+    def missing(self, url: Url, now: float) -> Errand | float | None:
+        """Return the request for a document that must be read before a URL is, or when to look again for one that is
+        being requested for another origin; None if none is missing.
+        """
         return self._documents.missing(url, now) if self._purposes else None
 
     def refused(self, url: Url, now: float) -> str:

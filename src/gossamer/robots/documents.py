@@ -1,7 +1,8 @@
 """Documents: what an origin states about its use in files of its own: tdmrep.json, and license documents of RSL.
 
 They are requested as robots.txt is, once it allows them, and only for a crawl whose purposes they may refuse. One that
-cannot be fetched states nothing.
+cannot be fetched states nothing. A license may be on another origin (RSL, "Adding RSL to robots.txt"): it is requested
+once that origin's robots.txt is known to allow it, and one copy serves all origins that name it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import msgspec
 
 from gossamer.model.usage import AI, Rank, Statement, statement, tdm_reservation
 from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.robots.gate import robots_url
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.patterns import Pattern, pattern_of, target_of
 from gossamer.robots.record import RecentlyUsed
 from gossamer.robots.robots import SiteRobots
+from gossamer.robots.rules import RobotsRules
 from gossamer.state.epoch import Epochs
 from gossamer.url.join import join
 from gossamer.url.url import Url
@@ -28,7 +31,13 @@ RULES_MAX = 500
 """Rules of one document that are read."""
 MEMORY_SHARE = 8
 """Documents, and their names, may each take this part of the memory for rules of robots.txt."""
+ASKED_S_MAX = 300.0
+"""A request to another origin is made again after this time without an answer."""
+LOOK_AGAIN_S = 3.0
+"""How often an origin looks for a document that is being requested for another one."""
 VERSION = 1
+_CLOSED = b"User-agent: *\nDisallow: /\n"
+"""What a robots.txt that could not be fetched counts as (RFC 9309, section 2.3.1.4)."""
 _RECORD_BYTES = 600
 _RSL = "https://rslstandard.org/rsl"
 _RSL_USES: Mapping[str, tuple[str, ...]] = {
@@ -78,16 +87,56 @@ class SiteDocuments:
         self._name = name
         self._robots = robots
         hosts_max, bytes_max = options.cache_hosts_max, options.cache_bytes_max // MEMORY_SHARE
-        self._held: RecentlyUsed[str, tuple[float, Rules]] = RecentlyUsed(hosts_max, bytes_max)
+        self._held: RecentlyUsed[tuple[str, str], tuple[float, Rules]] = RecentlyUsed(hosts_max, bytes_max)
         self._names: RecentlyUsed[str, tuple[tuple[str, ...], tuple[Url, ...]]] = RecentlyUsed(hosts_max, bytes_max)
+        self._shared: RecentlyUsed[str, DocumentRecord] = RecentlyUsed(hosts_max, bytes_max)
+        """Documents that came for an origin from another one: others that name them need no request."""
+        self._asked: RecentlyUsed[str, float] = RecentlyUsed(hosts_max, bytes_max)
+        """Until when an answer from another origin is expected."""
 
-    def missing(self, url: Url, now: float) -> Errand | None:
-        """Return the request for the first document that is not known; None if all are, or none is needed."""
+    def missing(self, url: Url, now: float) -> Errand | float | None:
+        """Return the request for the first document that is not known; or, if it is being requested for another origin,
+        when to look again; None if all are known, or none is needed.
+        """
         for target in self._named(url):
-            held = self._get(url, target.text)
-            if (held is None or held[0] <= now) and self._robots.verdict(target, now).kind == "allowed":
+            if self._is_known(url, target.text, now):
+                continue
+            if target.origin != url.origin:
+                further = self._elsewhere(url, target, now)
+                if further is not None:
+                    return further
+            elif self._robots.verdict(target, now).kind == "allowed":
                 return Errand(url, target, document=target.text)
         return None
+
+    def _elsewhere(self, url: Url, target: Url, now: float) -> Errand | float | None:
+        """Return what is to be requested before a document of another origin is known: its robots.txt, then itself."""
+        said = self._robots.verdict(target, now).kind
+        if said == "unknown":
+            # The origin may be another shard's: its robots.txt is read here as one more document.
+            rules = self._name(robots_url(target))
+            if rules is None:
+                return None
+            if not self._is_known(url, rules.text, now):
+                return self._requested(url, rules, now)
+            record = _read(self._epochs.get("meta", _key(url, rules.text)) or b"")
+            options = self._options
+            if record is not None and not RobotsRules.parse(
+                record.text, options.product_token, options.body_bytes_max, target.origin, options.agents
+            ).allows(target.text):
+                self._keep(url, target.text, DocumentRecord(b"", record.expires_at))
+                return None
+        elif said != "allowed":
+            return None
+        return self._requested(url, target, now)
+
+    def _requested(self, url: Url, target: Url, now: float) -> Errand | float:
+        is_asked = now < (self._asked.get(target.text) or 0.0)
+        return now + LOOK_AGAIN_S if is_asked else Errand(url, target, document=target.text)
+
+    def requested(self, errand: Errand, now: float) -> None:
+        """Note that a document of another origin is being requested."""
+        self._asked.put(errand.document, now + ASKED_S_MAX, _RECORD_BYTES)
 
     def statements(self, url: Url) -> Iterator[Statement]:
         """Yield what the documents that are known state about a URL."""
@@ -105,7 +154,7 @@ class SiteDocuments:
         options = self._options
         text, ttl_s = b"", options.ttl_s
         if isinstance(result, Failure) or result.status >= 500 or result.status == 429:
-            ttl_s = options.retry_s_max
+            text, ttl_s = _CLOSED if errand.document.endswith("/robots.txt") else b"", options.retry_s_max
         elif 300 <= result.status < 400 and errand.hops < options.redirects_max:
             location = result.header("location")
             target = join(result.url, location) if location is not None else None
@@ -114,26 +163,44 @@ class SiteDocuments:
         elif result.status < 300:
             text = body[: options.body_bytes_max]
         record = DocumentRecord(text, now + ttl_s)
-        self._epochs.put("meta", _key(errand.origin, errand.document), _encode(record))
-        self._hold(errand.origin, errand.document, record)
+        self._keep(errand.origin, errand.document, record)
+        if not errand.document.startswith(errand.origin.origin + "/"):
+            self._shared.put(errand.document, record, _RECORD_BYTES + len(record.text))
+            self._asked.put(errand.document, now, _RECORD_BYTES)
         return None
 
+    def _is_known(self, url: Url, address: str, now: float) -> bool:
+        """Say whether a document need not be requested. A copy that came for another origin becomes this one's too."""
+        held = self._get(url, address)
+        if held is not None and now < held[0]:
+            return True
+        shared = self._shared.get(address)
+        if shared is None or now >= shared.expires_at:
+            return False
+        self._keep(url, address, shared)
+        return True
+
+    def _keep(self, url: Url, address: str, record: DocumentRecord) -> None:
+        self._epochs.put("meta", _key(url, address), _encode(record))
+        self._hold(url, address, record)
+
     def _named(self, url: Url) -> tuple[Url, ...]:
-        """Return the documents of a URL's origin. Those on other origins are not read."""
+        """Return the documents of a URL's origin: those on it come first."""
         if not self._rsl or not url.text.startswith("http"):
             return ()
         origin, written = url.origin, self._robots.licenses(url)[:LICENSES_MAX]
         known = self._names.get(origin)
         if known is None or known[0] != written:
             joined = [address for one in written if (address := join(origin + "/", one)) is not None]
-            own = [address for address in joined if address.startswith(origin + "/")]
-            addresses = dict.fromkeys([*([origin + TDMREP] if self._tdm else []), *own])
+            web = [address for address in joined if address.startswith(("http://", "https://"))]
+            web.sort(key=lambda address: not address.startswith(origin + "/"))
+            addresses = dict.fromkeys([*([origin + TDMREP] if self._tdm else []), *web])
             known = written, tuple(named for one in addresses if (named := self._name(one)) is not None)
             self._names.put(origin, known, _RECORD_BYTES)
         return known[1]
 
     def _get(self, url: Url, address: str) -> tuple[float, Rules] | None:
-        held = self._held.get(address)
+        held = self._held.get((url.origin, address))
         if held is None:
             data = self._epochs.get("meta", _key(url, address))
             record = _read(data) if data is not None else None
@@ -144,7 +211,7 @@ class SiteDocuments:
     def _hold(self, url: Url, address: str, record: DocumentRecord) -> tuple[float, Rules]:
         rules = tuple((tdm_rules if address.endswith(TDMREP) else license_rules)(record.text, url.origin))
         held = record.expires_at, rules
-        self._held.put(address, held, _RECORD_BYTES * (1 + len(rules)))
+        self._held.put((url.origin, address), held, _RECORD_BYTES * (1 + len(rules)))
         return held
 
 
