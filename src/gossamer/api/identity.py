@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,6 +13,9 @@ from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.product import __version__
+
+if TYPE_CHECKING:
+    from gossamer.identity.keys import SigningKey
 
 DIRECTORY_PATH = "/.well-known/http-message-signatures-directory"
 PAGE_PATH = "/about-this-crawl"
@@ -44,15 +48,31 @@ def published_directory(config: Config, now: float) -> tuple[bytes, dict[str, st
         ConfigError: the key file cannot be read.
     """
     options = config.identity
-    if not options.key_file:
-        return None
+    return directory_of_files([options.key_file], options.directory, now) if options.key_file else None
+
+
+def directory_of_files(key_files: Sequence[str], origin: str, now: float) -> tuple[bytes, dict[str, str]]:
+    """Return the key directory of crawls that name one origin, each key once. A file that cannot be read is left out.
+
+    Raises:
+        ConfigError: no key file can be read.
+    """
     require("cryptography", "identity.key_file")
     from gossamer.identity.keys import read_keys  # noqa: PLC0415 - needs cryptography
     from gossamer.identity.signing import directory_headers, directory_of  # noqa: PLC0415
 
-    keys = read_keys(Path(options.key_file))
+    found: dict[str, SigningKey] = {}
+    errors = []
+    for file in dict.fromkeys(key_files):
+        try:
+            found.update((key.id, key) for key in read_keys(Path(file)))
+        except ConfigError as error:
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    keys = list(found.values())
     document = directory_of(keys, now)
-    return document, directory_headers(document, keys, options.directory, now)
+    return document, directory_headers(document, keys, origin, now)
 
 
 class CrawlPage(msgspec.Struct, frozen=True):
@@ -70,15 +90,17 @@ class CrawlPage(msgspec.Struct, frozen=True):
     """The origin of the key directory; empty if requests are not signed."""
     obeys_robots: bool = True
 
-    def html(self) -> str:
-        """Return the page: one file, without scripts. All values are escaped."""
+    def html(self, *others: CrawlPage) -> str:
+        """Return the page: one file, without scripts. All values are escaped. `others` follow on the same page."""
+        parts = [part for page in dict.fromkeys((self, *others)) for part in page.parts()]
         return (
             '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
-            f"<title>About this crawler</title>\n<style>{_STYLE}</style>\n" + "\n".join(self._parts()) + "\n</html>\n"
+            f"<title>About this crawler</title>\n<style>{_STYLE}</style>\n" + "\n".join(parts) + "\n</html>\n"
         )
 
-    def _parts(self) -> Iterator[str]:
+    def parts(self) -> Iterator[str]:
+        """Yield what the page says, as markup."""
         yield "<h1>About this crawler</h1>"
         yield f"<p>Its requests have this User-Agent header:</p>\n<pre>{escape(self.agent)}</pre>"
         yield f"<h2>Who runs it</h2>\n<p>Contact: {_link(self.contact)}</p>"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,8 +21,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from gossamer.api.identity import DIRECTORY_PATH, PAGE_PATH, crawl_page, published_directory
+from gossamer.api.identity import (
+    DIRECTORY_PATH,
+    PAGE_PATH,
+    CrawlPage,
+    crawl_page,
+    directory_of_files,
+    published_directory,
+)
 from gossamer.console.directory import CrawlHandle
+from gossamer.console.folder import Folder
 from gossamer.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,20 +60,38 @@ def routes(crawl: CrawlHandle, bytes_max: int, request_s_max: float) -> list[Rou
             return PlainTextResponse(text, status, {"X-Content-Type-Options": "nosniff"})
         return await _notified(request, callbacks, token, bytes_max, request_s_max)
 
-    return [Route(PREFIX + "{token}", hook, methods=["GET", "POST"]), *_published(crawl.directory)]
+    file = crawl.directory / "crawl.toml"
+    return [
+        Route(PREFIX + "{token}", hook, methods=["GET", "POST"]),
+        *_published(
+            lambda: crawl_page(_configuration(file)).html(),
+            lambda _: published_directory(_configuration(file), time.time()),
+        ),
+    ]
 
 
-def _published(directory: Path) -> Iterator[Route]:
-    """Yield the routes of what a crawl publishes about itself, made for each request in a thread."""
+def folder_routes(folder: Folder) -> list[Route]:
+    """Return the routes of what the crawls of a folder publish, begun or not."""
+    identities = _Identities(folder)
+    return list(_published(identities.html, identities.directory))
+
+
+def _published(
+    html: Callable[[], str], directory: Callable[[str], tuple[bytes, dict[str, str]] | None]
+) -> Iterator[Route]:
+    """Yield the routes of what crawls publish about themselves, made for each request in a thread. `directory` takes
+    the `Host` of the request.
+    """
 
     async def page(_: Request) -> Response:
-        made = await _made(lambda: crawl_page(_configuration(directory)).html())
+        made = await _made(html)
         if not isinstance(made, str):
             return made
         return HTMLResponse(made, headers={"Content-Security-Policy": PAGE_POLICY, "X-Content-Type-Options": "nosniff"})
 
-    async def keys(_: Request) -> Response:
-        made = await _made(lambda: published_directory(_configuration(directory), time.time()))
+    async def keys(request: Request) -> Response:
+        host = request.headers.get("host", "").lower()
+        made = await _made(lambda: directory(host))
         if made is None or isinstance(made, Response):
             return made or PlainTextResponse("requests are not signed\n", 404)
         return Response(made[0], headers=made[1])
@@ -80,10 +107,56 @@ async def _made(make: Callable[[], Made]) -> Made | Response:
         return PlainTextResponse("not published\n", 404)
 
 
-def _configuration(directory: Path) -> Config:
+def _configuration(file: Path) -> Config:
     from gossamer.config.gather import reopen  # noqa: PLC0415 - a server of many crawls may never need it
 
-    return reopen(directory / "crawl.toml")
+    return reopen(file)
+
+
+class _Identities:
+    """Who the crawls of a folder are. A configuration is read again when its file has changed: 16 ms each."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._known: dict[Path, tuple[int, tuple[CrawlPage | None, str, str]]] = {}
+
+    def html(self) -> str:
+        """Return one page about all crawls. Raises ConfigError: none has a contact."""
+        pages = [page for page, _, _ in self._all() if page is not None]
+        if not pages:
+            raise ConfigError("no crawl of this folder has a contact; set operator.contact")
+        return pages[0].html(*pages[1:])
+
+    def directory(self, host: str) -> tuple[bytes, dict[str, str]] | None:
+        """Return the key directory of the crawls that sign for the origin `host`. Behind a proxy that passes no `Host`
+        there must be one origin. Raises ConfigError: no key file can be read.
+        """
+        files: dict[str, list[str]] = {}
+        for _, key_file, origin in self._all():
+            if key_file:
+                files.setdefault(origin, []).append(key_file)
+        ours = [origin for origin in files if origin.partition("://")[2].lower() == host] or list(files)
+        return directory_of_files(files[ours[0]], ours[0], time.time()) if len(ours) == 1 else None
+
+    def _all(self) -> list[tuple[CrawlPage | None, str, str]]:
+        """Return page, key file and origin of each crawl whose configuration can be read."""
+        found, known = [], {}
+        for name in self._folder.names():
+            begun = self._folder.path / name / "crawl.toml"
+            file = begun if begun.exists() else self._folder.config_file(name)
+            with suppress(ConfigError, OSError):
+                changed_at = file.stat().st_mtime_ns
+                held = self._known.get(file)
+                known[file] = held if held is not None and held[0] == changed_at else (changed_at, _identity(file))
+                found.append(known[file][1])
+        self._known = known
+        return found
+
+
+def _identity(file: Path) -> tuple[CrawlPage | None, str, str]:
+    config = _configuration(file)
+    page = crawl_page(config) if config.operator.contact else None
+    return page, config.identity.key_file, config.identity.directory
 
 
 async def _notified(

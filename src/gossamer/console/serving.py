@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gossamer.config.sections import ConsoleOptions
-from gossamer.console import crawl, pages
+from gossamer.console import crawl, hooks, pages
 from gossamer.console.access import Access, access_of
 from gossamer.console.app import app, console_app
 from gossamer.console.crawl import METRICS, ConsoleCrawl
@@ -181,6 +181,7 @@ def fleet_app(fleet: Fleet, access: Access, service: Service) -> Starlette:
         crawl.metrics_route(f"{ONE}/{METRICS}", crawl_of, service),
         _metrics(fleet, service),
         *pages.list_routes("/"),
+        *hooks.folder_routes(fleet.folder),
     ]
     return app(all_routes, own, access, lambda error: fleet.note(f"{type(error).__name__}: {error}"))
 
