@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.alone,
     pytest.mark.promise("Bounds", "A host keeps its pace beside any hostile behavior of the synthetic web."),
 ]
-HOSTILE = ("floods", "hangs", "hostile", "bodies", "dead_ports", "schemes", "ttl_0")
+HOSTILE = ("floods", "hangs", "hostile", "bodies", "dead_ports", "schemes", "walls", "ttl_0")
 """Those that are tried on several hosts at once."""
 RUN_S_MAX = 60
 

@@ -108,6 +108,7 @@ def test_what_a_depth_reaches_does_not_depend_on_the_order(tmp_path: Path, seed:
         ("nofollow", "frames", "distinct"),
         ("copies", "mirror"),
         ("errors",),
+        ("walls",),
         ("sitemaps", "robots_part", "mirror"),
     ],
     ids=" ".join,

@@ -103,6 +103,17 @@ def path(url: str) -> str:
     return "/" + url[7:].partition("/")[2]
 
 
+def test_walls_end_as_what_they_are() -> None:
+    web = Web(SimwebOptions(hosts=3, pages=9, port=8480, behaviours=("walls",), shares={"walls": 1.0}))
+    walls = f"{web.fronts[1]}walls/"
+    pages = Truth(web).walk([walls], scope="prefix").pages
+    assert {url.removeprefix(walls): expected.outcome for url, expected in pages.items()} == {
+        "": "fetched", "header": "challenged", "markup": "challenged", "page": "challenged", "busy": "challenged",
+        "price": "payment_required", "legal": "legally_blocked", "consent": "fetched", "agreed.html": "fetched",
+        "about": "fetched", "read.html": "fetched",
+    }  # fmt: skip
+
+
 def test_embeds_are_walked_when_they_are_asked_for() -> None:
     web = Web(SimwebOptions(hosts=3, pages=3, behaviours=("embeds",), port=8480))
     without, with_them = (Truth(web).walk(web.seeds, embeds=embeds).pages for embeds in (False, True))

@@ -76,6 +76,8 @@ class Made(msgspec.Struct, frozen=True):
     """A right crawl asks for it once; false where it must or may ask again."""
     links_optional: bool = False
     """Whether its links are recorded says nothing: it is a copy, or has another spelling of its address."""
+    outcome: str = ""
+    """How it ends where neither status nor manner says so."""
 
 
 class PagePlace(msgspec.Struct, frozen=True):

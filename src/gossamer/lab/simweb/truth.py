@@ -121,7 +121,7 @@ class Truth:
             return denied, None
         made = self._web.made(host, path)
         answer = made.answers[-1]
-        outcome = outcome_of(answer)
+        outcome = made.outcome or outcome_of(answer)
         expected = Expected(outcome, made.also, answer.status, once=made.once)
         return expected, made if outcome in ("fetched", "redirected") else None
 

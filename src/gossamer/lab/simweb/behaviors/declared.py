@@ -190,6 +190,13 @@ BEHAVIORS = (
         "https on the port for http, and an answer as of a port for TLS",
         "they end, the host goes on",
     ),
+    Behavior(
+        "walls",
+        "trap",
+        0.05,
+        "bot protection, prices and legal blocks instead of pages; a page with a request for consent",
+        "each once, and no link in a wall",
+    ),
     Behavior("ttl_0", "trap", 0.05, "addresses that hold for no time (by DNS)", "everything is fetched"),
     Behavior("farm", "trap", 0.05, "endless subdomains of one site at the host's address; only by DNS", "cut off"),
 )
