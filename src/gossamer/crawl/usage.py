@@ -45,9 +45,10 @@ class Usage:
         """Write into a page's row what is stated about its use; return why it is not to be kept, empty if it may
         be. `found` is what the page and its headers state. Of a copy that is not `is_read` nothing is allowed.
         """
-        stated = (*self._of_site(url), *found)
-        if not stated:
+        of_site = self._of_site(url) if self._purposes else self._robots.statements(url)
+        if not (of_site or found):
             return ""
+        stated = (*of_site, *found)
         answers = resolve(stated, row.fetched_at)
         if not is_read:
             answers = {
@@ -59,8 +60,7 @@ class Usage:
         return self._refusal(answers)
 
     def _of_site(self, url: Url) -> tuple[Statement, ...]:
-        stated = self._robots.statements(url)
-        return (*stated, *self._documents.statements(url)) if self._purposes else stated
+        return (*self._robots.statements(url), *self._documents.statements(url))
 
     def _refusal(self, answers: dict[str, UsageAnswer]) -> str:
         declared = {purpose: answers[purpose] for purpose in self._purposes}

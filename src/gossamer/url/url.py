@@ -44,11 +44,11 @@ class Url(msgspec.Struct, frozen=True, gc=False):
     @property
     def origin(self) -> str:
         """`scheme://host[:port]`, default port left out: the unit of robots.txt (RFC 9309, section 2.3)."""
-        start = self.text.index("://") + 3
-        end = len(self.text)
-        for mark in "/?#":
-            at = self.text.find(mark, start)
-            if at >= 0:
-                end = min(end, at)
-        authority = self.text[start:end]
-        return self.text[:start] + authority.rpartition("@")[2]
+        text = self.text
+        start = text.index("://") + 3
+        end = text.find("/", start)
+        beginning = text[:end] if end >= 0 else text
+        if "?" in beginning or "#" in beginning or "@" in beginning:  # An address of the web has no such beginning.
+            authority = beginning[start:].partition("?")[0].partition("#")[0]
+            return text[:start] + authority.rpartition("@")[2]
+        return beginning
