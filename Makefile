@@ -26,7 +26,7 @@ AXE := axe-core-4.14.1
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs site pictures bench faults fuzz nightly figures dist lock sbom clean axe
+.PHONY: help demo test acceptance check format docs site pictures bench faults fuzz nightly figures dist lock sbom clean axe corpus
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,13 +37,19 @@ demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and
 test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	$(BIN)/python -m pytest $(PARALLEL)
 
-acceptance: $(VENV)/dev.stamp $(REPLAY)/pywb.stamp parts axe  ## run the checks against real parts from Debian, installing what is missing
+acceptance: $(VENV)/dev.stamp $(REPLAY)/pywb.stamp parts axe corpus  ## run the checks against real parts from Debian, installing what is missing
 	alone=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || alone=$$?; \
 	$(BIN)/python -m pytest -m "acceptance and not alone" --timeout 600 $(PARALLEL) && exit $$alone
 
 axe: parts
 	[ -f .axe/package/axe.min.js ] || \
 	{ mkdir -p .axe && cd .axe && npm pack --silent $(subst core-,core@,$(AXE)) && tar xzf $(AXE).tgz; }
+
+# robots.txt files of 4,231 real sites. They belong to the sites, so the repository has their hashes alone.
+corpus: $(VENV)/dev.stamp
+	[ -d .cache/robots ] || \
+	{ mkdir -p .cache/sdist && $(BIN)/python -m pip download -q --no-deps --no-binary :all: -d .cache/sdist protego==0.7.0 && \
+	tar xzf .cache/sdist/protego-0.7.0.tar.gz -C .cache/sdist && mv .cache/sdist/protego-0.7.0/tests/test_data .cache/robots; }
 
 check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import contracts, spelling, tests
 	$(BIN)/ruff format --check .

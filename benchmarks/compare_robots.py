@@ -1,14 +1,21 @@
 """Compares our reading of robots.txt files with Google's parser and with three others, and explains each difference.
 
 Usage: PYTHONPATH=src python benchmarks/compare_robots.py FOLDER GOOGLE [AGENT…]
+       PYTHONPATH=src python benchmarks/compare_robots.py FOLDER GOOGLE --record FILE
 
 FOLDER holds robots.txt files under any names. GOOGLE is a program around googlebot::RobotsMatcher
 (github.com/google/robotstxt): it reads lines and prints one digit for each address. `@PATH` takes a file, `!AGENT` a
 product token; every other line is an address, and 1 says that it is allowed.
+
+`--record` writes the answers for `gossamer`, by the hash of each file, with the cause of each difference. The files
+themselves belong to their sites. `tests/acceptance/test_robots_corpus.py` compares with the record.
 """
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -18,9 +25,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote
 from urllib.robotparser import RobotFileParser
-
-from protego import Protego
-from robotexclusionrulesparser import RobotExclusionRulesParser
 
 from gossamer.robots.rules import RobotsRules
 
@@ -76,6 +80,9 @@ def ours(text: bytes, agent: str, urls: Sequence[str]) -> str:
 
 def others(text: bytes, agent: str, urls: Sequence[str]) -> dict[str, str]:
     """Return the answers of other open parsers."""
+    from protego import Protego  # noqa: PLC0415 - the record needs neither
+    from robotexclusionrulesparser import RobotExclusionRulesParser  # noqa: PLC0415
+
     content, found = text.decode("utf-8", "replace"), {}
     protego, library = Protego.parse(content), RobotFileParser()
     library.parse(content.splitlines())
@@ -105,6 +112,24 @@ def cause(program: str, text: bytes, agent: str, url: str) -> str:
         plain = unquote(url)
         same = next(google(program, [(file, agent, [plain])])) == ours(text, agent, [plain])
         return "an escape and its character are one" if same else ""
+
+
+def record(folder: str, program: str, to: str) -> int:
+    """Write Google's answers for `gossamer`: per file its hash, the answers, and each difference with its cause."""
+    texts = {path: path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.is_file()}
+    asked = [(path, "gossamer", addresses(text)) for path, text in texts.items()]
+    lines = []
+    for (path, agent, urls), theirs in zip(asked, google(program, asked), strict=True):
+        text, mine = texts[path], ours(texts[path], agent, urls)
+        causes = {n: cause(program, text, agent, urls[n]) for n in range(len(urls)) if mine[n] != theirs[n]}
+        lines.append(json.dumps([key_of(text), theirs, causes]))
+    Path(to).write_bytes(gzip.compress("\n".join(sorted(set(lines))).encode(), mtime=0))
+    return 0
+
+
+def key_of(text: bytes) -> str:
+    """Return what a file is called in the record."""
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def main(folder: str, program: str, *agents: str) -> int:
@@ -146,4 +171,5 @@ def main(folder: str, program: str, *agents: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    is_record = sys.argv[3:4] == ["--record"]
+    sys.exit(record(*sys.argv[1:3], sys.argv[4]) if is_record else main(*sys.argv[1:]))
