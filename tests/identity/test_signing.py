@@ -63,6 +63,18 @@ def test_the_request_vector_of_the_draft(key: SigningKey) -> None:
     assert signed == (":RdNFx5Bj6au3YgAMQL/RzmUlZE8QZLIaXGRpw985hWnwPfMxT228NMk6ehRS1PSl4e8PhbNZACSanGdhEwYCCg==:")
 
 
+def test_the_request_vector_of_the_draft_with_a_plain_signature_agent(key: SigningKey) -> None:
+    """The same section, the form before dictionaries: the draft keeps it for verifiers, and we send it never."""
+    covered = [('"@authority"', "example.com"), ('"signature-agent"', '"https://signature-agent.test"')]
+    _, signed = signature(
+        key,
+        covered,
+        f';created=1735689600;keyid="{KEYID}";alg="ed25519";expires=1735693200;nonce="e8N7S2MFd/qrd6T2R3tdfAuuANngKI7L'
+        'FtKYI/vowzk4lAZYadIX6wW25MwG7DCT9RUKAJ0qVkU0mEeLElW1qg==";tag="web-bot-auth"',
+    )
+    assert signed == (":jdq0SqOwHdyHr9+r5jw3iYZH6aNGKijYp/EstF4RQTQdi5N5YYKrD+mCT1HA1nZDsi6nJKuHxUi/5Syp3rLWBA==:")
+
+
 def test_the_directory_vector_of_the_draft(key: SigningKey) -> None:
     """The same draft, "Signed Directory Response": the document to the byte, its digest, its signature."""
     document = directory_of([key], NOW)

@@ -2,7 +2,7 @@
 
 AIPREF vocabulary: draft-ietf-aipref-vocab-07, editors' copy of 2026-08-19 (ietf-wg-aipref/drafts 7ca0afc).
 Content signals: draft-romm-aipref-contentsignals-00 and contentsignals.org, as read by crawler-commons of 2026-07-27.
-TDM Reservation Protocol: final report of the W3C community group, 2024-05-10 (w3c/tdm-reservation-protocol 1a547b5).
+TDM Reservation Protocol: final report of the W3C community group (w3c/tdm-reservation-protocol 1a547b5, 2024-12-14).
 """
 
 import subprocess
