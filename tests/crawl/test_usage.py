@@ -244,7 +244,7 @@ def test_a_license_on_another_origin_is_read_once_for_all_that_name_it(tmp_path:
         assert order == [OTHER + "robots.txt", SHARED]
         assert ring.frontier.facts(url_of(SHARED)).requests == 2
         row = next(row for row in ring.rows if row.url == ROOT + "paid/x")
-        assert row.error == "search refused by license RSL: search=no for /paid/"
+        assert row.error == f"search refused by license RSL: search=no for /paid/ in {SHARED}"
         assert ring.adds_up()
 
 

@@ -209,13 +209,17 @@ class SiteDocuments:
         return held
 
     def _hold(self, url: Url, address: str, record: DocumentRecord) -> tuple[float, Rules]:
-        rules = tuple((tdm_rules if address.endswith(TDMREP) else license_rules)(record.text, url.origin))
+        elsewhere = "" if address.startswith(url.origin + "/") else address
+        found = (
+            tdm_rules(record.text) if address.endswith(TDMREP) else license_rules(record.text, url.origin, elsewhere)
+        )
+        rules = tuple(found)
         held = record.expires_at, rules
         self._held.put((url.origin, address), held, _RECORD_BYTES * (1 + len(rules)))
         return held
 
 
-def tdm_rules(text: bytes, _origin: str = "") -> Iterator[tuple[Pattern, Statement]]:
+def tdm_rules(text: bytes) -> Iterator[tuple[Pattern, Statement]]:
     """Yield the rules of a tdmrep.json, in order (TDMRep, "TDM File on the Origin Server"); none of a broken one."""
     try:
         rules = msgspec.json.decode(text) if text else []
@@ -237,8 +241,10 @@ def tdm_rules(text: bytes, _origin: str = "") -> Iterator[tuple[Pattern, Stateme
             )
 
 
-def license_rules(text: bytes, origin: str) -> Iterator[tuple[Pattern, Statement]]:
-    """Yield what an RSL document states for each of its contents; none of what is no RSL document."""
+def license_rules(text: bytes, origin: str, address: str = "") -> Iterator[tuple[Pattern, Statement]]:
+    """Yield what an RSL document states for each of its contents; none of what is no RSL document. Statements name its
+    `address`, if it is given.
+    """
     if not text:
         return
     try:
@@ -250,7 +256,8 @@ def license_rules(text: bytes, origin: str) -> Iterator[tuple[Pattern, Statement
         if path is not None:
             answers = _licensed(licenses)
             uses = ", ".join(f"{purpose}={'yes' if allowed else 'no'}" for purpose, allowed in answers.items())
-            yield Pattern(path), statement(Rank.SITE, "license", "RSL", f"{uses or 'no usage'} for {url}", answers)
+            said = f"{uses or 'no usage'} for {url}{address and f' in {address}'}"
+            yield Pattern(path), statement(Rank.SITE, "license", "RSL", said, answers)
 
 
 class License(msgspec.Struct):
