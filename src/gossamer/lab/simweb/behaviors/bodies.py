@@ -251,6 +251,7 @@ def _file(media_type: str, body: bytes) -> Made:
 HOSTILE = "/hostile/"
 NESTED_BYTES, ATTRIBUTE_BYTES = 200 << 10, 2 << 20
 MANY_LINKS, MANY_PAGES = 100_000, 50
+COMMENTS = 800_000
 BOMB_BYTES = 10 << 30
 """What the bomb would decode to. Its checksum is wrong: no reader comes so far."""
 
@@ -265,6 +266,7 @@ def hostile(place: PagePlace) -> dict[str, Made]:
         .tag(f"<p {' '.join(map(_attribute, range(50_000)))}>")
         .made(),
         f"{HOSTILE}unclosed": _proved(place, "unclosed").tag("<a <b <i " * 20_000 + "<!-- " * 20_000).made(),
+        f"{HOSTILE}comments": _proved(place, "comments").tag("<!-->" * COMMENTS).made(),
         f"{HOSTILE}links": _links(place),
     }
     proofs = {f"{path}.html": leaf(place, f"{path}.html") for path in found}

@@ -147,7 +147,11 @@ BEHAVIORS = (
     ),
     Behavior("spellings", "pages", 0.1, "one page in a dozen equivalent spellings", "one page, asked for once"),
     Behavior(
-        "hostile", "trap", 0.05, "deep nesting, huge attributes, 100,000 links, a 10 GB bomb", "read, or cut short"
+        "hostile",
+        "trap",
+        0.05,
+        "deep nesting, huge attributes, 800,000 comments, 100,000 links, a 10 GB bomb",
+        "read, or cut short",
     ),
     Behavior(
         "lookalikes",
