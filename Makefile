@@ -26,7 +26,7 @@ AXE := axe-core-4.14.1
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs site pictures bench faults fuzz nightly figures dist lock sbom clean axe corpus
+.PHONY: help demo test acceptance check format docs site publish pictures bench faults fuzz nightly figures dist lock sbom clean axe corpus
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and
 test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	$(BIN)/python -m pytest $(PARALLEL)
 
-acceptance: $(VENV)/dev.stamp $(REPLAY)/pywb.stamp parts axe corpus  ## run the checks against real parts from Debian, installing what is missing
+acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus  ## run the checks against real parts from Debian, installing what is missing
 	alone=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || alone=$$?; \
 	$(BIN)/python -m pytest -m "acceptance and not alone" --timeout 600 $(PARALLEL) && exit $$alone
 
@@ -71,6 +71,9 @@ docs: $(VENV)/run.stamp  ## write the pages that are made from the code and its 
 
 site: $(VENV)/docs.stamp  ## build the documentation site in site/; a broken link stops it
 	$(BIN)/zensical build --clean --strict
+
+publish: $(VENV)/docs.stamp  ## build the site of this version into FOLDER, shown at URL, beside other versions
+	$(BIN)/python -m tests.publish "$(FOLDER)" "$(URL)"
 
 pictures: $(VENV)/dev.stamp  ## make the pictures of the documentation: a real crawl, in a terminal and in Chromium
 	$(BIN)/python benchmarks/pictures.py
