@@ -81,8 +81,8 @@ def test_a_stopped_process_is_told_from_outside_and_from_within_when_it_goes_on(
     assert done.returncode == 2
     assert f"kill -CONT {child}" in done.stderr
     until(lambda: "loop" in alarms(crawl))
-    assert "stood still for" in alarms(crawl)["loop"]
-    assert "the event loop stood still" in crawl.said()
+    assert "stalled for" in alarms(crawl)["loop"]
+    assert "the event loop stalled" in crawl.said()
 
 
 def test_a_loop_that_stands_still_is_told_with_the_place_where_it_stands(

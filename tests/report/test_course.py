@@ -61,8 +61,8 @@ def test_commits_are_told_with_the_longest_of_each_step(tmp_path: Path) -> None:
     report = summary(tmp_path)
     assert [(s.at_s, s.commit_s) for s in report.course.steps if s.commit_s] == [(0.0, 0.5), (30.0, 3.0)]
     assert report.course.commits == Commits(3, 1.25, 3.0, 3.0, 0.25)
-    assert "3 commits took 1.25 s in the mean, 3.00 s at most" in as_text(report, 120)
-    assert "stood still for 250.0 ms at most" in as_html(report, "a crawl")
+    assert "3 commits took 1.25 s on average, 3.00 s at most" in as_text(report, 120)
+    assert "stalled the crawl for 250.0 ms at most" in as_html(report, "a crawl")
 
 
 def test_a_crawl_without_the_table_has_no_commits_to_tell(tmp_path: Path) -> None:

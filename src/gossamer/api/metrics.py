@@ -149,7 +149,7 @@ class _Collected(Collector):
         for name, key, what in WATCH_GAUGES:
             yield GaugeMetricFamily(PREFIX + name, what, _float(watch.get(key)))
         for name, key, what in (
-            ("loop_stalls", "stalls", "loop stood still"),
+            ("loop_stalls", "stalls", "event loop stalled"),
             ("clock_jumps", "clock_jumps", "clock jumped"),
         ):
             yield CounterMetricFamily(PREFIX + name, f"Times that the {what}, in this process", _float(watch.get(key)))

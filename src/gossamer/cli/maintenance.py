@@ -186,7 +186,7 @@ def scale(
     typer.echo(f"moved        {moved} of 4,096 with {counted(scaled.keys_moved, 'key')}")
     for name, (most, mean) in (("partitions", scaled.partitions), ("hosts", scaled.hosts)):
         if mean:
-            typer.echo(f"{name:<12} {most:,.0f} at most, {mean:,.1f} in the mean: {most / mean:.2f} times")
+            typer.echo(f"{name:<12} {most:,.0f} at most, {mean:,.1f} on average: {most / mean:.2f} times")
     return 0
 
 

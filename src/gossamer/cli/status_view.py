@@ -62,7 +62,7 @@ def status_text(status: Status) -> str:
         ("budgets", budgets_of(status)),
         *picture_rows(status),
         ("time", duration(status.elapsed_s)),
-        ("epoch", count(status.epoch)),
+        ("commit", count(status.epoch)),
         ("seeds", "\n             ".join(seeds_not_fetched_lines(status)) if has_ended(status) else ""),
         ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),
         ("rejected", _counts(status.rejected)),

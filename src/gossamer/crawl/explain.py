@@ -191,7 +191,7 @@ def _host_state(facts: HostFacts) -> dict[str, object]:
     return (told if facts.budget is not None else {}) | {
         "queued": facts.queued,
         "requests": facts.requests,
-        "rests_until": _instant(facts.rest_until) if facts.rest_until else None,
+        "delay_until": _instant(facts.rest_until) if facts.rest_until else None,
         "reason": facts.reason,
         "crawl_delay_s": facts.crawl_delay_s,
         "failures_in_a_row": facts.failures,

@@ -188,7 +188,7 @@ class Watchdogs:
         where = "logs/critical.log says where" if stack else "the process was stopped, or the machine was too busy"
         if stack:
             self._logs.critical("loop_stalled", lag_s=lag_s, stack=stack)
-        self._raise("loop", now, f"the event loop stood still for {lag_s:.1f} s; {where}")
+        self._raise("loop", now, f"the event loop stalled for {lag_s:.1f} s; {where}")
 
     def _look_at_loop(self, now: float) -> None:
         self.gauges.loop_lag_s_max = max((0.0, *self._lags))

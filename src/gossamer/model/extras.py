@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from importlib.util import find_spec
 
@@ -37,11 +37,20 @@ def require(module: str, what: str) -> None:
 
 
 def missing(module: str, what: str) -> str | None:
-    """Return a line that says how to install a module of an extra for this very interpreter; None when it is there."""
+    """Return a line that says how to install a module of an extra for this very interpreter; None when it is there.
+
+    The line installs the rest of the extra too, so that the next attempt does not fail for another package of it.
+    """
     if find_spec(module) is not None:
         return None
-    package = PACKAGES.get(module, module.replace("_", "-"))
-    return f"{what} needs the package {package} (extra {PRODUCT}[{EXTRAS[module]}]): {_command(_requirement(package))}"
+    extra = EXTRAS[module]
+    others = [one for one, of in EXTRAS.items() if of == extra and one != module and find_spec(one) is None]
+    install = _command([_requirement(_package(one)) for one in (module, *others)])
+    return f"{what} needs the package {_package(module)} (extra {PRODUCT}[{extra}]): {install}"
+
+
+def _package(module: str) -> str:
+    return PACKAGES.get(module, module.replace("_", "-"))
 
 
 def _requirement(package: str) -> str:
@@ -54,9 +63,9 @@ def _requirement(package: str) -> str:
     return next((one for one in stated if one.startswith(package)), package)
 
 
-def _command(requirement: str) -> str:
+def _command(requirements: Sequence[str]) -> str:
     # For the interpreter that runs us: a bare `pip` may be another one's, and environments made by uv have no pip. The
     # package rather than the extra: that works whether Gossamer was installed from an index or from a checkout.
     python = shlex.quote(sys.executable or "python3")
     install = f"{python} -m pip install" if find_spec("pip") is not None else f"uv pip install --python {python}"
-    return f"{install} {shlex.quote(requirement)}"
+    return f"{install} {shlex.join(requirements)}"

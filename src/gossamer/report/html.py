@@ -147,7 +147,7 @@ def _sections(report: Report) -> Iterator[str]:
     yield _table(
         "DNS and caches",
         f"{report.dns.lookups:,} lookups, {report.dns.failures:,} without an address, "
-        f"{seconds(report.dns.mean_s)} in the mean, {report.dns.share_of_time:.1%} of the time of lookups and fetches.",
+        f"{seconds(report.dns.mean_s)} on average, {report.dns.share_of_time:.1%} of the time of lookups and fetches.",
         ("cache", "hits", "misses", "found in memory"),
         ((CACHE_NAMES[c.name], f"{c.hits:,}", f"{c.misses:,}", f"{c.share:.1%}") for c in report.caches),
     )
@@ -269,8 +269,8 @@ def _course(course: TimelineFigures) -> Iterator[str]:
 
 def _told_of(commits: Commits) -> str:
     return (
-        f"The longest in each step. {commits.count:,} commits took {seconds(commits.mean_s)} in the mean and "
-        f"{seconds(commits.p99_s)} in 99 % of cases; the crawl stood still for {seconds(commits.cut_max_s)} at most."
+        f"The longest in each step. {commits.count:,} commits took {seconds(commits.mean_s)} on average and "
+        f"{seconds(commits.p99_s)} in 99 % of cases; one stalled the crawl for {seconds(commits.cut_max_s)} at most."
     )
 
 

@@ -187,8 +187,8 @@ def _course(course: TimelineFigures, width: int) -> Iterator[str]:
     commits = course.commits
     if commits.count:
         mean, most = seconds(commits.mean_s), seconds(commits.max_s)
-        yield f"  {commits.count:,} commits took {mean} in the mean, {most} at most"
-        yield f"  the crawl stood still for {seconds(commits.cut_max_s)} of one at most"
+        yield f"  {commits.count:,} commits took {mean} on average, {most} at most"
+        yield f"  one stalled the crawl for {seconds(commits.cut_max_s)} at most"
     for silence in course.silences[:SILENCES_MAX]:
         yield f"  nothing ended for {duration(silence.lasted_s)}, {duration(silence.at_s)} after the begin"
 
@@ -244,7 +244,7 @@ def _counted(dns: Dns, caches: Sequence[Cache]) -> Iterator[str]:
         yield "DNS and caches"
     if dns.lookups:
         yield f"  {dns.lookups:,} DNS lookups, {dns.failures:,} without an address"
-        yield f"  {seconds(dns.mean_s)} in the mean, {dns.share_of_time:.1%} of the time of lookups and fetches"
+        yield f"  {seconds(dns.mean_s)} on average, {dns.share_of_time:.1%} of the time of lookups and fetches"
     for cache in caches:
         yield f"  {CACHE_NAMES[cache.name]:<16} {cache.share:>6.1%} of {cache.hits + cache.misses:,} found in memory"
 

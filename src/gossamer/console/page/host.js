@@ -62,7 +62,7 @@ function nameOf(text) {
 function shown(host, state) {
   const hosts = latest.hosts ?? {};
   const one = [...(hosts.active ?? []), ...(hosts.failing ?? []), ...(hosts.slowest ?? [])].find((found) => found.host === host) ?? {};
-  const rests = state.rests_until ? Date.parse(state.rests_until) / 1000 : 0;
+  const rests = state.delay_until ? Date.parse(state.delay_until) / 1000 : 0;
   const facts = [
     ["limited by", state.closed ? `closed: ${state.closed}` : one.limit ? [limit(one.limit), until(one.rest_until ?? 0, now)].filter(Boolean).join(", ") : ""],
     ["queued", `${count(state.queued)} URLs`],
