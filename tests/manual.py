@@ -1,7 +1,10 @@
-"""Write the manual pages in `man/` from the table of commands: `python -m tests.manual`.
+"""Write the manual pages in `man/` and the reference of commands from their table: `python -m tests.manual`.
 
 `gossamer.1` lists the commands; each command has a page of its own, and a group of commands one page for all of them.
 The wheel installs the pages in `share/man/man1`. They follow man(7) and man-pages(7).
+
+In `docs/reference/commands.md` what stands before the first command, and in a section what follows the mark
+`<!-- notes -->`, is written by people and kept. The rest is made from the help.
 """
 
 from __future__ import annotations
@@ -18,6 +21,10 @@ from gossamer.cli.output import Exit
 from gossamer.model.product import __version__
 
 PAGES = Path(__file__).parents[1] / "man"
+REFERENCE = Path(__file__).parents[1] / "docs/reference/commands.md"
+NOTES = "<!-- notes -->"
+SHARED_MIN = 6
+"""Options that a command shares with `crawl` from which on they are only named."""
 FILES = (
     ("crawl.toml", "the effective configuration"),
     ("warc/", "what servers sent, in WARC 1.1"),
@@ -105,8 +112,67 @@ def _text(text: str) -> str:
     return re.sub(r"^([.'])", r"\\&\1", text)
 
 
+def reference(written: str) -> str:
+    """Return the reference of commands with the notes that people wrote in `written`."""
+    opening, *sections = re.split(r"^(?=## `gossamer )", written, flags=re.MULTILINE)
+    notes = {_named(section): section.partition(NOTES)[2] for section in sections}
+    return opening + "".join(_section(name, one, notes.get(name, "\n")) for name, one in _leaves())
+
+
+def _named(section: str) -> str:
+    """Return the command of a section: the words in small letters after the program's name."""
+    found = re.match(r"## `gossamer ([a-z]+(?: [a-z]+)?)", section)
+    assert found is not None, section
+    return found[1]
+
+
+def _leaves() -> Iterator[tuple[str, TyperCommand]]:
+    top = typer.main.get_command(tree())
+    assert isinstance(top, TyperGroup)
+    for name, command in top.commands.items():
+        inner = command.commands if isinstance(command, TyperGroup) else {"": command}
+        for under, one in inner.items():
+            assert isinstance(one, TyperCommand)
+            yield f"{name} {under}".strip(), one
+
+
+def _section(name: str, command: TyperCommand, notes: str) -> str:
+    context = command.make_context(name, [], resilient_parsing=True)
+    pieces = [re.sub(r"^\{(.*)\}", r"\1", piece) for piece in command.collect_usage_pieces(context)[1:]]
+    own, shared = _records(name, command)
+    table = [f"| {word} | {meaning} |" for word, meaning in own]
+    parts = [f"## `{' '.join(['gossamer', name, *pieces]).replace('...', '…')}`", *_paragraphs(command)]
+    parts += ["\n".join(["| option | meaning |", "| --- | --- |", *table])] if table else []
+    parts += [f"As for [`crawl`](#gossamer-crawl-seed): {', '.join(shared)}."] if shared else []
+    notes = notes.strip()
+    return "\n\n".join([*parts, *([NOTES, notes] if notes else [])]) + "\n\n"
+
+
+def _records(name: str, command: TyperCommand) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the rows of a command's table, and the options that it has from `crawl`, if they are many."""
+    crawl = dict(_leaves())["crawl"]
+    context = command.make_context(name, [], resilient_parsing=True)
+    known = {_row(one.get_help_record(context)) for one in crawl.params}
+    rows = [(one.opts, _row(one.get_help_record(context))) for one in command.params]
+    shared = [f"`{opt}`" for opts, row in rows if row in known for opt in opts]
+    if name == "crawl" or len(shared) < SHARED_MIN:
+        known, shared = set(), []
+    return [row for _, row in rows if row[1] and row not in known], shared
+
+
+def _row(record: tuple[str, str] | None) -> tuple[str, str]:
+    if record is None:
+        return "", ""
+    word, meaning = record
+    codes = [f"`{code}`" for code in word.partition(" <")[0].split(", ")]
+    codes = codes if len(codes) == 1 else [codes[1], codes[0]]
+    meaning = re.sub(r"(?<!`)(--mode offline|--[a-z][a-z-]*)", r"`\1`", " ".join(meaning.split()))
+    return ", ".join(codes), re.sub(r"\s+\[required\]|\|", lambda m: "\\|" if m[0] == "|" else "", meaning)
+
+
 def main() -> None:
     """Write the pages, and delete those of commands that are gone."""
+    REFERENCE.write_text(reference(REFERENCE.read_text(encoding="utf-8")), encoding="utf-8")
     PAGES.mkdir(exist_ok=True)
     made = pages()
     for path in PAGES.glob("*.1"):

@@ -204,9 +204,6 @@ def commands() -> list[tuple[str, list[str]]]:
     return found
 
 
-RECIPES = ("archive", "mirror", "corpus", "check", "watch")
-
-
 @pytest.mark.promise("Operation", "Every command, option and key is documented.")
 @pytest.mark.parametrize(("command", "options"), commands())
 def test_every_command_and_option_is_documented(command: str, options: list[str]) -> None:
@@ -214,8 +211,5 @@ def test_every_command_and_option_is_documented(command: str, options: list[str]
     _, found, section = page.partition(f"## `gossamer {command}")
     assert found
     section = section.partition("\n## ")[0]
-    if command in RECIPES:  # They take the options of a crawl as well.
-        section += page.partition("\n## Recipes")[2].partition("\n## ")[0]
-        section += page.partition("## `gossamer crawl")[2].partition("\n## ")[0]
     for option in options:
         assert f"`{option}" in section, option

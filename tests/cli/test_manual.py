@@ -20,6 +20,24 @@ def test_the_pages_are_up_to_date() -> None:
     assert written == manual.pages(), "`make docs` writes them"
 
 
+def test_the_reference_of_commands_is_up_to_date() -> None:
+    written = manual.REFERENCE.read_text(encoding="utf-8")
+    assert written == manual.reference(written), "`make docs` writes it"
+
+
+def test_notes_stay_and_what_was_changed_by_hand_does_not() -> None:
+    written = (
+        "# Commands\n\nOpening.\n\n## `gossamer gone`\n\n## `gossamer why DIR`\n\nMine.\n\n<!-- notes -->\n\nA note.\n"
+    )
+    made = manual.reference(written)
+    assert made.startswith("# Commands\n\nOpening.\n\n## `gossamer ")
+    assert "gossamer gone" not in made
+    assert "Mine." not in made
+    section = made.partition("## `gossamer why DIR URL`")[2].partition("\n## ")[0]
+    assert "Explain the state of one URL." in section
+    assert section.endswith("<!-- notes -->\n\nA note.\n")
+
+
 def bold(page: str) -> set[str]:
     """Return the words that a page shows in bold, as a reader sees them."""
     text = (manual.PAGES / page).read_text(encoding="ascii").replace("\\-", "-")
