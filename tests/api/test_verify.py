@@ -152,8 +152,11 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/damaged-files.md"
 def cases() -> dict[tuple[str, str], tuple[str, str]]:
     """The table of all damages in the documentation: what `verify --deep` and `resume` do about each."""
     lines = PAGE.read_text(encoding="utf-8").partition("## Every case")[2].splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][2:]
-    return {(kind, damage): (verified, resumed) for kind, damage, verified, resumed in rows}
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    damages, _, *kinds = rows
+    found = {(kind, damage): cell for kind, *cells in kinds for damage, cell in zip(damages[1:], cells, strict=True)}
+    split = {case: tuple(cell.split(", ")) for case, cell in found.items() if cell}
+    return {case: (verified, resumed) for case, (verified, resumed) in split.items()}
 
 
 def test_the_documentation_has_every_kind_of_file_and_every_damage() -> None:

@@ -37,7 +37,7 @@ ERRORS_SHOWN_MAX = 6
 HOSTS_SHOWN_MAX = 5
 LINES_BESIDE_HOSTS = 18
 """Lines that the rest of the view takes at most: a view that is higher than the terminal cannot be redrawn."""
-SHOWN_ALREADY = frozenset(("course", "largest"))
+SHOWN_ALREADY = frozenset(("rates", "largest"))
 """Rows of a status that the view has in another form."""
 NAME_COLUMNS = 14
 GAP_COLUMNS = 3

@@ -120,7 +120,7 @@ def picture_rows(status: Status) -> list[tuple[str, str]]:
     """Return names and lines; omit those that the status lacks."""
     rows = [("alarm", one.says) for one in status.alarms]
     rows += [
-        ("course", course_of(status)),
+        ("rates", course_of(status)),
         ("levels", _tally(status.levels, "level ")),
         ("media types", _tally(status.media_types, largest_first=True)),
         ("text found as", _tally(status.text_methods, largest_first=True)),
