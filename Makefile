@@ -68,6 +68,7 @@ docs: $(VENV)/run.stamp  ## write the pages that are made from the code and its 
 	mv docs/reference/configuration.md.new docs/reference/configuration.md
 	$(BIN)/python -m tests.promises
 	$(BIN)/python -m tests.manual
+	$(BIN)/python -m tests.tables
 
 site: $(VENV)/docs.stamp  ## build the documentation site in site/; a broken link stops it
 	$(BIN)/zensical build --clean --strict

@@ -105,13 +105,13 @@ class SimulateOptions(BaseModel):
     time_s_max: float | None = Field(None, gt=0, description="Simulated seconds after which the crawl ends")
     shards: int = Field(1, ge=1, le=4_096, description="Shards of the crawl")
     shards_simulated: int | None = Field(
-        None, ge=1, le=256, description="Shards that are simulated, the others being like them; none: as is sensible"
+        None, ge=1, le=256, description="Shards that are simulated, the others being like them; none: as many as needed"
     )
     scale: int | None = Field(
-        None, ge=1, le=10**9, description="Simulate one host in this number; none: as `pages_simulated` allows"
+        None, ge=1, le=10**9, description="Simulate one host in this many; none: as many as `pages_simulated` leaves"
     )
     pages_simulated: int = Field(300_000, ge=1_000, description="Pages to simulate when the scale is not given, about")
-    known_links: int = Field(8, ge=0, description="Links of a page to known URLs that the eliminator is really asked")
+    known_links: int = Field(8, ge=0, description="Links of a page to known URLs that are really looked up")
     commit_visits: int = Field(2_000, ge=1, description="Visits between two commits of the simulated store")
     web: WebOptions = WebOptions()
     simweb: SimwebOptions | None = Field(

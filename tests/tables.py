@@ -1,0 +1,69 @@
+"""Tables of the documentation that are made from the code: `python -m tests.tables` writes them into their pages.
+
+A table is between `<!-- table: NAME -->` and `<!-- end -->`; the rest of the page is written by people.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from gossamer.lab.simulate.options import SimulateOptions
+from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
+
+ROOT = Path(__file__).parents[1]
+PAGES = (ROOT / "docs/reference/simulate.md", ROOT / "docs/reference/simweb.md")
+OF_A_CRAWL = ("preset", "politeness", "frontier", "seen", "simweb")
+"""Fields of a simulation that other pages describe."""
+
+
+def _behaviors() -> Iterator[str]:
+    yield "| name | kind | share | what | correct crawl |\n| --- | --- | --: | --- | --- |"
+    for one in BEHAVIORS:
+        yield f"| `{one.name}` | {one.kind} | {one.share:g} | {one.what} | {one.right} |"
+
+
+def _keys(model: type[BaseModel], within: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from () if name in OF_A_CRAWL else _keys(kind, f"{name}.")
+        elif name not in OF_A_CRAWL:
+            yield f"| `{within}{name}` | {_value(field)} | {field.description} |"
+
+
+def _value(field: FieldInfo) -> str:
+    value = field.default
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return f"{value:_}" if isinstance(value, int) else f"{value:g}"
+
+
+def _simulation() -> Iterator[str]:
+    yield "| key | default | meaning |\n| --- | --- | --- |"
+    yield from _keys(SimulateOptions)
+
+
+TABLES: Mapping[str, Callable[[], Iterator[str]]] = {
+    "behaviors": _behaviors,
+    "simulation": _simulation,
+}
+
+
+def made(text: str) -> str:
+    """Return a page with its tables as the code has them."""
+    return re.sub(
+        r"(<!-- table: (\w+) -->\n\n).*?(\n\n<!-- end -->)",
+        lambda found: found[1] + "\n".join(TABLES[found[2]]()) + found[3],
+        text,
+        flags=re.DOTALL,
+    )
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        page.write_text(made(page.read_text(encoding="utf-8")), encoding="utf-8")
