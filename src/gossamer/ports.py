@@ -129,7 +129,7 @@ class ProcessingModule(Protocol):
     """Looks at one page. Pure: no waiting, no disk, no network.
 
     It may also have `columns` and `tables`, which declare what it adds to the tables (names to kinds of value), and
-    `isolated = True`: then it runs in a process of its own.
+    `isolated = True`: then it runs in a separate process.
     """
 
     name: str

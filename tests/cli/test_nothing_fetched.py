@@ -1,4 +1,4 @@
-"""A crawl that could fetch none of its seeds ends with an exit status of its own and names the seeds and reasons."""
+"""A crawl that could fetch none of its seeds ends with a separate exit status and names the seeds and reasons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.answering import Answering, serving
 from tests.cli.conftest import Gossamer, Real
 
 pytestmark = pytest.mark.promise(
-    "Operation", "A crawl that fetches no seed has an exit status of its own and names seeds and reasons."
+    "Operation", "A crawl that fetches no seed has its exit status and names seeds and reasons."
 )
 
 CLOSED = "closed.test"

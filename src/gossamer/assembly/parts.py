@@ -124,7 +124,7 @@ def locked(
 def examiner(
     config: Config, modules: Modules, clock: Clock, slots: ShardSlots | None, spills: Spills | None = None
 ) -> Examiner:
-    """Return the stage that decodes and processes; without slots for a process of its own."""
+    """Return the stage that decodes and processes; without slots for a separate process."""
     return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots)
 
 

@@ -58,7 +58,7 @@ class LeaseClient:
         self.on_opened: Callable[[str, float], None] = _opened
         """Called when an address may be asked, and from when on."""
         self.on_closed: Callable[[str], None] = _closed
-        """Called when it may not be asked any more."""
+        """Called when it may no longer be requested."""
         self.on_outgoing: Callable[[], None] = _nothing
 
     def owner_of(self, address: str) -> int:

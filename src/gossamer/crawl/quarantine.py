@@ -56,7 +56,7 @@ class Quarantine:
         return fingerprint in self._suspects
 
     async def examine(self, reply: Reply, fingerprint: int) -> Examined | None:
-        """Examine a suspect in a process of its own; None when that one dies or hangs too. The page is cleared or
+        """Examine a suspect in a separate process; None when that one dies or hangs too. The page is cleared or
         condemned by the caller's record; the suspicion stays only for one that was condemned.
         """
         output = await self._answer(reply)

@@ -54,7 +54,7 @@ class Gauges(msgspec.Struct):
     loop_lag_s_max: float = 0.0
     """The most in the last minute."""
     stalls: int = 0
-    """Times that it stood still for longer than `watch.stall_s`, in this process."""
+    """Times that it stalled for longer than `watch.stall_s`, in this process."""
     disks: list[dict[str, object]] = msgspec.field(default_factory=list)
     """Per file system: path, free_bytes, total_bytes."""
     open_files: int = 0

@@ -158,7 +158,7 @@ class RequestRule(BaseModel):
     )
     digest: UserPassword | None = Field(
         None,
-        description="Digest authentication: {user, password}. The challenge is answered by a request of its own.",
+        description="Digest authentication: {user, password}. The challenge is answered by a separate request.",
         json_schema_extra=BASIC_SECRET,
     )
     bearer: str = Field("", description="A bearer token, sent as Authorization.", json_schema_extra=BASIC_SECRET)

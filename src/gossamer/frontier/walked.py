@@ -10,7 +10,7 @@ Sample: pages of a walk, drawn so that all pages of the walked web have nearly t
 A walk meets popular pages much more often than others, so each page that it met is drawn with one over its chance to be
 met as its weight (Henzinger and others 2000, who took the page's PageRank on what was walked, or its visits, for that
 chance). A page is met by following a link: a walker at q takes each of q's d links with the probability (1 - r) / d.
-Over the whole walk that makes, in the mean, the sum over all q that link to it of v(q) · (1 - r) / d(q) arrivals, where
+Over the whole walk that makes, on average, the sum over all q that link to it of v(q) · (1 - r) / d(q) arrivals, where
 v(q) are the visits that q can expect; call it λ, and 1 - exp(-λ) is the chance that there was one. A restart only
 reaches pages that were met before, so it does not count.
 

@@ -273,7 +273,7 @@ class Workbench:
         return at_once
 
     def site_gate(self, site: Site) -> str:
-        """Return why a site may not be asked at once, for people; nothing when its requests are not all out."""
+        """Return why a site may not be requested at once, for people; nothing when its requests are not all out."""
         if not self._per_site or site.out < self._per_site:
             return ""
         return f"all requests that {site.name} may have at once are out (politeness.per_site = {self._per_site})"

@@ -1,4 +1,4 @@
-"""Searches: questions to full-text indexes, answered by a process of its own that may crash without harm to ours."""
+"""Searches: questions to full-text indexes, answered by a separate process that may crash without harm to ours."""
 
 from __future__ import annotations
 

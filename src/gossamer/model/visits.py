@@ -478,7 +478,7 @@ class HostFacts(msgspec.Struct, frozen=True):
     attempt: int = 1
     error: str = ""
     site_gate: str = ""
-    """Why its registrable domain may not be asked at once, where sites have a gate."""
+    """Why its registrable domain may not be requested at once, where sites have a gate."""
     deferred: bool = False
     """It has used up its budget and waits for the next round."""
     budget: BudgetFacts | None = None

@@ -85,7 +85,7 @@ class BuildFolder:
         if self.state.order != order:
             self._lock.release()
             raise ConfigError(
-                f"{self.folder} holds an unfinished build that was asked for otherwise ({_told(self.state.order)}); "
+                f"{self.folder} holds an unfinished build with other options ({_told(self.state.order)}); "
                 "give the same options to finish it, or delete that folder to start again"
             )
 

@@ -115,7 +115,7 @@ def chosen(options: ProcessOptions, make: Make, *, embeds: bool = False, watch: 
             return [made[name] for name in names if (name in outside) == isolated]
 
         by_type = {kind: those(names) for kind, names in types.items()}
-        # For a module in a process of its own, the caller that waits keeps the time.
+        # For a module in a separate process, the caller that waits keeps the time.
         return Modules(those(options.modules), options, by_type, None if isolated else watch, fitting)
 
     return Chosen(modules(isolated=False), modules(isolated=True), columns, tables)

@@ -51,7 +51,7 @@ def processing_module(
 
     `media_types` are those it looks at (`text/html`, `image/*`); none means HTML. `columns` and `tables` declare what
     it adds to the tables, names to kinds of value: `text`, `int`, `float`, `bool`, `time`, `texts`, `json`. With
-    `isolated` it runs in a process of its own.
+    `isolated` it runs in a separate process.
     """
     if media_types and callable(media_types[0]):
         raise TypeError("write @processing_module(), with its brackets")

@@ -1,4 +1,4 @@
-"""Pdf: links, title and text of PDF files, by pypdf, in a process of its own: one may take minutes and gigabytes."""
+"""Pdf: links, title and text of PDF files, by pypdf, in a separate process: one may take minutes and gigabytes."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Every request of every target of the page is held (CDP domain Fetch) and answered from here: the page's own document by
 what the crawl has fetched, resources by what the crawl gets for them, anything else by a refusal. While a resource is
-waited for, virtual time stands still: scripts do not notice how long politeness takes.
+waited for, virtual time is paused: scripts do not notice how long politeness takes.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Commits(msgspec.Struct, frozen=True):
     p99_s: float = 0.0
     max_s: float = 0.0
     cut_max_s: float = 0.0
-    """The longest that the crawl itself stood still for one; the rest goes on beside it."""
+    """The longest that one stalled the crawl itself; the rest goes on beside it."""
 
 
 class TimelineFigures(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ class ResolveOptions(BaseModel):
     )
     hosts_file: str = Field(
         default="",
-        description="File of addresses and names, as /etc/hosts; asked before name servers.",
+        description="File of addresses and names, as /etc/hosts; used before name servers.",
         json_schema_extra=BASIC,
     )
     allow_private: bool = Field(

@@ -259,7 +259,7 @@ class Subscriptions:
         hub = one.hubs[one.hub % len(one.hubs)]
         url = self._name(hub)
         if url is None or not self._may_ask(url):
-            self._refused(one, "its hub may not be asked", now)
+            self._refused(one, "its hub may not be contacted", now)
             return None
         if one.pending != "unsubscribe":
             one.pending = "subscribe"

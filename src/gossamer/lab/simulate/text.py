@@ -12,7 +12,7 @@ from gossamer.lab.simulate.samples import LIMITS
 
 ROWS = 12
 ENDS = {
-    "pages": "the pages asked for are fetched",
+    "pages": "the requested pages are fetched",
     "finished": "no URL is left",
     "time": "the time is over",
 }

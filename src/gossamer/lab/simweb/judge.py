@@ -108,7 +108,7 @@ def judge(
 
 
 def repeats(log: Iterable[Logged], web: Web) -> dict[str, int]:
-    """Return how often each page was asked for that is to be asked for once, where it was more often than once.
+    """Return how often each page was requested that should be requested once, where it was more often than once.
 
     A crash may cost up to one epoch's pages a second request; how many are right is for the caller to say.
     """

@@ -145,7 +145,7 @@ BEHAVIORS = (
         "copies with a word or a number changed, beside others that share the frame",
         "each is fetched",
     ),
-    Behavior("spellings", "pages", 0.1, "one page in a dozen equivalent spellings", "one page, asked for once"),
+    Behavior("spellings", "pages", 0.1, "one page in a dozen equivalent spellings", "one page, requested once"),
     Behavior(
         "hostile",
         "trap",
