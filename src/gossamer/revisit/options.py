@@ -1,4 +1,4 @@
-"""Options of revisits, and of hints to pages: the sections `revisit`, `told` and `websub` of the configuration."""
+"""Options of revisits, and of hints to pages: the sections `revisit`, `discovery` and `websub` of the configuration."""
 
 from __future__ import annotations
 
