@@ -44,8 +44,8 @@ def help_of(command: TyperCommand | TyperGroup, name: str = "gossamer") -> str:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Yield places and their texts: pages, the source, the help."""
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+    """Yield places and their texts: pages, examples, the source, the help."""
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").iterdir()]:
         yield str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
     for path in SOURCE.rglob("*.py"):
         yield str(path.relative_to(ROOT)), read_by_people(path.read_text(encoding="utf-8"))
