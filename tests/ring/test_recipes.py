@@ -6,11 +6,13 @@ import csv
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import tomllib
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -25,7 +27,7 @@ from gossamer.api.faults import SiteFault, faults_of
 from tests import commands
 from tests.answering import Answering
 from tests.cli.conftest import until
-from tests.ring.hostile import Answer, HostileServer, whole
+from tests.ring.hostile import MIB, Answer, HostileServer, noise, whole
 
 Done = subprocess.CompletedProcess[str]
 QUICK = ("--allow-private", "--politeness", "own", "--quiet", "--set", "frontier.retry_s_first=0.1")
@@ -109,6 +111,74 @@ def test_check_of_a_sound_site_ends_with_status_0(tmp_path: Path) -> None:
     with HostileServer({"/": page("Home", "/a"), "/a": page("A", "/")}) as server:
         done = run(tmp_path, "check", server.root, "-o", "sound", *QUICK)
     assert (done.returncode, done.stdout) == (0, "\nNo faults were found.\n")
+
+
+@pytest.fixture(scope="module")
+def webs() -> Iterator[tuple[HostileServer, HostileServer, str]]:
+    """A site, another that it links to, and the root of a host that does not answer."""
+    with HostileServer({}) as site, HostileServer({}, "127.0.0.2") as away, socket.socket() as closed:
+        closed.bind(("127.0.0.3", 0))  # Nothing listens: connections are refused.
+        far, dead = away.root, f"http://127.0.0.3:{closed.getsockname()[1]}/"
+        site.answers |= {
+            "/": page("Home", "/a", "/leave", *(far + one for one in ("ok", "gone", "r1", "shut", "back", "ok.zip"))),
+            "/a": page("A", f"{far}gone", f"{dead}x", more=f"<iframe src={far}framed></iframe>"),
+            "/leave": moved(f"{far}gone-too"), "/only": page("Only by the other site", "/deep"), "/deep": page("Deep"),
+        }  # fmt: skip
+        away.answers |= {
+            "/robots.txt": whole(b"User-agent: *\nDisallow: /shut", "text/plain"),
+            "/ok": page("Home", "/never", f"{site.root}never", description="", more="<img src=/never.png>"),
+            "/r1": moved("/r2"), "/r2": moved("/end"), "/end": page(""), "/back": moved(f"{site.root}only"),
+            "/framed": page("", description=""), "/ok.zip": Answer(noise(64), "application/zip"),
+        }  # fmt: skip
+        yield site, away, dead
+
+
+SOON = ("--set", "robots.robots_wait_max_s=0.5", "--set", "robots.unanswered_first_s=0.1")
+
+
+@pytest.mark.promise("Operation", "`gossamer check` finds broken links to other sites, with one polite request each.")
+def test_check_finds_broken_links_to_other_sites(
+    webs: tuple[HostileServer, HostileServer, str], tmp_path: Path
+) -> None:
+    (site, away, dead), far, root = webs, webs[1].root, webs[0].root
+    done = run(tmp_path, "check", root, *QUICK, *SOON)
+    assert done.returncode == 1, done.stderr
+    *faults, shut = faults_of(tmp_path / "check")
+    assert [(one.kind, one.url, one.pages) for one in faults] == [
+        ("broken_link", f"{far}gone", [root, f"{root}a"]),
+        ("broken_link", f"{far}gone-too", [f"{root}leave"]),
+        ("broken_link", f"{dead}x", [f"{root}a"]),
+        ("redirect_chain", f"{far}r1", [root]),
+    ]
+    assert "could not fetch" in faults[2].detail
+    assert shut == SiteFault("not_checked", f"{far}shut", "robots_denied: robots.txt disallows it", [root])
+    assert "Links that could not be checked: 1" in done.stdout
+    assert done.stdout.endswith("\n4 faults\n")
+    assert away.counts == Counter(
+        f"/{name}" for name in ("robots.txt", "ok", "gone", "gone-too", "r1", "r2", "end", "back", "framed", "ok.zip")
+    )
+    assert set(site.counts) == {"/robots.txt", "/", "/a", "/leave", "/only", "/deep"}, "links of /ok are not followed"
+    received = {row["url"]: row["wire_bytes"] for row in rows(tmp_path / "check/pages")}
+    assert int(str(received[f"{far}ok.zip"])) < 4 * MIB, "the rest of the content is not requested"
+
+
+def test_links_that_could_not_be_checked_are_no_faults(tmp_path: Path) -> None:
+    with HostileServer({}) as site, HostileServer({}, "127.0.0.2") as away:
+        site.answers["/"] = page("Home", f"{away.root}a")
+        away.answers["/robots.txt"] = whole(b"", "text/plain")._replace(status=500)
+        done = run(tmp_path, "check", site.root, *QUICK, *SOON, "--set", "robots.retry_first_s=0.1")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "No faults were found.")
+    assert "Links that could not be checked: 1" in done.stdout
+    assert away.counts["/a"] == 0
+
+
+def test_check_leaves_other_sites_alone_without_outlinks(
+    webs: tuple[HostileServer, HostileServer, str], tmp_path: Path
+) -> None:
+    site, away, _ = webs
+    before = away.counts.copy()
+    done = run(tmp_path, "check", site.root, *QUICK, "--set", "scope.outlinks=false", "--set", "scope.embeds=false")
+    assert (done.returncode, away.counts) == (0, before), done.stdout
 
 
 def test_archive_makes_a_package_with_what_pages_embed(server: HostileServer, tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from gossamer.api.given import directory_of
 from gossamer.archive.views.export import inputs_of
-from gossamer.archive.views.faults import KINDS, SiteFault, as_csv, as_html, faults_of_site
+from gossamer.archive.views.faults import KINDS, NOT_CHECKED, SiteFault, as_csv, as_html, faults_of_site
 from gossamer.assembly.views import crawl_in
 
-__all__ = ["KINDS", "SiteFault", "as_csv", "as_html", "faults_of"]
+__all__ = ["KINDS", "NOT_CHECKED", "SiteFault", "as_csv", "as_html", "faults_of"]
 
 
 def faults_of(directory: str | Path) -> list[SiteFault]:
-    """Return the faults of a site that was crawled, by kind, then by URL.
+    """Return the faults of a site that was crawled, by kind, then by URL; at the end the links that were not checked.
 
     Raises:
         ConfigError: there is no crawl.

@@ -112,7 +112,7 @@ class _OnePage(Crawler):
             return "it is not an address that can be visited"
         if found.nofollow and found.link_type != EMBED:
             return "its rel says nofollow"
-        link = Link(url, found.link_type, page.depth + 1, 0, page.url)
+        link = Link(url, chain.followed_as(found.link_type, url), page.depth + 1, 0, page.url)
         rule = chain.explain(link)
         if rule is not None:
             detail = chain.detail(link)

@@ -180,10 +180,12 @@ class Discovery:
         if record.redirect_to:
             target = stages.namer.name(record.redirect_to)
             if target is not None and target.key != link.url.key:
-                self.discover([Link(target, "redirect", depth, hops + 1, record.url, link.seed)])
+                kind = stages.chain.followed_as("redirect", target)
+                self.discover([Link(target, kind, depth, hops + 1, record.url, link.seed)])
             return
-        named = stages.namer.names(record.outlinks)
-        self.discover([Link(url, "anchor", depth + 1, 0, record.url) for url in named if url is not None])
+        named = [url for url in stages.namer.names(record.outlinks) if url is not None]
+        kind_of = stages.chain.followed_as
+        self.discover([Link(url, kind_of("anchor", url), depth + 1, 0, record.url) for url in named])
 
 
 def _leads_no_farther(path: int, other: int) -> bool:

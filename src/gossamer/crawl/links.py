@@ -18,7 +18,7 @@ class PageLinks:
         """Name a page's links, hand them to the links table, and return those that may be followed, each once.
 
         An embed is part of its page, also if the page has `nofollow`. Embeds of an embed count as hops, so that a chain
-        of them ends. Outside the scope, only embeds are followed.
+        of them ends. Outside the scope, only embeds are followed; links that lead there may be outlinks.
         """
         texts = list(dict.fromkeys([found.url for found in findings.links]))
         named = dict(zip(texts, self._stages.namer.names(texts), strict=True))
@@ -37,7 +37,8 @@ class PageLinks:
                 if found.link_type == EMBED:
                     links[key] = Link(url, EMBED, visit.depth + 1, embed_hops, visit.url.text)
                 elif not (found.nofollow or findings.nofollow or outside):
-                    links[key] = Link(url, found.link_type, visit.depth + 1, 0, visit.url.text, level=found.level)
+                    kind = self._stages.chain.followed_as(found.link_type, url)
+                    links[key] = Link(url, kind, visit.depth + 1, 0, visit.url.text, level=found.level)
                     has_levels = has_levels or found.level is not None
         if has_levels:  # The first of several links to a page counts.
             return sorted(links.values(), key=lambda link: link.level is None)

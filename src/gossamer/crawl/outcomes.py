@@ -22,7 +22,7 @@ from gossamer.crawl.tally import Tally
 from gossamer.frontier.host import Lease
 from gossamer.model.digests import digest_text
 from gossamer.model.errors import CrawlFailedError
-from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, SEED_ARGUMENT, Found, Link
+from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, OUTLINK, SEED_ARGUMENT, Found, Link
 from gossamer.model.modules import INVALID
 from gossamer.model.revisits import Held
 from gossamer.model.visits import Failure, Original, PageRow, Reply, RevisitPlan, Visit, Visited
@@ -191,7 +191,8 @@ class Outcomes:
         requests = stages.requests
         if requests is not None and reply.status in REPEATS_THE_BODY and requests.of(lease.url) is not None:
             return []  # It asks for the same request elsewhere, and the list does not.
-        kind = visit.link_type if visit.link_type in (EMBED, *ANNOUNCING) else "redirect"
+        kept = visit.link_type in (EMBED, *ANNOUNCING)
+        kind = visit.link_type if kept else stages.chain.followed_as("redirect", target)
         link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
         if link.hops > stages.chain.hops_max and (stages.exchange is None or stages.exchange.has(target)):
             stages.history.stop(link)
@@ -323,16 +324,19 @@ class Outcomes:
         return links
 
     def _is_unwanted(self, visit: Visit, reply: Reply) -> bool:
-        """Say whether a reply is a document of a type that is not wanted."""
-        fetched = 200 <= reply.status < 300
-        return fetched and visit.link_type not in ANNOUNCING and self._stages.chain.unwanted(reply) is not None
+        """Say whether a reply is a document of a type that is not wanted, or of a page outside the scope."""
+        if not 200 <= reply.status < 300 or visit.link_type in ANNOUNCING:
+            return False
+        return visit.link_type == OUTLINK or self._stages.chain.unwanted(reply) is not None
 
     def _unwanted(self, lease: Lease, reply: Reply, now: float) -> None:
-        """Content of a type that is not wanted: its headers are kept and its body is not, however much of it came."""
+        """Content that is not wanted: its headers are kept and its body is not, however much of it came."""
         visit = self.visit(lease)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
         row = self._reply_row(visit, reply, "unsupported")
         row.error = f"the filter `media_type` rejects {reply.media_type}"
+        if visit.link_type == OUTLINK:
+            row.error = "only its status was requested: it is outside the scope"
         self._logs.info(row.outcome, url=visit.url.text, error=row.error)
         self._conclude(lease, self._digested(visit, reply, row), now)
 

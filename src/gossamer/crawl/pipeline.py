@@ -29,7 +29,7 @@ from gossamer.crawl.ring import Retries, Ring, RingStep
 from gossamer.crawl.stages import Stages
 from gossamer.crawl.tally import Tally
 from gossamer.frontier.host import Lease
-from gossamer.model.links import ANNOUNCING, SITEMAP_FILE, Link
+from gossamer.model.links import ANNOUNCING, OUTLINK, SITEMAP_FILE, Link
 from gossamer.model.revisits import Held, Notice
 from gossamer.model.visits import Errand, Failure, Reply, Request
 from gossamer.process.walls import Wall
@@ -48,6 +48,8 @@ HUB_BYTES_MAX = 65_536
 PAGES_SHARE = 10.0
 """Seconds for which pages are read for each second of other work on the event loop: many pages may have come at once,
 and a large one takes a second, for which requests, signals and the console would wait otherwise."""
+OUTLINK_BYTES_MAX = 65_536
+"""What is read of a page outside the scope: it may be bot protection, whose status says nothing of the page."""
 SITEMAP_GATHER_S = 10.0
 """Delay before a sitemap is read again because another host names it: hosts that name it by then share that visit."""
 
@@ -306,7 +308,8 @@ class Pipeline:
             return Request(text, lease.address, port, headers, method=listed.method, body=listed.body, fresh=True)
         wanted = self._stages.chain.media_types if visit is not None else ()
         again = visit is not None and visit.attempt > 1
-        return Request(url.text, lease.address, port, headers, media_types=wanted, fresh=again)
+        most = OUTLINK_BYTES_MAX if visit is not None and visit.link_type == OUTLINK else 0
+        return Request(url.text, lease.address, port, headers, most, wanted, fresh=again)
 
     def _answer(self, errand: Errand, result: Reply | Failure) -> None:
         """Pass on the result of a prerequisite fetch. A result that crashed this process is discarded: it must not

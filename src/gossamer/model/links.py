@@ -14,6 +14,8 @@ LINK_TYPES = (
 
 EMBED = "embed"
 """Part of a page rather than somewhere to go."""
+OUTLINK = "outlink"
+"""To a page outside the scope, of which only the status is fetched. Pages name it by another type."""
 SITEMAP, FEED = "sitemap", "feed"
 """To a page that a sitemap or a feed names."""
 SITEMAP_FILE, FEED_FILE = "sitemap_file", "feed_file"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from xxhash import xxh3_128_digest
 
-from gossamer.model.links import Link
+from gossamer.model.links import OUTLINK, Link
 from gossamer.model.visits import Reply
 from gossamer.ports import Filter
 from gossamer.scope.filters import FILTERS, Depth, ExcludePatterns, Given, Hops, Length, Scheme, judges_again
@@ -15,9 +15,12 @@ from gossamer.scope.lists import NO_LISTS, ExcludedHost, Lists
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.pages import MediaType, WantedLanguages, declared_languages
 from gossamer.scope.roots import Roots
+from gossamer.url.url import Url
 
 DEPTH = "depth"
 """The only reason that may pass, so it comes last: a shorter path to the same URL can appear."""
+LEADING_OUT = frozenset(("anchor", "area", "frame", "iframe", "redirect", "meta_refresh"))
+"""Types of link that may become outlinks: those by which readers get elsewhere."""
 OF_RESOURCES = frozenset((Scheme.name, Length.name, ExcludePatterns.name))
 """Filters that also judge what a rendered page needs: that may be anywhere."""
 
@@ -26,9 +29,12 @@ class Chain:
     """Judges links by filters in order. A filter called `depth` must be the last."""
 
     def __init__(
-        self, filters: Sequence[Filter], language: WantedLanguages | None = None, made_of: bytes = b""
-    ) -> None:
-        """`made_of` is equal for chains whose filters judge queued URLs alike."""
+        self, filters: Sequence[Filter], language: WantedLanguages | None = None, made_of: bytes = b"",
+        inside: Roots | None = None,
+    ) -> None:  # fmt: skip
+        """`made_of` is equal for chains whose filters judge queued URLs alike. Links out of `inside` are outlinks;
+        None: no link is.
+        """
         names = [one.name for one in filters]
         assert len(set(names)) == len(names), f"two filters of one name among {names}"
         assert DEPTH not in names[:-1], "depth must be the last filter"
@@ -49,6 +55,7 @@ class Chain:
         self.by_place = frozenset(one.name for one in filters if getattr(one, "by_place", False))
         """Names of the filters that judge where a link is or how it was found, not the address itself."""
         self.made_of = made_of
+        self._inside = inside
 
     def adopt(self, other: Chain) -> None:
         """Judge as another chain from now on; what was counted stays."""
@@ -56,8 +63,14 @@ class Chain:
         self._media, self._language, self.media_types = other._media, other._language, other.media_types
         self._steps, self._steps_but_depth = other._steps, other._steps_but_depth
         self._judging_again, self.by_place, self.made_of = other._judging_again, other.by_place, other.made_of
+        self._inside = other._inside
         for name in other.counts:
             self.counts.setdefault(name, 0)
+
+    def followed_as(self, link_type: str, url: Url) -> str:
+        """Return the type by which a link is followed: `outlink` where it leads out of the scope and may do so."""
+        out = self._inside is not None and link_type in LEADING_OUT and not self._inside.contains(url)
+        return OUTLINK if out else link_type
 
     def reason(self, link: Link) -> str | None:
         """Return the name of the first filter that rejects the link, and count it; None for a link that is ours."""
@@ -149,7 +162,8 @@ def scope_chain(
     filters = [one for declared in FILTERS if (one := declared.made(given)) is not None]
     at = len(filters) - isinstance(filters[-1], Depth)
     filters[at:at] = more
-    return Chain(filters, WantedLanguages(options.languages) if options.languages else None, _made_of(options, lists))
+    languages = WantedLanguages(options.languages) if options.languages else None
+    return Chain(filters, languages, _made_of(options, lists), roots if options.outlinks else None)
 
 
 def _made_of(options: ScopeOptions, lists: Lists) -> bytes:

@@ -15,7 +15,7 @@ from typing import Protocol, Self
 
 import msgspec
 
-from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Link
+from gossamer.model.links import EMBED, FEED_FILE, OUTLINK, SITEMAP_FILE, Link
 from gossamer.model.live import is_marked
 from gossamer.model.patterns import PatternSet
 from gossamer.ports import Filter
@@ -97,7 +97,7 @@ class LinkType:
     """Links that are recorded only: `canonical`, `alternate` and others, unless configured."""
 
     name = "link_type"
-    keys: tuple[str, ...] = ("follow", "embeds")
+    keys: tuple[str, ...] = ("follow", "embeds", "outlinks")
     by_place = True
 
     def __init__(self, followed: Iterable[str]) -> None:
@@ -106,7 +106,8 @@ class LinkType:
     @classmethod
     def made(cls, given: Given) -> Self:
         options = given.options
-        return cls((*FOLLOWED, *options.follow, *(("embed",) if options.embeds else ())))
+        more = (*((EMBED,) if options.embeds else ()), *((OUTLINK,) if options.outlinks else ()))
+        return cls((*FOLLOWED, *options.follow, *more))
 
     def rejects(self, link: Link) -> bool:
         return link.link_type not in self._followed
@@ -206,13 +207,13 @@ class ExcludePatterns:
         return f"the pattern {self.patterns.first(link.url.text)!r} is found in it"
 
 
-ASKED_FOR = ("seed", "embed", SITEMAP_FILE)
-"""Types of link that need not be in the scope: the operator named a seed, an embed is part of a page that does, and a
-sitemap is no page: what it names is judged by itself."""
+ASKED_FOR = ("seed", EMBED, OUTLINK, SITEMAP_FILE)
+"""Types of link that need not be in the scope: the operator named a seed, an embed is part of a page that is, an
+outlink leads out of one, and a sitemap is no page: what it names is judged by itself."""
 
 
 class ScopeRoots:
-    """Addresses under no root. A seed is its own root, an embed belongs to its page."""
+    """Addresses under no root. A seed is its own root, an embed belongs to its page, an outlink is out by intent."""
 
     name = "scope"
     keys: tuple[str, ...] = ("scope",)
@@ -258,7 +259,7 @@ class OwnSite:
 
 
 class Include:
-    """Addresses that match no `include` pattern. Seeds, embeds, sitemaps and feeds need no match."""
+    """Addresses that match no `include` pattern. Seeds, embeds, outlinks, sitemaps and feeds need no match."""
 
     name = "include"
     keys: tuple[str, ...] = ("include", "include_file")

@@ -148,6 +148,11 @@ class ScopeOptions(BaseModel):
         "hop beyond the scope.",
         json_schema_extra=BASIC,
     )
+    outlinks: bool = Field(
+        default=False,
+        description="Also request the pages outside the scope that pages link to, for their status alone: content and "
+        "links of these are not used.",
+    )
 
     traps: bool = Field(
         default=True,

@@ -14,6 +14,8 @@ import msgspec
 from gossamer.archive.views.changes import database_of
 from gossamer.archive.views.work import ExportPiece
 
+NOT_CHECKED = "not_checked"
+"""No fault: the link may be sound."""
 KINDS: Mapping[str, str] = {
     "broken_link": "Broken links",
     "redirect_loop": "Redirect loops",
@@ -22,8 +24,9 @@ KINDS: Mapping[str, str] = {
     "missing_title": "Pages without title",
     "missing_description": "Pages without description",
     "orphan": "Pages of a sitemap that no page links to",
+    NOT_CHECKED: "Links that could not be checked",
 }
-"""Kinds of fault with their headings, the worst first."""
+"""Kinds of fault with their headings, the worst first; the last is no fault."""
 LINKING_MAX = 100
 """Pages listed that link to one URL."""
 
@@ -31,22 +34,32 @@ LINKING_MAX = 100
 _LATEST = """
     CREATE TEMP TABLE latest AS
     SELECT key, url, outcome::VARCHAR AS outcome, status, error, title, description, media_type::VARCHAR AS media_type,
-        duplicate_of, link_type::VARCHAR AS link_type, depth
+        duplicate_of, link_type::VARCHAR AS link_type, referrer, host::VARCHAR AS host
     FROM (SELECT *{missing} FROM pages)
     QUALIFY row_number() OVER (PARTITION BY key ORDER BY fetched_at DESC, attempt DESC) = 1"""
 _DOCUMENTS = """
     CREATE TEMP VIEW documents AS SELECT * FROM latest
-    WHERE outcome = 'fetched' AND media_type IN ('text/html', 'application/xhtml+xml') AND duplicate_of = ''"""
+    WHERE outcome = 'fetched' AND media_type IN ('text/html', 'application/xhtml+xml') AND duplicate_of = ''
+        AND host IN (SELECT host FROM latest WHERE link_type NOT IN ('outlink', 'embed'))"""
 _LINKING = """
     CREATE TEMP TABLE linking AS
     SELECT to_key AS key, list(from_url ORDER BY from_url)[1:{most}] AS pages
     FROM (SELECT DISTINCT to_key, from_url FROM links WHERE link_type::VARCHAR NOT IN ('redirect', 'canonical', 'self'))
     GROUP BY to_key"""
-_BROKEN = """
-    SELECT url, CASE WHEN status IS NULL THEN outcome || ': ' || error ELSE 'HTTP ' || status END, pages
-    FROM latest LEFT JOIN linking USING (key)
-    WHERE outcome IN ('http_error', 'dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error')
-    ORDER BY url"""
+_ANSWERED = "regexp_matches(error, ': (HTTP [0-9]+|its answer was cut short)$')"
+"""The server answered, without its robots.txt: the page may be there."""
+_ATTEMPTS = """
+    SELECT url, CASE WHEN status IS NULL THEN outcome || ': ' || error ELSE 'HTTP ' || status END,
+        coalesce(pages, [one for one in [referrer] if one <> ''])
+    FROM latest LEFT JOIN linking USING (key) WHERE {which} ORDER BY url"""
+_BROKEN = _ATTEMPTS.format(
+    which="outcome IN ('http_error', 'dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error') "
+    f"OR outcome = 'robots_unreachable' AND NOT {_ANSWERED}"
+)
+_UNCHECKED = _ATTEMPTS.format(
+    which="link_type <> 'seed' AND (outcome IN ('robots_denied', 'challenged', 'host_closed') "
+    f"OR outcome = 'robots_unreachable' AND {_ANSWERED})"
+)
 _TITLES = """
     SELECT first(url ORDER BY url), title, list(url ORDER BY url)[2:{most}] FROM documents
     WHERE title <> '' GROUP BY title HAVING count(*) > 1 ORDER BY 1"""
@@ -71,11 +84,11 @@ class SiteFault(msgspec.Struct, frozen=True):
     """One fault of a site."""
 
     kind: str
-    """One of `KINDS`."""
+    """One of `KINDS`. `not_checked` is no fault: its link may be sound."""
     url: str
     detail: str = ""
     pages: list[str] = []
-    """Pages that link to it, or that share its title."""
+    """Pages that link or redirect to it, or that share its title."""
 
 
 def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) -> list[SiteFault]:
@@ -98,7 +111,7 @@ def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) ->
         database.execute(_LINKING.format(most=LINKING_MAX))
         questions = {
             "broken_link": _BROKEN, "duplicate_title": _TITLES.format(most=LINKING_MAX), "missing_title": _UNTITLED,
-            "missing_description": _UNDESCRIBED, "orphan": _ORPHANS,
+            "missing_description": _UNDESCRIBED, "orphan": _ORPHANS, NOT_CHECKED: _UNCHECKED,
         }  # fmt: skip
         found = [
             SiteFault(kind, url, detail, pages or [])
