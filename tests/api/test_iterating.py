@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 import threading
@@ -11,6 +12,8 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import nbclient
+import nbformat
 import pytest
 
 import gossamer
@@ -87,8 +90,31 @@ def test_an_error_of_the_crawl_comes_out_of_the_loop(site: str, tmp_path: Path) 
     reading.close()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("what", ["to_arrow", "to_polars", "to_duckdb"])
+CELLS = (
+    "import gossamer\nmore = dict(allow_private=True, politeness='own')",
+    "for page in gossamer.crawl({site!r}, output='looped', max_pages=4, **more):\n    pass",
+    "async with gossamer.Crawler({site!r}, output='awaited', **more) as crawler:\n    async for page in crawler: pass",
+    "for page in gossamer.crawl({site!r}, output='quiet', quiet=True, **more):\n    pass",
+)
+
+
+@pytest.mark.promise("Components and Python", "In a notebook a crawl shows a progress bar; `quiet` leaves it out.")
+def test_a_notebook_shows_a_progress_bar(site: str, tmp_path: Path) -> None:
+    cells = [nbformat.v4.new_code_cell(cell.format(site=site)) for cell in CELLS]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    nbclient.NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert [len(cell.outputs) for cell in notebook.cells] == [0, 1, 1, 0], "each bar is redrawn in its place"
+    looped, awaited = (cell.outputs[0].data for cell in notebook.cells[1:3])
+    assert looped["text/html"].startswith('<progress value="1.000" max="1"')
+    assert re.match(r"[45] pages, .*, page limit reached$", looped["text/plain"])
+    assert awaited["text/plain"].startswith(f"{PAGES + 1} pages, ")
+    assert looped["text/plain"] in looped["text/html"]
+
+
+@pytest.mark.parametrize("what", ["to_arrow", "to_pandas", "to_polars", "to_duckdb"])
 def test_tables_in_other_libraries(site: str, tmp_path: Path, what: str) -> None:
+    if what == "to_pandas":
+        pytest.importorskip("pandas")  # Not of the test environment: with it, pyarrow loads it in every crawl.
     crawl = made(site, tmp_path / "crawl")
     assert len(list(crawl)) == PAGES + 1
     for tables in (crawl, Tables(str(tmp_path / "crawl"))):

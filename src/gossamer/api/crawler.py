@@ -23,6 +23,7 @@ from gossamer.api.feeding import Feeding, check_segments, feeding_of
 from gossamer.api.given import directory_of, named_as_keywords, require_callable, require_config, seeds_of, sets_of
 from gossamer.api.low_water import LowWater, MoreSeeds, Sources
 from gossamer.api.page import CrawledPage, settled
+from gossamer.api.progress import notebook_progress
 from gossamer.api.remainder import FILE as REMAINDER
 from gossamer.api.remainder import write_remainder
 from gossamer.api.restoring import Vault, check_vault, vault_of
@@ -134,6 +135,7 @@ class Crawler:
         self._callbacks: Callbacks | None = None
         self._vault: Vault | None = None
         self._asking = Asking(self.status)
+        self._progress = notebook_progress(config, self.status)
         self._told = False
         """Whether the iterator has reported the end."""
         self._conversion: asyncio.Future[object] | None = None
@@ -203,6 +205,8 @@ class Crawler:
             await self._conversion_ended()
             self._last_status = running_status(shard).as_object()
             self._shard = None
+            if self._progress is not None:
+                self._progress.show()
             await shard.close()
         return end
 
@@ -290,6 +294,8 @@ class Crawler:
         companions: list[Companion] = [
             sources.seeding.run, sources.feeding.run, watching.run, low_water.run, self._follow_logs,
         ]  # fmt: skip
+        if self._progress is not None:
+            companions.append(self._progress.run)
         if ring.recrawl is not None:
             companions.append(ring.recrawl.enrolment.run)
         if self._callbacks is not None:

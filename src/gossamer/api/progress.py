@@ -1,0 +1,64 @@
+"""Progress: a bar below the cell of a notebook in which a crawl runs."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+from gossamer.config import Config
+from gossamer.model.status import Status, read_status
+from gossamer.model.words import duration
+
+REDRAWN_S = 0.5
+
+
+class NotebookProgress:
+    """Redrawn in place twice a second, about 0.1 ms each time. What a notebook cannot show does not end the crawl."""
+
+    def __init__(self, status: Callable[[], dict[str, object]]) -> None:
+        self._status = status
+        self._handle: Any = None
+
+    async def run(self) -> None:
+        """Redraw until cancelled."""
+        while True:
+            self.show()
+            await asyncio.sleep(REDRAWN_S)
+
+    def show(self) -> None:
+        """Draw what is so now."""
+        with suppress(Exception):
+            shown = bundle_of(read_status(self._status()))
+            if self._handle is not None:
+                self._handle.update(shown, raw=True)
+                return
+            self._handle = import_module("IPython.display").display(shown, raw=True, display_id=True)
+
+
+def notebook_progress(config: Config, status: Callable[[], dict[str, object]]) -> NotebookProgress | None:
+    """Return what shows a crawl's progress; None outside notebooks, and with `quiet`."""
+    notebook = sys.modules.get("IPython")
+    if notebook is None or config.progress.style == "quiet":
+        return None
+    return NotebookProgress(status) if hasattr(notebook.get_ipython(), "kernel") else None
+
+
+def bundle_of(status: Status) -> dict[str, str]:
+    """Return a status as text and as HTML: a line, and how far the nearest limit or what was found is used up."""
+    used = (
+        (status.pages, status.max_pages),
+        (status.wire_bytes, status.max_bytes),
+        (status.elapsed_s, status.max_time_s),
+        (status.terminal, status.discovered),  # Without a limit: what is known so far.
+    )
+    share = max([0.0, *(done / most for done, most in used[:3] if most)]) or used[3][0] / (used[3][1] or 1)
+    parts = [f"{status.pages:,} pages", f"{status.pages_s:.1f} pages/s", f"{status.queued:,} queued"]
+    parts += [duration(status.elapsed_s), status.ended_says or status.waiting_for or status.state]
+    line = ", ".join(parts)
+    bar = f'<progress value="{min(1.0, share):.3f}" max="1" style="width:20em"></progress>'
+    return {"text/plain": line, "text/html": f"{bar} {html.escape(line)}"}
