@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import html
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,11 @@ from gossamer.config.seeds import file_seeds
 from gossamer.model.errors import ConfigError
 
 WEB = ("http", "https")
-A, B = "https://a.test/", "http://b.test/x?y=1&z=2"
+A, B = "https://a.test/", "http://b.test/x?y[]=1&copy=2"
 BOOKMARKS = f"""<!DOCTYPE NETSCAPE-Bookmark-file-1>
 <META HTTP-EQUIV="Content-Type" CONTENT="text/html; charset=UTF-8">
 <DL><p><DT><H3>Folder</H3>
-<DT><A HREF="{A}" ADD_DATE="1">A</A> <DT><a href='{B.replace("&", "&amp;")}'>B</a>
+<DT><A HREF="{A}" ADD_DATE="1">A</A> <DT><a href='{html.escape(B)}'>B</a>
 <DT><A HREF="javascript:alert(1)">no</A><DT><A HREF="place:sort=8">no</A></DL>
 """
 CDX_LINE = "test,{0})/ 20260101000000 {1} text/html 200 AAAA - - 100 5 x.warc.gz"
@@ -27,8 +28,15 @@ def two(line: str) -> str:
     return line.format("a", A) + "\n" + line.format("a", A) + "\n" + line.format("b", B) + "\n"
 
 
+SITEMAP = f"""<?xml version="1.0" encoding="UTF-8"?>{" " * 3_000}
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>
+  {A} </loc><image:image><image:loc>http://i.test/</image:loc></image:image></url><!--{" " * (1 << 20)}-->
+<url><loc><![CDATA[{B}]]></loc></url></urlset>"""
 FILES = {
     "lines": f"# mine\n{A}\n{B}\n",
+    "sitemap": SITEMAP,
+    "sitemap-line": f"<urlset><url><loc>{A}</loc></url><url><loc>{html.escape(B)}</loc></url></urlset>",
+    "sitemap-index": f"<sitemapindex><sitemap><loc>{A}</loc></sitemap><loc>{html.escape(B)}</loc></sitemapindex>",
     "bookmarks": BOOKMARKS,
     "csv": f'rank,URL,title\n1,{A},"x, y"\n2,{B},z\n3\n',
     "csv-semicolon": f"name;address\r\nx;{A}\r\ny;{B}\r\n",
@@ -43,7 +51,8 @@ FILES = {
 
 
 @pytest.mark.promise(
-    "What is fetched", "Seeds are read from bookmarks, CSV, WARC, CDX and Common Crawl indexes, plain or gzipped."
+    "What is fetched",
+    "Seeds are read from sitemaps, bookmarks, CSV, WARC, CDX and Common Crawl indexes, plain or gzipped.",
 )
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 @pytest.mark.parametrize("name", [name for name in FILES if name != "lines"])

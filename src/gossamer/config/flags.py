@@ -37,7 +37,8 @@ SCOPES = ("prefix", "host", "domain", "any")
 FLAGS = (
     Flag(
         "seeds", "seeds.file", str,
-        "Read seeds from a file: one URL per line, # comments; or bookmarks, CSV, WARC, CDX; - for stdin.", "FILE",
+        "Read seeds from a file: one URL per line, # comments; or sitemap, bookmarks, CSV, WARC, CDX; - for stdin.",
+        "FILE",
     ),
     Flag(
         "domains", "seeds.domains_file", str, "Read domains from a file, one per line.", "FILE",

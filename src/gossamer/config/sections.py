@@ -73,8 +73,8 @@ class SeedsOptions(Section):
     )
     file: str = Field(
         "",
-        description="A file of seeds, one URL a line, # begins a comment; or bookmarks (HTML), CSV with a column url, "
-        "WARC, CDX, CDXJ or an index of Common Crawl; - is standard input.",
+        description="A file of seeds, one URL a line, # begins a comment; or a sitemap, bookmarks (HTML), CSV with a "
+        "column url, WARC, CDX, CDXJ or an index of Common Crawl; - is standard input.",
         json_schema_extra=BASIC,
     )
     requests_file: str = Field(

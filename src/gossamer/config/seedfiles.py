@@ -1,4 +1,4 @@
-"""Seedfiles: files of other programs that hold addresses: bookmarks, CSV, WARC, CDX and indexes of Common Crawl.
+"""Seedfiles: files of other programs that hold addresses: sitemaps, bookmarks, CSV, WARC, CDX, Common Crawl indexes.
 
 The format is found by the content. Addresses of schemes that are not visited are left out: bookmarks hold scripts, and
 archives hold records of DNS.
@@ -20,7 +20,7 @@ import msgspec
 
 from gossamer.model.errors import ConfigError
 
-Form = Literal["lines", "bookmarks", "csv", "warc", "cdx", "json"]
+Form = Literal["lines", "sitemap", "bookmarks", "csv", "warc", "cdx", "json"]
 HEAD_BYTES = 4_096
 LINE_BYTES_MAX = 1 << 20
 COLUMNS = ("url", "uri", "address", "link", "href", "loc", "page", "website")
@@ -28,6 +28,8 @@ COLUMNS = ("url", "uri", "address", "link", "href", "loc", "page", "website")
 DELIMITERS = ",;\t"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _HREF = re.compile(rb"""<a\s[^>]*?\bhref\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
+_SITEMAP = re.compile(rb"<(?:\w+:)?(?:urlset|sitemapindex)\b")
+_LOC = re.compile(rb"<loc>\s*(?:<!\[CDATA\[([^<]*)\]\]>|([^<]*))\s*</loc>")
 _CAPTURE = re.compile(rb"^[^\s{]+ \d{14} ")
 _WITH_URL = re.compile(rb'\{.*"url"\s*:')
 
@@ -55,6 +57,8 @@ def form_of(path: Path) -> Form:
     first = head.partition(b"\n")[0].rstrip(b"\r")
     if head.startswith(b"WARC/"):
         return "warc"
+    if head.lstrip().startswith(b"<") and _SITEMAP.search(head):
+        return "sitemap"
     if b"netscape-bookmark-file" in head.lower() or head[:9].lower() == b"<!doctype":
         return "bookmarks"
     if _CAPTURE.match(first) or first.startswith(b"{"):
@@ -90,6 +94,19 @@ def _lines(path: Path) -> Iterator[bytes]:
     with _opened(path) as file:
         while line := file.readline(LINE_BYTES_MAX):
             yield line.strip()
+
+
+def _sitemap(path: Path) -> Iterator[str]:
+    """Yield the addresses of a sitemap, or of the sitemaps that an index names. It may be a single line of 50 MB."""
+    with _opened(path) as file:
+        rest = b""
+        while piece := file.read(LINE_BYTES_MAX):
+            data, end = rest + piece, 0
+            for found in _LOC.finditer(data):
+                end = found.end()
+                verbatim, escaped = ((one or b"").decode("utf-8", "replace") for one in found.groups())
+                yield (verbatim or html.unescape(escaped)).strip()
+            rest = data[end:][-HEAD_BYTES:]  # An address may go on in the next piece.
 
 
 def _bookmarks(path: Path) -> Iterator[str]:
@@ -149,5 +166,5 @@ def _warc(path: Path) -> Iterator[str]:
 
 
 _READERS: Mapping[Form, Callable[[Path], Iterator[str]]] = {
-    "bookmarks": _bookmarks, "csv": _csv, "warc": _warc, "cdx": _cdx, "json": _json,
+    "sitemap": _sitemap, "bookmarks": _bookmarks, "csv": _csv, "warc": _warc, "cdx": _cdx, "json": _json,
 }  # fmt: skip
