@@ -169,6 +169,15 @@ def test_the_strongest_challenge_that_can_be_answered_is() -> None:
     assert best_challenge(['Basic realm="x"', "Digest"]) is None
 
 
+def test_no_count_of_a_nonce_is_sent_twice() -> None:
+    digests, offered = Digests(), [("WWW-Authenticate", 'Digest realm="r", nonce="n", qop="auth"')]
+    answers = []
+    for _ in range(2):  # Two requests were under way when the server challenged both.
+        assert digests.challenged("http://a.test/", offered, answered=False)
+        answers.append(digests.answer("http://a.test/", "/", ("me", "x")))
+    assert ["nc=00000001" in answers[0], "nc=00000002" in answers[1]] == [True, True]
+
+
 def test_a_digest_challenge_is_answered_by_the_next_request(run: Run) -> None:
     challenge = b'WWW-Authenticate: Digest realm="r", nonce="n%d", qop="auth"'
 

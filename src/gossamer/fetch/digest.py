@@ -63,6 +63,9 @@ class Digests:
         if challenge is None or (answered and not challenge.stale):
             return False
         origin = origin_of(url)
+        before = self._challenges.get(origin)
+        if before is not None and before.nonce == challenge.nonce:
+            challenge.answers = before.answers  # A server may refuse a count that it has seen.
         self._challenges[origin] = challenge
         self._challenges.move_to_end(origin)
         if len(self._challenges) > CHALLENGES_MAX:
