@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from gossamer.fetch import cookies
-from gossamer.fetch.cookies import COOKIE_BYTES_MAX, COOKIES_MAX, Cookie, Jar, cookie_date, netscape, of_netscape
+from gossamer.fetch.cookies import (
+    COOKIE_BYTES_MAX,
+    COOKIES_MAX,
+    Cookie,
+    Jar,
+    cookie_date,
+    netscape,
+    of_file,
+    of_netscape,
+)
 from gossamer.model.errors import ConfigError
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
@@ -153,6 +164,22 @@ def test_a_netscape_file_in_and_out() -> None:
         Cookie("suffix", "x", "co.uk", "/", NOW, 0.0),
     ]
     assert of_netscape(netscape(found), "again", NOW) == found
+
+
+def test_a_recorded_browser_session() -> None:
+    one = {"name": "a", "value": "é", "domain": ".example.com", "path": "/", "expires": 1_900_000_000.5}
+    rest = {"httpOnly": True, "secure": True, "sameSite": "Lax"}
+    gone, suffix = {**one, "expires": 1}, {"name": "b", "value": "", "domain": ".co.uk", "expires": -1}
+    state = json.dumps({"cookies": [{**one, **rest}, gone, suffix], "origins": [{"origin": "x", "localStorage": []}]})
+    assert of_file(state, "state.json", NOW) == [
+        Cookie("a", "é".encode().decode("latin-1"), "example.com", "/", NOW, 1_900_000_000.5, False, True, True, "lax"),
+        Cookie("b", "", "co.uk", "/", NOW),
+    ]
+    assert of_file(NETSCAPE, "cookies.txt", NOW) == of_netscape(NETSCAPE, "cookies.txt", NOW)
+    for text in ("{}", '{"cookies": [{"name": "s3cret"}]}', '{"cookies": "s3cret"}'):
+        with pytest.raises(ConfigError, match=r"^state\.json: no storage state of a browser: .*; save it") as found:
+            of_file(text, "state.json", NOW)
+        assert "s3cret" not in str(found.value)
 
 
 @pytest.mark.parametrize("line", ["{}", "a.test\tTRUE\t/\tFALSE\tx\ta\ts3cret", "a.test\tTRUE\t/\tFALSE\t0"])

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from gossamer.model.errors import ConfigError
 from tests import guarded
@@ -153,6 +154,32 @@ def test_cookies_of_a_file_are_taken_once_and_can_be_listed(tmp_path: Path, name
     assert (tmp_path / "out").read_text() == out
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "crawl/state").stat().st_mode) == 0o700
+
+
+@pytest.mark.acceptance
+@pytest.mark.promise("Operation", "A crawl continues the session of a browser that Playwright recorded.")
+def test_a_session_that_a_browser_began_is_continued(tmp_path: Path, names: str) -> None:
+    state = tmp_path / "state.json"
+    with served() as (ours, theirs):
+        ours.session_pages = 2 * PAGES
+        root = f"http://ours.test:{ours.port}"
+        with sync_playwright() as playwright:
+            options = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP ours.test 127.0.0.1"]
+            browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=options)
+            page = browser.new_page()
+            page.goto(f"{root}/login")
+            page.fill("[name=user]", USER)
+            page.fill("[name=password]", PASSWORD)
+            page.click("[name=go]")
+            page.wait_for_url(f"{root}/?in")
+            page.context.storage_state(path=state)
+            browser.close()
+        found = crawl((f"{root}/app/0",), tmp_path / "crawl", *OWN, names, f"cookies.file={state}",
+                      "scope.exclude=['logout']", scope="any")  # fmt: skip
+    assert titles(found.rows) >= {f"app {number} of {USER}" for number in range(PAGES)}
+    assert ours.count("POST", "/session") == 1, "the browser's"
+    assert not [one for *_, one in theirs.asked if any(made in str(one) for made in ours.made)]
+    assert not [place for place in shown_in(tmp_path / "crawl", ours) if "cookies" not in place]
 
 
 def test_what_cannot_be_a_login_is_refused(tmp_path: Path) -> None:

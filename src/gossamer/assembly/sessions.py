@@ -15,7 +15,7 @@ from gossamer.config.secret import login_rules
 from gossamer.crawl.logins import FormLogins
 from gossamer.crawl.options import LoginRule
 from gossamer.crawl.sessions import Jars, Sessions, cookies_in
-from gossamer.fetch.cookies import Cookie, netscape, of_netscape
+from gossamer.fetch.cookies import Cookie, netscape, of_file
 from gossamer.fetch.options import where_of
 from gossamer.model.errors import ConfigError
 from gossamer.process.forms import is_selector
@@ -44,7 +44,7 @@ def sessions(
     jars = Jars(epochs, None if config.cookies.wanted else frozenset(sites))
     if config.cookies.file:
         text = read_text(Path(config.cookies.file))
-        cookies = of_netscape(text, config.cookies.file, now)
+        cookies = of_file(text, config.cookies.file, now)
 
         def holds(host: str) -> bool:
             url = namer.name(f"http://{host}/")

@@ -98,7 +98,8 @@ FLAGS = (
         "hosts", "resolve.hosts_file", str, "Read host addresses from a file like /etc/hosts.", "FILE", resumable=True,
     ),
     Flag(
-        "cookies", "cookies.file", str, "Begin with the cookies of a file in Netscape format.", "FILE", resumable=True,
+        "cookies", "cookies.file", str,
+        "Begin with the cookies of a file (Netscape format, Playwright's storage state).", "FILE", resumable=True,
     ),
     Flag(
         "dns", "resolve.servers", str, "Use this DNS server (repeatable).", "SERVER[:PORT]", many=True, resumable=True,

@@ -191,7 +191,8 @@ class CookiesOptions(BaseModel):
     )
     file: str = Field(
         "",
-        description="File of cookies in Netscape format (cookies.txt) to begin with; it is read once. Implies enabled",
+        description="File of cookies to begin with: in Netscape format (cookies.txt), or the session of a browser as "
+        "Playwright records it (its storage state); it is read once. Implies enabled",
         json_schema_extra=BASIC,
     )
 

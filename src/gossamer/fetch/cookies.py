@@ -1,4 +1,4 @@
-"""Cookies: what servers set and what is sent back (RFC 6265bis), for one site at a time, and Netscape cookie files."""
+"""Cookies: what servers set and what is sent back (RFC 6265bis), for one site at a time, and files of cookies."""
 
 from __future__ import annotations
 
@@ -300,6 +300,48 @@ def of_netscape(text: str, name: str, now: float) -> list[Cookie]:
         if not cookie.is_over(now):
             found.append(cookie)
     return found
+
+
+class _StateCookie(msgspec.Struct, rename="camel"):
+    name: str
+    value: str
+    domain: str
+    path: str = "/"
+    expires: float = -1.0
+    http_only: bool = False
+    secure: bool = False
+    same_site: str = ""
+
+
+class _StorageState(msgspec.Struct):
+    cookies: list[_StateCookie]
+
+
+def of_file(text: str, name: str, now: float) -> list[Cookie]:
+    """Return the cookies of a file: of Netscape's format, or of a browser session that Playwright recorded (its storage
+    state, JSON).
+
+    Raises:
+        ConfigError: as `of_netscape`; the message does not repeat what the file holds.
+    """
+    if not text.lstrip().startswith("{"):
+        return of_netscape(text, name, now)
+    try:
+        state = msgspec.json.decode(text, type=_StorageState)
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{name}: no storage state of a browser: {error}; save it with Playwright") from error
+    made = [_of_state(one, now) for one in state.cookies if one.name and not _CONTROL.search(one.name + one.value)]
+    return [cookie for cookie in made if not cookie.is_over(now)]
+
+
+def _of_state(one: _StateCookie, now: float) -> Cookie:
+    domain = one.domain.removeprefix(".").lower()
+    below = one.domain.startswith(".") and not is_suffix(domain) and not _ADDRESS.fullmatch(domain)
+    known: dict[str, Literal["strict", "lax", "none"]] = {"Strict": "strict", "Lax": "lax", "None": "none"}
+    return Cookie(
+        one.name, one.value.encode().decode("latin-1"), domain, one.path or "/", now, max(one.expires, 0.0), not below,
+        one.secure, one.http_only, known.get(one.same_site, ""),
+    )  # fmt: skip
 
 
 def netscape(cookies: Iterable[Cookie]) -> str:
