@@ -125,7 +125,8 @@ def webs() -> Iterator[tuple[HostileServer, HostileServer, str]]:
             "/leave": moved(f"{far}gone-too"), "/only": page("Only by the other site", "/deep"), "/deep": page("Deep"),
         }  # fmt: skip
         away.answers |= {
-            "/robots.txt": whole(b"User-agent: *\nDisallow: /shut", "text/plain"),
+            "/robots.txt": whole(f"User-agent: *\nDisallow: /shut\nSitemap: {far}map.xml".encode(), "text/plain"),
+            "/map.xml": whole(f"<urlset><url><loc>{far}mapped</loc></url></urlset>".encode(), "application/xml"),
             "/ok": page("Home", "/never", f"{site.root}never", description="", more="<img src=/never.png>"),
             "/r1": moved("/r2"), "/r2": moved("/end"), "/end": page(""), "/back": moved(f"{site.root}only"),
             "/framed": page("", description=""), "/ok.zip": Answer(noise(64), "application/zip"),

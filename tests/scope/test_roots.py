@@ -164,6 +164,15 @@ def test_redirects_of_seeds(
 
 
 @pytest.mark.parametrize("mode", ["prefix", "host", "domain", "any"])
+def test_a_host_is_touched_where_any_of_its_pages_can_be_in_scope(mode: Mode) -> None:
+    roots = rooted(mode, "http://h.example:81/a/b/")
+    assert roots.touches(named("http://h.example:81/robots.txt"))
+    others = ("http://h.example/", "http://h.example:811/", "http://www.h.example/", "http://other.example/")
+    touched = {"prefix": 0, "host": 0, "domain": 3, "any": 4}[mode]
+    assert [roots.touches(named(other)) for other in others] == [number < touched for number in range(4)]
+
+
+@pytest.mark.parametrize("mode", ["prefix", "host", "domain", "any"])
 def test_roots_survive(mode: Mode) -> None:
     roots = rooted(mode, "http://h.org/a/", "https://g.org:81/b/c")
     roots.redirected(named("http://h.org/a/"), named("http://i.org/x/y"), from_argument=False)

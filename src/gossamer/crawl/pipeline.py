@@ -339,6 +339,8 @@ class Pipeline:
     def _look_into_sitemaps(self, origin: Url, hints: SitemapHints) -> None:
         """Discover the sitemaps that an origin's robots.txt names."""
         stages, now = self._stages, self._clock.now()
+        if stages.chain.is_elsewhere(origin):
+            return
         links, again = hints.named(origin, stages.permit.robots.sitemaps(origin))
         self.discovery.discover(links)
         for link in again:

@@ -72,6 +72,10 @@ class Chain:
         out = self._inside is not None and link_type in LEADING_OUT and not self._inside.contains(url)
         return OUTLINK if out else link_type
 
+    def is_elsewhere(self, origin: Url) -> bool:
+        """Say whether an origin is outside the scope and only outlinks lead there: its sitemaps are not read."""
+        return self._inside is not None and not self._inside.touches(origin)
+
     def reason(self, link: Link) -> str | None:
         """Return the name of the first filter that rejects the link, and count it; None for a link that is ours."""
         for rejects, name in self._steps:
