@@ -26,7 +26,7 @@ AXE := axe-core-4.14.1
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs site publish pictures bench faults fuzz nightly figures dist lock sbom clean axe corpus
+.PHONY: help demo test acceptance check format docs site publish pictures bench faults fuzz nightly figures dist lock sbom clean axe corpus pandas
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and
 test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	$(BIN)/python -m pytest $(PARALLEL)
 
-acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus  ## run the checks against real parts from Debian, installing what is missing
+acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas  ## run the checks against real parts from Debian, installing what is missing
 	alone=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || alone=$$?; \
 	$(BIN)/python -m pytest -m "acceptance and not alone" --timeout 600 $(PARALLEL) && exit $$alone
 
@@ -50,6 +50,10 @@ corpus: $(VENV)/dev.stamp
 	[ -d .cache/robots ] || \
 	{ mkdir -p .cache/sdist && $(BIN)/python -m pip download -q --no-deps --no-binary :all: -d .cache/sdist protego==0.7.0 && \
 	tar xzf .cache/sdist/protego-0.7.0.tar.gz -C .cache/sdist && mv .cache/sdist/protego-0.7.0/tests/test_data .cache/robots; }
+
+# Not in the environment of the other tests: where pandas is installed, pyarrow loads it in every crawl.
+pandas: $(VENV)/dev.stamp
+	[ -d .cache/pandas/pandas ] || $(BIN)/python -m pip install -q --no-deps --target .cache/pandas pandas==3.1.1
 
 check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import contracts, spelling, tests
 	$(BIN)/ruff format --check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import subprocess
 import sys
@@ -111,10 +112,8 @@ def test_a_notebook_shows_a_progress_bar(site: str, tmp_path: Path) -> None:
     assert looped["text/plain"] in looped["text/html"]
 
 
-@pytest.mark.parametrize("what", ["to_arrow", "to_pandas", "to_polars", "to_duckdb"])
+@pytest.mark.parametrize("what", ["to_arrow", "to_polars", "to_duckdb"])
 def test_tables_in_other_libraries(site: str, tmp_path: Path, what: str) -> None:
-    if what == "to_pandas":
-        pytest.importorskip("pandas")  # Not of the test environment: with it, pyarrow loads it in every crawl.
     crawl = made(site, tmp_path / "crawl")
     assert len(list(crawl)) == PAGES + 1
     for tables in (crawl, Tables(str(tmp_path / "crawl"))):
@@ -127,6 +126,30 @@ def test_tables_in_other_libraries(site: str, tmp_path: Path, what: str) -> None
         assert len(getattr(tables.links, what)()) > PAGES
     with pytest.raises(ConfigError, match="--table items/offer: the crawl has"):
         crawl.table("items/offer").to_arrow()
+
+
+PANDAS = Path(__file__).parents[2] / ".cache/pandas"
+FRAMES = """
+from gossamer import Tables
+tables = Tables("crawl")
+pages = tables.pages.to_pandas()
+print(type(pages).__module__.partition(".")[0], len(pages), sorted(pages["title"])[:2])
+print(list(tables.pages.to_pandas("title = 'Page /3'")["status"]), len(tables.links.to_pandas()))
+"""
+
+
+@pytest.mark.acceptance
+def test_tables_in_pandas(site: str, tmp_path: Path) -> None:
+    assert PANDAS.is_dir(), "pandas is missing: `make pandas` installs it beside the environment"
+    pages = list(made(site, tmp_path / "crawl"))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PANDAS), *filter(None, sys.path)])}
+    said = subprocess.run(
+        [sys.executable, "-c", FRAMES], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stderr
+    first, second = said.stdout.splitlines()
+    assert first == f"pandas {len(pages)} ['Page /', 'Page /0']"
+    assert second.startswith("[200] ")
 
 
 def _titles(rows: Any) -> list[str]:
