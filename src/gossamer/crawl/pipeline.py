@@ -168,7 +168,8 @@ class Pipeline:
         if requests is not None and lease.errand is None and requests.sending(lease.url):
             await self.commit()
         result = self._learned(lease, await self._fetch(lease, started, held))
-        await self._turns.turn()
+        if lease.errand is None:  # A robots.txt costs little, and pages of its host wait for it.
+            await self._turns.turn()
         if self.is_late():
             return  # It stays queued, as what is cancelled does.
         if lease.errand is not None:
