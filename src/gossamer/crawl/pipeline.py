@@ -48,6 +48,8 @@ HUB_BYTES_MAX = 65_536
 PAGES_SHARE = 10.0
 """Seconds for which pages are read for each second of other work on the event loop: many pages may have come at once,
 and a large one takes a second, for which requests, signals and the console would wait otherwise."""
+SMALL_BYTES = 32_768
+"""Pages of at most this size that are not compressed are read as they come: what waits delays the end of traps."""
 OUTLINK_BYTES_MAX = 65_536
 """What is read of a page outside the scope: it may be bot protection, whose status says nothing of the page."""
 SITEMAP_GATHER_S = 10.0
@@ -168,7 +170,7 @@ class Pipeline:
         if requests is not None and lease.errand is None and requests.sending(lease.url):
             await self.commit()
         result = self._learned(lease, await self._fetch(lease, started, held))
-        if lease.errand is None:  # A robots.txt costs little, and pages of its host wait for it.
+        if lease.errand is None and isinstance(result, Reply) and _may_be_slow(result):
             await self._turns.turn()
         if self.is_late():
             return  # It stays queued, as what is cancelled does.
@@ -378,3 +380,8 @@ class Pipeline:
 
 async def _no_commit() -> None:
     raise AssertionError("a request that must not be repeated needs a commit")
+
+
+def _may_be_slow(reply: Reply) -> bool:
+    """Say whether reading a page may take long."""
+    return reply.file is not None or len(reply.body) > SMALL_BYTES or reply.header("content-encoding") is not None
