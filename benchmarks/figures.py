@@ -37,7 +37,7 @@ PACKAGES = {module_name(path) for path in ROOT.rglob("__init__.py")}
 
 
 def walked(node: ast.AST, *, functions: bool) -> Iterator[ast.AST]:
-    """Yield the nodes below one, with or without what stands in functions; never what only type checkers read."""
+    """Yield the nodes below one, with or without those in functions; never what only type checkers read."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             continue

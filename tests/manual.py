@@ -3,7 +3,7 @@
 `gossamer.1` lists the commands; each command has a page of its own, and a group of commands one page for all of them.
 The wheel installs the pages in `share/man/man1`. They follow man(7) and man-pages(7).
 
-In `docs/reference/commands.md` what stands before the first command, and in a section what follows the mark
+In `docs/reference/commands.md` the text before the first command, and in a section all after the mark
 `<!-- notes -->`, is written by people and kept. The rest is made from the help.
 """
 

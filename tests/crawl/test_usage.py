@@ -146,16 +146,6 @@ def test_the_tdm_file_is_read_once_where_a_purpose_needs_it(
         assert order[: 2 + requests] == [ROBOTS, *([TDMREP] if requests else []), ROOT]
 
 
-def test_what_was_read_outlives_a_restart(tmp_path: Path) -> None:
-    with Ring(tmp_path, RESERVED, obey=True, purpose=("ai-train",)) as ring:  # type: ignore[arg-type]
-        ring.crawl(ROOT)
-        ring.run(ring.committer.commit())
-    with Ring(tmp_path, RESERVED, obey=True, purpose=("ai-train",)) as again:  # type: ignore[arg-type]
-        again.crawl(ROOT + "reserved/new")
-        assert again.outcomes == {ROOT + "reserved/new": "usage_denied"}
-        assert not again.web.counts
-
-
 @pytest.mark.parametrize(
     "answer",
     [text("", 404), text("", 500), text("no JSON"), Failure("timeout", "timed out"), text('{"a": 1}')],
@@ -248,13 +238,16 @@ def test_a_license_on_another_origin_is_read_once_for_all_that_name_it(tmp_path:
         assert ring.adds_up()
 
 
-def test_a_license_on_another_origin_outlives_a_restart(tmp_path: Path) -> None:
-    with Ring(tmp_path, NAMING, obey=True, purpose=("search",)) as ring:  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("pages", "purpose", "path"), [(RESERVED, "ai-train", "reserved/new"), (NAMING, "search", "paid/new")]
+)
+def test_what_was_read_outlives_a_restart(tmp_path: Path, pages: object, purpose: str, path: str) -> None:
+    with Ring(tmp_path, pages, obey=True, purpose=(purpose,)) as ring:  # type: ignore[arg-type]
         ring.crawl(ROOT)
         ring.run(ring.committer.commit())
-    with Ring(tmp_path, NAMING, obey=True, purpose=("search",)) as again:  # type: ignore[arg-type]
-        again.crawl(ROOT + "paid/new")
-        assert again.outcomes == {ROOT + "paid/new": "usage_denied"}
+    with Ring(tmp_path, pages, obey=True, purpose=(purpose,)) as again:  # type: ignore[arg-type]
+        again.crawl(ROOT + path)
+        assert again.outcomes == {ROOT + path: "usage_denied"}
         assert not again.web.counts
 
 

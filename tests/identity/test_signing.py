@@ -51,28 +51,29 @@ def test_the_vector_of_rfc_9421(key: SigningKey) -> None:
     assert signed == (":wqcAqbmYJ2ji2glfAMaRy4gruYYnx2nEFN2HN6jrnDnQCK1u02Gb04v9EDgwUPiu4A0w6vuQv5lIp5WPpBKRCw==:")
 
 
-def test_the_request_vector_of_the_draft(key: SigningKey) -> None:
+@pytest.mark.parametrize(
+    ("name", "until", "nonce", "expected"),
+    [
+        (
+            '"signature-agent";key="agent2"',
+            4889289600,
+            "n9p433xm+NJ3ph3upfBIGmsuwHw387YV7Q/F+6BSpGCVjYCqQw6rznNA8PVVLySrAWsv0hQtFioQb6E1YsauiA==",
+            ":RdNFx5Bj6au3YgAMQL/RzmUlZE8QZLIaXGRpw985hWnwPfMxT228NMk6ehRS1PSl4e8PhbNZACSanGdhEwYCCg==:",
+        ),
+        (  # The form before dictionaries: the draft keeps it for verifiers, and we never send it.
+            '"signature-agent"',
+            1735693200,
+            "e8N7S2MFd/qrd6T2R3tdfAuuANngKI7LFtKYI/vowzk4lAZYadIX6wW25MwG7DCT9RUKAJ0qVkU0mEeLElW1qg==",
+            ":jdq0SqOwHdyHr9+r5jw3iYZH6aNGKijYp/EstF4RQTQdi5N5YYKrD+mCT1HA1nZDsi6nJKuHxUi/5Syp3rLWBA==:",
+        ),
+    ],
+)
+def test_the_request_vectors_of_the_draft(key: SigningKey, name: str, until: int, nonce: str, expected: str) -> None:
     """draft-meunier-webbotauth-httpsig-protocol-02, "EdDSA Using Curve edwards25519"."""
-    covered = [('"@authority"', "example.com"), ('"signature-agent";key="agent2"', '"https://signature-agent.test"')]
-    _, signed = signature(
-        key,
-        covered,
-        f';created=1735689600;keyid="{KEYID}";alg="ed25519";expires=4889289600;nonce="n9p433xm+NJ3ph3upfBIGmsuwHw387Y'
-        'V7Q/F+6BSpGCVjYCqQw6rznNA8PVVLySrAWsv0hQtFioQb6E1YsauiA==";tag="web-bot-auth"',
-    )
-    assert signed == (":RdNFx5Bj6au3YgAMQL/RzmUlZE8QZLIaXGRpw985hWnwPfMxT228NMk6ehRS1PSl4e8PhbNZACSanGdhEwYCCg==:")
-
-
-def test_the_request_vector_of_the_draft_with_a_plain_signature_agent(key: SigningKey) -> None:
-    """The same section, the form before dictionaries: the draft keeps it for verifiers, and we send it never."""
-    covered = [('"@authority"', "example.com"), ('"signature-agent"', '"https://signature-agent.test"')]
-    _, signed = signature(
-        key,
-        covered,
-        f';created=1735689600;keyid="{KEYID}";alg="ed25519";expires=1735693200;nonce="e8N7S2MFd/qrd6T2R3tdfAuuANngKI7L'
-        'FtKYI/vowzk4lAZYadIX6wW25MwG7DCT9RUKAJ0qVkU0mEeLElW1qg==";tag="web-bot-auth"',
-    )
-    assert signed == (":jdq0SqOwHdyHr9+r5jw3iYZH6aNGKijYp/EstF4RQTQdi5N5YYKrD+mCT1HA1nZDsi6nJKuHxUi/5Syp3rLWBA==:")
+    covered = [('"@authority"', "example.com"), (name, '"https://signature-agent.test"')]
+    parameters = f';created=1735689600;keyid="{KEYID}";alg="ed25519";expires={until};nonce="{nonce}";tag="web-bot-auth"'
+    _, signed = signature(key, covered, parameters)
+    assert signed == expected
 
 
 def test_the_directory_vector_of_the_draft(key: SigningKey) -> None:
