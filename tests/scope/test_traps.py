@@ -95,6 +95,15 @@ def sessions(path: str) -> tuple[list[object], list[str]]:
     return own(page), [f"/s/{dice.getrandbits(48):012x}a1/{number}" for number in range(8)]
 
 
+def long_sessions(path: str) -> tuple[list[object], list[str]]:
+    """Ten pages with more to say than the sample of a template holds."""
+    _, paths = sessions(path)
+    return own(path.rpartition("/")[2], 400), [
+        *paths,
+        *(f"{one[:-1]}{number}" for one in paths[:2] for number in (8, 9)),
+    ]
+
+
 def deeper(path: str) -> tuple[list[object], list[str]]:
     dice = random.Random(path)
     return frame(), [f"{path}{dice.choice(['red', 'blue', 'wide', 'tall', 'old'])}{n * 'x'}/" for n in range(3)]
@@ -117,7 +126,8 @@ def maze(path: str) -> tuple[list[object], list[str]]:
     ("site", "start", "template", "pages"),
     [
         (calendar, "/cal/2024/01/", "/cal/{n}/{n}/", 340),
-        (sessions, "/s/000000000000a1/1", "/s/{id}/{n}", 310),
+        (sessions, "/s/000000000000a1/1", "/s/{id}/{n}", 200),
+        (long_sessions, "/s/000000000000a1/1", "/s/{id}/{n}", 300),
         (deeper, "/d/", "/d/*/*/**", 340),
         (facets, "/list?", "/list?*", 500),
     ],

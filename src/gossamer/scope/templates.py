@@ -190,13 +190,18 @@ class NodeRecord(msgspec.Struct, array_like=True, frozen=True):
 class TemplateNode:
     """One template of one host, watched. 4 KB when its sample is full."""
 
-    __slots__ = ("_due", "_due_near", "_found", "_together", "fresh_links", "judged", "known", "near", "pages", "stale")
+    __slots__ = (
+        "_due", "_due_near", "_found", "_together",
+        "doubted", "fresh_links", "judged", "known", "near", "pages", "stale",
+    )  # fmt: skip
 
     def __init__(self, pages: int = 0) -> None:
         self.pages = pages
         """Pages fetched."""
         self.judged = 0
         """Pages that were looked at."""
+        self.doubted = False
+        """The last of these showed nothing new: the next one is looked at, too."""
         self.stale = Suspicion()
         self.near = Suspicion()
         self.fresh_links = 0.0
@@ -238,6 +243,7 @@ class TemplateNode:
         fresh_min = max(FRESH_SHINGLES_MIN, FRESH_SHARE_MIN * sketch.shingles)
         near_max = max(fresh_min, min(NEAR_SHINGLES_MAX, NEAR_SHARE_MAX * sketch.shingles))
         new, share = self._take(sketch)
+        self.doubted = new < share * fresh_min / 2
         if share == 1.0:
             self.note(stale=new < fresh_min, near=new < near_max)
             return new >= fresh_min

@@ -352,6 +352,7 @@ class Traps:
             node.note(stale=True, near=True)
         elif (
             node.suspected
+            or node.doubted
             or node.judged < (EXAMINED_CALM_MIN if node.calm else EXAMINED_MIN)
             or url.fingerprint % (SAMPLED_CALM if node.calm else SAMPLED) == 0
         ):
