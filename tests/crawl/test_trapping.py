@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.scope.traps import SCORE_MIN
 from gossamer.testing.fakes import Answers, page
 from tests.crawl.ring import Ring, url_of
 
@@ -50,15 +51,18 @@ def test_a_trap_ends_and_the_good_pages_do_not(tmp_path: Path) -> None:
         assert ends(ring)["fetched"] < 400
         assert ends(ring)["trapped"] >= 1
         assert ring.adds_up()
-        assert any(note.startswith(f"{TRAP} is a trap (score 0.9") for note in ring.tally.notes)
+        says = ring.traps.all[0].says()
+        assert says.startswith(f"{TRAP} is a trap (score ")
+        assert ring.traps.all[0].score >= SCORE_MIN
+        assert any(note.startswith(says) for note in ring.tally.notes)
         queued = next(url for url, outcome in ring.outcomes.items() if outcome == "trapped")
         assert ring.web.counts[queued] == 0, "what was queued of it is not asked for"
         told = ring.explainer.why(queued)
         assert told["state"] == "trapped"
-        assert f"{TRAP} is a trap (score 0.9" in str(told["reason"])
+        assert says in str(told["reason"])
         never = ring.explainer.why(f"{ROOT}cal/1999/01/")
         assert (never["state"], never["rule"]) == ("rejected", "trapped")
-        assert f"{TRAP} is a trap (score 0.9" in str(never["reason"])
+        assert says in str(never["reason"])
         assert ring.chain.counts["trapped"] > 0
 
 

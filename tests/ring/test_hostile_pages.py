@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
+import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
 from gossamer import Crawler, processing_module
+from gossamer.api import status_of
 from gossamer.config import configure
 from gossamer.model.visits import Findings, Page
 from tests.ring.crawls import OWN, Crawled, crawl
@@ -143,3 +147,47 @@ def test_pages_that_come_at_once_leave_the_loop_to_others(tmp_path: Path) -> Non
         assert asyncio.run(crawled(Crawler(output=tmp_path / "c", config=config))) == "finished"
     assert len(READ) == AT_ONCE
     assert most <= 2
+
+
+MANY = 20_000
+DIRECTORY = whole(b"<title>All</title>" + b"".join(b"<a href=page%d>x</a>" % n for n in range(MANY)))
+
+
+@pytest.mark.parametrize("ends", ["killed", "stopped"])
+@pytest.mark.promise("Bounds", "Pages that come at once leave the event loop to other work in between.")
+@pytest.mark.promise("Crash safety", "Of a page's links all are durable with it, or none.")
+def test_the_links_of_one_page_are_queued_in_slices_within_one_epoch(tmp_path: Path, ends: str) -> None:
+    jumps: list[int] = []
+
+    async def crawled(crawler: Crawler) -> str:
+        async def look() -> None:
+            before = 0
+            while before < MANY / 4:
+                await asyncio.sleep(0)
+                queued = int(str(crawler.status().get("queued", 0)))
+                jumps.append(queued - before)
+                before = queued
+            if ends == "killed":
+                assert crawler._shard is not None
+                await crawler._shard.ring.loop.commit()
+                os.kill(os.getpid(), signal.SIGKILL)
+            crawler.stop(now=True)
+
+        looking = asyncio.create_task(look())
+        end = await crawler.run()
+        await looking
+        return end
+
+    with HostileServer({"/": DIRECTORY}) as server:
+        config = configure(options={"allow_private": True}, sets=OWN, seeds=(server.root,))
+        crawler = Crawler(output=tmp_path / "c", config=config)
+        if ends == "stopped":
+            assert asyncio.run(crawled(crawler)) == "stopped"
+            assert max(jumps) <= 1_000
+        else:
+            child = get_context("fork").Process(target=lambda: asyncio.run(crawled(crawler)))
+            child.start()
+            child.join(60)
+            assert child.exitcode == -signal.SIGKILL
+    rest = status_of(tmp_path / "c")
+    assert int(str(rest["queued"])) + int(str(rest["attempts"])) == MANY + 1

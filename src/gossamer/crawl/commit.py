@@ -51,6 +51,8 @@ class Committer:
         self._clock = clock = telemetry.clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._one_at_a_time = asyncio.Lock()
+        self.undivided = asyncio.Lock()
+        """Held by what changes more than one part of an epoch and lets others have a turn in between."""
         self._since = clock.now()
         self.on_committed: Callable[[list[Visited]], Awaitable[None]] | None = None
         self.on_epoch: Callable[[int], None] | None = None
@@ -105,12 +107,14 @@ class Committer:
 
     async def _commit(self) -> None:
         async with self._one_at_a_time:
-            if self._tally.fatal_error is not None:
-                raise self._tally.fatal_error  # The open epoch may hold half a visit.
-            began, totals = self._clock.now(), self._tally.totals
-            self.began_at, self.stage = began, "gathering what changed"
+            totals = self._tally.totals
+            self.began_at, self.stage = self._clock.now(), "gathering what changed"
             try:
-                number, manifest, ended, visited = self._cut()
+                async with self.undivided:
+                    if self._tally.fatal_error is not None:
+                        raise self._tally.fatal_error  # The open epoch may hold half a visit.
+                    began = self._clock.now()
+                    number, manifest, ended, visited = self._cut()
                 cut_s = self._clock.now() - began
                 sums = totals.attempts, totals.pages, totals.wire_bytes
                 loop = asyncio.get_running_loop()

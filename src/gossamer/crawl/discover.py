@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gossamer.cluster.exchange import Exchange
 from gossamer.crawl.outcomes import Outcomes
@@ -18,6 +18,8 @@ from gossamer.world.clock import Clock
 
 ADMITTED_MAX = 32_768
 """Recently admitted links that are remembered: about 5 MB."""
+LINKS_AT_ONCE = 1_000
+"""Links that are taken before other work may have a turn: about 15 ms."""
 PATH_BITS = 16
 """Bits for the hops of a path; its depth takes the bits above."""
 
@@ -46,35 +48,55 @@ class Discovery:
         """Apply the filters to every link from now on: they have changed."""
         self._admitted.clear()
 
-    def follow(self, links: Sequence[Link], page: Url) -> None:
-        """Take the links of a page that was just finished, and those that its redirect brought into scope."""
+    def follow(self, links: Sequence[Link], page: Url) -> Iterator[None]:
+        """Take the links of a page that was just finished, and those that its redirect brought into scope. Yields where
+        other work may have a turn; a commit may not.
+        """
         if not self._follows:
             return
-        self.discover(links, page)
+        yield from self._discover(links, page)
         if self._stages.pending_scope is not None and (regained := self._stages.pending_scope.regained()):
-            self.discover(regained)
+            yield from self._discover(regained)
 
-    def discover(self, links: Sequence[Link], page: Url | None = None) -> None:
-        """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link.
+    def discover(self, links: Sequence[Link]) -> None:
+        """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link."""
+        for _ in self._discover(links):
+            pass
 
-        `page` is the one that was just finished and has all these links, where there is one.
+    def _discover(self, links: Sequence[Link], page: Url | None = None) -> Iterator[None]:
+        """As `discover`, in slices. `page` is the one that was just finished and has all these links, where there is
+        one.
         """
         stages, now = self._stages, self._clock.now()
-        if stages.pending_scope is None or not stages.pending_scope.is_open:
-            admitted = self._let_in(links, page)
-        else:
-            admitted = self._admitted_or_kept(links, stages.pending_scope)
+        admitted: list[Link] = []
+        for some in _slices(links):
+            if stages.pending_scope is None or not stages.pending_scope.is_open:
+                admitted += self._let_in(some, page)
+            else:
+                admitted += self._admitted_or_kept(some, stages.pending_scope)
+            if len(some) == LINKS_AT_ONCE:
+                yield
         found = admitted
         if stages.exchange is not None:
             links, admitted = self._routed(links, admitted, page, stages.exchange)
         if page is not None and stages.frontier.watches_links:
             stages.frontier.linked(page, found)
-        answers = stages.url_seen.offer(
-            [link.url for link in admitted], [link.depth for link in admitted], [link.hops for link in admitted]
-        )
-        stages.trapping.found(links, admitted, answers)
         risen = self._importance.note(page, admitted) if self._importance is not None else {}
-        for link, answer in zip(admitted, answers, strict=True):
+        answers: list[int] = []
+        for some in _slices(admitted):
+            told = stages.url_seen.offer(
+                [link.url for link in some], [link.depth for link in some], [link.hops for link in some]
+            )
+            self._enqueue(some, told, risen, now)
+            answers += told
+            if len(some) == LINKS_AT_ONCE:
+                yield
+        stages.trapping.found(links, admitted, answers)
+
+    def _enqueue(self, links: Sequence[Link], answers: Sequence[int], risen: dict[int, int], now: float) -> None:
+        """Queue the links that are new, and those that rose."""
+        stages = self._stages
+        for link, answer in zip(links, answers, strict=True):
             rises = risen.pop(link.url.fingerprint, None) if risen else None
             if answer == NEW:
                 level = link.level if link.level is not None else stages.prioritizer.level(link)
@@ -186,6 +208,15 @@ class Discovery:
         named = [url for url in stages.namer.names(record.outlinks) if url is not None]
         kind_of = stages.chain.followed_as
         self.discover([Link(url, kind_of("anchor", url), depth + 1, 0, record.url) for url in named])
+
+
+def _slices(links: Sequence[Link]) -> Iterator[Sequence[Link]]:
+    """Yield the links in slices."""
+    if len(links) < LINKS_AT_ONCE:
+        yield links
+    else:
+        for begin in range(0, len(links), LINKS_AT_ONCE):
+            yield links[begin : begin + LINKS_AT_ONCE]
 
 
 def _leads_no_farther(path: int, other: int) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gossamer.crawl.discover import Discovery
+from gossamer.crawl.discover import LINKS_AT_ONCE, Discovery
 from gossamer.crawl.examine import Examined, page_of
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
@@ -74,6 +74,8 @@ class Pipeline:
         """Says that the crawl ends and what was fetched is not to be processed any more."""
         self.commit: Callable[[], Awaitable[None]] = _no_commit
         """Closes the open epoch, and returns once it is durable."""
+        self.undivided = asyncio.Lock()
+        """Who holds it changes what must be in one epoch."""
         self.discovery = Discovery(stages, self._outcomes, clock, tally, follows=options.mode != "offline")
         self._turns = LoopShare(PAGES_SHARE, clock.now)
         self._under_way: set[int] = set()
@@ -186,10 +188,33 @@ class Pipeline:
                 examined = await self._render(lease, result, examined, self._stages.rendering)
                 if self.is_late():
                     return
+            if examined is not None and len(examined.findings.links) >= LINKS_AT_ONCE:
+                await self._document_in_slices(lease, result, examined)
+                return
             with self._turns.measured():
                 links = self._outcomes.document(lease, result, examined, self._clock.now())
         with self._turns.measured():
-            self.discovery.follow(links, lease.url)
+            for _ in self.discovery.follow(links, lease.url):
+                pass
+
+    async def _document_in_slices(self, lease: Lease, reply: Reply, examined: Examined) -> None:
+        """Conclude a page of many links. Others have their turns meanwhile; a commit has not, as the page would count
+        as done without some of its links.
+        """
+        async with self.undivided:
+            if self.is_late():
+                return
+            with self._turns.measured():
+                links = self._outcomes.document(lease, reply, examined, self._clock.now())
+            following, is_done = self.discovery.follow(links, lease.url), False
+            try:
+                while not is_done:
+                    await asyncio.sleep(self._turns.wait_s())
+                    with self._turns.measured():
+                        is_done = next(following, True) is True
+            finally:
+                for _ in following:  # The crawl ends.
+                    pass
 
     def _wall(self, url: Url, result: Reply | Failure) -> Wall | None:
         """Return the bot protection that a reply names in its headers, or in its body where that is an error's."""

@@ -64,7 +64,7 @@ class Shard:
         self._leave_at = inf
         """From then on what is in flight is left: it stays queued."""
         pipeline.is_late = self.is_late
-        pipeline.commit = self.commit
+        pipeline.commit, pipeline.undivided = self.commit, committer.undivided
         self._started_at = clock.now()
         self.paused = False
         self.held: dict[str, str] = {}

@@ -13,6 +13,8 @@ from typing import Any, Generic, TypeVar
 
 BURST_S = 0.1
 """Work that may be done before any of it is paid for: a page of the console with all its files."""
+LONG_S, LONG_SHARE = 0.1, 0.25
+"""Work that others could not interrupt for longer than this has at most this share: they have four times as long."""
 
 Made = TypeVar("Made")
 
@@ -46,13 +48,16 @@ class LoopShare:
     def spend(self, lasted_s: float) -> None:
         """Note work that took so long."""
         self.spent_s += lasted_s
-        self._paid_at = max(self._paid_at, self._now()) + lasted_s / self._share
+        share = self._share if lasted_s < LONG_S else min(self._share, LONG_SHARE)
+        self._paid_at = max(self._paid_at, self._now()) + lasted_s / share
 
     async def turn(self) -> None:
         """Wait until more work may begin: first come, first served."""
         async with self._line:
-            if (wait_s := self.wait_s()) > 0:
+            wait_s = self.wait_s()
+            while wait_s > 0:
                 await asyncio.sleep(wait_s)
+                wait_s = self.wait_s()  # Work that had begun went on meanwhile, and comes first.
 
     async def run(self, work: Coroutine[Any, Any, Made]) -> Made:
         """Wait for a turn, then do the work with each of its steps measured."""
