@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socketserver
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ def pytest_configure() -> None:
     if not os.path.isdir(os.environ.get("HOME", "")):  # noqa: PTH112 - empty is no path
         os.environ["HOME"] = tempfile.gettempdir()
     os.umask(0o022)
+    # With the default of 5 a kernel that is busy refuses connections, which come again a second later, or never.
+    socketserver.TCPServer.request_queue_size = 256
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` and background jobs of scripts have them ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

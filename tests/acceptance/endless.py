@@ -37,7 +37,6 @@ class Endless(ThreadingHTTPServer):
     """Serves while the context is open."""
 
     daemon_threads = True
-    request_queue_size = 64
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -27,7 +27,6 @@ FARM_TEXT = "This garden shop sells seeds, bulbs and tools for every season and 
 
 
 class Server(ThreadingHTTPServer):
-    request_queue_size = 256
     daemon_threads = True
 
 

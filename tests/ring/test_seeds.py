@@ -16,10 +16,6 @@ from tests.answering import Answering, serving
 from tests.ring.crawls import OWN, Crawled, crawl
 
 
-class Server(ThreadingHTTPServer):
-    request_queue_size = 256  # With its 5 a kernel that is busy refuses some, and they are asked for twice.
-
-
 class Site:
     """A server on loopback for any names: paths to `(status, location)` or a body of HTML, by name."""
 
@@ -38,7 +34,7 @@ class Site:
                 moved = [("Location", page[1].replace("PORT", str(site.port)))] if isinstance(page, tuple) else []
                 self.answer(status, body, *moved)
 
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.port = self.server.server_port
 
