@@ -108,7 +108,7 @@ READ: list[str] = []
 @processing_module("text/html")
 def takes_long(page: Page, _: Findings) -> None:
     READ.append(page.url)
-    time.sleep(0.3)
+    time.sleep(0.12)
 
 
 @pytest.mark.promise("Bounds", "Pages that come at once leave the event loop to other work in between.")
@@ -147,6 +147,27 @@ def test_pages_that_come_at_once_leave_the_loop_to_others(tmp_path: Path) -> Non
         assert asyncio.run(crawled(Crawler(output=tmp_path / "c", config=config))) == "finished"
     assert len(READ) == AT_ONCE
     assert most <= 2
+
+
+@pytest.mark.promise("Bounds", "A host gets no more requests while a page of it waits to be read.")
+def test_pages_are_not_fetched_faster_than_they_are_read(tmp_path: Path) -> None:
+    READ.clear()
+    unread: list[int] = []
+    links = b"".join(b"<a href=/%d>x</a>" % number for number in range(4))
+
+    def page() -> list[bytes]:
+        unread.append(sum(n for path, n in server.counts.items() if path != "/robots.txt") - len(READ))
+        return [b"<title>Found</title>", links, b" " * 40_000]
+
+    paths = ("/", *(f"/{number}" for number in range(4)))
+    with HostileServer({path: Answer(page, "text/html") for path in paths}, "0.0.0.0") as server:
+        seeds = [f"http://127.0.0.{host}:{server.root.rstrip('/').rpartition(':')[2]}/" for host in (2, 3)]
+        crawled = crawl(
+            tuple(seeds), tmp_path / "c", *OWN, "politeness.per_host=1", f"process.modules=['{__name__}:takes_long']"
+        )
+    assert crawled.end == "finished"
+    assert len(READ) == 10
+    assert max(unread) <= 3, "one of each host, and one that came as the loop was free"
 
 
 MANY = 20_000

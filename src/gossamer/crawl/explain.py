@@ -96,7 +96,7 @@ class Explainer:
         if not facts.queued:
             return {"state": "found", "reason": "pages link to it; the walk has not reached it yet"}
         rests = f"its host waits: {facts.reason}" if facts.reason else "it waits in its host's queue"
-        waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or rests
+        waits = f"its host waits for {facts.parked}" if facts.parked else facts.site_gate or rests
         origin, next_at = facts.origin, facts.rest_until
         if origin is not None and origin.state == "closed":
             waits = f"{origin.origin} was given up: {origin.reason}; the URL ends in its turn"

@@ -28,7 +28,7 @@ from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.ring import Retries, Ring, RingStep
 from gossamer.crawl.stages import Stages
 from gossamer.crawl.tally import Tally
-from gossamer.frontier.host import Lease
+from gossamer.frontier.host import UNREAD, Lease
 from gossamer.model.links import ANNOUNCING, OUTLINK, SITEMAP_FILE, Link
 from gossamer.model.revisits import Held, Notice
 from gossamer.model.visits import Errand, Failure, Reply, Request
@@ -173,7 +173,7 @@ class Pipeline:
             await self.commit()
         result = self._learned(lease, await self._fetch(lease, started, held))
         if lease.errand is None and isinstance(result, Reply) and _may_be_slow(result):
-            await self._turns.turn()
+            await self._turn(lease.url)
         if self.is_late():
             return  # It stays queued, as what is cancelled does.
         if lease.errand is not None:
@@ -197,6 +197,19 @@ class Pipeline:
             for _ in self.discovery.follow(links, lease.url):
                 pass
 
+    async def _turn(self, url: Url) -> None:
+        """Wait until a page may be read. Its host gets no other request meanwhile: pages that wait hold the places of
+        pages that other hosts would have.
+        """
+        control, parks = self._stages.frontier.control, self._turns.is_busy
+        if parks:
+            control.park(url, self._clock.now(), UNREAD)
+        try:
+            await self._turns.turn()
+        finally:
+            if parks:
+                control.unpark(url, self._clock.now())
+
     async def _document_in_slices(self, lease: Lease, reply: Reply, examined: Examined) -> None:
         """Conclude a page of many links. Others have their turns meanwhile; a commit has not, as the page would count
         as done without some of its links.
@@ -209,7 +222,7 @@ class Pipeline:
             following, is_done = self.discovery.follow(links, lease.url), False
             try:
                 while not is_done:
-                    await asyncio.sleep(self._turns.wait_s())
+                    await asyncio.sleep(0)
                     with self._turns.measured():
                         is_done = next(following, True) is True
             finally:

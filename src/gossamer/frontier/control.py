@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.frontier.host import Host
+from gossamer.frontier.host import ROBOTS, Host
 from gossamer.frontier.hosts import HostTable
 from gossamer.frontier.origins import admit, key_of
 from gossamer.frontier.politeness import Politeness
@@ -54,15 +54,15 @@ class HostControl:
         self._scheduler.schedule(host, now)
         return True
 
-    def park(self, url: Url, now: float) -> None:
-        """Lease only prerequisite fetches of a host: it waits for its robots.txt."""
+    def park(self, url: Url, now: float, waits_for: str = ROBOTS) -> None:
+        """Lease only prerequisite fetches of a host."""
         host = self._host(url)
-        host.parked = True
+        host.parked = waits_for
         self._scheduler.schedule(host, now)
 
     def is_parked(self, url: Url) -> bool:
         """Say whether a URL's host waits for its robots.txt."""
-        return self._host(url).parked
+        return self._host(url).parked == ROBOTS
 
     def unpark(self, url: Url, now: float) -> None:
         """Lease a host's URLs again."""

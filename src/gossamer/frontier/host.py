@@ -11,6 +11,9 @@ from gossamer.frontier.record import HostRecord, QueueBlock, QueuedUrl
 from gossamer.model.visits import Errand
 from gossamer.url.url import Url
 
+ROBOTS, UNREAD = "robots.txt", "its last page to be read"
+"""What a host may wait for beside its delay."""
+
 
 class Reading(msgspec.Struct, gc=False):
     """What memory holds of one level: what is new in the open epoch, and how far the level was read."""
@@ -63,8 +66,8 @@ class Host:
         """Before this instant such URLs wait as long as others can be requested."""
         self.aside_again_at = 0.0
         """Before this instant no more URLs are set aside: many were just now."""
-        self.parked = False
-        """Waits for its robots.txt: only prerequisite fetches are leased."""
+        self.parked = ""
+        """What it waits for (`ROBOTS`, `UNREAD`): only prerequisite fetches are leased then."""
         self.dirty = False
         self.contacted = False
         """Whether it got a request, or a hint changed its record, since the last cut."""

@@ -13,7 +13,7 @@ from itertools import islice
 import msgspec
 
 from gossamer.frontier.budgets import budget_facts
-from gossamer.frontier.host import Host
+from gossamer.frontier.host import ROBOTS, Host
 from gossamer.frontier.index import round_of
 from gossamer.frontier.options import BudgetOptions
 from gossamer.frontier.origins import facts_of_origins, key_of, name_of, why_waiting
@@ -70,7 +70,7 @@ def limit_of(host: Host, now: float) -> str:
         if record.backoffs:
             return "asked_to_wait"
         return "crawl_delay" if record.crawl_delay_s else "politeness"
-    if host.parked:
+    if host.parked == ROBOTS:
         return "robots"
     if host.place is None:
         return "lookup"
@@ -149,7 +149,7 @@ def facts_of(
     failures = origin.failures if origin is not None else 0
     return HostFacts(
         record.name, record.queued, rest_until, reason, record.closed, record.crawl_delay_s,
-        record.requests, failures, host.out if host else 0, host.parked if host else False,
+        record.requests, failures, host.out if host else 0, host.parked if host else "",
         due_at, attempt, error, site_gate,
         stands is not None and record.index_family == "deferred" and round_of(record.index_key) >= stands.round,
         stands, origin,

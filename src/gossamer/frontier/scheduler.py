@@ -225,7 +225,7 @@ class Scheduler:
 
     def unpark(self, host: Host, now: float) -> None:
         """Lease a host's URLs again."""
-        host.parked = False
+        host.parked = ""
         if host.record.queued:
             self.bring(host, 0, now)
         self.schedule(host, now)
@@ -234,7 +234,7 @@ class Scheduler:
         """End all that waits at a host whose record says that it is closed."""
         self.closings.append((host.name, host.record.closed))
         errands, host.errands = host.errands or (), None
-        host.parked = False
+        host.parked = ""
         for errand in errands:
             # The parked host requests its robots.txt again, and gets the answer that this host is closed.
             self.unpark(self._hosts.get(errand.origin.host, errand.origin.partition), now)

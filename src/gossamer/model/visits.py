@@ -471,8 +471,8 @@ class HostFacts(msgspec.Struct, frozen=True):
     requests: int = 0
     failures: int = 0
     in_flight: int = 0
-    parked: bool = False
-    """It waits for its robots.txt."""
+    parked: str = ""
+    """What it waits for before its next page."""
     due_at: float | None = None
     """When the URL that was asked about is due again, if it waits for a time of its own."""
     attempt: int = 1

@@ -36,6 +36,11 @@ class LoopShare:
         """Return how long the next work has to wait."""
         return max(0.0, self._paid_at - BURST_S / self._share - self._now())
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether the next work has to wait."""
+        return self._line.locked() or self.wait_s() > 0
+
     @contextmanager
     def measured(self) -> Iterator[None]:
         """Measure what is done in the context, without waits in it."""
