@@ -89,14 +89,15 @@ def beside_web(directory: Path, options: SimwebOptions, *more: str, delay_s: flo
         )  # fmt: skip
         crawler = Crawler(output=directory / "c", config=config)
         crawled = Crawled(directory / "c")
-        crawled.end, lags_s = asyncio.run(_crawl(crawler))
+        crawled.end, lags_s = asyncio.run(crawl_and_look(crawler))
         simweb.stop()
         log = simweb.requests()
     rate = rates(log, Promise(delay_s_min=delay_s, factor=0.0), simweb.web)[innocent.name]
-    return Beside(rate, web.hosts, sum(one.host != innocent.name for one in log), sorted(lags_s), crawled)
+    return Beside(rate, web.hosts, sum(one.host != innocent.name for one in log), lags_s, crawled)
 
 
-async def _crawl(crawler: Crawler) -> tuple[str, list[float]]:
+async def crawl_and_look(crawler: Crawler) -> tuple[str, list[float]]:
+    """Crawl; return how it ended, and how late the event loop was each time that it was looked at, sorted."""
     lags_s: list[float] = []
 
     async def probe() -> None:
@@ -107,6 +108,6 @@ async def _crawl(crawler: Crawler) -> tuple[str, list[float]]:
 
     probing = asyncio.create_task(probe())
     try:
-        return await crawler.run(), lags_s
+        return await crawler.run(), sorted(lags_s)
     finally:
         probing.cancel()
