@@ -151,6 +151,7 @@ async def console_of(crawl: Crawler | ClusterCrawler, config: Config) -> AsyncIt
     _require_parts()
     from gossamer.console.access import access_of
     from gossamer.console.app import console_app
+    from gossamer.console.replay import replayed
     from gossamer.console.server import served
     from gossamer.console.service import CRAWL_SHARE, Service
 
@@ -160,6 +161,7 @@ async def console_of(crawl: Crawler | ClusterCrawler, config: Config) -> AsyncIt
     async with (
         Service(options.connections_max, CRAWL_SHARE) as service,
         served(console_app(crawl, access, service), options, options.port, service) as address,
+        replayed(lambda _: crawl.directory, service, options, address),
     ):
         yield f"{address}/#token={access.token}"
 

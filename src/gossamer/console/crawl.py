@@ -9,13 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from gossamer.console import events, pages
+from gossamer.console import events, exports, pages
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.events import EventFeed
 from gossamer.console.operations import NEVER_KEPT, Fields, Method, Operation, answer
 from gossamer.console.service import ConsoleCounts, Service
-from gossamer.console.views import Configuration, Query, Views
+from gossamer.console.views import Configuration, HistoryOf, ItemsOf, Query, Views
 from gossamer.model import verbs
+from gossamer.model.archived import HostHistory, ItemList, PageVersions
 from gossamer.report.figures import Report
 
 METRICS = "metrics"
@@ -27,7 +28,7 @@ class ConsoleCrawl:
 
     def __init__(self, desk: CrawlHandle, service: Service) -> None:
         self.desk = desk
-        self.views = Views(desk.directory, service.searches)
+        self.views = Views(desk.directory, service)
         self.feed = EventFeed(desk, service.counts)
 
 
@@ -60,6 +61,9 @@ def operations(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Ope
             Views.search,
         ),
         ("report", verbs.Nothing, Report, "The statistics, from the finished tables.", Views.report),
+        ("versions", verbs.Why, PageVersions, "The attempts at a page, the newest first.", Views.versions),
+        ("items", ItemsOf, ItemList, "The items of one kind, the newest first, in parts.", Views.items),
+        ("history", HistoryOf, HostHistory, "How requests to a host ended, over time.", Views.history),
     )
     for name, takes, gives, says, view in views:
         yield Operation("GET", prefix + name, name, takes, gives, says, _viewed(name, takes, view, crawl_of))
@@ -69,7 +73,8 @@ def beside(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Route]:
     """Yield the routes of what is not JSON: metrics, events and the page."""
     yield metrics_route(f"{prefix}{METRICS}", crawl_of, service)
     yield events.route(f"{prefix}api/events", lambda path: crawl_of(path).feed, service.streams)
-    yield from pages.routes(prefix)
+    yield exports.route(f"{prefix}{exports.PATH}", crawl_of, service)
+    yield from pages.routes(prefix, replay=service.replay)
 
 
 def metrics_route(path: str, crawl_of: CrawlOf, service: Service) -> Route:

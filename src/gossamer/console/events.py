@@ -125,7 +125,7 @@ class _EventStream(Response):
         closing = scope.get("state", {}).get(CLOSING)
         try:
             async with asyncio.TaskGroup() as group:
-                ends = [group.create_task(_left(receive)), group.create_task(self.displaced.wait())]
+                ends = [group.create_task(left(receive)), group.create_task(self.displaced.wait())]
                 if closing is not None:
                     ends.append(group.create_task(closing.wait()))
                 await self._sent(send, ends)
@@ -162,7 +162,7 @@ def _body(data: bytes) -> dict[str, object]:
     return {"type": "http.response.body", "body": data, "more_body": True}
 
 
-async def _left(receive: Receive) -> object:
+async def left(receive: Receive) -> object:
     """Return when the reader has left."""
     while True:
         message = await receive()

@@ -24,6 +24,8 @@ from gossamer.console.crawl import ConsoleCrawl
 from gossamer.console.directory import Directory
 from gossamer.console.folder import CrawlWish, Folder
 from gossamer.console.service import Service
+from gossamer.isolated.reads import ReadComparison
+from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, Compared, Comparison
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Text, VerbRequest
 from gossamer.world.process import birth_of
@@ -62,6 +64,15 @@ class ResumeRequest(VerbRequest, frozen=True):
     values: Annotated[
         dict[str, Any], Meta(description="Dotted keys and values that change; null: as if never set.")
     ] = msgspec.field(default_factory=dict)
+
+
+class ComparisonOf(VerbRequest, frozen=True):
+    """With which earlier crawl, and which pages to list."""
+
+    earlier: Annotated[Text, Meta(description="Name of the earlier crawl.")]
+    change: Annotated[Compared, Meta(description="List pages that are new, gone or changed.")] = "changed"
+    n: Annotated[int, Meta(ge=1, le=ROWS_MAX, description="Maximum number of pages.")] = 20
+    offset: Annotated[int, Meta(ge=0, le=OFFSET_MAX, description="Leave out as many of the first.")] = 0
 
 
 class CrawlSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,6 +269,12 @@ class Fleet:
             asked = [group.create_task(told(name)) for name in names]
         crawls = tuple(one for task in asked if (one := task.result()) is not None)
         return CrawlSummaries(crawls=crawls, running=self._running(), crawls_max=self._crawls_max)
+
+    async def compared(self, name: str, asked: ComparisonOf) -> Comparison:
+        """Compare a crawl with an earlier one. Raises as `Reads.replay`, and MissingError: there is no such crawl."""
+        directory, earlier = self.folder.directory(name), self.folder.directory(asked.earlier)
+        question = ReadComparison(str(earlier), asked.change, asked.n, asked.offset)
+        return await self._service.reads.comparison(directory, question)
 
     async def end(self, hurried: asyncio.Event) -> None:
         """Have all crawls end with everything saved; they are resumed when a server begins here again."""

@@ -185,7 +185,7 @@ class Agent:
 
     async def search(self, asked: SearchOf) -> object:
         """Return pages by their text."""
-        views = Views(self.crawls.one(asked.crawl).directory, self.service.searches)
+        views = Views(self.crawls.one(asked.crawl).directory, self.service)
         return await views.search(Query(q=asked.query, n=asked.limit, host=asked.host))
 
     async def page(self, asked: PageOf) -> object:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+if TYPE_CHECKING:
+    from gossamer.console.service import Replay
+
+HOST = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::\d+)?")
+"""The name of this host, without its port, as it may stand in a policy."""
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -35,8 +42,10 @@ def list_routes(prefix: str) -> list[Route]:
     return routes(prefix, "crawls.html")
 
 
-def routes(prefix: str, first: str = "index.html") -> list[Route]:
-    """Return the routes of a crawl's page and of what it loads. All of it is read here, once: about 120 KB."""
+def routes(prefix: str, first: str = "index.html", replay: Replay | None = None) -> list[Route]:
+    """Return the routes of a crawl's page and of what it loads. All of it is read here, once: about 120 KB. Frames of
+    the page show archived pages of `replay`, and nothing else.
+    """
     folder = files("gossamer.console") / "page"
     found = {
         entry.name: (entry.read_bytes(), TYPES[_ending(entry.name)])
@@ -44,8 +53,12 @@ def routes(prefix: str, first: str = "index.html") -> list[Route]:
         if _ending(entry.name) in TYPES
     }
 
-    async def page(_: Request) -> Response:
-        return _answer(*found[first])
+    async def page(request: Request) -> Response:
+        answer = _answer(*found[first])
+        host = HOST.fullmatch(request.headers.get("host", ""))
+        if replay is not None and replay.port and host is not None:
+            answer.headers["Content-Security-Policy"] = f"{POLICY}; frame-src http://{host[1]}:{replay.port}"
+        return answer
 
     async def static(request: Request) -> Response:
         name = request.path_params["file"]

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gossamer.config.sections import ConsoleOptions
 from gossamer.console.connections import IDLE_S_MAX, Connections, ConsoleConnection
-from gossamer.console.service import Service
+from gossamer.console.service import Figures, Service
 from gossamer.model.errors import ConfigError
 from gossamer.world.share import LoopShare
 
@@ -25,16 +25,23 @@ STOP_S = 2.0
 
 @asynccontextmanager
 async def served(
-    app: ASGIApp, options: ConsoleOptions, port: int, service: Service, *, option: str = "--serve"
+    app: ASGIApp,
+    options: ConsoleOptions,
+    port: int,
+    service: Service,
+    *,
+    option: str = "--serve",
+    figures: Figures | None = None,
 ) -> AsyncIterator[str]:
-    """Serve while the context is open; give the address, as in a URL. `option` is what names another port.
+    """Serve while the context is open; give the address, as in a URL. `option` is what names another port. `figures`
+    count connections; None: those of `service`.
 
     Raises:
         ConfigError: the port is taken, or the address is none of this machine's.
     """
     door = _door(options.address, port, option)
     loop = asyncio.get_running_loop()
-    connections = Connections(options.connections_max, options.request_s_max, service.share, service.figures)
+    connections = Connections(options.connections_max, options.request_s_max, service.share, figures or service.figures)
     config = uvicorn.Config(
         _Shared(app, service.share),
         log_config=None,

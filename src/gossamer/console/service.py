@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from types import TracebackType
 from typing import Annotated, Self
 
@@ -11,6 +12,7 @@ from msgspec import Meta
 
 from gossamer.console.events import Streams
 from gossamer.console.operations import UnderWay
+from gossamer.isolated.reads import Reads
 from gossamer.isolated.searches import Searches
 from gossamer.world.share import LoopShare
 
@@ -31,6 +33,15 @@ class Figures(msgspec.Struct):
     """Open now."""
     streams_displaced: int = 0
     busy: int = 0
+
+
+class Replay(msgspec.Struct):
+    """How archived pages are served."""
+
+    secret: bytes
+    """Signs the paths: who does not have one from the console gets nothing."""
+    port: int = 0
+    """0: they are not served."""
 
 
 class ConsoleCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +90,8 @@ class Service:
         self.figures = Figures()
         self.share = LoopShare(loop_share, asyncio.get_running_loop().time)
         self.searches = Searches()
+        self.reads = Reads()
+        self.replay = Replay(secrets.token_bytes(32))
         self.streams = Streams(max(1, connections_max // 4), self.figures)
         self.under_way = UnderWay(max(1, connections_max // 2), self.figures)
 
@@ -89,6 +102,7 @@ class Service:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.searches.close()
+        await self.reads.close()
 
     def counts(self) -> ConsoleCounts:
         """Return the counts."""

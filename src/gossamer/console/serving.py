@@ -22,12 +22,14 @@ from gossamer.console.access import Access, access_of
 from gossamer.console.app import app, console_app
 from gossamer.console.crawl import METRICS, ConsoleCrawl
 from gossamer.console.directory import Directory
-from gossamer.console.fleet import CrawlSummaries, CrawlSummary, Fleet, New, ResumeRequest
+from gossamer.console.fleet import ComparisonOf, CrawlSummaries, CrawlSummary, Fleet, New, ResumeRequest
 from gossamer.console.folder import OWN, Folder
 from gossamer.console.operations import NEVER_KEPT, Fields, Operation, routes
+from gossamer.console.replay import replayed
 from gossamer.console.server import served
 from gossamer.console.service import OWN_SHARE, Service
 from gossamer.model import verbs
+from gossamer.model.archived import Comparison
 
 if TYPE_CHECKING:
     from gossamer.config import Config
@@ -48,6 +50,7 @@ async def serve_crawl(directory: Path, options: ConsoleOptions, port: int, say: 
                 console_app(Directory(directory, complain), access, service), options, port, service,
                 option=PORT_OPTION,
             ) as address,
+            replayed(lambda _: directory, service, options, address),
         ):  # fmt: skip
             say(f"{address}/#token={access.token}")
             await asked.wait()
@@ -65,9 +68,10 @@ async def serve_folder(path: Path, options: ConsoleOptions, port: int, say: Say,
         with _signals() as (asked, again):
             async with asyncio.TaskGroup() as group, Service(options.connections_max, OWN_SHARE) as service:
                 fleet = Fleet(folder, options, complain, group, service)
-                async with served(
-                    fleet_app(fleet, access, service), options, port, service, option=PORT_OPTION
-                ) as address:
+                async with (
+                    served(fleet_app(fleet, access, service), options, port, service, option=PORT_OPTION) as address,
+                    replayed(folder.directory, service, options, address),
+                ):
                     fleet.find_again()
                     say(f"{address}/#token={access.token}")
                     await asked.wait()
@@ -198,8 +202,16 @@ def operations(fleet: Fleet) -> Iterator[Operation]:
     async def told(path: Mapping[str, str], _: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": await fleet.told(path["name"])}
 
+    async def compared(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
+        asked: ComparisonOf = _read("compare", ComparisonOf, fields)
+        return {"ok": True, "result": await fleet.compared(path["name"], asked)}
+
     yield Operation("GET", LIST, "crawls", verbs.Nothing, CrawlSummaries, "All crawls, and how they stand.", listed)
     yield Operation("POST", LIST, "create", New, CrawlSummary, "Make a crawl of a configuration.", created, 201)
+    yield Operation(
+        "GET", f"{ONE}/compare", "compare", ComparisonOf, Comparison,
+        "What differs between an earlier crawl and this one, by the last visit of each to a URL.", compared,
+    )  # fmt: skip
     yield Operation("GET", ONE, "crawl", verbs.Nothing, CrawlSummary, "Return the state of a crawl, in short.", told)
     yield from steering(fleet, f"{ONE}/")
 

@@ -8,14 +8,18 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from gossamer.isolated.searches import Searches
+from gossamer.isolated.reads import ReadHost, ReadItems, ReadVersions
+from gossamer.model.archived import OFFSET_MAX, ROWS_MAX
 from gossamer.model.errors import ConfigError
-from gossamer.model.verbs import ConflictError, Nothing, Text, VerbRequest
+from gossamer.model.verbs import ConflictError, Nothing, Text, VerbRequest, Why
+
+if TYPE_CHECKING:
+    from gossamer.console.service import Service
 
 REPORT_S_MAX = 80.0
 REPORT_KEPT_S = 10.0
@@ -34,6 +38,20 @@ class Query(VerbRequest, frozen=True):
     host: Annotated[str, Meta(max_length=300, description="Only pages of this host.")] = ""
     site: Annotated[str, Meta(max_length=300, description="Only pages of this domain.")] = ""
     language: Annotated[str, Meta(max_length=30, description="Only pages that say so: en, de.")] = ""
+
+
+class ItemsOf(VerbRequest, frozen=True):
+    """Which items."""
+
+    kind: Annotated[str, Meta(max_length=200, description="Name of the items; empty: the first kind.")] = ""
+    n: Annotated[int, Meta(ge=1, le=ROWS_MAX, description="Maximum number of items.")] = 20
+    offset: Annotated[int, Meta(ge=0, le=OFFSET_MAX, description="Leave out as many of the newest.")] = 0
+
+
+class HistoryOf(VerbRequest, frozen=True):
+    """Which host."""
+
+    host: Annotated[str, Meta(min_length=1, max_length=300, description="Its name, as in a URL, without port.")]
 
 
 class ConfigKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,9 +74,11 @@ class Configuration(msgspec.Struct, frozen=True):
 class Views:
     """Reads for one crawl, one of a kind at a time."""
 
-    def __init__(self, directory: Path, searches: Searches) -> None:
+    def __init__(self, directory: Path, service: Service) -> None:
         self._directory = directory
-        self._searches = searches
+        self._searches = service.searches
+        self._reads = service.reads
+        self._replay = service.replay
         self._turns: dict[str, asyncio.Lock] = {}
         self._report: tuple[float, dict[str, object]] | None = None
 
@@ -79,6 +99,20 @@ class Views:
             if self._report is None or now() - self._report[0] > REPORT_KEPT_S:
                 self._report = (now(), await _reported(self._directory))
             return self._report[1]
+
+    async def versions(self, asked: Why) -> object:
+        """Return the attempts at a page, each with the path on which it is replayed. Raises as `Reads.replay`."""
+        question = ReadVersions(self._directory.resolve().name, asked.url, self._replay.secret)
+        found = await self._reads.versions(self._directory, question)
+        return msgspec.structs.replace(found, replay_port=self._replay.port)
+
+    async def items(self, asked: ItemsOf) -> object:
+        """Return a part of the items. Raises as `Reads.replay`."""
+        return await self._reads.items(self._directory, ReadItems(asked.kind, asked.n, asked.offset))
+
+    async def history(self, asked: HistoryOf) -> object:
+        """Return how requests to a host ended, over time. Raises as `Reads.replay`."""
+        return await self._reads.host(self._directory, ReadHost(asked.host))
 
     async def _made(self, what: str, make: Callable[[Path], Made]) -> Made:
         async with self._turn(what):

@@ -1,7 +1,8 @@
 """What runs in a separate process.
 
 `python -m gossamer.isolated crawl.toml` reads a reply on its standard input and writes what it came to: one suspect
-page. `… crawl.toml modules` answers for the modules that run isolated, page after page. `… search` answers queries.
+page. `… crawl.toml modules` answers for the modules that run isolated, page after page. `… search` answers queries,
+`… read` questions to archives.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ def main() -> None:
         from gossamer.isolated.searching import answer_queries  # noqa: PLC0415 - each kind pays for its own imports
 
         answer_queries(sys.stdin.buffer, sys.stdout.buffer)
+    elif sys.argv[1:] == ["read"]:
+        from gossamer.isolated.reading import answer_reads  # noqa: PLC0415
+
+        answer_reads(sys.stdin.buffer, sys.stdout.buffer)
     else:
         _look_at_pages()
 

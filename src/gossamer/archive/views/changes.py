@@ -14,7 +14,7 @@ import msgspec
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from gossamer.archive.database import open_database
-from gossamer.archive.schema import ITEM_PLACES
+from gossamer.archive.schema import ITEM_PLACES, PAGES
 from gossamer.archive.views.bodies import BODY_BYTES_MAX, Decode
 from gossamer.archive.views.source import require_sound
 from gossamer.archive.views.work import ExportPiece
@@ -153,14 +153,14 @@ def changes_of(pieces: Sequence[ExportPiece], since_s: float, folder: Path) -> I
     """Yield what appeared, changed or vanished since an instant, in the order of time. In bounded memory; what does
     not fit is sorted in `folder`.
     """
-    with _opened(pieces, folder) as database:
+    with pages_in(pieces, folder) as database:
         question = _CHANGES.format(columns=", ".join(_COLUMNS), since=round(since_s * 1_000_000))
         yield from _rows(database.execute(question))
 
 
 def versions_of(pieces: Sequence[ExportPiece], key: str, folder: Path) -> Iterator[PageChange]:
     """Yield all attempts at one URL, by its canonical key, in the order of time."""
-    with _opened(pieces, folder) as database:
+    with pages_in(pieces, folder) as database:
         yield from _rows(database.execute(_VERSIONS.format(columns=", ".join(_COLUMNS)), [key]))
 
 
@@ -192,12 +192,13 @@ def field_changes_of(pieces: Sequence[ExportPiece], items: str, since_s: float, 
                 yield FieldChange(_instant(at), url, items, item, field, before, after)
 
 
-def _opened(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConnection:
+def pages_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConnection:
+    """Return a database with the view `pages`, also where there are no rows. Raises DamagedError."""
     database = database_of(pieces, folder)
     files = [piece.path for piece in pieces if piece.rows]
     if not files:
-        empty = ", ".join(f"NULL AS {name}" for name in (*_PLAIN[1:], "key", "change"))
-        database.execute(f"CREATE VIEW pages AS SELECT NULL::TIMESTAMPTZ AS {_PLAIN[0]}, {empty} WHERE false")
+        empty = ", ".join(f"NULL AS {name}" for name in PAGES.names if name != "fetched_at")
+        database.execute(f"CREATE VIEW pages AS SELECT NULL::TIMESTAMPTZ AS fetched_at, {empty} WHERE false")
         return database
     rows = database.read_parquet(files, union_by_name=True)
     rows.create_view("rows")
@@ -212,12 +213,6 @@ def database_of(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyC
     database.execute("SET TimeZone = 'UTC'")
     require_sound(pieces)
     return database
-
-
-_PLAIN = (
-    "fetched_at", "url", "outcome", "status", "title", "digest", "body_bytes", "warc_file", "warc_offset",
-    "warc_length", "warc_type",
-)  # fmt: skip
 
 
 def _rows(answer: duckdb.DuckDBPyConnection) -> Iterator[PageChange]:

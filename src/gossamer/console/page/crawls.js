@@ -1,5 +1,6 @@
 // Crawls: the list of a server of many crawls, and their controls.
 
+import * as compare from "./compare.js";
 import { by, cell, fill, make, prose, say, text } from "./dom.js";
 import { count, decimal, harmless } from "./words.js";
 import { ask, hasToken, whenTokenComes } from "./wire.js";
@@ -39,6 +40,7 @@ function show(told) {
       cell(make("span", {}, ...prose(says)), crawl.problem ? "text bad-text" : "text"), cell(buttons(crawl)));
   });
   fill(by("crawls"), ["<crawl", "<state", "pages", "pages/s", "queued", "<details", ""], rows, "None so far.");
+  compare.crawls(told.crawls.filter((crawl) => crawl.state !== "created").map((crawl) => crawl.name));
 }
 
 function buttons(crawl) {
@@ -91,5 +93,6 @@ function allow() {
 }
 
 whenTokenComes(allow);
+compare.begin();
 allow();
 look();

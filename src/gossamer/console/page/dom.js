@@ -16,6 +16,14 @@ export function make(name, properties = {}, ...children) {
   return element;
 }
 
+// A part of a picture: its attributes are numbers and names of classes.
+export function draw(name, properties, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(properties)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
 export function say(element, text, kind = "") {
   if (element.textContent !== text) element.textContent = text;
   element.classList.toggle("good", kind === "good");

@@ -1,8 +1,8 @@
 // Host: what is known of one host, and what became of its last requests. Its name is in the address: #host=example.org
 
-import { by, cell, link, make, prose } from "./dom.js";
+import { by, cell, draw, link, make, prose } from "./dom.js";
 import * as recent from "./recent.js";
-import { clock, count, harmless, limit, outcome, seconds, until } from "./words.js";
+import { clock, count, duration, harmless, limit, outcome, seconds, until } from "./words.js";
 import { ask } from "./wire.js";
 
 let latest = {}, now = 0;
@@ -44,7 +44,9 @@ async function show() {
     if (!host) throw new Error("That is not the name of a host.");
     place.replaceChildren(make("p", { class: "small" }, "Searching…"));
     const told = await ask(`api/why?${new URLSearchParams({ url: `http://${host}/` })}`);
-    place.replaceChildren(...shown(host, told.host_state ?? {}));
+    const over = make("div");
+    place.replaceChildren(...shown(host, told.host_state ?? {}, over));
+    history(host, over);
   } catch (error) {
     place.replaceChildren(make("p", { class: "said bad" }, harmless(error.message)));
   }
@@ -59,7 +61,7 @@ function nameOf(text) {
   }
 }
 
-function shown(host, state) {
+function shown(host, state, over) {
   const hosts = latest.hosts ?? {};
   const one = [...(hosts.active ?? []), ...(hosts.failing ?? []), ...(hosts.slowest ?? [])].find((found) => found.host === host) ?? {};
   const rests = state.delay_until ? Date.parse(state.delay_until) / 1000 : 0;
@@ -80,6 +82,7 @@ function shown(host, state) {
     make("div", { class: "controls" },
       make("button", { type: "button", onclick: () => change(host) }, "Change settings…"),
       make("button", { type: "button", onclick: () => change(host, "exclude-hosts") }, "Exclude…")),
+    over,
     ...attempts(recent.of(host)),
     make("p", { class: "small" }, ...prose(`\`gossamer robots DIR ${host}\` shows its robots.txt and what changed in it.`)),
   ];
@@ -92,4 +95,52 @@ function attempts(found) {
   const heads = ["at", "page", "outcome", "time"].map((name, index) => make("th", { scope: "col", ...(index % 3 ? { class: "text" } : {}) }, name));
   return [make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Recent requests of the host" },
     make("table", { class: "list" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)))];
+}
+
+// How requests ended over time, read from the tables: the last commits of a crawl that runs are not in it yet.
+async function history(host, place) {
+  const title = make("h3", {}, "Requests over time");
+  place.replaceChildren(title, make("p", { class: "small" }, "Searching…"));
+  try {
+    place.replaceChildren(title, ...past(await ask(`api/history?${new URLSearchParams({ host })}`)));
+  } catch (error) {
+    place.replaceChildren(title, make("p", { class: "said bad" }, harmless(error.message)));
+  }
+}
+
+function past({ periods, step_s: step, outcomes }) {
+  if (!periods.length) return [make("p", { class: "small" }, "No requests so far.")];
+  const ended = Object.entries(outcomes).map(([name, n]) => `${outcome(name)} ${count(n)}`).join(", ");
+  const rows = periods.map((one) => make("tr", {}, make("th", { scope: "row" }, when(one.at, step)), cell(count(one.answered)), cell(count(one.failed))));
+  const heads = ["from", "answered", "failed"].map((name) => make("th", { scope: "col" }, name));
+  return [
+    make("p", { class: "small" }, make("span", { class: "key answered" }, "answered"), " ", make("span", { class: "key failed" }, "failed"), ` · in steps of ${duration(step)} · ${ended}`),
+    columns(periods, step),
+    make("details", {}, make("summary", {}, "The same as a table"),
+      make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Requests over time" },
+        make("table", { class: "list" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)))),
+  ];
+}
+
+const when = (at, step) => new Date(1000 * at).toLocaleString("en-GB", step >= 86400
+  ? { day: "numeric", month: "short", year: "numeric" }
+  : { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", ...(step < 60 && { second: "2-digit" }) });
+
+const WIDTH = 480, HEIGHT = 90;
+
+function columns(periods, step) {
+  const begin = periods[0].at, steps = Math.round((periods.at(-1).at - begin) / step) + 1;
+  const most = Math.max(...periods.map((one) => one.answered + one.failed));
+  const failed = periods.reduce((sum, one) => sum + one.failed, 0), all = periods.reduce((sum, one) => sum + one.answered, failed);
+  const wide = WIDTH / Math.max(steps, 12), parts = [];
+  for (const one of periods) {
+    const x = Math.round((one.at - begin) / step) * wide + 0.5, width = Math.max(1, wide - 1), high = (n) => (HEIGHT * n) / most;
+    const bar = (kind, n, y) => n && parts.push(draw("rect", { class: kind, x, y, width, height: Math.max(1, high(n)) }));
+    bar("answered", one.answered, HEIGHT - high(one.answered));
+    bar("failed", one.failed, HEIGHT - high(one.answered + one.failed));
+  }
+  const says = `${count(failed)} of ${count(all)} requests failed, from ${when(begin, step)} to ${when(periods.at(-1).at + step, step)}; at most ${count(most)} in one step`;
+  return make("figure", {},
+    draw("svg", { class: "columns", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": says }, ...parts),
+    make("figcaption", { class: "ends" }, make("span", {}, when(begin, step)), make("span", {}, when(periods.at(-1).at + step, step))));
 }

@@ -1,9 +1,11 @@
 // Main: puts the parts together. What comes from the server is shown; what people do is sent.
 
+import * as archive from "./archive.js";
 import { Charts } from "./charts.js";
 import { Course } from "./course.js";
 import { by, say } from "./dom.js";
 import * as host from "./host.js";
+import * as items from "./items.js";
 import * as picture from "./picture.js";
 import * as questions from "./questions.js";
 import * as recent from "./recent.js";
@@ -13,9 +15,11 @@ import { listen } from "./wire.js";
 
 const course = new Course();
 const charts = new Charts(course);
+archive.begin();
 questions.begin();
 steer.begin();
 host.begin();
+items.begin();
 recent.whenAsked(questions.why);
 
 const HEARD = {

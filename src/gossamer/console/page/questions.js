@@ -1,5 +1,6 @@
 // Questions: why a URL is where it is, and what pages say.
 
+import { versions } from "./archive.js";
 import { address } from "./host.js";
 import { by, link, make } from "./dom.js";
 import { count, harmless } from "./words.js";
@@ -10,13 +11,17 @@ const FIRST = new Set(["url", "state", "reason", "recent_visits", "fetched_at", 
 
 export function begin() {
   on("why", async (form, place) => {
-    const told = await ask(`api/why?${new URLSearchParams({ url: form.elements.url.value.trim() })}`);
+    const url = form.elements.url.value.trim(), copies = make("div", { class: "copies" });
+    const told = await ask(`api/why?${new URLSearchParams({ url })}`);
     const rest = Object.entries(told).filter(([name]) => !FIRST.has(name));
     place.replaceChildren(
       make("p", { class: "verdict" }, harmless([told.state, told.reason].filter(Boolean).join(": "))),
       make("p", { class: "small" }, link(String(told.url ?? "")), ...(told.host ? [" on ", make("a", { href: address(told.host) }, harmless(told.host))] : [])),
-      ...timeline(told), facts(rest));
+      ...timeline(told), facts(rest), copies);
+    versions(url, copies);
   });
+  addEventListener("hashchange", named);
+  named();
   on("search", async (form, place) => {
     const asked = new URLSearchParams({ q: form.elements.q.value.trim(), n: HITS_MAX });
     const told = await ask(`api/search?${asked}`);
@@ -25,6 +30,14 @@ export function begin() {
       make("p", { class: "small" }, `${count(told.total ?? hits.length)} found.`),
       ...(told.problems ?? []).map((problem) => make("p", { class: "said bad" }, harmless(problem))), ...hits.map(hit));
   });
+}
+
+// The address at which a URL is explained.
+export const about = (url) => `#url=${encodeURIComponent(url)}`;
+
+function named() {
+  const url = new URLSearchParams(location.hash.slice(1)).get("url");
+  if (url) why(url);
 }
 
 export function why(url) {
@@ -74,7 +87,8 @@ function described(value) {
 
 function hit(found) {
   const title = make("p", {}, link(found.url, found.title || found.url));
-  return make("div", { class: "hit" }, title, make("p", { class: "small" }, harmless(found.url)), make("p", {}, ...marked(found)));
+  const explain = make("a", { href: about(found.url) }, "versions");
+  return make("div", { class: "hit" }, title, make("p", { class: "small" }, harmless(found.url), " · ", explain), make("p", {}, ...marked(found)));
 }
 
 // Highlights are places in the snippet's characters, as its server counts them: by code points.

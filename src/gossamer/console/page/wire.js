@@ -51,6 +51,20 @@ export async function ask(path, body) {
   return value;
 }
 
+// Save what is answered as a file. What cannot be had is an Error whose message is for people.
+export async function save(path, name) {
+  const answer = await fetch(path, { headers: headers(), cache: "no-store" }).catch(() => null);
+  if (!answer) throw new Error("The crawl does not answer.");
+  if (!answer.ok) throw new Error((await answer.json().catch(() => null))?.error ?? `HTTP ${answer.status}`);
+  const content = await answer.blob().catch(() => null);
+  if (!content) throw new Error("The file broke off; gossamer export writes it without a browser.");
+  const address = URL.createObjectURL(content), anchor = document.createElement("a");
+  anchor.href = address;
+  anchor.download = name;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
 // Listen until the page goes away. `hear(name, value)` gets events, `stand(state, why)` how the connection is.
 export async function listen(hear, stand) {
   for (let failures = 0; ; ) {

@@ -1,0 +1,123 @@
+"""Exports: a table of items as a file, made by `gossamer export` in a process of its own, and passed on as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from gossamer.console.events import left
+from gossamer.console.operations import NEVER_KEPT, answer
+from gossamer.model import verbs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gossamer.console.crawl import CrawlOf
+    from gossamer.console.service import Service
+
+PATH = "api/items/export"
+PIECE_BYTES = 64 * 1024
+EXPORT_S_MAX = 600.0
+NICENESS = 10
+TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
+
+
+class ItemsExport(verbs.VerbRequest, frozen=True):
+    """Which items, and how."""
+
+    kind: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^\w[\w.-]*$", description="Name of the items.")]
+    format: Annotated[Literal["csv", "jsonl"], Meta(description="CSV or JSON lines.")] = "csv"
+
+
+def route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
+    """Return the route that exports items. One export at a time: it reads whole tables."""
+    turn = asyncio.Lock()
+
+    async def export(request: Request) -> Response:
+        try:
+            asked = verbs.checked("export", ItemsExport, dict(request.query_params), from_texts=True)
+            assert isinstance(asked, ItemsExport)
+            directory = crawl_of(request.path_params).desk.directory
+            if turn.locked():
+                raise verbs.BusyError("another export is under way; try again when it is done")
+        except verbs.RefusedError as refused:
+            return answer({"ok": False, "error": str(refused), "kind": refused.kind})
+        return _ItemsFile(directory, asked, service, turn)
+
+    return Route(path, export, methods=["GET"])
+
+
+class _ItemsFile(Response):
+    """Passes on what the process writes, as far as the reader takes it; ends it when the reader has left."""
+
+    def __init__(self, directory: Path, asked: ItemsExport, service: Service, turn: asyncio.Lock) -> None:
+        super().__init__()
+        self._directory, self._asked, self._share, self._turn = directory, asked, service.share, turn
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._turn:
+            sending = asyncio.ensure_future(self._sent(scope, receive, send))
+            leaving = asyncio.ensure_future(left(receive))
+            try:
+                await asyncio.wait((sending, leaving), timeout=EXPORT_S_MAX, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                leaving.cancel()
+                if not sending.done():
+                    sending.cancel()
+                await asyncio.wait((sending, leaving))
+            if not sending.cancelled():
+                sending.result()
+
+    async def _sent(self, scope: Scope, receive: Receive, send: Send) -> None:
+        process = await self._begun()
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            piece = await process.stdout.read(PIECE_BYTES)
+            if not piece and await process.wait():
+                says = (await process.stderr.read(PIECE_BYTES)).decode(errors="replace").strip()
+                failed = {"ok": False, "error": says.removeprefix("gossamer: "), "kind": "conflict"}
+                await answer(failed)(scope, receive, send)
+                return
+            await send({"type": "http.response.start", "status": 200, "headers": self._heads()})
+            while piece:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await self._share.turn()
+                piece = await process.stdout.read(PIECE_BYTES)
+            # A file that was cut short must not look whole: the connection ends without its last chunk.
+            if await process.wait() == 0:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+
+    async def _begun(self) -> asyncio.subprocess.Process:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "gossamer", "export", str(self._directory), "--to", self._asked.format,
+            "--table", f"items/{self._asked.kind}", "--output", "-", "--quiet",
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )  # fmt: skip
+        with suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+        return process
+
+    def _heads(self) -> list[tuple[bytes, bytes]]:
+        name = f"{self._asked.kind}.{self._asked.format}"
+        heads = {
+            **NEVER_KEPT,
+            "Content-Type": TYPES[self._asked.format],
+            "Content-Disposition": f'attachment; filename="{name}"',
+        }
+        return [(key.lower().encode(), value.encode()) for key, value in heads.items()]

@@ -1,0 +1,52 @@
+// Archive: what a crawl has of a page, version by version, and such a version as a browser shows it, apart from this page.
+
+import { by, cell, make } from "./dom.js";
+import { count, harmless, outcome, size } from "./words.js";
+import { ask } from "./wire.js";
+
+const CONTENT = { first: "first version", same: "same as before", changed: "changed" };
+
+export function begin() {
+  const dialog = by("replay");
+  by("replay-close").addEventListener("click", () => dialog.close());
+  // The page that was shown goes away with its frame.
+  dialog.addEventListener("close", () => by("replay-frame").replaceChildren());
+}
+
+// Fill a place with the versions of a page.
+export async function versions(url, place) {
+  const title = make("h3", {}, "Archived versions");
+  place.replaceChildren(title, make("p", { class: "small" }, "Searching…"));
+  try {
+    place.replaceChildren(title, ...listed(await ask(`api/versions?${new URLSearchParams({ url })}`)));
+  } catch (error) {
+    place.replaceChildren(title, make("p", { class: "said bad" }, harmless(error.message)));
+  }
+}
+
+function listed(told) {
+  if (!told.versions.length) return [make("p", { class: "small" }, "None: this page has not been fetched.")];
+  const heads = ["time", "outcome", "content", "size", "copy"].map((name, index) =>
+    make("th", { scope: "col", ...(index !== 3 ? { class: "text" } : {}) }, name));
+  const rows = told.versions.map((one) => make("tr", {},
+    make("th", { scope: "row", class: "tight" }, instant(one.at)),
+    cell(harmless([outcome(one.outcome), one.status].filter(Boolean).join(", ")), "text"),
+    cell(make("span", { title: harmless(one.digest) }, CONTENT[one.content] ?? "–"), "text"),
+    cell(one.content ? size(one.body_bytes) : "–"),
+    cell(one.replay && told.replay_port ? shows(told, one) : "–", "text")));
+  const more = told.total > told.versions.length ? [make("p", { class: "small" }, `The newest ${count(told.versions.length)} of ${count(told.total)}.`)] : [];
+  return [...more, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Archived versions" },
+    make("table", { class: "list" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)))];
+}
+
+const shows = (told, one) => make("button", { type: "button", class: "plain", "aria-label": `show the version of ${instant(one.at)}`, onclick: () => show(told, one) }, "show");
+
+const instant = (at) => harmless(at).replace("T", " ").replace(/(\.\d+)?Z$/, "");
+
+// The frame has another origin, runs no script, and may show nothing but what its port has.
+function show(told, one) {
+  by("replay-says").textContent = `${harmless(told.url)}, fetched ${instant(one.at)} UTC`;
+  const address = `http://${location.hostname}:${Number(told.replay_port)}/${encodeURIComponent(one.replay)}`;
+  by("replay-frame").replaceChildren(make("iframe", { sandbox: "", src: address, referrerpolicy: "no-referrer", title: "Archived page" }));
+  by("replay").showModal();
+}

@@ -1,0 +1,96 @@
+"""Replay: archived pages as browsers show them, on a port of their own, so that they are never in the console's origin.
+
+No script of a page runs, and nothing of it reaches a server: each answer is a sandbox (HTML, section 7.1.5; Content
+Security Policy Level 3, section 6.3.2), shows only what this port has, and leads nowhere else. No token is known here:
+a path is signed, and only the console gives one out.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from gossamer.config.sections import ConsoleOptions
+from gossamer.console.operations import STATUSES
+from gossamer.console.pages import HOST
+from gossamer.console.server import served
+from gossamer.console.service import Figures, Service
+from gossamer.isolated.reads import ReadReplay, unsealed
+from gossamer.model import verbs
+from gossamer.model.errors import ConfigError
+
+CONNECTIONS_MAX = 8
+"""A page with its images takes six."""
+POLICY = (
+    "sandbox; default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors"
+)
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    # What a sandboxed page shows is requested from an origin that is none. The path is the secret.
+    "Cross-Origin-Resource-Policy": "cross-origin",
+}
+NOT_ARCHIVED = "This page is not in the archive."
+DirectoryOf = Callable[[str], Path]
+"""Finds the crawl of a name. Raises MissingError."""
+
+
+@asynccontextmanager
+async def replayed(
+    directory_of: DirectoryOf, service: Service, options: ConsoleOptions, address: str
+) -> AsyncIterator[None]:
+    """Serve archived pages while the context is open, on the port after that of the console at `address`, or on any
+    where that is taken; `service.replay` has it.
+    """
+    console_port = int(address.rpartition(":")[2])
+    options = options.model_copy(update={"connections_max": CONNECTIONS_MAX})
+    app = replay_app(directory_of, service, console_port)
+    for port in (console_port + 1, 0):  # The next one is known beforehand: a tunnel can lead to it.
+        try:
+            async with served(app, options, port, service, figures=Figures()) as own:
+                service.replay.port = int(own.rpartition(":")[2])
+                yield
+                return
+        except (ConfigError, OverflowError):
+            if port == 0 or service.replay.port:
+                raise
+        finally:
+            service.replay.port = 0
+
+
+def replay_app(directory_of: DirectoryOf, service: Service, console_port: int) -> Starlette:
+    """Return the application that shows archived pages to frames of the console."""
+
+    async def page(request: Request) -> Response:
+        host = HOST.fullmatch(request.headers.get("host", ""))
+        if host is None:
+            return Response("expected the name of this host\n", 400, HEADERS, "text/plain")
+        headers = {**HEADERS, "Content-Security-Policy": f"{POLICY} http://{host[1]}:{console_port}"}
+        place = unsealed(service.replay.secret, request.path_params["path"])
+        if place is None:
+            return _said(NOT_ARCHIVED, 404, headers)
+        question = ReadReplay(place, service.replay.secret)
+        try:
+            with service.under_way.one("replay"):
+                found = await service.reads.replay(directory_of(place.crawl), question)
+        except verbs.RefusedError as refused:
+            return _said(str(refused), STATUSES.get(refused.kind, 422), headers)
+        return Response(found.body, 200, {**headers, "Content-Type": found.media_type})
+
+    return Starlette(routes=[Route("/{path}", page, methods=["GET"])])
+
+
+def _said(says: str, status: int, headers: dict[str, str]) -> Response:
+    text = (
+        f'<!doctype html><title>{status}</title><body style="font: 15px system-ui; padding: 16px">{html.escape(says)}'
+    )
+    return Response(text, status, headers, "text/html")
