@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 PATH = "api/items/export"
 PIECE_BYTES = 64 * 1024
 EXPORT_S_MAX = 600.0
+TURN_S_MAX = 5.0
+"""Waiting for another export."""
 NICENESS = 10
 TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
@@ -47,8 +49,6 @@ def route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
             asked = verbs.checked("export", ItemsExport, dict(request.query_params), from_texts=True)
             assert isinstance(asked, ItemsExport)
             directory = crawl_of(request.path_params).desk.directory
-            if turn.locked():
-                raise verbs.BusyError("another export is under way; try again when it is done")
         except verbs.RefusedError as refused:
             return answer({"ok": False, "error": str(refused), "kind": refused.kind})
         return _ItemsFile(directory, asked, service, turn)
@@ -64,18 +64,29 @@ class _ItemsFile(Response):
         self._directory, self._asked, self._share, self._turn = directory, asked, service.share, turn
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._turn:
-            sending = asyncio.ensure_future(self._sent(scope, receive, send))
-            leaving = asyncio.ensure_future(left(receive))
-            try:
-                await asyncio.wait((sending, leaving), timeout=EXPORT_S_MAX, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                leaving.cancel()
-                if not sending.done():
-                    sending.cancel()
-                await asyncio.wait((sending, leaving))
-            if not sending.cancelled():
-                sending.result()
+        try:
+            async with asyncio.timeout(TURN_S_MAX):
+                await self._turn.acquire()
+        except TimeoutError:
+            busy = {"ok": False, "error": "another export is under way; try again when it is done", "kind": "busy"}
+            await answer(busy)(scope, receive, send)
+            return
+        try:
+            await self._passed_on(scope, receive, send)
+        finally:
+            self._turn.release()
+
+    async def _passed_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sending = asyncio.ensure_future(self._sent(scope, receive, send))
+        leaving = asyncio.ensure_future(left(receive))
+        try:
+            await asyncio.wait((sending, leaving), timeout=EXPORT_S_MAX, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+            sending.cancel()
+            await asyncio.wait((sending, leaving))
+        if not sending.cancelled():
+            sending.result()
 
     async def _sent(self, scope: Scope, receive: Receive, send: Send) -> None:
         process = await self._begun()

@@ -58,16 +58,17 @@ def _texts(names: Iterable[str]) -> str:
 
 
 _VISIT = """
-    key, epoch_us(fetched_at), url, outcome::VARCHAR, status, coalesce(title, ''), coalesce(digest, ''),
+    SELECT key, epoch_us(fetched_at), url, outcome::VARCHAR, status, coalesce(title, ''), coalesce(digest, ''),
     coalesce(body_bytes, 0), coalesce(media_type::VARCHAR, ''), coalesce(warc_type::VARCHAR, ''),
     coalesce(redirect_to, ''), coalesce(duplicate_of, ''), warc_file::VARCHAR, warc_offset, warc_length"""
-_OF_KEY = f"SELECT {_VISIT}, count(*) OVER () FROM pages WHERE key = ? ORDER BY fetched_at DESC, attempt DESC LIMIT ?"  # noqa: S608 - all ours
+_OF_KEY = f"{_VISIT}, count(*) OVER () FROM pages WHERE key = ? ORDER BY fetched_at DESC, attempt DESC LIMIT ?"
 _NEAREST = f"""
-    SELECT {_VISIT} FROM pages
+    {_VISIT} FROM pages
     WHERE key IN (SELECT unnest(?)) AND (outcome = 'redirected' OR
         (outcome IN ({_texts(WITH_CONTENT)}) AND warc_offset IS NOT NULL))
     QUALIFY row_number() OVER (
-        PARTITION BY key ORDER BY outcome = 'redirected', abs(epoch_us(fetched_at) - ?), url) = 1"""  # noqa: S608 - all ours
+        PARTITION BY key ORDER BY outcome = 'redirected', abs(epoch_us(fetched_at) - ?), url) = 1"""
+_HISTORY = "SELECT epoch_us(fetched_at) // ?, outcome::VARCHAR, count(*) FROM pages WHERE host = ? GROUP BY 1, 2"
 _ORIGINALS = """
     SELECT digest, url, arg_max(struct_pack(f := warc_file::VARCHAR, o := warc_offset, l := warc_length), fetched_at)
     FROM pages WHERE warc_offset IS NOT NULL AND warc_type <> 'revisit' AND digest IN (SELECT unnest(?))
@@ -82,7 +83,7 @@ class Browsed:
     def __init__(self, pieces: Sequence[ExportPiece], folder: Path) -> None:
         """Take the files of the table, and a folder for what does not fit in memory. Raises DamagedError."""
         self._database = pages_in(pieces, folder)
-        self._database.execute("SET threads = 1")  # The other processors are the crawl's.
+        self._database.execute("PRAGMA threads = 1")  # The other processors are the crawl's.
 
     def __enter__(self) -> Self:
         return self
@@ -102,17 +103,14 @@ class Browsed:
 
     def history(self, host: str) -> HostHistory:
         """Return how requests to a host ended, in `PERIODS_MAX` periods at most."""
-        where = "FROM pages WHERE host = ?"
         begin, end = self._database.execute(
-            f"SELECT min(epoch_us(fetched_at)), max(epoch_us(fetched_at)) {where}", [host]
+            "SELECT min(epoch_us(fetched_at)), max(epoch_us(fetched_at)) FROM pages WHERE host = ?", [host]
         ).fetchall()[0]
         if begin is None:
             return HostHistory(host=host, step_s=1.0, periods=(), outcomes={})
         step_s = _step_s((end - begin) / 1e6)
         step = round(step_s * 1e6)
-        rows = self._database.execute(
-            f"SELECT epoch_us(fetched_at) // {step}, outcome::VARCHAR, count(*) {where} GROUP BY 1, 2", [host]
-        ).fetchall()
+        rows = self._database.execute(_HISTORY, [step, host]).fetchall()
         periods: dict[int, list[int]] = {}
         outcomes: dict[str, int] = {}
         for number, outcome, count in rows:
@@ -171,7 +169,7 @@ def items_in(tables: Mapping[str, Sequence[ExportPiece]], kind: str, limit: int,
     if not pieces:
         return ItemList(kinds=kinds, kind=chosen, columns=(), items=(), offset=offset, total=total)
     with database_of(pieces, folder) as database:
-        database.execute("SET threads = 1")
+        database.execute("PRAGMA threads = 1")
         rows = database.read_parquet([one.path for one in pieces], union_by_name=True)
         rows.create_view("items")
         fields = [name for name in rows.columns if name not in (*ITEM_PLACES, "url")][:COLUMNS_MAX]
@@ -221,7 +219,7 @@ def comparison_of(
         DamagedError: a file of a table is not what was written.
     """
     with pages_in(crawls.second_pages, folder) as database:
-        database.execute(f"SET threads = 1; SET memory_limit = '{memory_bytes_max}B'")
+        database.execute(f"PRAGMA threads = 1; PRAGMA memory_limit = '{memory_bytes_max}B'")
         first = "SELECT * FROM pages WHERE false"
         if files := [one.path for one in crawls.first_pages if one.rows]:
             database.read_parquet(files, union_by_name=True).create_view("earlier")

@@ -1,6 +1,6 @@
 // Archive: what a crawl has of a page, version by version, and such a version as a browser shows it, apart from this page.
 
-import { by, cell, make } from "./dom.js";
+import { by, cell, fill, make } from "./dom.js";
 import { count, harmless, outcome, size } from "./words.js";
 import { ask } from "./wire.js";
 
@@ -26,8 +26,6 @@ export async function versions(url, place) {
 
 function listed(told) {
   if (!told.versions.length) return [make("p", { class: "small" }, "None: this page has not been fetched.")];
-  const heads = ["time", "outcome", "content", "size", "copy"].map((name, index) =>
-    make("th", { scope: "col", ...(index !== 3 ? { class: "text" } : {}) }, name));
   const rows = told.versions.map((one) => make("tr", {},
     make("th", { scope: "row", class: "tight" }, instant(one.at)),
     cell(harmless([outcome(one.outcome), one.status].filter(Boolean).join(", ")), "text"),
@@ -35,8 +33,9 @@ function listed(told) {
     cell(one.content ? size(one.body_bytes) : "–"),
     cell(one.replay && told.replay_port ? shows(told, one) : "–", "text")));
   const more = told.total > told.versions.length ? [make("p", { class: "small" }, `The newest ${count(told.versions.length)} of ${count(told.total)}.`)] : [];
-  return [...more, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Archived versions" },
-    make("table", { class: "list" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)))];
+  const table = make("table", { class: "hosts" });
+  fill(table, ["<time, UTC", "<outcome", "<content", "size", "<copy"], rows, "");
+  return [...more, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Archived versions" }, table)];
 }
 
 const shows = (told, one) => make("button", { type: "button", class: "plain", "aria-label": `show the version of ${instant(one.at)}`, onclick: () => show(told, one) }, "show");
