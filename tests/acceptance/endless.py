@@ -18,8 +18,17 @@ SCRIPT = "<script>window.owned='title'</script><img src=x onerror=\"window.owned
 TURNED = "\u202egpj.evil\u2066"
 HOSTS = (
     "walk.example", "left.example", "slowed.example", "filtered.example", "hostile.example", "later.example",
-    "restarted.example", "listed.example",
+    "restarted.example", "listed.example", "archived.example",
 )  # fmt: skip
+ATTACKS = """
+<script>parent.owned = top.owned = "script"; top.location = "http://walk.example/"; fetch("/left-by-script")</script>
+<meta http-equiv=refresh content="0; url=http://walk.example/refreshed"><link rel=prefetch href=/prefetched>
+<img src=/image-that-is-not-archived onerror="parent.owned = 'image'"><svg onload="parent.owned = 'svg'"></svg>
+<iframe srcdoc="<script>top.owned = 'frame'</script>"></iframe><iframe src=/framed></iframe>
+<object data=/object></object><style>@import url(/imported); body { background: url(/background) }</style>
+<form action=/sent method=post><button>send</button></form><a href=/p2 target=_top>leave</a>
+<a href=http://walk.example/outside>outside</a><h2>What was archived</h2>"""
+"""What a page tries on whoever shows it."""
 WAIT_S_MAX = 30.0
 SERVED_S = 0.05
 """How long an answer takes."""
@@ -106,6 +115,8 @@ def _page(host: str, path: str, pages_max: int) -> bytes:
     escaped = title.replace("&", "&amp;").replace("<", "&lt;")
     anchors = "".join(f"<a href='{link.replace(chr(39), '&#39;')}'>more</a>" for link in links)
     text = f"<p>Wanted words &lt;img src=x onerror=window.owned=1&gt; number {number}.</p>"
+    if host == "archived.example":
+        text += ATTACKS
     return f"<!doctype html><title>{escaped}</title>{text}{anchors}".encode()
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Self
+from urllib.parse import quote
+from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
@@ -128,6 +130,24 @@ def web() -> Iterator[Endless]:
 def crawl(web: Endless, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     hosts = ("walk.example", "left.example", "slowed.example", "filtered.example", "hostile.example")
     with crawl_of(web, tmp_path_factory.mktemp("served"), *hosts) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def archives(web: Endless, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Two crawls of hostile pages that are over, with items, in a folder that is served."""
+    folder = tmp_path_factory.mktemp("archives")
+    rules = folder / "rules.toml"
+    rules.write_text('[extract.page.fields]\nheading = { css = "h2" }\ntext = { css = "p" }\n')
+    for name, pages in (("one", 30), ("two", 34)):
+        done = subprocess.run(
+            [sys.executable, "-m", "gossamer", "crawl", web.url("archived.example"), "-c", str(rules), "--hosts",
+             str(web.names(folder)), "-o", str(folder / "many" / name), "--allow-private", "--contact",
+             "me@example.org", "--politeness", "own", "--max-pages", str(pages), "--quiet", "--set",
+             "scope.traps=false"], env=environment(), timeout=90,
+        )  # fmt: skip
+        assert done.returncode == 0
+    with Served("serve", "--folder", folder / "many", "--port", "0") as served:
         yield served
 
 
@@ -423,6 +443,86 @@ def test_a_host_is_shown_with_its_queue_and_its_requests(crawl: Served, opened: 
     page.fill("#host-shown", "<b>no host")
     page.press("#host-shown", "Enter")
     expect(answer).to_contain_text("That is not the name of a host.")
+
+
+def shown_version(archives: Served, web: Endless, opened: Opened, **look: object) -> Page:
+    """Open a page with its archived versions, and show the last of them."""
+    url = web.url("archived.example")
+    base = f"{archives.base}crawls/one/"
+    with urlopen(f"{base}api/versions?url={quote(url)}") as answer:
+        port = json.load(answer)["replay_port"]
+    token = archives.address.partition("#")[2]
+    complains = ("sandboxed", f"http://127.0.0.1:{port}/", "status of 404", "Content Security Policy", archives.base)
+    page = opened(f"{base}#{token}", complains=complains, **look)
+    page.goto(f"{base}#url={quote(url, safe='')}")
+    page.locator("#why-answer .copies button").first.click()
+    expect(page.frame_locator("#replay iframe").locator("h2")).to_have_text("What was archived")
+    return page
+
+
+@pytest.mark.promise(
+    "Console", "An archived page is shown from another origin than the console's, without scripts and without network."
+)
+def test_an_archived_page_is_shown_and_does_nothing(archives: Served, web: Endless, opened: Opened) -> None:
+    since = len(web.log)
+    page = shown_version(archives, web, opened)
+    assert page.evaluate("document.querySelector('#replay iframe').contentDocument") is None, "it is another origin"
+    frame = page.frame_locator("#replay iframe")
+    frame.locator("button", has_text="send").click()
+    frame.locator("a", has_text="leave").click()
+    frame.locator("a", has_text="more").first.click()
+    expect(frame.locator("p").first).to_contain_text("number 2.")
+    frame.locator("a", has_text="outside").click()
+    expect(frame.locator("body")).to_have_text("This page is not in the archive.")
+    assert page.evaluate("window.owned") is None
+    assert page.url.startswith(f"{archives.base}crawls/one/"), "it leads nowhere else"
+    assert web.asked("archived.example", since) == [], "and asks nobody"
+    assert {"/", "/refreshed", "/outside"}.isdisjoint(one.path for one in web.asked("walk.example", since))
+    page.focus("#replay-close")
+    page.keyboard.press("Escape")
+    expect(page.locator("#replay")).to_be_hidden()
+    assert page.locator("iframe").count() == 0
+
+
+def test_items_are_leafed_through_and_saved(archives: Served, opened: Opened) -> None:
+    page = opened(f"{archives.base}crawls/one/{'#' + archives.address.partition('#')[2]}")
+    page.locator("#items-show button").click()
+    expect(page.locator("#items-says")).to_have_text("1 to 20 of 30, newest first.")
+    expect(page.locator("#items-list tbody tr")).to_have_count(20)
+    page.click("#items-older")
+    expect(page.locator("#items-list tbody tr")).to_have_count(10)
+    expect(page.locator("#items-older")).to_be_disabled()
+    assert page.url.endswith("#items=")
+    with page.expect_download() as saved:
+        page.click("#items-csv")
+    assert saved.value.suggested_filename == "page.csv"
+    assert saved.value.path().read_text().count("What was archived") == 30
+    page.locator("#items-list a").first.click()
+    expect(page.locator("#why-answer .verdict")).to_contain_text("fetched")
+
+
+@pytest.mark.parametrize("look", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}])
+def test_what_it_shows_of_archives_passes_the_rules_of_axe(
+    archives: Served, web: Endless, opened: Opened, look: dict[str, object]
+) -> None:
+    page = shown_version(archives, web, opened, bypass_csp=True, **look)
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    check = "axe.run(document, {resultTypes: ['violations'], iframes: false})"
+    found = page.evaluate(check)["violations"]
+    page.click("#replay-close")
+    for address, shown in (("#host=archived.example", "#host-answer svg"), ("#items=", "#items-list tbody tr")):
+        page.evaluate("(hash) => { location.hash = hash; }", address)
+        expect(page.locator(shown).first).to_be_visible()
+    page.locator("#host-answer summary").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+    found += page.evaluate(check)["violations"]
+    page.goto(archives.base)
+    page.click("#compare button")
+    expect(page.locator("#compare-counts")).to_contain_text("From one to two: 4 new, 0 gone")
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found += page.evaluate(check)["violations"]
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
 
 
 def test_a_tab_that_nobody_sees_listens_to_nothing(crawl: Served, opened: Opened) -> None:

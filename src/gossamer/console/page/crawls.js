@@ -39,7 +39,7 @@ function show(told) {
       cell(count(crawl.pages)), cell(decimal(crawl.pages_s)), cell(count(crawl.queued)),
       cell(make("span", {}, ...prose(says)), crawl.problem ? "text bad-text" : "text"), cell(buttons(crawl)));
   });
-  fill(by("crawls"), ["<crawl", "<state", "pages", "pages/s", "queued", "<details", ""], rows, "None so far.");
+  fill(by("crawls"), ["<crawl", "<state", "pages", "pages/s", "queued", "<details", "!actions"], rows, "None so far.");
   compare.crawls(told.crawls.filter((crawl) => crawl.state !== "created").map((crawl) => crawl.name));
 }
 
