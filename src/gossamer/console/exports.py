@@ -1,4 +1,4 @@
-"""Exports: a table of items as a file, made by `gossamer export` in a process of its own, and passed on as it comes."""
+"""Exports: a table of items as a file, made by `gossamer export` in a separate process, and passed on as it comes."""
 
 from __future__ import annotations
 

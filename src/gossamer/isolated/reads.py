@@ -1,5 +1,5 @@
-"""Reads: questions to the archives of crawls, answered by a separate process: what strangers' pages do to it, and how
-much memory a large table takes, does not reach the process that asked.
+"""Reads: questions to the archives of crawls, answered by a separate process. What a hostile page does to it, and the
+memory that a large table takes, do not reach the process that asks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Archived: what is read from a crawl's archive on request, a part at a time: versions, items, a host, a comparison.
 
-All text is that of strangers, cut to `CHARACTERS_MAX` where it may be long.
+All text is untrusted, and cut to `CHARACTERS_MAX` where it may be long.
 """
 
 from __future__ import annotations
