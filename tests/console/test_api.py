@@ -69,6 +69,16 @@ def test_a_search_says_what_it_found_or_why_it_cannot(call: Caller) -> None:
     assert call.get("/api/search?q=x&n=1000").status == 422
 
 
+def test_the_archive_is_read_while_the_crawl_runs(call: Caller, web: str) -> None:
+    found = call.get(f"/api/versions?url={web}").json
+    [one] = found["versions"]
+    assert (one["outcome"], one["content"]) == ("fetched", "first")
+    page = Caller(found["replay_port"], "").get(f"/{one['replay']}")
+    assert b"Page &lt;0&gt;" in page.body
+    assert call.get("/api/history?host=127.0.0.1").json["outcomes"]["fetched"] > 0
+    assert call.get("/api/items").json["kinds"] == []
+
+
 def test_prometheus_reads_it(call: Caller) -> None:
     answer = call.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
