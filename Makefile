@@ -21,12 +21,15 @@ PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html
 # The rules by which a page is checked for contrast, keyboard and screen reader: a package of npm.
 AXE := axe-core-4.14.1
 
+# What makes the pages of tests/acceptance/mixed.py in a browser, from npm.
+FRAMEWORKS := vue@3.5.13 vue-router@4.5.0 react@18.3.1 react-dom@18.3.1 solid-js@1.9.5
+
 # A process for each core; what wants the machine for itself is marked `alone`.
 # Half of a test's time is waiting, for turns and for the disk.
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs site publish pictures bench faults fuzz nightly figures dist lock sbom clean axe corpus pandas
+.PHONY: help demo test acceptance check format docs site publish pictures bench faults fuzz nightly figures dist lock sbom clean axe corpus pandas frameworks
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,13 +40,19 @@ demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and
 test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	$(BIN)/python -m pytest $(PARALLEL)
 
-acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas  ## run the checks against real parts from Debian, installing what is missing
+acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## run the checks against real parts from Debian, installing what is missing
 	alone=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || alone=$$?; \
 	$(BIN)/python -m pytest -m "acceptance and not alone" --timeout 600 $(PARALLEL) && exit $$alone
 
 axe: parts
 	[ -f .axe/package/axe.min.js ] || \
 	{ mkdir -p .axe && cd .axe && npm pack --silent $(subst core-,core@,$(AXE)) && tar xzf $(AXE).tgz; }
+
+frameworks: parts
+	mkdir -p .cache/frameworks; cd .cache/frameworks; for one in $(FRAMEWORKS); do \
+		name=$${one%@*}; [ -f $$name/package.json ] && continue; \
+		npm pack --silent $$one && mkdir -p $$name && tar xzf $$name-$${one#*@}.tgz --strip-components 1 -C $$name || exit 1; \
+	done
 
 # robots.txt files of 4,231 real sites. They belong to the sites, so the repository has their hashes alone.
 corpus: $(VENV)/dev.stamp

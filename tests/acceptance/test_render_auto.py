@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import Crawl
-from tests.acceptance.mixed import RESOURCES, SHELL, mixed_site
+from tests.acceptance.mixed import SHELL, is_resource, mixed_site
 from tests.acceptance.test_render import Site, browsers, rows, status
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(600)]
@@ -49,7 +49,7 @@ def test_auto_finds_what_always_finds_and_renders_few(
     done = command("crawl", f"{server.url}/", "-o", tmp_path / "c", *OPTIONS, "--delay", "0.05")
     assert done.returncode == 0, done.stderr
     found = {path: row for path, row in rows(tmp_path / "c").items() if row["outcome"] == "fetched"}
-    expected = pages.keys() - RESOURCES
+    expected = {path for path in pages if not is_resource(path)}
     assert found.keys() <= expected
     assert len(found) >= 0.95 * len(expected)
     rendered = {path: row for path, row in found.items() if row["rendered"] == "rendered"}
@@ -57,6 +57,11 @@ def test_auto_finds_what_always_finds_and_renders_few(
     # All that its server sends empty is rendered, nothing that has no script, and little that has its text already.
     assert {path for path in found if path.startswith("/shop/")} == {p for p in rendered if p.startswith("/shop/")}
     assert {path for path in expected if path.startswith("/shop/")} <= rendered.keys()
+    # Every framework is shown, and what comes by scrolling, by clicks, in menus and behind hash routes.
+    made = ("/vue/", "/solid/", "/hybrid/", "/related/", "/story/", "/lazy/", "/behind/")
+    assert {path for path in expected - found.keys() if path.startswith(made)} == set()
+    titles = {found[path]["title"] for path in ("/vue/item/1", "/solid/item/1", "/hybrid/1")}
+    assert titles == {"Vue", "Solid", "Hybrid 1"}
     kinds = Counter(path.split("/")[1] for path in rendered)
     assert kinds["plain"] == kinds["only"] == kinds["by-menu"] == 0
     assert kinds["docs"] <= 20

@@ -11,6 +11,7 @@ from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.control import HostControl
 from gossamer.model.errors import ConfigError
 from gossamer.ports import PrerequisiteArchive
+from gossamer.render.behaviors import behaviors_of
 from gossamer.render.browser import require_browser
 from gossamer.render.renderer import Renderer
 from gossamer.scope.chain import Chain
@@ -30,7 +31,8 @@ def page_rendering(
     """Return what renders the pages of a crawl; browsers start with the first pages.
 
     Raises:
-        ConfigError: there is no browser, or it would run without a sandbox, or the crawl has what is not rendered.
+        ConfigError: there is no browser, or it would run without a sandbox, a file of behaviors cannot be read, or the
+            crawl has what is not rendered.
     """
     config = setup.config
     if setup.home.shards > 1:
@@ -40,11 +42,12 @@ def page_rendering(
             "crawl.render: browsers get no cookies; leave out [cookies] and [login], or set crawl.render = 'never'"
         )
     require_browser(config.render)
+    own = behaviors_of(config.render.behavior_files)
     resources = PageResources(Gates(*gates), archive, examiner, telemetry, config.render)
     auto = None
     if config.crawl.render == "auto":
         budget = RenderBudget(config.render.cpu_share_max, processors(), telemetry.clock.now())
         auto = Auto(RenderChoice(epochs, setup.dice), budget)
-    rendering = PageRendering(config.render, Renderer(config.render), resources, telemetry, auto)
+    rendering = PageRendering(config.render, Renderer(config.render, own), resources, telemetry, auto)
     setup.closing.push_async_callback(rendering.close)
     return rendering

@@ -31,6 +31,7 @@ from gossamer.crawl.render_choice import (
 from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.control import HostControl
 from gossamer.model.links import EMBED, SCRIPT, Found, Link
+from gossamer.model.modules import ModuleError
 from gossamer.model.visits import RENDERED, Content, Errand, Failure, Findings, Rendered, Reply, Request
 from gossamer.ports import PrerequisiteArchive
 from gossamer.render.cache import ResourceCache
@@ -339,6 +340,8 @@ class PageRendering:
             self._tally.rendering(f"refused_{reason}", count)
         return msgspec.structs.replace(
             seen,
+            errors=[*seen.errors, *(ModuleError(*one) for one in dom.errors)],
+            ran=[*seen.ran, *dom.ran],
             sent=examined.content,
             rendering=RENDERED,
             rendered=Rendered(html, page_id),

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 ResourceType = Literal["document", "script", "stylesheet", "image", "media", "font", "xhr", "fetch", "other"]
+BehaviorName = Literal["details", "more", "scroll", "routes"]
 
 
 class RenderOptions(BaseModel):
@@ -58,6 +59,17 @@ class RenderOptions(BaseModel):
     resources: tuple[ResourceType, ...] = Field(
         ("document", "script", "xhr", "fetch"),
         description="Types of resources that are requested; the browser gets an empty answer for the others",
+    )
+    behaviors: tuple[BehaviorName, ...] = Field(
+        ("details", "more", "scroll", "routes"),
+        description="What is done in a page once it has loaded: `details` opens details and menus, `more` clicks "
+        "'load more', `scroll` scrolls to the end, `routes` opens links to hash routes (`#/about`)",
+    )
+    behavior_files: tuple[str, ...] = Field(
+        (), description="Files of JavaScript that run in each page before those; repeated while their value is `true`"
+    )
+    behavior_steps_max: int = Field(
+        30, ge=0, description="Steps of behaviors in a page: after each, scripts see one second pass"
     )
     cache_bytes_max: int = Field(
         32 << 20, ge=0, description="Memory for resources that may be used again (RFC 9111); 0: none are kept"

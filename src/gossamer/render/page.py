@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from gossamer.model.visits import Failure, Reply
+from gossamer.render.behaviors import STEP, BehaviorFile
 from gossamer.render.browser import Browser, BrowserError, Event, ignored
 from gossamer.render.options import RenderOptions
 
@@ -31,6 +32,10 @@ STARVATION_TASKS: Final = 10_000
 """Tasks at one virtual instant after which time goes on."""
 WALL_FACTOR: Final = 10.0
 """A page may take ten times its processor time of any other time: on a busy machine others run."""
+BEHAVIOR_S: Final = 1.0
+"""Virtual seconds for scripts after each step of behaviors."""
+ERROR_MAX: Final = 200
+"""Characters of what a user's behavior throws."""
 LOOK_S: Final = 0.25
 """Between looks at a page that is waited for."""
 REFUSED_TYPES: Final = frozenset((
@@ -50,9 +55,11 @@ EMPTY: Final = {"stylesheet": ("text/css", b""), "image": ("image/gif", PIXEL)}
 READ_DOM: Final = """(() => {
   // A page may give elements names that hide properties of `document`.
   const of = name => Object.getOwnPropertyDescriptor(Document.prototype, name).get.call(document);
-  const node = of("documentElement"), html = node ? node.outerHTML.toWellFormed() : "";
+  const node = of("documentElement"), opened = globalThis.gossamer;
+  if (opened?.html && !opened.over) opened.keep();
+  const html = (opened?.html || (node ? node.outerHTML : "")).toWellFormed();
   const size = new TextEncoder().encode(html).length;
-  return {url: of("URL"), size: size, html: size > BYTES_MAX ? "" : html};
+  return {url: opened?.url || of("URL"), size: size, html: size > BYTES_MAX ? "" : html};
 })()"""
 
 
@@ -85,13 +92,26 @@ class Dom(msgspec.Struct, frozen=True):
     """Where scripts would have navigated, or opened a window."""
     refused: dict[str, int]
     """Requests that were not answered, by reason: an outcome, or one that `_refusal` names."""
+    ran: tuple[str, ...] = ()
+    """Files of behaviors."""
+    errors: tuple[tuple[str, str], ...] = ()
+    """Those that failed, and how."""
 
 
 class Rendering:
     """One page in one browser. Make one for each page, and await `dom` once."""
 
-    def __init__(self, browser: Browser, document: Document, options: RenderOptions, get: Get) -> None:
+    def __init__(
+        self,
+        browser: Browser,
+        document: Document,
+        options: RenderOptions,
+        get: Get,
+        own: tuple[BehaviorFile, ...] = (),
+    ) -> None:
         self._browser = browser
+        self._own = own
+        self._errors: list[tuple[str, str]] = []
         self._document = document
         self._options = options
         self._get = get
@@ -157,7 +177,8 @@ class Rendering:
     async def _work(self, context: Event) -> Dom | PageError | BrowserError:
         try:
             await self._load(context)
-            await self._settled.wait()
+            await self._pass(self._options.script_s)
+            await self._behave()
             return await self._read()
         except (PageError, BrowserError) as error:
             return error
@@ -178,12 +199,32 @@ class Rendering:
         loaded = await call("Page.navigate", {"url": self._document.url}, session, limit_s)
         if loaded.get("errorText") or loaded.get("isDownload"):
             raise PageError("not_loaded", f"the browser did not load it: {loaded.get('errorText') or 'a download'}")
+
+    async def _pass(self, virtual_s: float) -> None:
+        """Let virtual time pass for the scripts; requests under way stop it."""
+        self._settled.clear()
         virtual = {
             "policy": "pauseIfNetworkFetchesPending",
-            "budget": 1_000.0 * self._options.script_s,
+            "budget": 1_000.0 * virtual_s,
             "maxVirtualTimeTaskStarvationCount": STARVATION_TASKS,
         }
-        await call("Emulation.setVirtualTimePolicy", virtual, session, limit_s)
+        limit_s = WALL_FACTOR * self._options.stall_s_max
+        await self._browser.call("Emulation.setVirtualTimePolicy", virtual, self._session, limit_s)
+        await self._settled.wait()
+
+    async def _behave(self) -> None:
+        """Do in the page what makes it show more, until that is nothing or a page's share of time is over."""
+        options, now = self._options, asyncio.get_running_loop().time
+        built_in = f"{STEP}({msgspec.json.encode(options.behaviors).decode()}, {options.dom_bytes_max})"
+        own = self._own
+        ends_at, cpu_s_max = now() + options.page_s_max / 2, self._browser.cpu_s + options.stall_s_max / 2
+        for _ in range(options.behavior_steps_max if own or options.behaviors else 0):
+            if now() > ends_at or self._browser.cpu_s > cpu_s_max:
+                return
+            ran, own = bool(own), tuple([one for one in own if await self._runs_again(one)])
+            if not (await self._evaluate(built_in) or ran):
+                return
+            await self._pass(BEHAVIOR_S)
 
     async def _hold(self, session: str) -> None:
         """Hold all requests of a target, and of the targets that it makes."""
@@ -192,22 +233,40 @@ class Rendering:
         await self._browser.call("Fetch.enable", every, session)
         await self._browser.call("Target.setAutoAttach", attach, session)
 
-    async def _read(self) -> Dom:
+    async def _runs_again(self, behavior: BehaviorFile) -> bool:
+        """Run a user's behavior as a script of the page; say whether it is to be run again."""
         call, limit_s = self._browser.call, WALL_FACTOR * self._options.stall_s_max
-        world = await call("Page.createIsolatedWorld", {"frameId": self._target}, self._session, limit_s)
-        most = self._options.dom_bytes_max
-        read = {
-            "expression": READ_DOM.replace("BYTES_MAX", str(most)),
+        answer = await call(
+            "Runtime.evaluate", {"expression": behavior.code, "returnByValue": True}, self._session, limit_s
+        )
+        if (thrown := answer.get("exceptionDetails")) is not None:
+            text = thrown.get("exception", {}).get("description") or thrown.get("text", "")
+            self._errors.append((behavior.name, text.partition("\n")[0][:ERROR_MAX]))
+        return answer.get("result", {}).get("value") is True
+
+    async def _evaluate(self, expression: str) -> Any:
+        """Return the value of an expression in a world that the page's scripts cannot change; the same each time."""
+        call, limit_s = self._browser.call, WALL_FACTOR * self._options.stall_s_max
+        own = {"frameId": self._target, "worldName": "gossamer"}
+        world = await call("Page.createIsolatedWorld", own, self._session, limit_s)
+        asked = {
+            "expression": expression,
             "contextId": world["executionContextId"],
             "returnByValue": True,
+            "awaitPromise": True,
         }
-        answer = await call("Runtime.evaluate", read, self._session, limit_s)
-        value = answer.get("result", {}).get("value")
+        answer = await call("Runtime.evaluate", asked, self._session, limit_s)
+        return answer.get("result", {}).get("value")
+
+    async def _read(self) -> Dom:
+        most = self._options.dom_bytes_max
+        value = await self._evaluate(READ_DOM.replace("BYTES_MAX", str(most)))
         if not isinstance(value, dict):
             raise PageError("not_loaded", "the browser has no document of it")
         if value["size"] > most:
             raise PageError("too_large", f"its document has {value['size']:,} bytes; render.dom_bytes_max is {most:,}")
-        return Dom(value["html"], value["url"], tuple(self._leads_to), dict(self._refused))
+        ran = tuple([one.name for one in self._own])
+        return Dom(value["html"], value["url"], tuple(self._leads_to), dict(self._refused), ran, tuple(self._errors))
 
     # ---- events
 

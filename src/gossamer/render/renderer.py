@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 from gossamer.model.errors import CrawlFailedError
+from gossamer.render.behaviors import BehaviorFile
 from gossamer.render.browser import Browser, BrowserError
 from gossamer.render.options import RenderOptions
 from gossamer.render.page import Document, Dom, Get, PageError, Rendering
@@ -19,8 +20,9 @@ PAGES_EACH_MAX: Final = 200
 class Renderer:
     """Renders `render.browsers` pages at once, each in a browser that it has alone, in a context of its own."""
 
-    def __init__(self, options: RenderOptions) -> None:
+    def __init__(self, options: RenderOptions, behaviors: tuple[BehaviorFile, ...] = ()) -> None:
         self._options = options
+        self._behaviors = behaviors
         self._free = asyncio.Semaphore(options.browsers)
         self._idle: list[tuple[Browser, int]] = []
         self._busy: set[Browser] = set()
@@ -61,7 +63,7 @@ class Renderer:
         keep = False
         try:
             try:
-                dom = await Rendering(browser, document, self._options, get).dom()
+                dom = await Rendering(browser, document, self._options, get, self._behaviors).dom()
             except PageError:
                 keep = not browser.ended
                 raise
