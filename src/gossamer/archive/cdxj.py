@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +34,7 @@ SORT_BYTES_MAX = 64_000_000
 COLUMNS = [  # Of `pages`, that an entry is made of.
     "url", "fetched_at", "media_type", "status", "digest", "warc_type", "warc_length", "warc_offset", "warc_file",
 ]  # fmt: skip
+RENDERED = "rendered"
 _INDEXED = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
 _JSON = msgspec.json.Encoder()
 _FIELDS = msgspec.json.Decoder(dict[str, str])
@@ -65,7 +66,7 @@ class IndexEntry(msgspec.Struct, frozen=True):
             "filename": self.filename,
         }
         stamp = f"{datetime.fromtimestamp(self.instant_s, UTC):%Y%m%d%H%M%S}"
-        key = surt(_with_request(url, sent) if mark else url)
+        key = url if url.startswith("urn:") else surt(_with_request(url, sent) if mark else url)
         return f"{key} {stamp} ".encode() + _JSON.encode(fields) + b"\n"
 
 
@@ -186,17 +187,22 @@ def _record(temporary: Path, target: Path) -> None:
 def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
     """Yield the entries of all attempts that left a record, from finished `pages` files: the quick way.
 
-    No WARC file is looked at: they may be in an object store and nowhere else.
+    No WARC file is looked at, since they may be in an object store and nowhere else: but if pages were rendered, those
+    that are beside the tables, for what these pages needed.
 
     Raises:
         DamagedError: a file is damaged.
         OSError: the disk does not answer.
     """
+    rendered: Path | None = None
     for path in parquet_files:
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                for batch in file.iter_batches(batch_size=10_000, columns=COLUMNS):
+                more = [RENDERED] if RENDERED in file.schema_arrow.names else []
+                for batch in file.iter_batches(batch_size=10_000, columns=[*COLUMNS, *more]):
                     yield from entries_of_batch(batch)
+                    if more and is_rendered(batch):
+                        rendered = path
         except (pa.ArrowException, OSError, ValueError, ArithmeticError) as error:
             # What pyarrow says of bytes that make no sense is any of these, and an OSError without a number.
             if isinstance(error, OSError) and error.errno is not None:
@@ -206,9 +212,30 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
                 "copy in its place, then resume"
             ) from error
 
+    if rendered is not None:
+        yield from entries_of_warcs(sorted((rendered.parent.parent / "warc").glob("*.warc.*")), is_of_rendered)
 
-def entries_of_warcs(paths: Iterable[Path]) -> Iterator[IndexEntry]:
-    """Yield the entries of every record of WARC files, in their order: the slow way, which trusts no table."""
+
+def is_rendered(batch: pa.RecordBatch) -> bool:
+    """Say whether a page among rows of `pages` was rendered."""
+    return any(batch[RENDERED].to_pylist())
+
+
+def is_of_rendered(record: WarcRecord) -> bool:
+    """Say whether a record is of a rendered page, a resource of one, or about one: no row names the last two."""
+    return bool(record.record_type & _INDEXED) and "WARC-Page-ID" in record.headers
+
+
+def _is_indexed(record: WarcRecord) -> bool:
+    return bool(record.record_type & _INDEXED)
+
+
+def entries_of_warcs(
+    paths: Iterable[Path], is_wanted: Callable[[WarcRecord], bool] = _is_indexed
+) -> Iterator[IndexEntry]:
+    """Yield the entries of records of WARC files, in their order: the slow way, about 3 ms a MB, which trusts no
+    table.
+    """
     for path in paths:
         with path.open("rb") as file:
             before: WarcRecord | None = None
@@ -217,7 +244,7 @@ def entries_of_warcs(paths: Iterable[Path]) -> Iterator[IndexEntry]:
                 if pending is not None:
                     yield msgspec.structs.replace(pending, length=record.stream_pos - pending.offset)
                 before = record
-                pending = _entry_of_record(record, path.name) if record.record_type & _INDEXED else None
+                pending = _entry_of_record(record, path.name) if is_wanted(record) else None
             if pending is not None and before is not None:
                 yield msgspec.structs.replace(pending, length=path.stat().st_size - pending.offset)
 

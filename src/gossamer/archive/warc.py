@@ -25,7 +25,7 @@ from gossamer.archive.records import (
     request_head,
     response_head,
 )
-from gossamer.model.visits import Archived, Original, Rendered, Reply, Visited
+from gossamer.model.visits import Archived, Original, PageRecord, Rendered, Reply, Visited
 from gossamer.state.journals import Journal, Journals
 
 SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -135,6 +135,7 @@ class WarcArchive:
             others.append(self._member(self._metadata_record(main, reply, story)))
         if rendered is not None:
             others.append(self._member(self._conversion_record(main, reply, rendered)))
+            others += [self._member(self._page_record(main, reply, rendered, one)) for one in rendered.records]
         journal = self._segments.journal or self._begin(main.date)
         if main.file is None:
             packed = self._member(main)
@@ -231,6 +232,16 @@ class WarcArchive:
             ("WARC-Page-ID", rendered.page_id),
         ]
         return Record("conversion", self._next_id(), main.date, RENDERED_HTML, fields, b"", rendered.html)
+
+    def _page_record(self, main: Record, reply: Reply, rendered: Rendered, one: PageRecord) -> Record:
+        """A picture of a page, or what it is made of, under an address of its own."""
+        fields: Fields = [
+            ("WARC-Target-URI", f"urn:{one.name}:{reply.url}"),
+            ("WARC-Concurrent-To", f"<{main.record_id}>"),
+            ("WARC-Page-ID", rendered.page_id),
+            ("WARC-Payload-Digest", labelled_digest(self._options.digests, one.payload)),
+        ]
+        return Record("resource", self._next_id(), main.date, one.media_type, fields, b"", one.payload)
 
     def _record(
         self, kind: str, at: float, content_type: str, fields: Fields, head: bytes, reply: Reply | None = None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -32,11 +33,11 @@ from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.control import HostControl
 from gossamer.model.links import EMBED, SCRIPT, Found, Link
 from gossamer.model.modules import ModuleError
-from gossamer.model.visits import RENDERED, Content, Errand, Failure, Findings, Rendered, Reply, Request
+from gossamer.model.visits import RENDERED, Content, Errand, Failure, Findings, PageRecord, Rendered, Reply, Request
 from gossamer.ports import PrerequisiteArchive
 from gossamer.render.cache import ResourceCache
 from gossamer.render.options import RenderOptions
-from gossamer.render.page import Document, PageError
+from gossamer.render.page import Document, Dom, PageError
 from gossamer.render.renderer import Renderer
 from gossamer.scope.chain import Chain
 from gossamer.url.name import REQUEST_MARK, Namer
@@ -47,6 +48,7 @@ POLL_S: Final = 0.2
 """Between looks whether a robots.txt has come that a resource waits for."""
 BOM: Final = b"\xef\xbb\xbf"
 """Before a rendered page: it is UTF-8, even if its headers and markup say otherwise (WHATWG Encoding)."""
+PICTURE_TYPES: Final = {"view": "image/png", "thumbnail": "image/jpeg"}
 NOT_MODIFIED: Final = 304
 Headers = tuple[tuple[str, str], ...]
 
@@ -344,9 +346,22 @@ class PageRendering:
             ran=[*seen.ran, *dom.ran],
             sent=examined.content,
             rendering=RENDERED,
-            rendered=Rendered(html, page_id),
+            rendered=Rendered(html, page_id, self._records(reply, dom, page_id)),
             links_gained=len(gained),
         )
+
+    def _records(self, reply: Reply, dom: Dom, page_id: str) -> tuple[PageRecord, ...]:
+        """Return the records that are wanted about a page."""
+        found = [PageRecord(name, PICTURE_TYPES[name], picture) for name, picture in dom.pictures]
+        if "pageinfo" in self._options.page_records:
+            answers = {reply.url: (reply.status, reply.media_type, "document"), **dom.answers}
+            urls = {
+                url: {"status": status, "mime": mime, "type": kind} for url, (status, mime, kind) in answers.items()
+            }
+            at = datetime.fromtimestamp(reply.started_at, UTC).isoformat(timespec="milliseconds")
+            about = {"pageid": page_id, "urls": urls, "url": reply.url, "ts": at}
+            found.append(PageRecord("pageinfo", "application/json", msgspec.json.encode(about)))
+        return tuple(found)
 
     def _spent(self) -> None:
         """Count the processor time of browsers since the last page."""

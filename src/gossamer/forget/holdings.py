@@ -44,6 +44,8 @@ class ForgottenPages:
         """Say so of an address as it is written. About 2 µs."""
         # A DNS record is of a host, and goes with its first page.
         address = f"http://{text[4:]}/" if text.startswith("dns:") else text
+        if text.startswith("urn:"):  # A picture of a page, `urn:view:URL`, goes with it.
+            address = text.split(":", 2)[-1]
         url = self._namer.name(address)
         return self._matching.matches(address, address if url is None else url.key)
 

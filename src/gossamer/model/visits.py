@@ -277,6 +277,15 @@ NOT_RENDERED = ("timeout", "hangs", "crashed", "memory", "too_large", "too_many_
 it, or took too much memory; it is too long, makes too many requests, or the browser shows no document of it."""
 
 
+class PageRecord(msgspec.Struct, frozen=True):
+    """A record about a rendered page, as Browsertrix Crawler writes it."""
+
+    name: str
+    """Its address is `urn:NAME:` and the page's URL: `view`, `thumbnail`, `pageinfo`."""
+    media_type: str
+    payload: bytes
+
+
 class Rendered(msgspec.Struct, frozen=True):
     """What scripts made of a page."""
 
@@ -284,6 +293,8 @@ class Rendered(msgspec.Struct, frozen=True):
     """UTF-8."""
     page_id: str
     """Of the records that belong to the page (WARC-Page-ID)."""
+    records: tuple[PageRecord, ...] = ()
+    """Those that `render.page_records` names."""
 
 
 class PageRow(msgspec.Struct):

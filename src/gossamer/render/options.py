@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 ResourceType = Literal["document", "script", "stylesheet", "image", "media", "font", "xhr", "fetch", "other"]
+PageRecordName = Literal["view", "thumbnail", "pageinfo"]
 BehaviorName = Literal["details", "more", "scroll", "routes"]
 
 
@@ -70,6 +71,11 @@ class RenderOptions(BaseModel):
     )
     behavior_steps_max: int = Field(
         30, ge=0, description="Steps of behaviors in a page: after each, scripts see one second pass"
+    )
+    page_records: tuple[PageRecordName, ...] = Field(
+        (),
+        description="Records about each rendered page: `view`, a picture of its first 1280 by 1024 pixels; "
+        "`thumbnail`, a small one; `pageinfo`, a list of what it is made of",
     )
     cache_bytes_max: int = Field(
         32 << 20, ge=0, description="Memory for resources that may be used again (RFC 9111); 0: none are kept"

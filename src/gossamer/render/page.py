@@ -50,6 +50,11 @@ DROPPED: Final = frozenset((
 """Headers of replies that the browser does not get: of the connection, of the coding, or that would make it act."""
 PIXEL: Final = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
 ANY_ORIGIN: Final = ("Access-Control-Allow-Origin", "*")
+TOP: Final = {"x": 0, "y": 0, "width": 1280, "height": 1024}
+PICTURES: Final[Mapping[str, Event]] = {
+    "view": {"format": "png", "clip": {**TOP, "scale": 1}, "captureBeyondViewport": True},
+    "thumbnail": {"format": "jpeg", "quality": 75, "clip": {**TOP, "scale": 0.25}, "captureBeyondViewport": True},
+}
 EMPTY: Final = {"stylesheet": ("text/css", b""), "image": ("image/gif", PIXEL)}
 """Answers in place of resources of types that are not requested: their pages take them as loaded."""
 READ_DOM: Final = """(() => {
@@ -92,6 +97,10 @@ class Dom(msgspec.Struct, frozen=True):
     """Where scripts would have navigated, or opened a window."""
     refused: dict[str, int]
     """Requests that were not answered, by reason: an outcome, or one that `_refusal` names."""
+    pictures: tuple[tuple[str, bytes], ...] = ()
+    """By name, those of `render.page_records`."""
+    answers: Mapping[str, tuple[int, str, str]] = {}
+    """Status, media type and type of each resource that was brought, by URL."""
     ran: tuple[str, ...] = ()
     """Files of behaviors."""
     errors: tuple[tuple[str, str], ...] = ()
@@ -111,6 +120,8 @@ class Rendering:
     ) -> None:
         self._browser = browser
         self._own = own
+        self._pictures: list[tuple[str, bytes]] = []
+        self._answers: dict[str, tuple[int, str, str]] = {}
         self._errors: list[tuple[str, str]] = []
         self._document = document
         self._options = options
@@ -178,6 +189,7 @@ class Rendering:
         try:
             await self._load(context)
             await self._pass(self._options.script_s)
+            await self._picture()
             await self._behave()
             return await self._read()
         except (PageError, BrowserError) as error:
@@ -211,6 +223,13 @@ class Rendering:
         limit_s = WALL_FACTOR * self._options.stall_s_max
         await self._browser.call("Emulation.setVirtualTimePolicy", virtual, self._session, limit_s)
         await self._settled.wait()
+
+    async def _picture(self) -> None:
+        """Take pictures, as a visitor sees the page first."""
+        for name in self._options.page_records:
+            if name in PICTURES:
+                answer = await self._browser.call("Page.captureScreenshot", PICTURES[name], self._session)
+                self._pictures.append((name, base64.b64decode(answer["data"])))
 
     async def _behave(self) -> None:
         """Do in the page what makes it show more, until that is nothing or a page's share of time is over."""
@@ -266,7 +285,10 @@ class Rendering:
         if value["size"] > most:
             raise PageError("too_large", f"its document has {value['size']:,} bytes; render.dom_bytes_max is {most:,}")
         ran = tuple([one.name for one in self._own])
-        return Dom(value["html"], value["url"], tuple(self._leads_to), dict(self._refused), ran, tuple(self._errors))
+        return Dom(
+            value["html"], value["url"], tuple(self._leads_to), dict(self._refused),
+            pictures=tuple(self._pictures), answers=self._answers, ran=ran, errors=tuple(self._errors),
+        )  # fmt: skip
 
     # ---- events
 
@@ -366,6 +388,7 @@ class Rendering:
         if isinstance(reply, Failure):
             await self._refuse(session, number, reply.outcome)
             return
+        self._answers[url] = reply.status, reply.media_type, kind
         self._bytes_left -= len(reply.body)
         if reply.truncated or self._bytes_left < 0:
             await self._refuse(session, number, "too_large")

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gossamer.archive.cdxj import COLUMNS, StandingRecords, entries_of_batch
+from gossamer.archive.cdxj import (
+    COLUMNS,
+    RENDERED,
+    IndexEntry,
+    StandingRecords,
+    entries_of_batch,
+    entries_of_warcs,
+    is_of_rendered,
+    is_rendered,
+)  # fmt: skip
 from gossamer.archive.views.sorting import SortedRun, Sorter
-from gossamer.archive.views.source import RowSource
+from gossamer.archive.views.source import BATCH_ROWS, RowSource
 from gossamer.archive.views.tables import Advance
-from gossamer.archive.views.work import CHECKPOINT_BYTES, ExportFolder
+from gossamer.archive.views.work import CHECKPOINT_BYTES, ExportFolder, ExportPiece
 from gossamer.world.files import AppendFile
 
 LINE = "line"
@@ -23,6 +34,8 @@ class IndexProgress(msgspec.Struct):
     """Progress of an index: rows read into sorted runs, then lines of each run written to the file."""
 
     position: int = 0
+    is_rendered: bool = False
+    """A page among the rows so far was rendered."""
     runs: list[SortedRun] = []
     is_sorted: bool = False
     consumed: list[int] = []
@@ -71,27 +84,48 @@ def sort_lines(
     memory_bytes_max: int,
     advance: Advance,
     wanted: Wanted = lambda batch: batch,
+    warcs: Sequence[ExportPiece] = (),
 ) -> Sorter:
-    """Make sorted runs of the index lines and return their sorter; goes on where `step` says."""
+    """Make sorted runs of the index lines and return their sorter; goes on where `step` says. If a page was rendered,
+    what is in `warcs` of that and in no row is listed too.
+    """
     sorter = Sorter(work.folder / "lines", [LINE], memory_bytes_max, step.runs)
     if step.is_sorted:
         return sorter
     position = step.position
     if set(COLUMNS) <= set(source.schema.names):
-        for position, batch in source.batches(step.position, COLUMNS):
+        more = [RENDERED] if warcs and RENDERED in source.schema.names else []
+        for position, batch in source.batches(step.position, [*COLUMNS, *more]):
+            step.is_rendered = step.is_rendered or (bool(more) and is_rendered(batch))
             rows = wanted(batch.filter(pc.is_valid(batch["warc_offset"])))
-            lines = pa.array([entry.line() for entry in entries_of_batch(rows)], pa.binary())
-            if sorter.add(pa.RecordBatch.from_arrays([lines], schema=_SCHEMA)):
+            if sorter.add(_lines_of(entries_of_batch(rows))):
                 sorter.spill()
                 step.position, step.runs = position, sorter.runs
                 save(step)
                 sorter.sweep()
             advance(position)
+    if step.is_rendered:
+        entries = _of_rendered(warcs)
+        while some := list(islice(entries, BATCH_ROWS)):
+            if sorter.add(_lines_of(some)):
+                sorter.spill()
     sorter.spill()
     step.position, step.runs, step.is_sorted = position, sorter.runs, True
     save(step)
     sorter.sweep()
     return sorter
+
+
+def _lines_of(entries: Iterable[IndexEntry]) -> pa.RecordBatch:
+    lines = pa.array([entry.line() for entry in entries], pa.binary())
+    return pa.RecordBatch.from_arrays([lines], schema=_SCHEMA)
+
+
+def _of_rendered(warcs: Sequence[ExportPiece]) -> Iterator[IndexEntry]:
+    for piece in warcs:
+        for entry in entries_of_warcs([Path(piece.path)], is_of_rendered):
+            if entry.offset + entry.length <= piece.length:
+                yield msgspec.structs.replace(entry, filename=entry.filename.removesuffix(".open"))
 
 
 def unique_lines(

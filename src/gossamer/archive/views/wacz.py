@@ -127,7 +127,9 @@ def _list(
     def save(_: IndexProgress) -> None:
         work.save(step)
 
-    sorter = sort_lines(work, step.index, save, source, memory_bytes_max, advance, held.rows)
+    assert work.inputs is not None
+    warcs = [msgspec.structs.replace(one, path=str(_where_now(Path(one.path)))) for one in work.inputs.warcs]
+    sorter = sort_lines(work, step.index, save, source, memory_bytes_max, advance, held.rows, warcs)
     lines = (line for block, _, _ in unique_lines(sorter, [], b"", StandingRecords()) for line in block)
     _write_index(work.folder / "index.cdx.gz", work.folder / "index.idx", lines)
     _write_pages(work.folder / "pages.jsonl", source, held)
