@@ -240,12 +240,23 @@ HOSTILE = {
     "navigator.mediaDevices && navigator.mediaDevices.getUserMedia({audio: true});</script><a href=/x>x</a>",
     "/download": "<script>const a = document.createElement('a'); a.href = 'data:application/zip,x';"
     "a.download = 'x.zip'; a.click();</script><a href=/x>x</a>",
+    "/blank": "<script>location = 'about:blank'</script><a href=/x>x</a>",
+    # These wait for what behaviors do.
+    "/grows": "<body><script>addEventListener('scroll', () => { for (let i = 0; i < 5e3; i++)"
+    " document.body.insertAdjacentHTML('beforeend', '<p>' + 'x'.repeat(50)); })</script>",
+    "/clicked": "<body><button onclick='for (;;);'>Load more</button>",
+    "/leaves": "<body><button onclick='location = `about:blank`'>Load more</button><a href=/x>x</a>",
+    "/details": "<body><details ontoggle='const kept = []; for (;;) kept.push(new Array(1e5).fill(Math.random()))'>",
+    "/routes": "<body><script>const show = () => { const n = Math.random(); document.body.insertAdjacentHTML("
+    "'beforeend', `<a href=#/${n}>x</a>`); }; show(); addEventListener('hashchange', show)</script>",
 }
 COMES_TO = {
     "/loop": {"hangs"}, "/microtasks": {"hangs"}, "/timers": {"rendered"}, "/memory": {"memory", "crashed"},
     "/elements": {"too_large", "hangs", "memory"}, "/requests": {"too_many_requests", "memory"},
     "/windows": {"rendered"},
     "/elsewhere": {"rendered"}, "/permissions": {"rendered"}, "/download": {"rendered"},
+    "/blank": {"not_loaded"}, "/grows": {"rendered"}, "/clicked": {"hangs"}, "/leaves": {"not_loaded"},
+    "/details": {"memory", "crashed"}, "/routes": {"rendered"},
 }  # fmt: skip
 
 
@@ -255,7 +266,7 @@ def test_hostile_pages_end_bounded_and_others_go_on(command: Crawl, tmp_path: Pa
     app = site({"/": f"<body>{index}{kind}", "/made": "<p>made", "/x": "<p>x", "/opened": "<p>opened", **HOSTILE})
     done = command(
         "crawl", f"{app.url}/", "-o", tmp_path / "c", "--render", "always", "--politeness", "own",
-        "--set", "render.stall_s_max=4", "--set", "render.attempts_max=1", "--set", "render.memory_bytes_max=419430400",
+        "--set", "render.stall_s_max=4", "--set", "render.attempts_max=1", "--set", "render.memory_bytes_max=536870912",
         "--set", "render.dom_bytes_max=1048576", *OPTIONS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

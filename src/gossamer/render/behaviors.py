@@ -10,7 +10,7 @@ import msgspec
 from gossamer.model.errors import ConfigError
 
 FILE_BYTES_MAX: Final = 1 << 20
-STEP: Final = """(async (wanted, bytesMax) => {
+STEP: Final = """((wanted, bytesMax) => {
   const of = (name, from = Document.prototype) => Object.getOwnPropertyDescriptor(from, name).get.call(document);
   const state = globalThis.gossamer ??= {opened: new WeakSet(), clicked: new WeakMap(), visited: new Set(), html: "",
                                          waiting: new Set(), bytes: 0, height: -1, count: -1};
@@ -78,21 +78,21 @@ STEP: Final = """(async (wanted, bytesMax) => {
     state.waiting.delete(next); state.visited.add(next); state.height = -1;
     location.hash = next; done++;
   };
-  if (!root) return 0;
-  // Observers of what is in view hear of it with a frame: of what has come since, and of what this does.
-  const frame = () => new Promise(resolve => { requestAnimationFrame(() => requestAnimationFrame(resolve)); });
-  await frame();
+  // What is shown further would make the document too long to be kept.
+  if (!root || root.innerHTML.length > bytesMax / 2) return 0;
   if (wanted.includes("details")) open();
   if (wanted.includes("more")) more();
   if (wanted.includes("scroll")) scroll();
   if (!done && wanted.includes("routes") && !state.over
       && (state.html || all("a[href*='#/'], a[href*='#!/']").length)) route();
-  if (done) await frame();
   return done;
 })"""
 """Is called in a world of its own, which the scripts of the page cannot change. Returns how much it did; it is called
 again after a while, until that is nothing. `gossamer.html` is the document before its first route was opened, with the
 routes behind it as sections; empty where none was."""
+
+FRAME: Final = "new Promise(resolve => { requestAnimationFrame(() => requestAnimationFrame(() => resolve(0))); })"
+"""Is over when a frame was drawn: observers of what is in view hear of it with a frame."""
 
 
 class BehaviorFile(msgspec.Struct, frozen=True):

@@ -81,6 +81,8 @@ class Browser:
         """Hears the session, the name and the parameters of each event. Must not raise."""
         self.cpu_s = 0.0
         """Processor seconds of all its processes so far."""
+        self.memory_bytes = 0
+        """Of all of them now."""
         self.ended = ""
         """Why it does not answer any more; empty while it does."""
         self.reason = ""
@@ -203,7 +205,8 @@ class Browser:
         """Take what the guard says."""
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
-            self.cpu_s = float(line.split()[0])
+            used, held = line.split()
+            self.cpu_s, self.memory_bytes = float(used), int(held)
 
     def _end(self, why: str, reason: str = "crashed") -> None:
         if not self.ended:

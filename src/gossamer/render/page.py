@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from gossamer.model.visits import Failure, Reply
-from gossamer.render.behaviors import STEP, BehaviorFile
+from gossamer.render.behaviors import FRAME, STEP, BehaviorFile
 from gossamer.render.browser import Browser, BrowserError, Event, ignored
 from gossamer.render.options import RenderOptions
 
@@ -34,6 +34,7 @@ WALL_FACTOR: Final = 10.0
 """A page may take ten times its processor time of any other time: on a busy machine others run."""
 BEHAVIOR_S: Final = 1.0
 """Virtual seconds for scripts after each step of behaviors."""
+FRAME_S_MAX: Final = 2.0
 ERROR_MAX: Final = 200
 """Characters of what a user's behavior throws."""
 LOOK_S: Final = 0.25
@@ -190,7 +191,7 @@ class Rendering:
             await self._load(context)
             await self._pass(self._options.script_s)
             await self._picture()
-            await self._behave()
+            await self._behaved()
             return await self._read()
         except (PageError, BrowserError) as error:
             return error
@@ -225,25 +226,48 @@ class Rendering:
         await self._settled.wait()
 
     async def _picture(self) -> None:
-        """Take pictures, as a visitor sees the page first."""
-        for name in self._options.page_records:
-            if name in PICTURES:
-                answer = await self._browser.call("Page.captureScreenshot", PICTURES[name], self._session)
-                self._pictures.append((name, base64.b64decode(answer["data"])))
+        """Take pictures, as a visitor sees the page first; none of a page that draws nothing."""
+        try:
+            for name in self._options.page_records:
+                if name in PICTURES:
+                    answer = await self._browser.call("Page.captureScreenshot", PICTURES[name], self._session)
+                    self._pictures.append((name, base64.b64decode(answer["data"])))
+        except BrowserError as error:
+            if self._browser.ended or error.reason != "hangs":
+                raise
+
+    async def _behaved(self) -> None:
+        """Do in the page what makes it show more. If it leaves meanwhile, `_read` says so."""
+        try:
+            await self._behave()
+        except BrowserError as error:
+            if self._browser.ended or error.reason != "crashed":
+                raise
 
     async def _behave(self) -> None:
-        """Do in the page what makes it show more, until that is nothing or a page's share of time is over."""
+        """Do in the page what makes it show more, until that is nothing, or its share of time or memory is used."""
         options, now = self._options, asyncio.get_running_loop().time
         built_in = f"{STEP}({msgspec.json.encode(options.behaviors).decode()}, {options.dom_bytes_max})"
         own = self._own
+        memory_bytes_max = options.memory_bytes_max * 3 // 4
         ends_at, cpu_s_max = now() + options.page_s_max / 2, self._browser.cpu_s + options.stall_s_max / 2
         for _ in range(options.behavior_steps_max if own or options.behaviors else 0):
-            if now() > ends_at or self._browser.cpu_s > cpu_s_max:
+            if now() > ends_at or self._browser.cpu_s > cpu_s_max or self._browser.memory_bytes > memory_bytes_max:
                 return
+            await self._frame()
             ran, own = bool(own), tuple([one for one in own if await self._runs_again(one)])
             if not (await self._evaluate(built_in) or ran):
                 return
+            await self._frame()
             await self._pass(BEHAVIOR_S)
+
+    async def _frame(self) -> None:
+        """Let the page draw what has come; a page that leaves may draw nothing any more."""
+        try:
+            await self._evaluate(FRAME, FRAME_S_MAX)
+        except BrowserError as error:
+            if self._browser.ended or error.reason != "hangs":
+                raise
 
     async def _hold(self, session: str) -> None:
         """Hold all requests of a target, and of the targets that it makes."""
@@ -263,9 +287,9 @@ class Rendering:
             self._errors.append((behavior.name, text.partition("\n")[0][:ERROR_MAX]))
         return answer.get("result", {}).get("value") is True
 
-    async def _evaluate(self, expression: str) -> Any:
+    async def _evaluate(self, expression: str, within_s: float = 0.0) -> Any:
         """Return the value of an expression in a world that the page's scripts cannot change; the same each time."""
-        call, limit_s = self._browser.call, WALL_FACTOR * self._options.stall_s_max
+        call, limit_s = self._browser.call, within_s or WALL_FACTOR * self._options.stall_s_max
         own = {"frameId": self._target, "worldName": "gossamer"}
         world = await call("Page.createIsolatedWorld", own, self._session, limit_s)
         asked = {
@@ -282,6 +306,8 @@ class Rendering:
         value = await self._evaluate(READ_DOM.replace("BYTES_MAX", str(most)))
         if not isinstance(value, dict):
             raise PageError("not_loaded", "the browser has no document of it")
+        if not value["url"].startswith(("http://", "https://")):
+            raise PageError("not_loaded", f"it left for {value['url'][:ERROR_MAX]}")
         if value["size"] > most:
             raise PageError("too_large", f"its document has {value['size']:,} bytes; render.dom_bytes_max is {most:,}")
         ran = tuple([one.name for one in self._own])
