@@ -25,7 +25,7 @@ from gossamer.archive.records import (
     request_head,
     response_head,
 )
-from gossamer.model.visits import Archived, Original, PageRecord, Rendered, Reply, Visited
+from gossamer.model.visits import Archived, Original, PageCapture, Rendered, Reply, Visited
 from gossamer.state.journals import Journal, Journals
 
 SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -233,7 +233,7 @@ class WarcArchive:
         ]
         return Record("conversion", self._next_id(), main.date, RENDERED_HTML, fields, b"", rendered.html)
 
-    def _page_record(self, main: Record, reply: Reply, rendered: Rendered, one: PageRecord) -> Record:
+    def _page_record(self, main: Record, reply: Reply, rendered: Rendered, one: PageCapture) -> Record:
         """A picture of a page, or what it is made of, under an address of its own."""
         fields: Fields = [
             ("WARC-Target-URI", f"urn:{one.name}:{reply.url}"),

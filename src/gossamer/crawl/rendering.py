@@ -33,7 +33,7 @@ from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.control import HostControl
 from gossamer.model.links import EMBED, SCRIPT, Found, Link
 from gossamer.model.modules import ModuleError
-from gossamer.model.visits import RENDERED, Content, Errand, Failure, Findings, PageRecord, Rendered, Reply, Request
+from gossamer.model.visits import RENDERED, Content, Errand, Failure, Findings, PageCapture, Rendered, Reply, Request
 from gossamer.ports import PrerequisiteArchive
 from gossamer.render.cache import ResourceCache
 from gossamer.render.options import RenderOptions
@@ -350,9 +350,9 @@ class PageRendering:
             links_gained=len(gained),
         )
 
-    def _records(self, reply: Reply, dom: Dom, page_id: str) -> tuple[PageRecord, ...]:
+    def _records(self, reply: Reply, dom: Dom, page_id: str) -> tuple[PageCapture, ...]:
         """Return the records that are wanted about a page."""
-        found = [PageRecord(name, PICTURE_TYPES[name], picture) for name, picture in dom.pictures]
+        found = [PageCapture(name, PICTURE_TYPES[name], picture) for name, picture in dom.pictures]
         if "pageinfo" in self._options.page_records:
             answers = {reply.url: (reply.status, reply.media_type, "document"), **dom.answers}
             urls = {
@@ -360,7 +360,7 @@ class PageRendering:
             }
             at = datetime.fromtimestamp(reply.started_at, UTC).isoformat(timespec="milliseconds")
             about = {"pageid": page_id, "urls": urls, "url": reply.url, "ts": at}
-            found.append(PageRecord("pageinfo", "application/json", msgspec.json.encode(about)))
+            found.append(PageCapture("pageinfo", "application/json", msgspec.json.encode(about)))
         return tuple(found)
 
     def _spent(self) -> None:

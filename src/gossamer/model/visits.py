@@ -277,7 +277,7 @@ NOT_RENDERED = ("timeout", "hangs", "crashed", "memory", "too_large", "too_many_
 it, or took too much memory; it is too long, makes too many requests, or the browser shows no document of it."""
 
 
-class PageRecord(msgspec.Struct, frozen=True):
+class PageCapture(msgspec.Struct, frozen=True):
     """A record about a rendered page, as Browsertrix Crawler writes it."""
 
     name: str
@@ -293,7 +293,7 @@ class Rendered(msgspec.Struct, frozen=True):
     """UTF-8."""
     page_id: str
     """Of the records that belong to the page (WARC-Page-ID)."""
-    records: tuple[PageRecord, ...] = ()
+    records: tuple[PageCapture, ...] = ()
     """Those that `render.page_records` names."""
 
 
