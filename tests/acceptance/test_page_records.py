@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.archive.cdxj import entries_of_rendered
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.replay import Pywb
 from tests.acceptance.test_render import APP, CHROMIUM, SHELL, Site, records
@@ -106,6 +107,12 @@ def test_a_rendered_page_replays_with_its_resources(
         assert sorted(gzip.decompress(wacz.read("indexes/index.cdx.gz")).decode().splitlines()) == lines
         listed = [json.loads(line) for line in wacz.read("pages/pages.jsonl").splitlines()]
     assert [one["url"] for one in listed[1:]] == [f"{server.url}/"]
+    [warc] = (tmp_path / "c/warc").iterdir()
+    whole, damaged = warc.read_bytes(), tmp_path / "damaged.warc.gz"
+    last = max(int(json.loads(line[line.index("{") :])["offset"]) for line in lines)
+    for data in (whole[: last + 40], whole[:last] + b"x" * 60):
+        damaged.write_bytes(data)
+        assert len(lines) - 2 <= len(list(entries_of_rendered([damaged]))) <= len(lines)
     pywb = Pywb(tmp_path / "pywb")
     warcs = sorted((tmp_path / "c/warc").iterdir())
     pywb.indexed("ours", warcs, tmp_path / "c/index.cdxj")

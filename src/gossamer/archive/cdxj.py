@@ -213,7 +213,7 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
             ) from error
 
     if rendered is not None:
-        yield from entries_of_warcs(sorted((rendered.parent.parent / "warc").glob("*.warc.*")), is_of_rendered)
+        yield from entries_of_rendered(sorted((rendered.parent.parent / "warc").glob("*.warc.*")))
 
 
 def is_rendered(batch: pa.RecordBatch) -> bool:
@@ -221,9 +221,22 @@ def is_rendered(batch: pa.RecordBatch) -> bool:
     return any(batch[RENDERED].to_pylist())
 
 
-def is_of_rendered(record: WarcRecord) -> bool:
-    """Say whether a record is of a rendered page, a resource of one, or about one: no row names the last two."""
-    return bool(record.record_type & _INDEXED) and "WARC-Page-ID" in record.headers
+def entries_of_rendered(paths: Iterable[Path]) -> Iterator[IndexEntry]:
+    """Yield the entries of rendered pages, of their resources, and of records about them: no row names the last two.
+
+    Of a damaged file, or one that grows, those up to the last whole record before: `gossamer verify` names the damage.
+    """
+    for path in paths:
+        try:
+            yield from entries_of_warcs([path], _is_of_rendered)
+        except OSError as error:
+            if error.errno is not None:
+                raise
+
+
+def _is_of_rendered(record: WarcRecord) -> bool:
+    is_cut = record.record_type != WarcRecordType.resource and record.http_headers is None
+    return _is_indexed(record) and "WARC-Page-ID" in record.headers and not is_cut
 
 
 def _is_indexed(record: WarcRecord) -> bool:

@@ -16,10 +16,9 @@ from gossamer.archive.cdxj import (
     IndexEntry,
     StandingRecords,
     entries_of_batch,
-    entries_of_warcs,
-    is_of_rendered,
+    entries_of_rendered,
     is_rendered,
-)  # fmt: skip
+)
 from gossamer.archive.views.sorting import SortedRun, Sorter
 from gossamer.archive.views.source import BATCH_ROWS, RowSource
 from gossamer.archive.views.tables import Advance
@@ -123,7 +122,7 @@ def _lines_of(entries: Iterable[IndexEntry]) -> pa.RecordBatch:
 
 def _of_rendered(warcs: Sequence[ExportPiece]) -> Iterator[IndexEntry]:
     for piece in warcs:
-        for entry in entries_of_warcs([Path(piece.path)], is_of_rendered):
+        for entry in entries_of_rendered([Path(piece.path)]):
             if entry.offset + entry.length <= piece.length:
                 yield msgspec.structs.replace(entry, filename=entry.filename.removesuffix(".open"))
 
