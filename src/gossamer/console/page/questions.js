@@ -18,7 +18,7 @@ export function begin() {
       make("p", { class: "verdict" }, harmless([told.state, told.reason].filter(Boolean).join(": "))),
       make("p", { class: "small" }, link(String(told.url ?? "")), ...(told.host ? [" on ", make("a", { href: address(told.host) }, harmless(told.host))] : [])),
       ...timeline(told), facts(rest), copies);
-    versions(url, copies);
+    if (told.state !== "unknown") versions(url, copies);
   });
   addEventListener("hashchange", named);
   named();
