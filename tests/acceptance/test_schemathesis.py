@@ -29,7 +29,7 @@ NOT_MEANT = {
 
 @pytest.mark.parametrize("with_token", [True, False])
 def test_of_a_crawl_that_runs(run: Commands, web: str, with_token: bool, tmp_path: Path) -> None:
-    call, _ = run.served("crawl", web, "--serve", "0", "--allow-private", "--delay", "0.2", *QUICK)
+    call, _ = run.served("crawl", web, "--serve", "0", "--allow-private", "--delay", "1", *QUICK)
     until(lambda: call.status().get("pages", 0) > 1)
     before = call.status()["epoch"]
     assert tried(call, NOT_MEANT[with_token], tmp_path, with_token=with_token) > 200

@@ -54,7 +54,7 @@ def test_the_selector_shows_all_versions_and_keeps_the_page(browser: Browser, ad
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("requestfailed", lambda request: faults.append(request.url))
-    page.goto(f"{address}1.10/{PAGE}")
+    page.goto(f"{address}1.10/{PAGE}", wait_until="networkidle")  # To leave earlier would end its requests.
     selector = page.locator(".md-version")
     expect(selector.locator(".md-version__current")).to_have_text("1.10.0")
     selector.hover()

@@ -77,7 +77,7 @@ class Pipeline:
         self.undivided = asyncio.Lock()
         """Who holds it changes what must be in one epoch."""
         self.discovery = Discovery(stages, self._outcomes, clock, tally, follows=options.mode != "offline")
-        self._turns = LoopShare(PAGES_SHARE, clock.now)
+        self._turns = LoopShare(PAGES_SHARE, clock.now, clock.work_s)
         self._under_way: set[int] = set()
         """Fingerprints of leased URLs, where a URL may be queued more than once."""
         self.errands = PrerequisiteResults(

@@ -22,6 +22,10 @@ class FakeClock:
         """Return the time; it changes only when a test moves it."""
         return self.instant
 
+    def work_s(self) -> float:
+        """Return the time: work takes as long as a test moves it."""
+        return self.instant
+
     async def sleep_until(self, instant: float) -> None:
         """Move the clock to `instant`, unless that has passed."""
         self.instant = max(self.instant, instant)

@@ -16,6 +16,10 @@ class Clock(Protocol):
         """Seconds since 1970, UTC; never goes back."""
         ...
 
+    def work_s(self) -> float:
+        """Seconds that the calling thread has worked, to measure a piece of work; a busy machine makes none longer."""
+        ...
+
     async def sleep_until(self, instant: float) -> None:
         """Return no earlier than `instant`."""
         ...
@@ -23,6 +27,9 @@ class Clock(Protocol):
 
 class WallClock(WallTime):
     """The real clock."""
+
+    def work_s(self) -> float:
+        return processor_s()
 
     async def sleep_until(self, instant: float) -> None:
         await asyncio.sleep(max(0.0, instant - self.now()))

@@ -22,10 +22,13 @@ Made = TypeVar("Made")
 class LoopShare:
     """Measures work, and has more of it wait. Costs under a microsecond a step."""
 
-    def __init__(self, share: float, now: Callable[[], float]) -> None:
-        """Allow `share` seconds of work for each second of waiting, by the clock `now`."""
+    def __init__(self, share: float, now: Callable[[], float], work_s: Callable[[], float] | None = None) -> None:
+        """Allow `share` seconds of work for each second of waiting, by the clock `now`. `work_s` measures work; None:
+        `now`.
+        """
         self._share = share
         self._now = now
+        self._work_s = work_s or now
         self._paid_at = 0.0
         """When all work done so far is paid for."""
         self._line = asyncio.Lock()
@@ -44,11 +47,11 @@ class LoopShare:
     @contextmanager
     def measured(self) -> Iterator[None]:
         """Measure what is done in the context, without waits in it."""
-        began = self._now()
+        began = self._work_s()
         try:
             yield
         finally:
-            self.spend(self._now() - began)
+            self.spend(self._work_s() - began)
 
     def spend(self, lasted_s: float) -> None:
         """Note work that took so long."""

@@ -168,6 +168,10 @@ class World:
         """Return seconds since 1970, by the machine's clock."""
         return BEGIN + self._set_by_s + self.elapsed_s
 
+    def work_s(self) -> float:
+        """Return the time, of which work takes none here."""
+        return self.elapsed_s
+
     async def sleep_until(self, instant: float) -> None:
         """Return at an instant of this clock."""
         await asyncio.sleep(max(0.0, instant - self.now()))
