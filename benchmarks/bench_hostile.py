@@ -4,8 +4,8 @@
 
 Each hostile host serves chunks of one byte, and chunk extensions, folded headers, interim replies, header lines and
 trailers without end (the behavior `floods` of the synthetic web). With `--links` each of its pages has 50,000 links to
-others of the kind instead. The innocent host is asked once a second. Its pace is the share of its permitted turns that
-it had, by the server's log. Fails below 90 % of the pace without hostile hosts. The machine must be quiet.
+others of the kind instead. The innocent host gets one request a second. Its pace is the share of its permitted turns
+that it had, by the server's log. Fails below 90 % of the pace without hostile hosts. The machine must be quiet.
 """
 
 from __future__ import annotations

@@ -7,14 +7,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import gossamer
+from tests.acceptance.noting import Site
 from tests.cluster.nodes import Nodes
 
 Crawl = Callable[..., subprocess.CompletedProcess[str]]
 CRAWL_S_MAX = 300
+CHROMIUM = Path("/usr/bin/chromium")
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +45,18 @@ def nodes() -> Iterator[Nodes]:
         cluster.add()
         cluster.add()
         yield cluster
+
+
+@pytest.fixture
+def site() -> Iterator[Callable[..., Site]]:
+    """Makes servers, as `Site` takes their pages, for rendered crawls."""
+    assert CHROMIUM.exists(), "chromium is missing: `make acceptance` installs it"
+    made: list[Site] = []
+
+    def make(*arguments: Any, **named: Any) -> Site:
+        made.append(Site(*arguments, **named))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

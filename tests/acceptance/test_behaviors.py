@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.mixed import ROUTES, mixed_site
-from tests.acceptance.test_render import Site, records, rows, status
+from tests.acceptance.noting import Site
+from tests.acceptance.test_render import records, rows, status
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(600)]
 OPTIONS = ("--render", "always", "--allow-private", "--quiet", "--politeness", "own")
-
-
-@pytest.fixture
-def site() -> Iterator[Callable[[dict[str, str]], Site]]:
-    made: list[Site] = []
-
-    def make(pages: dict[str, str]) -> Site:
-        made.append(Site(pages))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 # Page, prefix of what it shows, and how much of that without the behavior.

@@ -476,7 +476,7 @@ def test_an_archived_page_is_shown_and_does_nothing(archives: Served, web: Endle
     expect(frame.locator("body")).to_have_text("This page is not in the archive.")
     assert page.evaluate("window.owned") is None
     assert page.url.startswith(f"{archives.base}crawls/one/"), "it leads nowhere else"
-    assert web.asked("archived.example", since) == [], "and asks nobody"
+    assert web.asked("archived.example", since) == [], "and sends no request"
     assert {"/", "/refreshed", "/outside"}.isdisjoint(one.path for one in web.asked("walk.example", since))
     page.focus("#replay-close")
     page.keyboard.press("Escape")

@@ -14,27 +14,15 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.cdxj import entries_of_rendered
-from tests.acceptance.conftest import Crawl
+from tests.acceptance.conftest import CHROMIUM, Crawl
+from tests.acceptance.noting import Site
 from tests.acceptance.replay import Pywb
-from tests.acceptance.test_render import APP, CHROMIUM, SHELL, Site, records
+from tests.acceptance.test_render import APP, SHELL, records
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(600)]
 OPTIONS = ("--render", "always", "--allow-private", "--quiet", "--politeness", "own", "--delay", "0")
 RED = "<!doctype html><title>Red</title><body style='background:red'><script src=/app.js></script>"
 GREEN = "document.body.style.background = 'rgb(0, 255, 0)';"
-
-
-@pytest.fixture
-def site() -> Iterator[Callable[[dict[str, str]], Site]]:
-    made: list[Site] = []
-
-    def make(pages: dict[str, str]) -> Site:
-        made.append(Site(pages))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 @pytest.mark.promise(

@@ -7,10 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from http.server import ThreadingHTTPServer
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,10 +18,9 @@ import pytest
 from fastwarc.warc import ArchiveIterator
 
 from tests.acceptance.conftest import Crawl
-from tests.answering import Answering
+from tests.acceptance.noting import Site
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(600)]
-CHROMIUM = Path("/usr/bin/chromium")
 OPTIONS = ("--allow-private", "--quiet")
 ROUTES = ("/", "/a", "/b", "/c")
 APP = """
@@ -44,42 +41,6 @@ show();
 SHELL = (
     "<!doctype html><title>…</title><div id=app></div><script src=/app.js></script><link rel=stylesheet href=/s.css>"
 )
-
-
-class Site:
-    """A server on loopback that notes every request; pages are texts by path, `None` stands for all other paths."""
-
-    def __init__(self, pages: Mapping[str, str | None], robots: str = "", address: str = "127.0.0.1") -> None:
-        self.log: list[tuple[float, str, str, dict[str, str]]] = []
-        site = self
-
-        class Handler(Answering):
-            def get(self) -> None:
-                site.log.append((time.time(), self.command, self.path, {k.lower(): v for k, v in self.headers.items()}))
-                if self.path == "/robots.txt":
-                    self.answer(200 if robots else 404, robots.encode(), media_type="text/plain")
-                    return
-                text = pages.get(self.path.partition("?")[0], None)
-                kinds = {".js": "text/javascript", ".json": "application/json", ".css": "text/css"}
-                kind = kinds.get(Path(self.path).suffix, "text/html; charset=utf-8")
-                if text is None:
-                    self.answer(404, b"none")
-                else:
-                    self.answer(200, text.encode(), media_type=kind)
-
-            do_POST = do_OPTIONS = get  # noqa: N815 - as the base class has it
-
-        self._server = ThreadingHTTPServer((address, 0), Handler)
-        self.url = f"http://{address}:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    @property
-    def paths(self) -> list[str]:
-        return [path for _, _, path, _ in self.log]
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 def rows(crawl: Path) -> dict[str, dict[str, Any]]:
@@ -116,20 +77,6 @@ def browsers() -> list[str]:
             if "gossamer-browser-" in command:
                 found.append(command[:200])
     return found
-
-
-@pytest.fixture
-def site() -> Iterator[Callable[..., Site]]:
-    assert CHROMIUM.exists(), "chromium is missing: `make acceptance` installs it"
-    made: list[Site] = []
-
-    def make(*arguments: Any, **named: Any) -> Site:
-        made.append(Site(*arguments, **named))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 @pytest.mark.promise("What is fetched", "With `--render always` links are followed that only scripts make.")

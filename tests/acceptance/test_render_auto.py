@@ -9,30 +9,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.mixed import SHELL, is_resource, mixed_site
-from tests.acceptance.test_render import Site, browsers, rows, status
+from tests.acceptance.noting import Site
+from tests.acceptance.test_render import browsers, rows, status
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(600)]
 OPTIONS = ("--render", "auto", "--allow-private", "--quiet", "--politeness", "own", "--set", "render.cpu_share_max=1")
-
-
-@pytest.fixture
-def site() -> Iterator[Callable[[dict[str, str]], Site]]:
-    made: list[Site] = []
-
-    def make(pages: dict[str, str]) -> Site:
-        made.append(Site(pages))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 @pytest.mark.promise(

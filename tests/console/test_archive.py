@@ -133,7 +133,7 @@ def test_each_version_is_replayed_as_it_was_then(call: Caller, shop: str) -> Non
 @pytest.mark.promise(
     "Console", "An archived page is shown from another origin than the console's, without scripts and without network."
 )
-def test_a_replayed_page_can_run_nothing_and_reach_nobody(call: Caller, shop: str) -> None:
+def test_a_replayed_page_can_run_nothing_and_reach_no_server(call: Caller, shop: str) -> None:
     page = replay(call, "one", shop)
     assert page.status == 200
     assert page.headers["content-type"] == "text/html; charset=utf-8"

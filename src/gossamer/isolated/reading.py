@@ -4,7 +4,6 @@ kernel keeps.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -40,12 +39,8 @@ from gossamer.model.archived import CHARACTERS_MAX, VERSIONS_MAX, HostHistory, P
 from gossamer.model.errors import ConfigError, CrawlFailedError, DamagedError
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.visits import Page
-from gossamer.world.alarm import ProcessorLimit
-from gossamer.world.process import limit_data
-from gossamer.world.workers import frame_from, framed
+from gossamer.world.workers import answer_frames
 
-NICENESS = 10
-"""Readers make way for crawls."""
 COMPARISON_BYTES_MAX = 320_000_000
 ADDRESSES_MAX = 4_000
 """Addresses of one page that are looked up."""
@@ -64,16 +59,12 @@ _decode = msgspec.msgpack.Decoder(ArchiveQuestion).decode
 
 def answer_reads(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer until the input ends."""
-    os.nice(NICENESS)
-    limit_data(MEMORY_BYTES_MAX)
-    limit = ProcessorLimit(READ_CPU_S_MAX)
-    while (frame := frame_from(source)) is not None:
-        limit.begin()
-        answer = _answer(_decode(frame))
-        limit.end()
-        mark = b"!" if isinstance(answer, ReadFailed) else b"="
-        sink.write(framed(mark + _encode(answer)))
-        sink.flush()
+    answer_frames(source, sink, _answered, READ_CPU_S_MAX, MEMORY_BYTES_MAX)
+
+
+def _answered(frame: bytes) -> bytes:
+    answer = _answer(_decode(frame))
+    return (b"!" if isinstance(answer, ReadFailed) else b"=") + _encode(answer)
 
 
 def _answer(asked: ArchiveQuestion) -> msgspec.Struct:

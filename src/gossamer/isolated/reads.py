@@ -4,7 +4,6 @@ memory that a large table takes, do not reach the process that asks.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hmac
 import os
@@ -18,7 +17,7 @@ import msgspec
 
 from gossamer.model import verbs
 from gossamer.model.archived import Compared, Comparison, HostHistory, ItemList, PageVersions
-from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, framed
+from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, send_framed
 
 READ_S_MAX = 50.0
 """For one question, from the moment in which the process begins with it."""
@@ -188,8 +187,8 @@ class Reads:
             raise verbs.BusyError(f"{WAITING_MAX} reads of archives wait already; try again in some seconds")
         self._waiting += 1
         try:
-            data = framed(_encode(ArchiveQuestion(str(directory), question)))
-            found = await self._workers.ask(partial(_send, data=data), partial(_read, kind=kind))
+            data = _encode(ArchiveQuestion(str(directory), question))
+            found = await self._workers.ask(partial(send_framed, data=data), partial(_read, kind=kind))
         except WorkerError as error:
             is_slow = isinstance(error, DiedError) and error.returncode == -signal.SIGPROF
             if is_slow or isinstance(error, OverdueError):
@@ -202,11 +201,6 @@ class Reads:
         if isinstance(found, ReadFailed):
             raise (verbs.MissingError if found.is_missing else verbs.ConflictError)(found.says)
         return found
-
-
-async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
-    writer.write(data)
-    await writer.drain()
 
 
 def _read(data: bytes, kind: type[Answer]) -> Answer | ReadFailed:

@@ -16,7 +16,7 @@ from gossamer.archive.search.folder import indexes_of, no_index
 from gossamer.archive.search.question import QueryError, SearchQuestion
 from gossamer.model import verbs
 from gossamer.model.extras import missing
-from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, framed
+from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, send_framed
 
 QUERY_S_MAX = 8.0
 """For one query, from the moment in which the process begins with it."""
@@ -120,7 +120,7 @@ class Searches:
 
     async def _asked(self, asked: SearchRequest) -> SearchAnswer:
         try:
-            return await self._workers.ask(partial(_send, data=framed(_encode(asked))), _read)
+            return await self._workers.ask(partial(send_framed, data=_encode(asked)), _read)
         except WorkerError as error:
             self.failures += 1
             self.last_failure = str(error)
@@ -149,11 +149,6 @@ class Searches:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
-    writer.write(data)
-    await writer.drain()
 
 
 def _read(data: bytes) -> SearchAnswer:

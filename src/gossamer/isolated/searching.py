@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,27 +12,15 @@ from gossamer.archive.search.question import QueryError
 from gossamer.isolated.searches import MEMORY_BYTES_MAX, QUERY_CPU_S_MAX, SearchAnswer, SearchRequest
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError, DamagedError
-from gossamer.world.alarm import ProcessorLimit
-from gossamer.world.process import limit_data
-from gossamer.world.workers import frame_from, framed
+from gossamer.world.workers import answer_frames
 
-NICENESS = 10
-"""Searches make way for crawls."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(SearchRequest).decode
 
 
 def answer_queries(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer until the input ends."""
-    os.nice(NICENESS)
-    limit_data(MEMORY_BYTES_MAX)
-    limit = ProcessorLimit(QUERY_CPU_S_MAX)
-    while (frame := frame_from(source)) is not None:
-        limit.begin()
-        answer = _answer(_decode(frame))
-        limit.end()
-        sink.write(framed(_encode(answer)))
-        sink.flush()
+    answer_frames(source, sink, lambda frame: _encode(_answer(_decode(frame))), QUERY_CPU_S_MAX, MEMORY_BYTES_MAX)
 
 
 def _answer(asked: SearchRequest) -> SearchAnswer:

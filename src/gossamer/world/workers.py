@@ -6,15 +6,20 @@ Questions and answers are frames: eight bytes of length, then that many bytes.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import BinaryIO, TypeVar
+
+from gossamer.world.alarm import ProcessorLimit
+from gossamer.world.process import limit_data
 
 LENGTH_BYTES = 8
 START_S_MAX = 10.0
 """Time that a process may take to start and to import its modules, on a busy machine."""
 STATUS_S_MAX = 1.0
 """Time between the end of a process's output and its exit status."""
+NICENESS = 10
 
 Read = TypeVar("Read")
 Send = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -148,6 +153,29 @@ class Workers:
             process = self._idle.pop()
             assert process.stdin is not None
             process.stdin.close()
+
+
+async def send_framed(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """Send a question of one frame."""
+    writer.write(framed(data))
+    await writer.drain()
+
+
+def answer_frames(
+    source: BinaryIO, sink: BinaryIO, answer: Callable[[bytes], bytes], processor_s_max: float, memory_bytes_max: int
+) -> None:
+    """Answer questions of one frame each until the input ends, with less priority than crawls. The process ends by
+    SIGPROF at one that takes more processor time than `processor_s_max`.
+    """
+    os.nice(NICENESS)
+    limit_data(memory_bytes_max)
+    limit = ProcessorLimit(processor_s_max)
+    while (frame := frame_from(source)) is not None:
+        limit.begin()
+        answered = answer(frame)
+        limit.end()
+        sink.write(framed(answered))
+        sink.flush()
 
 
 def framed(data: bytes) -> bytes:

@@ -29,7 +29,6 @@ from gossamer.model.archived import (
 from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
 
 PERIODS_MAX = 48
-HOPS_MAX = 3
 
 
 class ArchivedVisit(msgspec.Struct, frozen=True):
