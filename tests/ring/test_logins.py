@@ -106,6 +106,21 @@ def test_a_site_behind_logins_is_crawled_wholly_in_spite_of_kills(tmp_path: Path
     assert len([url for url in fetched if "ours.test" in url]) == PAGES, "each page is there once"
 
 
+@pytest.mark.promise("Crash safety", "A crash neither loses a session nor brings back one that had ended.")
+def test_kills_between_a_challenge_and_its_answer_do_not_use_up_the_attempts_of_a_page(
+    tmp_path: Path, names: str
+) -> None:
+    with served() as (ours, _), command_line(tmp_path / "crawl") as running:
+        sets = (*OWN, names, *settings(ours), "politeness.delay_s_min=1", "crawl.commit_s=0.1", "scope.depth_max=0")
+        running.crawl((f"http://ours.test:{ours.port}/digest/0",), *sets)
+        for kills in range(4):
+            until(lambda: ours.count("GET", "/digest/0") > kills)  # noqa: B023 - called at once
+            running.until_commit()
+            running.kill_child()
+        assert running.wait() == 0
+    assert f"digest 0 of {USER}" in titles(rows(tmp_path / "crawl/pages"))
+
+
 def test_a_login_that_fails_is_given_up_and_status_says_why(
     tmp_path: Path, names: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,8 +42,9 @@ WALLS_MAX = 8
 """After this number of walls in a row a host is closed, except in a continuous crawl."""
 WALLED_HOSTS_MAX = 10_000
 """Hosts whose walls are counted at once."""
-CHALLENGES_MAX = 3
-"""Digest challenges in a row that are answered for one URL."""
+CHALLENGES_MAX = 8
+"""Digest challenges that are answered for one URL. A crash between a challenge and its answer forgets the challenge, so
+that the URL meets another one."""
 LOGGED_OUT_MAX = 3
 """Requests for one page that a server answers as if there were no session."""
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
