@@ -22,7 +22,7 @@ from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport, Termination
 from gossamer.model.links import Link
-from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -56,10 +56,10 @@ class Ring:
 
     def linked_from_afar(self, source: int, site: str, partition: int) -> None: ...
 
-    def run_for_another(self, errand: Errand) -> bool:
-        raise AssertionError(errand)
+    def run_for_another(self, prerequisite: Prerequisite) -> bool:
+        raise AssertionError(prerequisite)
 
-    def errand_answered(self, errand: Errand, result: Reply | Failure, body: bytes) -> None: ...
+    def prerequisite_answered(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None: ...
 
     def failed(self, what: str, error: Exception) -> None:
         raise AssertionError(what) from error
@@ -192,7 +192,7 @@ def rounds(shards: int, times: int = 2_000) -> float:
     times = max(3, times // shards)
     began = time.process_time()
     for _ in range(times):
-        termination.told(reports)
+        termination.take_round(reports)
     return (time.process_time() - began) / times / shards * 1e6
 
 

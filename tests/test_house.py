@@ -343,3 +343,10 @@ def test_the_architecture_is_short_and_names_what_exists() -> None:
     contracts = re.findall(r"\[importlinter:contract:([\w-]+)\]", (REPOSITORY / ".importlinter").read_text("utf-8"))
     assert set(contracts) <= set(re.findall(r"`([\w-]+)`\)", invariants))
     assert [package.name for package in PACKAGES if f"`{package.name}`" not in invariants] == []
+
+
+def test_the_way_of_a_page_can_be_followed() -> None:
+    """It names functions of the ring; `make figures` prints it."""
+    way = [sys.executable, REPOSITORY / "benchmarks/page_way.py"]
+    lines = subprocess.run(way, check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| calls", "| functions", "| files", "| packages"]

@@ -60,7 +60,7 @@ def build(name: str, key: str, **given: object) -> object:
     except (ConfigError, OSError):
         raise
     except Exception as error:
-        raise ConfigError(f"{key}: {name} failed when it was built: {_told(error)}") from error
+        raise ConfigError(f"{key}: {name} failed when it was built: {_in_words(error)}") from error
     return made
 
 
@@ -91,7 +91,7 @@ def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
     try:
         found: object = _of_file(Path(module_name)) if module_name.endswith(".py") else _of_path(module_name)
     except Exception as error:  # Any error in its first lines.
-        raise ConfigError(f"{key}: cannot import {name!r}: {_told(error)}") from error
+        raise ConfigError(f"{key}: cannot import {name!r}: {_in_words(error)}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
             near = difflib.get_close_matches(part, dir(found), n=1)
@@ -101,7 +101,7 @@ def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
     return found
 
 
-def _told(error: Exception) -> str:
+def _in_words(error: Exception) -> str:
     text = " ".join(str(error).split())
     return text if isinstance(error, ImportError | OSError | SyntaxError) else f"{type(error).__name__}: {text}"
 

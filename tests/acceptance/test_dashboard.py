@@ -342,7 +342,7 @@ def test_a_checkpoint_is_made(crawl: Served, web: Endless, opened: Opened) -> No
     assert any(place.iterdir())
 
 
-def test_without_the_token_nothing_can_be_told(crawl: Served, web: Endless, opened: Opened) -> None:
+def test_without_the_token_nothing_can_be_commanded(crawl: Served, web: Endless, opened: Opened) -> None:
     page = opened(crawl.base)
     expect(page.locator("#hint")).to_contain_text("Controls are off")
     buttons = page.locator("button.control")
@@ -354,7 +354,7 @@ def test_without_the_token_nothing_can_be_told(crawl: Served, web: Endless, open
     expect(page.locator("#state")).to_have_text("running")
 
 
-def test_a_token_that_is_wrong_is_told_of(crawl: Served, opened: Opened) -> None:
+def test_a_wrong_token_is_reported(crawl: Served, opened: Opened) -> None:
     page = opened(f"{crawl.base}#token=wrong", complains=("401",), live=False)
     expect(page.locator("#link")).to_contain_text("token")
 

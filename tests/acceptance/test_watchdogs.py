@@ -70,7 +70,7 @@ def begun(crawl: Crawl) -> None:
     until(lambda: '"pages": 1' in crawl.said() or '"pages": 2' in crawl.said())
 
 
-def test_a_stopped_process_is_told_from_outside_and_from_within_when_it_goes_on(crawl: Crawl) -> None:
+def test_a_stopped_process_is_reported_from_outside_and_from_within_when_it_goes_on(crawl: Crawl) -> None:
     begun(crawl)
     child = crawl.child()
     os.kill(child, signal.SIGSTOP)
@@ -85,7 +85,7 @@ def test_a_stopped_process_is_told_from_outside_and_from_within_when_it_goes_on(
     assert "the event loop stalled" in crawl.said()
 
 
-def test_a_loop_that_stands_still_is_told_with_the_place_where_it_stands(
+def test_a_loop_that_stands_still_is_reported_with_the_place_where_it_stands(
     crawl: Crawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "standing.py").write_text(STANDING)
@@ -104,7 +104,9 @@ def test_a_loop_that_stands_still_is_told_with_the_place_where_it_stands(
     assert "time.sleep(13)" in str(told["stack"])
 
 
-def test_a_commit_that_waits_for_the_disk_is_told_with_its_stage(crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_waits_for_the_disk_is_reported_with_its_stage(
+    crawl: Crawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
     crawl.directory.mkdir()
     for key, value in preloaded(SHIM_DIR=str(crawl.directory), SHIM_SLOW="1500").items():
         monkeypatch.setenv(key, value)

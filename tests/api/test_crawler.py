@@ -403,7 +403,7 @@ def test_a_crawl_waits_for_one_that_is_about_to_end(run: Run, make: Make) -> Non
         ({"allow_private": False}, "private address"),
     ],
 )
-def test_a_wrong_option_is_told_with_the_nearest_right_one(make: Make, options: dict[str, Any], told: str) -> None:
+def test_a_wrong_option_is_reported_with_the_nearest_right_one(make: Make, options: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         make("http://127.0.0.1:1/", **options)
     assert told in str(caught.value)
@@ -414,7 +414,9 @@ def test_a_wrong_option_is_told_with_the_nearest_right_one(make: Make, options: 
     ("seeds", "told"),
     [((), "no seeds"), (("example.org",), "no scheme"), (("https://example.org/",), "--contact"), (("",), "empty")],
 )
-def test_a_wrong_seed_is_told_before_anything_starts(make: Make, tmp_path: Path, seeds: tuple[str], told: str) -> None:
+def test_a_wrong_seed_is_reported_before_anything_starts(
+    make: Make, tmp_path: Path, seeds: tuple[str], told: str
+) -> None:
     with pytest.raises(ConfigError, match=told):
         make(*seeds)
     assert not (tmp_path / "crawl").exists()
@@ -494,7 +496,7 @@ async def ask(directory: Path, **request: object) -> dict[str, Any]:
     return answer
 
 
-def test_a_running_crawl_can_be_asked_and_told(run: Run, make: Make) -> None:
+def test_a_running_crawl_answers_questions_and_takes_commands(run: Run, make: Make) -> None:
     async def scenario() -> None:
         async with Site(star(10)) as site, Site(star(5)) as other, Site(star(5)) as shunned:
             crawler = make(site.root)

@@ -35,7 +35,7 @@ def test_attempts_are_kept_from_the_first_question_on(run: Run, make: Make) -> N
             running = asyncio.create_task(crawler.run())
             await until_pages(crawler, 5)
             assert crawler._shard is not None
-            assert crawler._shard.controls.telemetry.tally.recent is None, "nobody has asked so far"
+            assert crawler._shard.controls.telemetry.counters.recent is None, "nobody has asked so far"
             assert (await asked(crawler, "recent"))["pages"] == []
             await until_pages(crawler, 60)
             told = await asked(crawler, "recent")
@@ -59,7 +59,7 @@ def test_a_console_has_them_kept_from_the_start(run: Run, make: Make) -> None:
                 while not running.done():
                     if crawler.status().get("pages"):
                         seen.append(
-                            crawler._shard is not None and crawler._shard.controls.telemetry.tally.recent is not None
+                            crawler._shard is not None and crawler._shard.controls.telemetry.counters.recent is not None
                         )
                     await asyncio.sleep(0.01)
             assert any(seen)

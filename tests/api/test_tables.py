@@ -106,7 +106,7 @@ def _said(read: Callable[[], object]) -> str:
 
 
 @pytest.mark.parametrize("name", ["pages", "links", "epochs"])
-def test_one_changed_byte_of_a_table_is_told_by_every_reader(
+def test_one_changed_byte_of_a_table_is_reported_by_every_reader(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     directory = tmp_path / "crawl"
@@ -135,7 +135,7 @@ def test_one_changed_byte_of_a_table_is_told_by_every_reader(
         read()
 
 
-def test_without_the_crawls_state_a_changed_byte_of_the_rows_is_told_or_harmless(
+def test_without_the_crawls_state_a_changed_byte_of_the_rows_is_reported_or_harmless(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = tmp_path / "crawl"

@@ -58,7 +58,7 @@ def test_what_a_query_says_is_text_and_means_what_it_says() -> None:
         read("hosts", {"n": "5"})
 
 
-def test_hosts_of_several_shards_are_told_as_one() -> None:
+def test_hosts_of_several_shards_are_reported_as_one() -> None:
     def host(name: str, fetch_s: float, failures: int) -> dict[str, object]:
         return {"host": name, "out": 1, "queued": failures, "fetch_s": fetch_s, "sleeps": 0, "failures": failures}
 

@@ -63,7 +63,7 @@ def test_a_host_that_refuses_is_named_with_its_error_and_given_up_soon(run: Run,
         run(scenario())
 
 
-def test_a_slow_answer_is_told_with_its_host(run: Run, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_answer_is_reported_with_its_host(run: Run, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_module, "QUIET_S", 0.2)
 
     async def scenario() -> None:
@@ -80,7 +80,7 @@ def test_a_slow_answer_is_told_with_its_host(run: Run, make: Make, monkeypatch: 
     run(scenario())
 
 
-def test_a_pause_and_what_is_held_are_told(run: Run, make: Make) -> None:
+def test_a_pause_and_what_is_held_are_reported(run: Run, make: Make) -> None:
     async def scenario() -> None:
         async with Site(star(30)) as site:
             crawler = make(site.root, delay=0.05, per_host=1)
@@ -127,7 +127,7 @@ def test_a_paused_crawl_that_stops_is_stopping(run: Run, make: Make) -> None:
     run(scenario())
 
 
-def test_hosts_levels_and_types_are_told_in_detail(run: Run, make: Make) -> None:
+def test_hosts_levels_and_types_are_reported_in_detail(run: Run, make: Make) -> None:
     async def scenario() -> None:
         async with Site(star(20)) as site:
             crawler = make(site.root, per_host=1, delay=0.05)

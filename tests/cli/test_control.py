@@ -84,7 +84,7 @@ def test_a_refusal_is_one_line(directory: Path, answerer: Answerer) -> None:
 
 
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 400\n", b"[1]\n", b"{}\n"])
-def test_what_is_no_crawl_is_told_apart(directory: Path, answerer: Answerer, reply: bytes) -> None:
+def test_what_is_no_crawl_is_recognized(directory: Path, answerer: Answerer, reply: bytes) -> None:
     answerer.reply = reply
     with pytest.raises(ConfigError, match="no crawl of this version"):
         ask(directory, "status")

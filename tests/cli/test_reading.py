@@ -147,7 +147,7 @@ def test_files_that_end_early_are_not_exported_as_if_they_were_whole(
     assert not (tmp_path / "made").exists()
 
 
-def test_a_damaged_page_of_a_table_is_told_like_one_that_is_cut(run: Real, tmp_path: Path) -> None:
+def test_a_damaged_page_of_a_table_is_reported_like_one_that_is_cut(run: Real, tmp_path: Path) -> None:
     [file] = (tmp_path / "crawl/pages").iterdir()
     data = file.read_bytes()
     file.write_bytes(data[:4] + bytes(200) + data[204:])

@@ -109,7 +109,7 @@ def checking(run: Gossamer) -> tuple[subprocess.Popen[str], Callable[[], int]]:
     return process, child
 
 
-def test_a_child_that_dies_before_it_has_told_its_job_is_begun_anew(run: Gossamer) -> None:
+def test_a_child_that_dies_before_it_has_named_its_job_is_begun_anew(run: Gossamer) -> None:
     os.mkfifo(run.directory / "slow")
     process, child = checking(run)
     first = child()
@@ -123,7 +123,7 @@ def test_a_child_that_dies_before_it_has_told_its_job_is_begun_anew(run: Gossame
     assert (run.directory / "crawl/state/pages").read_text() == "2"
 
 
-def test_a_child_that_keeps_dying_before_it_has_told_its_job_is_a_failure(run: Gossamer) -> None:
+def test_a_child_that_keeps_dying_before_it_has_named_its_job_is_a_failure(run: Gossamer) -> None:
     os.mkfifo(run.directory / "slow")
     process, child = checking(run)
     for _ in range(6):

@@ -12,7 +12,7 @@ from gossamer.cluster.exchange import Exchange, ShardRun
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.model.links import SEED_FILE, Link
-from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.canonical import Canonicalizer
@@ -44,8 +44,8 @@ class Ring:
         self.roots: list[tuple[str, str, int]] = []
         self.linking: list[tuple[int, str]] = []
         self.cash: dict[str, float] = {}
-        self.asked: list[Errand] = []
-        self.answered: list[tuple[Errand, Reply | Failure, bytes]] = []
+        self.asked: list[Prerequisite] = []
+        self.answered: list[tuple[Prerequisite, Reply | Failure, bytes]] = []
         self.gone: list[str] = []
 
     def discover(self, links: Sequence[Link]) -> None:
@@ -62,12 +62,12 @@ class Ring:
         assert PARTITIONS.owner(partition) == 1
         self.cash[host] = self.cash.get(host, 0.0) + amount
 
-    def run_for_another(self, errand: Errand) -> bool:
-        self.asked.append(errand)
+    def run_for_another(self, prerequisite: Prerequisite) -> bool:
+        self.asked.append(prerequisite)
         return True
 
-    def errand_answered(self, errand: Errand, result: Reply | Failure, body: bytes) -> None:
-        self.answered.append((errand, result, body))
+    def prerequisite_answered(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
+        self.answered.append((prerequisite, result, body))
 
     def failed(self, what: str, error: Exception) -> None:
         raise AssertionError(what) from error
@@ -269,7 +269,7 @@ def test_a_sender_that_went_back_is_another_incarnation(tmp_path: Path) -> None:
     other.store.close()
 
 
-def test_state_that_is_older_than_what_was_called_safe_is_told(tmp_path: Path) -> None:
+def test_state_that_is_older_than_what_was_called_safe_is_reported(tmp_path: Path) -> None:
     one, other = Member(0, tmp_path / "0"), Member(1, tmp_path / "1")
     other.store.checkpoint(tmp_path / "ancient")
     one.send(0, 100)
@@ -344,28 +344,28 @@ def test_cash_arrives_once_whoever_dies_and_that_of_a_lost_epoch_does_not(pair: 
     assert other.ring.cash == {}, "what came is in the commit"
 
 
-def test_an_errand_is_run_by_the_shard_whose_host_it_is_and_answered_once(pair: tuple[Member, Member]) -> None:
+def test_a_prerequisite_is_run_by_the_shard_whose_host_it_is_and_answered_once(pair: tuple[Member, Member]) -> None:
     one, other = pair
-    errand = Errand(url(0, 0), THEIRS[0], 1)
-    assert one.exchange.run_errand(errand)
+    prerequisite = Prerequisite(url(0, 0), THEIRS[0], 1)
+    assert one.exchange.run_prerequisite(prerequisite)
     assert not one.exchange.idle
     for now in (100.0, 101.0, 100.0 + RESEND_S):
         carry(one, other, now)
-    assert other.ring.asked == [errand], "asked again, and run once"
+    assert other.ring.asked == [prerequisite], "asked again, and run once"
     reply = Reply(THEIRS[0].text, 200, (("content-type", "text/plain"),), b"", "192.0.2.1", 5.0, 0.1, 10)
-    other.exchange.answer_errand(errand, reply, b"Disallow: /")
+    other.exchange.answer_prerequisite(prerequisite, reply, b"Disallow: /")
     carry(one, other, 107.0)
     carry(one, other, 107.0 + RESEND_S)
     [(answered, result, body)] = one.ring.answered
-    assert (answered, body) == (errand, b"Disallow: /")
+    assert (answered, body) == (prerequisite, b"Disallow: /")
     assert isinstance(result, Reply)
     assert (result.status, result.ip) == (200, "192.0.2.1")
     assert one.exchange.idle
 
 
-def test_an_errand_that_nobody_answers_ends_with_a_failure(pair: tuple[Member, Member]) -> None:
+def test_a_prerequisite_that_nobody_answers_ends_with_a_failure(pair: tuple[Member, Member]) -> None:
     one, _ = pair
-    one.exchange.run_errand(Errand(url(0, 0), THEIRS[0], 1))
+    one.exchange.run_prerequisite(Prerequisite(url(0, 0), THEIRS[0], 1))
     list(one.exchange.outgoing(WallClock().now() + 1_000.0))
     [(_, result, _)] = one.ring.answered
     assert isinstance(result, Failure)

@@ -119,7 +119,7 @@ def test_a_mistake_of_the_operators_is_not_tried_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-def test_frames_are_carried_and_what_became_of_them_is_told(tmp_path: Path, arrives: bool) -> None:
+def test_frames_are_carried_and_what_became_of_them_is_reported(tmp_path: Path, arrives: bool) -> None:
     carried: list[tuple[int, int]] = []
 
     async def carry(to: int, frame: bytes) -> bool:

@@ -20,7 +20,7 @@ def shard(number: int, **more: object) -> dict[str, object]:
     return {"state": "running", "pages": 10 * number, "concurrency": 4, "shards": [health], "node": "n", **more}
 
 
-def test_tallies_and_levels_are_sums() -> None:
+def test_counters_and_levels_are_sums() -> None:
     found = whole([
         shard(1, media_types={"text/html": 3}, levels={"0": 1, "7": 2}),
         shard(2, media_types={"text/html": 4, "image/png": 1}, levels={"7": 5}),
@@ -37,7 +37,7 @@ def test_each_shard_tells_how_it_is() -> None:
     assert third == {"shard": 2, "state": "starting", "idle": False}
 
 
-def test_alarms_and_closings_of_all_are_told_within_a_bound() -> None:
+def test_alarms_and_closings_of_all_are_reported_within_a_bound() -> None:
     alarm, closing = {"name": "disk", "says": "full"}, {"host": "a.test", "reason": "gone"}
     found = whole([shard(1, alarms=[alarm]), shard(2, alarms=[alarm], closings=[closing] * 100)])
     assert found["alarms"] == [alarm, alarm]

@@ -109,7 +109,7 @@ class Model:
 @pytest.mark.promise("Several shards", "A crawl of several shards ends when it is complete, and not before.")
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 5))
-def test_the_end_is_told_when_it_is_there_and_not_before(seed: int, shards: int) -> None:
+def test_the_end_is_reported_when_it_is_there_and_not_before(seed: int, shards: int) -> None:
     model = Model(seed, shards)
     termination = Termination(shards)
     told = over_between = False
@@ -123,7 +123,7 @@ def test_the_end_is_told_when_it_is_there_and_not_before(seed: int, shards: int)
                 model.step()
             if model.dice.random() < 0.98:
                 reports.append(model.report(number))
-        told = termination.told(reports)
+        told = termination.take_round(reports)
         if told:
             assert over_between, "the end was told too early"
             # An older state restored after that is work again, and whoever closes the crawl must see its new opening.
@@ -152,7 +152,7 @@ def test_it_always_ends(seed: int, shards: int) -> None:
         model._send(number)
         while model.wire:
             model._deliver(model.wire.pop())
-        if termination.told([model.report(one) for one in range(len(model.shards))]):
+        if termination.take_round([model.report(one) for one in range(len(model.shards))]):
             return
     raise AssertionError("nobody was told")
 
@@ -164,32 +164,32 @@ def quiet(shard: int, **changes: object) -> ShardReport:
 def test_two_equal_rounds_are_needed() -> None:
     termination = Termination(2)
     round_ = [quiet(0), quiet(1)]
-    assert [termination.told(round_), termination.told(round_)] == [False, True]
+    assert [termination.take_round(round_), termination.take_round(round_)] == [False, True]
     for changed in (quiet(1, activity=6), quiet(1, opening=2), quiet(1, passive=False), quiet(1, sent={0: 1})):
-        assert termination.told([quiet(0), changed]) is False
-        assert termination.told(round_) is False
-        assert termination.told(round_) is True
-    assert termination.told([quiet(0)]) is False, "one did not answer"
-    assert termination.told(round_) is False, "what was before it counts no more"
+        assert termination.take_round([quiet(0), changed]) is False
+        assert termination.take_round(round_) is False
+        assert termination.take_round(round_) is True
+    assert termination.take_round([quiet(0)]) is False, "one did not answer"
+    assert termination.take_round(round_) is False, "what was before it counts no more"
 
 
 def test_a_batch_of_an_older_incarnation_does_not_empty_a_channel() -> None:
     termination = Termination(2)
     round_ = [quiet(0, incarnation=2, sent={1: 3}), quiet(1, taken={0: (1, 3)})]
-    assert [termination.told(round_) for _ in range(3)] == [False] * 3
+    assert [termination.take_round(round_) for _ in range(3)] == [False] * 3
     round_ = [quiet(0, incarnation=2, sent={1: 3}), quiet(1, taken={0: (2, 3)})]
-    assert [termination.told(round_) for _ in range(2)] == [False, True]
+    assert [termination.take_round(round_) for _ in range(2)] == [False, True]
 
 
 def test_the_scope_is_final_when_no_seed_is_open_or_on_its_way() -> None:
     final = ScopeFinal(2)
     busy = [quiet(0, passive=False, seeds_open=False), quiet(1, passive=False, seeds_open=False)]
-    assert [final.told(busy), final.told(busy)] == [False, True], "nobody has to be passive"
+    assert [final.take_round(busy), final.take_round(busy)] == [False, True], "nobody has to be passive"
     on_its_way = [quiet(0, seeds_open=False, seeds_sent={1: 4}), quiet(1, seeds_open=False, taken={0: (1, 3)})]
-    assert [final.told(on_its_way), final.told(on_its_way)] == [False, False]
+    assert [final.take_round(on_its_way), final.take_round(on_its_way)] == [False, False]
     there = [on_its_way[0], quiet(1, seeds_open=False, taken={0: (1, 7)})]
-    assert [final.told(there), final.told(there)] == [False, True]
-    assert final.told([there[0], quiet(1, seeds_open=True, taken={0: (1, 7)})]) is False, "one was added"
-    assert final.told(there) is False
+    assert [final.take_round(there), final.take_round(there)] == [False, True]
+    assert final.take_round([there[0], quiet(1, seeds_open=True, taken={0: (1, 7)})]) is False, "one was added"
+    assert final.take_round(there) is False
     between = [there[0], quiet(1, seeds_open=False, seeds_activity=1, taken={0: (1, 7)})]
-    assert final.told(between) is False, "one came and went between two rounds"
+    assert final.take_round(between) is False, "one came and went between two rounds"

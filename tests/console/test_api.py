@@ -90,7 +90,7 @@ def test_prometheus_reads_it(call: Caller) -> None:
     }
 
 
-def test_what_it_is_told_it_does(call: Caller, directory: Path, web: str) -> None:
+def test_what_it_is_reported_it_does(call: Caller, directory: Path, web: str) -> None:
     assert call.post("/api/pause").json["state"] == "paused"
     assert call.status()["state"] == "paused"
     assert call.post("/api/unpause").json["state"] == "running"

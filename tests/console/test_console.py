@@ -182,7 +182,7 @@ def test_a_mistake_of_ours_is_noted_and_ends_one_answer() -> None:
     assert crawl.failures == ["broken"]
 
 
-def test_before_and_after_the_crawl_hubs_are_told_to_come_again() -> None:
+def test_before_and_after_the_crawl_hubs_are_reported_to_come_again() -> None:
     crawl = Crawl()
     crawl.is_running = False
     (answer,) = ask(crawl, request(f"POST {HOOK}", body=b"news"))
@@ -336,7 +336,7 @@ def test_a_flood_of_requests_gets_its_share_of_the_loop_and_no_more() -> None:
     asyncio.run(asyncio.wait_for(run(), 60))
 
 
-def test_requests_beyond_a_bound_are_told_to_come_again() -> None:
+def test_requests_beyond_a_bound_are_reported_to_come_again() -> None:
     class Slow(Crawl):
         def __init__(self) -> None:
             super().__init__()

@@ -152,7 +152,7 @@ def test_a_second_is_made_once_for_all_and_not_at_all_for_nobody() -> None:
     run(scenario())
 
 
-def test_while_it_starts_it_is_told_so_and_the_rest_later() -> None:
+def test_while_it_starts_it_is_reported_so_and_the_rest_later() -> None:
     async def scenario() -> None:
         desk = Desk()
         desk.state = "starting"
@@ -202,7 +202,7 @@ def test_hosts_are_looked_at_as_seldom_as_their_cost_asks_for() -> None:
     run(scenario())
 
 
-def test_a_crawl_that_does_not_answer_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crawl_that_does_not_answer_is_reported_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "MAKING_S_MAX", 0.1)
 
     class Standing(Desk):

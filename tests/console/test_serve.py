@@ -45,7 +45,7 @@ def ended(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> int:
 # ---- one crawl
 
 
-def test_a_crawl_that_runs_elsewhere_is_asked_and_told_by_its_socket(run: Commands, web: str) -> None:
+def test_a_crawl_that_runs_elsewhere_answers_by_its_socket(run: Commands, web: str) -> None:
     crawl = run.start("crawl", web, "--allow-private", "--delay", "0.1", "--quiet", *QUICK)
     until((run.directory / "crawl/state/control.sock").exists)
     call, server = run.served("serve", "crawl", "--port", "0")
@@ -146,7 +146,7 @@ def crawl_of(call: Caller, name: str) -> Any:
     return call.get(f"/api/crawls/{name}").json
 
 
-def test_crawls_are_made_run_and_told_of(run: Commands, web: str) -> None:
+def test_crawls_are_created_run_and_listed(run: Commands, web: str) -> None:
     call, server = run.served("serve", "--port", "0", "--set", "console.crawls_max=2")
     assert call.get("/api/crawls").json == {"crawls": [], "running": 0, "crawls_max": 2}
     made = call.post("/api/crawls", name="one", config=config_of(web), start=False)
@@ -189,7 +189,7 @@ def test_crawls_are_made_run_and_told_of(run: Commands, web: str) -> None:
     assert run("status", "two")[0] == 0
 
 
-def test_a_crawl_can_be_resumed_at_once_after_it_was_told_to_stop(run: Commands, web: str) -> None:
+def test_a_crawl_can_be_resumed_at_once_after_a_stop(run: Commands, web: str) -> None:
     call, _ = run.served("serve", "--port", "0")
     assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201
     until(lambda: crawl_of(call, "one")["pages"] > 2)

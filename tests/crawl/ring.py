@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.copies import CopyMarks, NearCopies
+from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
 from gossamer.crawl.examine import Examiner, Look
 from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import PageHistory, PageRecord, UrlMemory
@@ -26,7 +27,6 @@ from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.stages import Stages
-from gossamer.crawl.tally import Tally, Telemetry, Totals
 from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.crawl.usage import Usage
 from gossamer.fetch.decoding import BoundedDecoder
@@ -112,14 +112,14 @@ class Ring:
         self.slots = ShardSlots(directory)
         self.epochs = Epochs(self.store)
         self.journals = Journals(directory)
-        self.tally = Tally(Totals(), self.options)
+        self.counters = CrawlCounters(Totals(), self.options)
         self.logs = Logs(directory / "logs", self.clock)
         self.namer = Namer(UrlOptions.model_validate(url or {}).canonicalizer())
         scope_options = ScopeOptions.model_validate({"scope": "any", **(scope or {})})
         self.roots, self.exclusions = Roots(scope_options.scope), ExcludedHost()
         self.traps = Traps(scope_options, lambda part, host: self.epochs.get("content", watch_key(part, host)))
         self.chain = scope_chain(scope_options, self.roots, self.exclusions, [Trapped(self.traps)], lists)
-        self.trapping = Trapping(self.traps, self.epochs, sketch, self.tally)
+        self.trapping = Trapping(self.traps, self.epochs, sketch, self.counters)
         rules = politeness(PolitenessOptions.model_validate({"preset": "own", **(polite or {})}))
         frontier_options = FrontierOptions.model_validate(frontier or {})
         self.frontier = Frontier(
@@ -165,7 +165,7 @@ class Ring:
             pending_scope=memory.pending_scope,
         )  # fmt: skip
         storage = Storage(self.store, self.epochs, self.journals, self.contacts, self.slots)
-        self.telemetry = Telemetry(self.clock, self.logs, self.tally)
+        self.telemetry = Telemetry(self.clock, self.logs, self.counters)
         self.committer = Committer(storage, self.archive, self.telemetry)
         for one in (self.frontier, memory, self.trapping):
             self.committer.join(one)
@@ -179,7 +179,7 @@ class Ring:
     def joined(self, **stages: object) -> Pipeline:
         """Join the rooms to a ring, some of them replaced."""
         self.stages = dataclasses.replace(self.stages, **stages)  # type: ignore[arg-type]
-        self.pipeline = Pipeline(self.stages, self._retries, self.options, self.clock, self.logs, self.tally)
+        self.pipeline = Pipeline(self.stages, self._retries, self.options, self.clock, self.logs, self.counters)
         return self.pipeline
 
     def shard(self) -> Shard:
@@ -200,7 +200,7 @@ class Ring:
                 work = self.pipeline.lease(lease)
                 if work is not None:
                     await work
-                if self.tally.fatal_error is not None:
+                if self.counters.fatal_error is not None:
                     return
                 continue
             wake_at = self.frontier.wake_at()

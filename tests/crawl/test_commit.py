@@ -11,8 +11,8 @@ from zlib import crc32
 import msgspec
 import pytest
 
+from gossamer.crawl.counters import Totals
 from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.tally import Totals
 from gossamer.model.visits import Visited
 from gossamer.state.journals import ManifestEntry
 from gossamer.state.schema import MANIFEST, TALLY
@@ -105,7 +105,7 @@ def test_a_disk_that_fails_leaves_nothing_counted_and_nothing_built_on(tmp_path:
             with pytest.raises(OSError, match="No space left"):
                 asyncio.run(ring.committer.commit())
         assert said == []
-        assert isinstance(ring.tally.fatal_error, OSError)
+        assert isinstance(ring.counters.fatal_error, OSError)
         if where != "apply":
             assert ring.store.epoch == epoch
     with Ring(tmp_path) as ring:
@@ -123,7 +123,7 @@ def test_a_failing_archive_leaves_the_epoch_open(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="No space left"):
             asyncio.run(ring.committer.commit())
         assert ring.store.epoch == 0
-        assert isinstance(ring.tally.fatal_error, OSError)
+        assert isinstance(ring.counters.fatal_error, OSError)
 
 
 @pytest.mark.promise("Crash safety", "Nothing is built on a commit that failed or was cancelled.")
@@ -172,7 +172,7 @@ def test_commits_wait_for_each_other(tmp_path: Path) -> None:
 
 def test_pages_are_given_away_after_their_commit(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: page("/a"), ROOT + "a": page()}) as ring:
-        ring.tally.delivery = Delivery()
+        ring.counters.delivery = Delivery()
         given: list[tuple[int, list[str]]] = []
 
         async def on_committed(visits: list[Visited]) -> None:
@@ -186,7 +186,7 @@ def test_pages_are_given_away_after_their_commit(tmp_path: Path) -> None:
         assert given == [(1, [ROOT, ROOT + "a"])]
 
 
-def test_the_supervisor_is_told_each_epoch(tmp_path: Path) -> None:
+def test_the_supervisor_hears_of_each_commit(tmp_path: Path) -> None:
     with Ring(tmp_path) as ring:
         told: list[int] = []
         ring.committer.on_epoch = told.append

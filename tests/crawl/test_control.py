@@ -116,7 +116,7 @@ def test_a_verb_is_answered_with_its_result_as_often_as_asked(tmp_path: Path, ru
         (b"\xff\xfe\x00\n", "not a JSON object"),
     ],
 )
-def test_a_bad_request_is_told_what_is_wrong_and_the_line_stays_open(
+def test_a_bad_request_is_answered_with_what_is_wrong_and_the_connection_stays_open(
     tmp_path: Path, logs: Logs, line: bytes, error: str
 ) -> None:
     async def work(directory: Path) -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from gossamer.crawl.tally import RINGS, Point, Timeline
+from gossamer.crawl.counters import RINGS, Point, Timeline
 
 POINTS_MAX = sum(most + 1 for _, most in RINGS)
 

@@ -126,7 +126,7 @@ def test_hosts_without_end_that_say_nothing_new_are_cut_off(tmp_path: Path, web:
         (trap,) = ring.traps.all
         assert trap.says().startswith(f"{NAME} is a trap (score ")
         assert "hosts say nothing new, and they go on naming others" in trap.says()
-        assert any(f"`gossamer release DIR '{NAME}'` lets it go on" in note for note in ring.tally.notes)
+        assert any(f"`gossamer release DIR '{NAME}'` lets it go on" in note for note in ring.counters.notes)
         never = ring.explainer.why("http://never.farm.example/")
         assert (never["state"], never["rule"]) == ("rejected", "trapped")
         assert NAME in str(never["reason"])

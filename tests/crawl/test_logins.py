@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.crawl.logins import FormLogins
 from gossamer.crawl.options import LoginRule
-from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.process.forms import form_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -58,17 +58,17 @@ class Book:
     def close(self) -> None:
         self.store.close()
 
-    def begin(self, now: float = 0.0) -> Errand:
+    def begin(self, now: float = 0.0) -> Prerequisite:
         verdict = self.logins.verdict(PAGE, now)
         assert verdict.park
-        assert verdict.errand is not None
-        return verdict.errand
+        assert verdict.prerequisite is not None
+        return verdict.prerequisite
 
     def answer(
-        self, errand: Errand | None, result: Reply | Failure, body: bytes = b"", now: float = 0.0
-    ) -> Errand | None:
-        assert errand is not None
-        return self.logins.answered(errand, result, body, now)
+        self, prerequisite: Prerequisite | None, result: Reply | Failure, body: bytes = b"", now: float = 0.0
+    ) -> Prerequisite | None:
+        assert prerequisite is not None
+        return self.logins.answered(prerequisite, result, body, now)
 
     def log_in(self) -> None:
         first = self.begin()
@@ -101,7 +101,7 @@ def test_the_form_is_sent_with_its_hidden_fields(book: Book) -> None:
 def test_hosts_wait_for_one_login_and_then_for_each_other(book: Book) -> None:
     first = book.begin()
     other = book.logins.verdict(OTHER_HOST, 0.0)
-    assert (other.park, other.errand) == (True, None)
+    assert (other.park, other.prerequisite) == (True, None)
     posted = book.answer(first, reply(), FORM)
     assert posted is not None
     assert book.logins.released(first) == [], "it is not over"
@@ -153,11 +153,11 @@ def test_answers_that_are_not_followed(book: Book, result: Reply | Failure, reas
 
 
 def test_a_circle_of_redirects_ends(book: Book) -> None:
-    errand: Errand | None = book.begin()
+    prerequisite: Prerequisite | None = book.begin()
     for _ in range(5):
-        errand = book.answer(errand, reply(302, Location="/circle"))
-        assert errand is not None
-    assert book.answer(errand, reply(302, Location="/circle")) is None
+        prerequisite = book.answer(prerequisite, reply(302, Location="/circle"))
+        assert prerequisite is not None
+    assert book.answer(prerequisite, reply(302, Location="/circle")) is None
 
 
 @pytest.mark.promise("Bounds", "Logins that fail in a row are given up after a number that is configured.")

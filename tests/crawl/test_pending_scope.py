@@ -85,7 +85,7 @@ def test_a_seed_that_was_found_as_an_ordinary_link_widens_the_scope_all_the_same
     if when == "after it was visited":
         found.crawl()
         assert fetched(found) == {"http://a.test/": "fetched", "http://a.test/r": "redirected"}
-        assert not found.tally.notes
+        assert not found.counters.notes
     else:
         found.pipeline.discovery.discover([Link(url_of("http://a.test/r"), "anchor", 1)])
     found.crawl("http://a.test/r")
@@ -96,7 +96,7 @@ def test_a_seed_that_was_found_as_an_ordinary_link_widens_the_scope_all_the_same
         "http://c.test/": "fetched",
         "http://c.test/inner": "fetched",
     }
-    assert len(found.tally.notes) == 2
+    assert len(found.counters.notes) == 2
     assert found.web.counts["http://a.test/r"] == 1, "it is not asked twice for that"
 
 

@@ -45,7 +45,7 @@ def test_a_page_is_fetched_once_and_its_links_follow(tmp_path: Path) -> None:
         assert {row.referrer for row in ring.rows[1:]} == {ROOT}
         assert ring.frontier.counts.terminal == {"fetched": 3}
         assert ring.adds_up()
-        assert ring.tally.totals.pages == 3
+        assert ring.counters.totals.pages == 3
         record = ring.record(ROOT)
         assert record is not None
         assert (record.outcome, record.final, record.warc_offset) == ("fetched", True, 0)
@@ -124,8 +124,8 @@ def test_a_seed_that_redirects_elsewhere_brings_its_target_into_scope_and_says_s
         ring.crawl("http://example.org/")
         assert ring.outcomes["https://www.example.org/"] == "fetched"
         assert "https://www.example.org/deep" in ring.outcomes
-        assert len(ring.tally.notes) == 1
-        assert "www.example.org" in ring.tally.notes[0]
+        assert len(ring.counters.notes) == 1
+        assert "www.example.org" in ring.counters.notes[0]
 
 
 @pytest.mark.parametrize("first", [GONE, reply(b"", 503), reply(b"", 500), reply(b"", 429), reply(b"", 408)])
@@ -451,7 +451,7 @@ def test_a_mistake_of_ours_ends_one_page_and_no_other(tmp_path: Path, room: str,
         assert {event["url"] for event in logged} <= {bad, "http://bad.example/bad/x"}
         assert logged[0]["error"] == "KeyError: 'ours'"
         assert "traceback" in logged[0]
-        assert ring.tally.fatal_error is None
+        assert ring.counters.fatal_error is None
         if (room, method) not in {("archive", "add"), ("history", "put")}:
             assert ring.outcomes[bad] == "internal_error"
             assert ring.explainer.why(bad)["state"] == "internal_error"
@@ -477,7 +477,7 @@ def test_many_mistakes_are_the_end(tmp_path: Path) -> None:
     pages = {ROOT: page(*(f"/{n}" for n in range(30))), **{f"{ROOT}{n}": KeyError(str(n)) for n in range(30)}}
     with Ring(tmp_path, pages, crawl={"errors_max": 5}) as ring:
         ring.crawl(ROOT)
-        assert isinstance(ring.tally.fatal_error, KeyError)
+        assert isinstance(ring.counters.fatal_error, KeyError)
         assert len([row for row in ring.rows if row.outcome == "internal_error"]) == 5
 
 
@@ -486,7 +486,7 @@ def test_a_disk_that_refuses_is_nobodys_page_and_the_end(tmp_path: Path, number:
     with Ring(tmp_path, {ROOT: page()}) as ring:
         ring.joined(archive=Broken(ring.archive, "add", OSError(number, "disk")))
         ring.crawl(ROOT + "bad")
-        assert isinstance(ring.tally.fatal_error, OSError)
+        assert isinstance(ring.counters.fatal_error, OSError)
         assert ring.frontier.counts.pending == 1
         assert not ring.frontier.counts.terminal
         assert ring.log("critical.log") == []
@@ -496,7 +496,7 @@ def test_a_socket_error_in_a_module_is_no_disk_error(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: OSError(errno.ECONNRESET, "reset")}) as ring:
         ring.crawl(ROOT)
         assert ring.outcomes == {ROOT: "internal_error"}
-        assert ring.tally.fatal_error is None
+        assert ring.counters.fatal_error is None
 
 
 def test_a_processing_module_that_fails_is_logged_and_the_page_kept(tmp_path: Path) -> None:

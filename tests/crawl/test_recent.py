@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.crawl.tally import KEPT_MAX, TOLD_CHARACTERS_MAX, RecentList
+from gossamer.crawl.counters import KEPT_MAX, SHOWN_CHARACTERS_MAX, RecentList
 from gossamer.model.visits import PageRow
 
 
@@ -19,7 +19,7 @@ def urls(told: object) -> list[str]:
     return [one["url"].rpartition("/")[2] for one in told]
 
 
-def test_each_is_told_once_to_who_asks_from_where_he_was() -> None:
+def test_each_is_reported_once_to_a_reader_that_names_its_position() -> None:
     recent = RecentList()
     for number in (1, 2, 3):
         recent.add(row(number, "timeout" if number == 2 else "fetched"))
@@ -58,4 +58,4 @@ def test_texts_of_strangers_are_bounded() -> None:
     recent = RecentList()
     recent.add(row(1, title="t" * 5_000, error="e" * 5_000, media_type="m" * 5_000))
     [told] = recent.since(0)["pages"]  # type: ignore[misc]
-    assert {len(told[name]) for name in ("title", "error", "media_type")} == {TOLD_CHARACTERS_MAX}  # type: ignore[index]
+    assert {len(told[name]) for name in ("title", "error", "media_type")} == {SHOWN_CHARACTERS_MAX}  # type: ignore[index]

@@ -61,7 +61,7 @@ def test_a_resource_is_requested_once_for_all_who_want_it(tmp_path: Path) -> Non
         assert second == first
         assert rendering.get(url) == [first]
         assert ring.web.counts[url] == 1
-        assert ring.tally.totals.rendering == {"resources_requested": 1, "resources_reused": 2}
+        assert ring.counters.totals.rendering == {"resources_requested": 1, "resources_reused": 2}
         [(archived, via, kind)] = [one for one in ring.archive.prerequisites if one[2] == "script"]
         assert (archived.url, archived.page_id, archived.resource_type) == (url, PAGE_ID, "script")
         assert (via, kind) == (PAGE, "script")
@@ -129,7 +129,7 @@ def test_too_long_a_resource_is_cut_off_and_refused(tmp_path: Path) -> None:
         assert [outcome(one) for one in Rendering(ring, resource_bytes_max=1_000).get("https://cdn.test/a.js")] == [
             "too_large"
         ]
-        assert ring.tally.totals.wire_bytes < 5_000
+        assert ring.counters.totals.wire_bytes < 5_000
 
 
 def test_a_resource_that_no_page_waits_for_any_more_is_not_requested(tmp_path: Path) -> None:
@@ -150,10 +150,10 @@ def test_queued_urls_wait_while_only_prerequisite_fetches_are_lent(tmp_path: Pat
     with Ring(tmp_path, {**SCRIPTS, "https://cdn.test/": text, "https://b.test/": text}) as ring:
         rendering = Rendering(ring)
         ring.seed("https://cdn.test/", "https://b.test/")
-        ring.frontier.control.errands_only = True
+        ring.frontier.control.prerequisites_only = True
         assert [outcome(one) for one in rendering.get("https://cdn.test/a.js")] == [200]
         assert [request.url for request in ring.web.requests] == ["https://cdn.test/a.js"]
-        ring.frontier.control.errands_only = False
+        ring.frontier.control.prerequisites_only = False
         assert ring.frontier.wake_at() == 0.0
         asyncio.run(ring.turns())
         assert ring.outcomes == {"https://cdn.test/": "fetched", "https://b.test/": "fetched"}
@@ -192,4 +192,4 @@ def test_auto_starts_no_browser_for_pages_without_scripts_or_beyond_its_budget(t
             "https://a.test/": ("fetched", "", ""),
             "https://b.test/": ("fetched", "", "budget"),
         }
-        assert ring.tally.totals.rendering == {"pages_budget": 1}
+        assert ring.counters.totals.rendering == {"pages_budget": 1}

@@ -25,11 +25,11 @@ class Driven:
         self.frontier = shard.frontier
         self.now = shard.clock.now()
         self.refused: list[tuple[str, str]] = []
-        errands = PrerequisiteResults(
-            stages.permit, stages.frontier.control, stages.namer.name, lambda _errand, _why: None
+        prerequisites = PrerequisiteResults(
+            stages.permit, stages.frontier.control, stages.namer.name, lambda _prerequisite, _why: None
         )
         self.rejected: set[str] = set()
-        self.ring = Ring(stages.frontier, stages.permit, errands, lambda _host: None, self._refuse, self._rejects)
+        self.ring = Ring(stages.frontier, stages.permit, prerequisites, lambda _host: None, self._refuse, self._rejects)
 
     def _refuse(self, lease: Lease, failure: Failure, now: float) -> None:
         self.refused.append((lease.url.text, failure.outcome))
@@ -62,8 +62,8 @@ class Driven:
         headers = (("Retry-After", retry_after),) if retry_after else ()
         reply = Reply(lease.url.text, status, headers, body, lease.address, started, lasted_s, wire_bytes=len(body))
         self.ring.fetched(lease, reply, started, self.now)
-        if lease.errand is not None:
-            self.ring.answered(lease.errand, body, reply, self.now)
+        if lease.prerequisite is not None:
+            self.ring.answered(lease.prerequisite, body, reply, self.now)
         return lease
 
 
@@ -79,7 +79,7 @@ def test_an_address_then_robots_txt_then_one_page_after_the_other(driven: Driven
     _, step = driven.next()
     assert step is RingStep.DONE, "it waits for robots.txt"
     robots = driven.fetched(body=b"User-agent: *\nDisallow: /2\n")
-    assert robots.errand is not None
+    assert robots.prerequisite is not None
     assert robots.url.text == HOST + "robots.txt"
     first = driven.fetched()
     driven.frontier.finish(first, "fetched", driven.now)
@@ -98,7 +98,7 @@ def test_a_host_without_address_ends_its_pages(driven: Driven) -> None:
     assert lease.is_finished
 
 
-def test_a_busy_server_is_told_from_one_that_failed(driven: Driven) -> None:
+def test_a_busy_server_is_distinguished_from_one_that_failed(driven: Driven) -> None:
     driven.located()
     driven.next()
     driven.fetched(404)

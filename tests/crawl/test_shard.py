@@ -47,7 +47,7 @@ def test_it_ends_when_nothing_is_left_and_everything_is_committed(tmp_path: Path
         assert shard.state == "starting"
         assert asyncio.run(shard.run()) == "finished"
         assert shard.state == "finished"
-        assert ring.tally.totals.pages == 51
+        assert ring.counters.totals.pages == 51
         assert ring.epochs.size == 0
         assert ring.archive.cut_at[-1] == 51
 
@@ -70,7 +70,7 @@ def test_an_empty_frontier_is_not_the_end_while_more_is_to_come(tmp_path: Path) 
             await asyncio.Event().wait()
 
         assert asyncio.run(shard.run([seeding], more_to_come=lambda: bool(busy))) == "finished"
-        assert ring.tally.totals.pages == 4
+        assert ring.counters.totals.pages == 4
 
 
 @pytest.mark.promise("Bounds", "Limits on pages are never exceeded.")
@@ -79,8 +79,8 @@ def test_max_pages_is_reached_and_never_passed(tmp_path: Path, concurrency: int)
     with ring_of(tmp_path, star(200), crawl={"concurrency": concurrency}, limits={"max_pages": 20}) as ring:
         ring.seed(ROOT)
         assert asyncio.run(ring.shard().run()) == "limit"
-        assert ring.tally.totals.pages == 20
-        assert ring.tally.totals.outcomes == {"fetched": 20}
+        assert ring.counters.totals.pages == 20
+        assert ring.counters.totals.outcomes == {"fetched": 20}
         assert ring.web.in_flight_max <= concurrency
         assert ring.adds_up()
 
@@ -90,16 +90,16 @@ def test_what_is_no_page_does_not_use_the_limit_up(tmp_path: Path) -> None:
     with ring_of(tmp_path, pages, limits={"max_pages": 20}) as ring:
         ring.seed(ROOT)
         assert asyncio.run(ring.shard().run()) == "limit"
-        assert ring.tally.totals.pages == 20
+        assert ring.counters.totals.pages == 20
 
 
 def test_max_bytes_ends_the_crawl_and_what_is_under_way_is_finished(tmp_path: Path) -> None:
     with ring_of(tmp_path, star(200), crawl={"concurrency": 4}, limits={"max_bytes": 20_000}) as ring:
         ring.seed(ROOT)
         assert asyncio.run(ring.shard().run()) == "limit"
-        assert ring.tally.totals.wire_bytes >= 20_000
+        assert ring.counters.totals.wire_bytes >= 20_000
         assert ring.web.in_flight == 0
-        assert len(ring.web.requests) == ring.tally.totals.attempts
+        assert len(ring.web.requests) == ring.counters.totals.attempts
 
 
 def test_max_time_ends_a_crawl_that_waits(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_max_time_ends_a_crawl_that_waits(tmp_path: Path) -> None:
     with ring_of(tmp_path, star(5), polite=polite, limits={"max_time_s": 0.1}) as ring:
         ring.seed(ROOT)
         assert asyncio.run(ring.shard().run()) == "limit"
-        assert ring.tally.totals.elapsed_s >= 0.1
+        assert ring.counters.totals.elapsed_s >= 0.1
 
 
 @pytest.mark.parametrize(("stop_s", "grace_s"), [(30.0, 4.0), (2.0, 2.0)])
@@ -126,7 +126,7 @@ def test_heavy_pages_do_not_carry_a_crawl_beyond_its_time(tmp_path: Path, stop_s
         ring.seed(ROOT)
         assert asyncio.run(ring.shard().run()) == "limit"
         assert 40.0 <= clock.now() - began <= 40.0 + grace_s + 1.0
-        assert ring.tally.totals.pages == len(ring.archive.added) <= 40 + grace_s + 1
+        assert ring.counters.totals.pages == len(ring.archive.added) <= 40 + grace_s + 1
         assert ring.frontier.counts.pending
         assert ring.adds_up()
         fetched = set(ring.archive.urls)
@@ -154,7 +154,7 @@ def test_a_stop_lets_what_is_in_flight_finish(tmp_path: Path) -> None:
 
         assert asyncio.run(beside(shard, stop())) == "stopped"
         assert shard.state == "stopped"
-        assert len(ring.web.requests) == ring.tally.totals.attempts == ring.tally.totals.pages
+        assert len(ring.web.requests) == ring.counters.totals.attempts == ring.counters.totals.pages
         assert ring.frontier.counts.pending
         assert ring.adds_up()
 
@@ -176,7 +176,7 @@ def test_a_stop_at_once_leaves_what_is_in_flight(tmp_path: Path, twice: bool) ->
 
         assert asyncio.run(beside(shard, stop())) == "stopped"
         assert ring.web.in_flight == 0
-        fetched = ring.tally.totals.pages
+        fetched = ring.counters.totals.pages
         assert fetched < len(ring.web.requests)
         assert ring.adds_up()
     with ring_of(tmp_path, star(100)) as ring:
@@ -185,7 +185,7 @@ def test_a_stop_at_once_leaves_what_is_in_flight(tmp_path: Path, twice: bool) ->
         assert ring.frontier.counts.terminal == {"fetched": 101}
 
 
-def test_a_stop_waits_no_longer_than_it_was_told_to(tmp_path: Path) -> None:
+def test_a_stop_waits_no_longer_than_its_limit(tmp_path: Path) -> None:
     with ring_of(tmp_path, star(10), crawl={"stop_s": 0.05}) as ring:
         ring.seed(ROOT)
         shard = ring.shard()
@@ -196,7 +196,7 @@ def test_a_stop_waits_no_longer_than_it_was_told_to(tmp_path: Path) -> None:
             shard.stop()
 
         assert asyncio.run(beside(shard, stop())) == "stopped"
-        assert ring.tally.totals.attempts == 0
+        assert ring.counters.totals.attempts == 0
 
 
 def test_a_stop_before_the_start_fetches_nothing(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_paused_crawl_begins_nothing_and_does_not_end(tmp_path: Path) -> None:
             shard.unpause()
 
         assert asyncio.run(beside(shard, pause())) == "finished"
-        assert ring.tally.totals.pages == 21
+        assert ring.counters.totals.pages == 21
 
 
 def test_a_paused_crawl_can_be_stopped(tmp_path: Path) -> None:
@@ -256,13 +256,13 @@ def test_an_epoch_that_cannot_close_stops_growing(tmp_path: Path) -> None:
         ring.seed(ROOT)
         shard = ring.shard()
         sizes = []
-        ended = ring.tally.ended
+        ended = ring.counters.ended
 
         def counting(visited: Any, *, seed: bool) -> None:
             ended(visited, seed=seed)
-            sizes.append(ring.tally.in_epoch)
+            sizes.append(ring.counters.in_epoch)
 
-        ring.tally.ended = counting  # type: ignore[method-assign]
+        ring.counters.ended = counting  # type: ignore[method-assign]
         assert asyncio.run(shard.run()) == "finished"
         assert max(sizes) <= EPOCH_SPAN_MAX * 10 + 4
         assert ring.epochs.number > 200 // (EPOCH_SPAN_MAX * 10 + 4)
@@ -274,7 +274,7 @@ def test_a_reader_who_does_not_come_stops_the_crawl_from_growing(tmp_path: Path)
         ring.seed(ROOT)
         shard = ring.shard()
         delivery = Delivery(pages_max=20)
-        ring.tally.delivery = delivery
+        ring.counters.delivery = delivery
         ring.committer.on_committed = delivery.committed
         delivery.on_room = shard.stir
         read: list[str] = []

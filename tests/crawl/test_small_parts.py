@@ -1,4 +1,4 @@
-"""Retries, permit, errands, tally, logs: what each promises."""
+"""Retries, permit, prerequisites, counters, logs: what each promises."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gossamer.crawl.counters import NOTES_MAX, CrawlCounters, Totals
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.ring import Retries
-from gossamer.crawl.tally import NOTES_MAX, Tally, Totals
-from gossamer.model.visits import Errand, Failure, Reply, Visit
+from gossamer.model.visits import Failure, Prerequisite, Reply, Visit
 from gossamer.scope.lists import ExcludedHost
 from gossamer.testing import FakeClock, page, reply
 from gossamer.testing.fakes import Answers
@@ -86,12 +86,12 @@ class SayingRobots:
         self.asked.append(url)
         return self.said
 
-    def errand(self, url: Url) -> Errand:
-        return Errand(url, url_of(url.origin + "/robots.txt"))
+    def prerequisite(self, url: Url) -> Prerequisite:
+        return Prerequisite(url, url_of(url.origin + "/robots.txt"))
 
 
 @pytest.mark.parametrize(
-    ("said", "allowed", "errand", "wait_until", "outcome"),
+    ("said", "allowed", "prerequisite", "wait_until", "outcome"),
     [
         (Said("allowed"), True, False, 0.0, ""),
         (Said("denied"), False, False, 0.0, "robots_denied"),
@@ -101,12 +101,12 @@ class SayingRobots:
     ],
 )
 def test_what_robots_txt_says_becomes_a_verdict(
-    said: Said, allowed: bool, errand: bool, wait_until: float, outcome: str
+    said: Said, allowed: bool, prerequisite: bool, wait_until: float, outcome: str
 ) -> None:
     permit = Permit(ExcludedHost(), SayingRobots(said), obey=True)  # type: ignore[arg-type]
     verdict = permit.ask(url_of(ROOT), 1.0)
     assert verdict.allowed is allowed
-    assert (verdict.errand is not None) is errand
+    assert (verdict.prerequisite is not None) is prerequisite
     assert (verdict.wait_until, verdict.outcome) == (wait_until, outcome)
 
 
@@ -126,7 +126,7 @@ def test_whoever_need_not_obey_does_not_ask() -> None:
     assert not robots.asked
 
 
-# ---- errands
+# ---- prerequisites
 
 
 def robots_chain(*targets: str) -> dict[str, Answers]:
@@ -187,7 +187,7 @@ def test_a_host_whose_crawl_delay_is_beyond_our_patience_closes(tmp_path: Path) 
         assert "Crawl-delay" in str(ring.explainer.why(ROOT)["reason"])
 
 
-def test_an_errand_that_failed_is_logged_with_its_address(tmp_path: Path) -> None:
+def test_a_prerequisite_that_failed_is_logged_with_its_address(tmp_path: Path) -> None:
     pages: dict[str, Answers] = {ROOT + "robots.txt": Failure("timeout", "too long"), ROOT: page()}
     with Ring(tmp_path, pages, obey=True, robots={"robots_wait_max_s": 0}) as ring:
         ring.crawl(ROOT)
@@ -195,44 +195,44 @@ def test_an_errand_that_failed_is_logged_with_its_address(tmp_path: Path) -> Non
         assert (line["event"], line["url"], line["error"]) == ("robots", ROOT + "robots.txt", "too long")
 
 
-# ---- tally
+# ---- counters
 
 
 def test_mistakes_far_apart_are_forgiven() -> None:
-    tally = Tally(Totals(), CrawlOptions(errors_max=3, errors_s=10))
+    counters = CrawlCounters(Totals(), CrawlOptions(errors_max=3, errors_s=10))
     for now in (0.0, 6.0, 12.0, 18.0, 24.0):
-        tally.failed(KeyError(str(now)), now)
-    assert tally.fatal_error is None
-    tally.failed(KeyError("last"), 25.0)
-    assert str(tally.fatal_error) == "'last'"
+        counters.failed(KeyError(str(now)), now)
+    assert counters.fatal_error is None
+    counters.failed(KeyError("last"), 25.0)
+    assert str(counters.fatal_error) == "'last'"
 
 
-def test_the_first_fatal_error_is_the_one_that_is_told() -> None:
-    tally = Tally(Totals(), CrawlOptions())
+def test_the_first_fatal_error_is_the_one_that_is_reported() -> None:
+    counters = CrawlCounters(Totals(), CrawlOptions())
     first = OSError(errno.ENOSPC, "full")
-    tally.fatal(first)
-    tally.fatal(KeyError("second"))
-    assert tally.fatal_error is first
+    counters.fatal(first)
+    counters.fatal(KeyError("second"))
+    assert counters.fatal_error is first
 
 
 def test_rates_are_those_of_the_last_seconds() -> None:
-    tally = Tally(Totals(), CrawlOptions())
-    assert tally.rates(0.0) == (0.0, 0.0)
+    counters = CrawlCounters(Totals(), CrawlOptions())
+    assert counters.rates(0.0) == (0.0, 0.0)
     for second in range(100):
-        tally.sample(float(second))
-        tally.totals.pages += 1 if second < 90 else 5
-        tally.totals.wire_bytes += 1_000
-    assert tally.rates(100.0) == pytest.approx((5.0, 1_000.0))
+        counters.sample(float(second))
+        counters.totals.pages += 1 if second < 90 else 5
+        counters.totals.wire_bytes += 1_000
+    assert counters.rates(100.0) == pytest.approx((5.0, 1_000.0))
 
 
 def test_notes_reach_all_listeners_and_the_last_are_kept() -> None:
-    tally = Tally(Totals(), CrawlOptions())
+    counters = CrawlCounters(Totals(), CrawlOptions())
     heard: list[str] = []
-    tally.listeners.append(heard.append)
+    counters.listeners.append(heard.append)
     for number in range(NOTES_MAX + 5):
-        tally.note(str(number))
+        counters.note(str(number))
     assert len(heard) == NOTES_MAX + 5
-    assert (len(tally.notes), tally.notes[0], tally.notes[-1]) == (NOTES_MAX, "5", str(NOTES_MAX + 4))
+    assert (len(counters.notes), counters.notes[0], counters.notes[-1]) == (NOTES_MAX, "5", str(NOTES_MAX + 4))
 
 
 # ---- logs

@@ -54,7 +54,7 @@ def test_a_trap_ends_and_the_good_pages_do_not(tmp_path: Path) -> None:
         says = ring.traps.all[0].says()
         assert says.startswith(f"{TRAP} is a trap (score ")
         assert ring.traps.all[0].score >= SCORE_MIN
-        assert any(note.startswith(says) for note in ring.tally.notes)
+        assert any(note.startswith(says) for note in ring.counters.notes)
         queued = next(url for url, outcome in ring.outcomes.items() if outcome == "trapped")
         assert ring.web.counts[queued] == 0, "what was queued of it is not asked for"
         told = ring.explainer.why(queued)

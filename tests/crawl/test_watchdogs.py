@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import pytest
 
+from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions, WatchOptions
-from gossamer.crawl.tally import Tally, Telemetry, Totals
-from gossamer.crawl.watchdogs import FILES_OF_OUR_OWN, REQUESTS_MIN, STALL_TOLD_S, Resources, Watchdogs
+from gossamer.crawl.watchdogs import FILES_OF_OUR_OWN, REQUESTS_MIN, STALL_SHOWN_S, Resources, Watchdogs
 from gossamer.model.errors import ConfigError
 from gossamer.testing import FakeClock
 from gossamer.world.machine import SUPERVISOR_BYTES, Disk, ThisMachine, processes_below, resident
@@ -123,12 +123,12 @@ def machine() -> SomeMachine:
 @pytest.fixture
 def watched(tmp_path: Path, machine: SomeMachine) -> Iterator[Watched]:
     clock, shard, commits = FakeClock(), SomeShard(), SomeCommits()
-    logs, tally = Logs(tmp_path / "logs", clock), Tally(Totals(), CrawlOptions())
+    logs, counters = Logs(tmp_path / "logs", clock), CrawlCounters(Totals(), CrawlOptions())
     notes: list[str] = []
-    tally.listeners.append(notes.append)
+    counters.listeners.append(notes.append)
     dogs = Watchdogs(
         shard, commits, machine, resources_of(tmp_path, "crawl", "spill", "absent"), OPTIONS,
-        Telemetry(clock, logs, tally),
+        Telemetry(clock, logs, counters),
     )  # type: ignore[arg-type]  # fmt: skip
     yield Watched(dogs, machine, shard, commits, clock, notes)
     logs.close()
@@ -161,7 +161,7 @@ def test_any_disk_that_is_nearly_full_holds_the_crawl_until_there_is_a_quarter_m
     assert watched.notes[1].startswith("over: paused for want of room")
 
 
-def test_a_commit_that_takes_long_is_told_with_its_stage_until_it_is_over(watched: Watched) -> None:
+def test_a_commit_that_takes_long_is_reported_with_its_stage_until_it_is_over(watched: Watched) -> None:
     watched.commits.stage, watched.commits.began_at = "waiting for the disk", watched.clock.now()
     assert watched.alarms() == []
     watched.clock.advance(OPTIONS.commit_s_max)
@@ -215,7 +215,7 @@ def test_memory_near_its_budget_means_fewer_requests_and_hosts_and_an_early_comm
 
 
 @pytest.mark.parametrize(("jump_s", "way"), [(3_600.0, "forward by 3,600 s"), (-86_400.0, "back by 86,400 s")])
-def test_a_clock_that_was_set_is_told(watched: Watched, jump_s: float, way: str) -> None:
+def test_a_clock_that_was_set_is_reported(watched: Watched, jump_s: float, way: str) -> None:
     watched.machine.offset_s += jump_s
     assert watched.alarms() == ["clock"]
     assert way in watched.dogs.alarms[0].says
@@ -235,7 +235,7 @@ def test_a_loop_that_stood_still_is_an_alarm_for_a_while(watched: Watched) -> No
     assert watched.alarms() == ["loop"]
     assert watched.dogs.gauges.stalls == 1
     assert watched.dogs.gauges.loop_lag_s_max == 7.0
-    watched.clock.advance(STALL_TOLD_S)
+    watched.clock.advance(STALL_SHOWN_S)
     assert watched.alarms() == []
 
 
@@ -275,7 +275,7 @@ def test_memory_of_a_process_of_our_own_is_all_the_crawls(tmp_path: Path) -> Non
     machine.memory = 3_000_000_000  # As after a resume: filters and caches are loaded before anything is watched.
     dogs = Watchdogs(
         shard, SomeCommits(), machine, resources_of(tmp_path, own_process=True), OPTIONS,
-        Telemetry(clock, Logs(tmp_path / "logs", clock), Tally(Totals(), CrawlOptions())),
+        Telemetry(clock, Logs(tmp_path / "logs", clock), CrawlCounters(Totals(), CrawlOptions())),
     )  # type: ignore[arg-type]  # fmt: skip
 
     dogs.look()

@@ -97,7 +97,7 @@ def test_a_directory_is_its_listing_as_sent(run: Run, server: FtpServer, command
     run(main())
 
 
-def test_a_refusal_is_told_in_the_servers_words_and_harms_nothing(run: Run, server: FtpServer) -> None:
+def test_a_refusal_is_reported_in_the_servers_words_and_harms_nothing(run: Run, server: FtpServer) -> None:
     async def main() -> None:
         async with speaking() as module:
             for path in ("/missing.txt", "/one%20dir", "/missing/", "/missing/deeper/file"):

@@ -108,7 +108,7 @@ def test_a_selector_goes_out_and_its_item_type_says_what_comes(
     run(main())
 
 
-def test_a_refusal_is_told_in_the_servers_words(run: Run) -> None:
+def test_a_refusal_is_reported_in_the_servers_words(run: Run) -> None:
     async def main() -> None:
         text = b"3 is the number of items\r\n"
         async with (

@@ -66,7 +66,7 @@ def test_another_name_is_refused(run: Run, authority: Authority) -> None:
     run(main())
 
 
-def test_an_unknown_authority_is_refused_unless_told_otherwise(run: Run, authority: Authority) -> None:
+def test_an_unknown_authority_is_refused_unless_allowed(run: Run, authority: Authority) -> None:
     async def main() -> None:
         async with serving(reply(), tls=authority.context) as server:
             async with speaking() as module:

@@ -72,7 +72,7 @@ def _check_index(store: Store, records: dict[bytes, HostRecord], frontier: Front
         if record.queued:
             assert entries.pop((record.index_family, record.index_key)) == record.name
         elif record.index_key:
-            # On the bench for an errand or a verdict; otherwise a host without work has no entry.
+            # On the bench for a prerequisite or a verdict; otherwise a host without work has no entry.
             assert record.index_key[2] == ON_BENCH
             assert entries.pop((record.index_family, record.index_key)) == record.name
             if frontier is not None:

@@ -16,7 +16,7 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, BudgetOverride, PolitenessOptions
 from gossamer.frontier.overview import facts_of
 from gossamer.model.links import Link
-from gossamer.model.visits import Contact, Errand, RevisitPlan
+from gossamer.model.visits import Contact, Prerequisite, RevisitPlan
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
 
@@ -187,14 +187,14 @@ def test_robots_txt_is_bytes_and_time_but_no_page(opened: Open) -> None:
     shard = opened(host_pages=2, host_bytes=10_000)
     frontier = shard.frontier
     add(shard, "a.test", 4)
-    robots = Errand(named("http://a.test/"), named("http://a.test/robots.txt"))
+    robots = Prerequisite(named("http://a.test/"), named("http://a.test/robots.txt"))
     told = []
     for wire_bytes in (3_000, 8_000):
-        assert frontier.control.run_errand(robots, T0)
+        assert frontier.control.run_prerequisite(robots, T0)
         while (lease := frontier.select(T0)) is not None and not lease.address:
             frontier.locate(lease, lease.url.host, T0 + 1e9, T0)
         assert lease is not None
-        assert lease.errand is not None
+        assert lease.prerequisite is not None
         assert frontier.begin(lease, T0)
         frontier.ended(lease, Contact(0.01, "answered", wire_bytes=wire_bytes), T0)
         stands = frontier.facts(lease.url).budget
@@ -259,7 +259,7 @@ def test_deferring_a_host_costs_the_same_however_many_urls_it_has(tmp_path: Path
     assert abs(sizes[0] - sizes[1]) <= 2
 
 
-def test_what_is_found_of_a_deferred_host_waits_with_the_rest_and_errands_do_not(opened: Open) -> None:
+def test_what_is_found_of_a_deferred_host_waits_with_the_rest_and_prerequisites_do_not(opened: Open) -> None:
     shard = opened(host_pages=2, overrides={"b.test": BudgetOverride(pages=100)})
     frontier = shard.frontier
     add(shard, "a.test", 4)
@@ -267,7 +267,9 @@ def test_what_is_found_of_a_deferred_host_waits_with_the_rest_and_errands_do_not
     made, now = visits(frontier, T0, most=8)
     assert Counter(hosts_of(made))["a.test"] == 2
     add(shard, "a.test", 2, start=100)
-    assert frontier.control.run_errand(Errand(named("http://a.test/"), named("http://a.test/robots.txt")), now)
+    assert frontier.control.run_prerequisite(
+        Prerequisite(named("http://a.test/"), named("http://a.test/robots.txt")), now
+    )
     order = []
     while (lease := frontier.select(now)) is not None:
         if not lease.address:
@@ -276,9 +278,9 @@ def test_what_is_found_of_a_deferred_host_waits_with_the_rest_and_errands_do_not
         frontier.begin(lease, now)
         frontier.ended(lease, Contact(0.01, "answered"), now)
         order.append(lease.url.text)
-        if lease.errand is None:
+        if lease.prerequisite is None:
             frontier.finish(lease, "fetched", now)
-    assert "http://a.test/robots.txt" in order[:3], "an errand goes out for a host whose URLs must wait"
+    assert "http://a.test/robots.txt" in order[:3], "a prerequisite goes out for a host whose URLs must wait"
     assert [url for url in order if "a.test" in url][1:] == [f"http://a.test/{number}" for number in (2, 3, 100, 101)]
     assert set(hosts_of(order[:15])) - {"b.test"} == {"a.test"}
     assert [named(url).host for url in order[15:]] == ["a.test"] * 4, "what is new waits as the rest does"
@@ -504,7 +506,7 @@ def test_other_budgets_after_a_stop_begin_a_round_and_the_same_ones_do_not(opene
     assert shard.frontier.round == 2
 
 
-def test_what_is_told_of_budgets_is_as_of_now_and_what_is_counted(opened: Open) -> None:
+def test_what_is_reported_of_budgets_is_as_of_now_and_what_is_counted(opened: Open) -> None:
     """Without a commit; and a limit that growth makes 2.8 pages ends after two: `of` says two, not three."""
     shard = opened(host_pages=2, host_time_s=0.5, growth_max=1.4, overrides={"b.test": BudgetOverride(pages=100)})
     shard.frontier.linked(named("http://s.com/"), [linked("http://a.test/")])

@@ -13,7 +13,7 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.record import RECORD_VERSION
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Contact, Errand, RevisitPlan
+from gossamer.model.visits import Contact, Prerequisite, RevisitPlan
 from gossamer.state.contacts import FILE
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
@@ -255,15 +255,15 @@ def test_two_hosts_at_one_address_take_turns(opened: Open) -> None:
     assert second.url.host != first.url.host
 
 
-def test_a_crawl_delay_counts_from_the_robots_txt_that_told_it(opened: Open) -> None:
+def test_a_crawl_delay_counts_from_the_robots_txt_that_has_it(opened: Open) -> None:
     frontier = opened().frontier
     url = named("http://a.test/1")
     frontier.add(linked(url.text), 0, T0)
     frontier.control.park(url, T0)
-    frontier.control.run_errand(Errand(url, named("http://a.test/robots.txt")), T0)
+    frontier.control.run_prerequisite(Prerequisite(url, named("http://a.test/robots.txt")), T0)
     lease = lend(frontier, T0)
     assert lease is not None
-    assert lease.errand is not None
+    assert lease.prerequisite is not None
     ended = request(frontier, lease, T0)
     frontier.control.set_crawl_delay(url, 20.0, ended)
     frontier.control.unpark(url, ended)
@@ -601,17 +601,17 @@ def test_an_origin_that_never_answered_is_given_up_within_ten_minutes_after_a_ha
     ]
 
 
-# ---- errands
+# ---- prerequisites
 
 
-def test_only_errands_are_lent_of_a_parked_host(opened: Open) -> None:
+def test_only_prerequisites_are_lent_of_a_parked_host(opened: Open) -> None:
     shard = opened()
     url = named("http://a.test/1")
     add(shard, url.text)
     shard.frontier.control.park(url, T0)
     assert lend(shard.frontier, T0) is None
     assert shard.frontier.wake_at() is None
-    assert shard.frontier.control.run_errand(Errand(url, named("http://a.test/robots.txt")), T0)
+    assert shard.frontier.control.run_prerequisite(Prerequisite(url, named("http://a.test/robots.txt")), T0)
     lease = lend(shard.frontier, T0)
     assert lease is not None
     assert (lease.visit, lease.is_finished) == (None, True)
@@ -621,26 +621,28 @@ def test_only_errands_are_lent_of_a_parked_host(opened: Open) -> None:
     assert lend(shard.frontier, now + 5) is not None
 
 
-def test_an_errand_goes_through_the_gates_of_its_own_host(opened: Open) -> None:
+def test_a_prerequisite_goes_through_the_gates_of_its_own_host(opened: Open) -> None:
     shard = opened(PolitenessOptions(delay_s_min=7.0))
     add(shard, "http://b.test/1")
     ended = visit(shard.frontier, T0)
-    shard.frontier.control.run_errand(Errand(named("http://a.test/"), named("http://b.test/robots.txt")), ended)
+    shard.frontier.control.run_prerequisite(
+        Prerequisite(named("http://a.test/"), named("http://b.test/robots.txt")), ended
+    )
 
     assert lend(shard.frontier, ended + 6.9) is None
     lease = lend(shard.frontier, ended + 7)
     assert lease is not None
-    assert lease.errand is not None
+    assert lease.prerequisite is not None
 
 
-def test_a_host_that_closes_sends_no_errand_and_frees_who_waits_for_it(opened: Open) -> None:
+def test_a_host_that_closes_sends_no_prerequisite_and_frees_who_waits_for_it(opened: Open) -> None:
     shard = opened()
     origin = named("http://a.test/1")
     add(shard, origin.text)
     shard.frontier.control.park(origin, T0)
-    shard.frontier.control.run_errand(Errand(origin, named("http://b.test/robots.txt")), T0)
+    shard.frontier.control.run_prerequisite(Prerequisite(origin, named("http://b.test/robots.txt")), T0)
     shard.frontier.control.close(named("http://b.test/"), "its owner asked", T0)
-    assert not shard.frontier.control.run_errand(Errand(origin, named("http://b.test/robots.txt")), T0)
+    assert not shard.frontier.control.run_prerequisite(Prerequisite(origin, named("http://b.test/robots.txt")), T0)
     lease = lend(shard.frontier, T0)
     assert lease is not None
     assert lease.url == origin
@@ -665,7 +667,7 @@ def test_a_sleeper_with_nothing_due_makes_room_for_others(opened: Open) -> None:
     assert lease.url.host in ("b.test", "c.test")
 
 
-def test_room_on_the_bench_is_told_at_once(opened: Open) -> None:
+def test_room_on_the_workbench_is_used_at_once(opened: Open) -> None:
     shard = opened(active_hosts_max=1)
     add(shard, "http://a.test/1", "http://b.test/1")
     now = visit(shard.frontier, T0)

@@ -24,7 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, PolitenessOptions
 from gossamer.frontier.origins import key_of
-from gossamer.model.visits import Contact, Errand, RevisitPlan
+from gossamer.model.visits import Contact, Prerequisite, RevisitPlan
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
 
@@ -127,8 +127,8 @@ class FrontierMachine(RuleBasedStateMachine):
         self.unfinished: list[Lease] = []
         """Ended, with a URL that is not given back."""
         self.parked: set[str] = set()
-        self.errands: dict[str, list[str]] = {host: [] for host in HOSTS}
-        """Origins that wait for an errand at a host."""
+        self.prerequisites: dict[str, list[str]] = {host: [] for host in HOSTS}
+        """Origins that wait for a prerequisite at a host."""
         self.host_not_before = dict.fromkeys(HOSTS, 0.0)
         """The rest that our own reckoning promises, counted from what the host felt: no death shortens it."""
         self.host_asked_until = dict.fromkeys(HOSTS, 0.0)
@@ -207,7 +207,7 @@ class FrontierMachine(RuleBasedStateMachine):
         if lease.address:
             self.check_gates(host, lease.address)
         assert not self.known.felt[host].closed
-        if lease.errand is None:
+        if lease.prerequisite is None:
             self.check_origin(lease)
             self.check_turn(lease)
             if lease.refusal:
@@ -216,7 +216,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 self.known.urls[lease.url.text].state = "host_closed"
                 return self.take()
         else:
-            self.errands[host].remove(lease.errand.origin.host)
+            self.prerequisites[host].remove(lease.prerequisite.origin.host)
         self.leases.append(lease)
         return lease
 
@@ -383,17 +383,17 @@ class FrontierMachine(RuleBasedStateMachine):
             self.after(lease)
 
     def returned(self, lease: Lease) -> None:
-        if lease.errand is None:
+        if lease.prerequisite is None:
             queued = self.known.urls[lease.url.text]
             queued.state = "host_closed" if self.known.felt[queued.host].closed else "pending"
         elif self.known.felt[lease.url.host].closed:
-            self.parked.discard(lease.errand.origin.host)
+            self.parked.discard(lease.prerequisite.origin.host)
         else:
-            self.errands[lease.url.host].append(lease.errand.origin.host)
+            self.prerequisites[lease.url.host].append(lease.prerequisite.origin.host)
 
     def charge(self, lease: Lease) -> None:
         """A request for a URL was made: nobody takes more than a round's budget, however many are out at once."""
-        if self.budget is None or lease.errand is not None:
+        if self.budget is None or lease.prerequisite is not None:
             return
         host, number, spent = lease.url.host, self.frontier.round, self.known.spent
         for name, most in ((host, self.budget.host_pages), (SITES[host], self.budget.site_pages)):
@@ -403,7 +403,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def after(self, lease: Lease) -> None:
         """The gates are given back; the URL still has to be."""
         assert lease.is_ended
-        if lease.errand is None:
+        if lease.prerequisite is None:
             assert not lease.is_finished
             self.unfinished.append(lease)
 
@@ -473,7 +473,7 @@ class FrontierMachine(RuleBasedStateMachine):
             asked_s = min(asked_s, rules.retry_after_s_max)  # It closes; a death may undo that, but not the rest.
         elif contact.kind == "failed":
             self.troubled.add(host)
-            self.fail(health, is_robots=lease.errand is not None and lease.errand.origin.host == host)
+            self.fail(health, is_robots=lease.prerequisite is not None and lease.prerequisite.origin.host == host)
         self.host_asked_until[host] = max(self.host_asked_until[host], self.now + asked_s)
         self.close_urls(host)
 
@@ -509,20 +509,20 @@ class FrontierMachine(RuleBasedStateMachine):
             for queued in self.known.urls.values():
                 if queued.host == host and queued.state == "pending":
                     queued.state = "host_closed"
-            self.parked -= {host, *self.errands[host]}
-            self.errands[host].clear()
+            self.parked -= {host, *self.prerequisites[host]}
+            self.prerequisites[host].clear()
 
     # ---- from outside
 
     @rule(origin=st.sampled_from(HOSTS), host=st.sampled_from(HOSTS))
-    def run_errand(self, origin: str, host: str) -> None:
-        errand = Errand(named(f"http://{origin}/"), named(f"http://{host}/robots.txt"))
+    def run_prerequisite(self, origin: str, host: str) -> None:
+        prerequisite = Prerequisite(named(f"http://{origin}/"), named(f"http://{host}/robots.txt"))
         closed, health = self.known.felt[host].closed, self.known.felt[host].origins.get("http", Health())
         rest_until = self.frontier._hosts.get(host, named(f"http://{host}/").partition).record.rest_until
         may = not closed and (host == origin or (health.wait_until <= self.now and rest_until <= self.now + 300.0))
-        assert self.frontier.control.run_errand(errand, self.now) == may
+        assert self.frontier.control.run_prerequisite(prerequisite, self.now) == may
         if may:
-            self.errands[host].append(origin)
+            self.prerequisites[host].append(origin)
 
     @rule(host=st.sampled_from(HOSTS))
     def park(self, host: str) -> None:
@@ -634,7 +634,7 @@ class FrontierMachine(RuleBasedStateMachine):
             if queued.state == "lent":
                 queued.state = "host_closed" if self.known.felt[queued.host].closed else "pending"
         self.leases, self.begun, self.unfinished = [], {}, []
-        self.errands = {host: [] for host in HOSTS}
+        self.prerequisites = {host: [] for host in HOSTS}
         self.parked, self.disordered, self.steps_since_crash = set(), set(), self.made
         if reboots:
             self.boot += 1
@@ -814,7 +814,7 @@ def test_a_host_without_work_is_not_kept_waiting_for_its_site_after_a_restart() 
     machine.start(seed=1)
     for host, count in (("h1.a.test", 5), ("h0.a.test", 1)):
         machine.add(count=count, host=host, level=0, origins=["http://{}/"])
-    machine.run_errand(host="h2.a.test", origin="h0.a.test")
+    machine.run_prerequisite(host="h2.a.test", origin="h0.a.test")
     machine.stop_and_reopen()
     machine.commit_all()
     machine.teardown()

@@ -13,7 +13,7 @@ from gossamer.frontier.hosts import EVICTIONS_MAX, HostTable
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, encode_record, host_prefix
-from gossamer.model.visits import Errand
+from gossamer.model.visits import Prerequisite
 from gossamer.state.contacts import Recovered
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -48,16 +48,16 @@ def save(hosts: HostTable) -> None:
         pass
 
 
-@pytest.mark.parametrize("use", ["on_bench", "dirty", "out", "lent", "errands", "parked"])
+@pytest.mark.parametrize("use", ["on_bench", "dirty", "out", "lent", "prerequisites", "parked"])
 def test_what_is_in_use_is_never_evicted(epochs: CountingEpochs, use: str) -> None:
     """Two objects of one host would lend to it twice at once."""
     hosts = hosts_of(epochs, 2)
     host = hosts.get("used", 1)
     if use == "dirty":
         hosts.touch(host)
-    elif use == "errands":
+    elif use == "prerequisites":
         url = named("http://used/robots.txt")
-        host.errands = [Errand(url, url)]
+        host.prerequisites = [Prerequisite(url, url)]
     else:
         setattr(host, use, True)
     for number in range(100):

@@ -11,7 +11,7 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.origins import ORIGINS_MAX, PORTS_MAX, UNANSWERED_MAX, key_of
 from gossamer.frontier.record import LEVELS
-from gossamer.model.visits import Contact, Errand
+from gossamer.model.visits import Contact, Prerequisite
 from tests.frontier.names import T0, Shard, linked, named
 
 DELAY_S = 1.0
@@ -221,8 +221,8 @@ def test_a_robots_txt_elsewhere_is_not_asked_of_an_origin_that_waits(directory: 
     crawl = Crawl(directory, set())
     control = crawl.frontier.control
     target = named("http://b.test:81/robots.txt")
-    assert control.run_errand(Errand(named("http://a.test/"), target, 1), T0)
+    assert control.run_prerequisite(Prerequisite(named("http://a.test/"), target, 1), T0)
     control.hold(target, T0 + 60, "it does not answer", T0)
-    assert not control.run_errand(Errand(named("http://a.test/"), target, 1), T0)
-    assert control.run_errand(Errand(named("http://b.test/"), named("http://b.test/robots.txt")), T0)
+    assert not control.run_prerequisite(Prerequisite(named("http://a.test/"), target, 1), T0)
+    assert control.run_prerequisite(Prerequisite(named("http://b.test/"), named("http://b.test/robots.txt")), T0)
     crawl.shard.crash()

@@ -134,7 +134,7 @@ def test_after_a_death_every_site_rests(shard: Shard) -> None:
     assert len(located(shard, T0 + 4)) == 2
 
 
-def test_people_are_told_what_a_host_waits_for(shard: Shard) -> None:
+def test_people_see_what_a_host_waits_for(shard: Shard) -> None:
     frontier = shard.open(T0)
     for start in SITE:
         frontier.add(linked(start), 1, T0)

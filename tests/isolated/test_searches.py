@@ -195,7 +195,7 @@ def test_a_process_with_nothing_to_do_ends_by_itself(crawl: Path, monkeypatch: p
     run(work)
 
 
-def test_mistakes_are_told_as_such_and_start_nothing(crawl: Path, tmp_path: Path) -> None:
+def test_mistakes_are_reported_as_such_and_start_nothing(crawl: Path, tmp_path: Path) -> None:
     async def work(searches: Searches) -> None:
         with pytest.raises(verbs.ConflictError, match=r"has no search index; `gossamer search .* --build` makes one"):
             await searches.search(tmp_path, "fox")

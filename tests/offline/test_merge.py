@@ -68,7 +68,7 @@ def test_splitting_and_merging_again_changes_nothing(tmp_path: Path) -> None:
     assert rows_of(tmp_path / "again.parquet") == rows_of(whole)
 
 
-def test_what_cannot_be_merged_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_merged_is_reported(tmp_path: Path) -> None:
     one, other = segment(tmp_path / "1.parquet", [1], 1), segment(tmp_path / "2.parquet", [2], 1, rules="others")
     with pytest.raises(ConfigError, match="do not mix"):
         merge([one, other], tmp_path / "all.parquet")

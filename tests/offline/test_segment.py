@@ -95,7 +95,7 @@ def test_an_empty_segment_is_one(tmp_path: Path) -> None:
         assert list(segment.links()) == []
 
 
-def test_what_is_no_segment_is_told_in_one_line(tmp_path: Path) -> None:
+def test_what_is_no_segment_is_reported_in_one_line(tmp_path: Path) -> None:
     whole = tmp_path / "whole.parquet"
     written(whole, links_of(2_000))
     short, foreign, text = tmp_path / "short.parquet", tmp_path / "foreign.parquet", tmp_path / "urls.txt"

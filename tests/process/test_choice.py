@@ -146,7 +146,7 @@ def test_values_are_brought_into_the_form_that_was_declared() -> None:
     assert found.columns == {"a": 7, "b": "8", "c": 9.5, "d": ["1", "x"], "e": '{"k":[1]}', "f": True, "g": 10.0}
 
 
-def test_what_does_not_fit_is_left_out_and_told() -> None:
+def test_what_does_not_fit_is_left_out_and_reported() -> None:
     found = Findings(columns={"a": "x", "b": 2**70, "title": "no", "A B": 1, "d": "text", "e": object(), "ok": 1})
     problems = Fitting({"a": "int", "b": "int", "d": "texts", "e": "json"}, {}).fit(found)
     assert found.columns == {"ok": 1}

@@ -36,7 +36,7 @@ def test_pages_are_those_that_were_fetched(tmp_path: Path) -> None:
     assert {(step.attempts, step.pages, step.wire_bytes) for step in course.steps if step.attempts} == {(1, 0, 7)}
 
 
-def test_silences_are_found_and_told_longest_first(tmp_path: Path) -> None:
+def test_silences_are_reported_longest_first(tmp_path: Path) -> None:
     course = course_of(tmp_path, [0.0, 1.0, 7.5, 8.0, 108.25, 109.0, 113.5])
     assert course.silences == (Silence(8.0, 100.25), Silence(1.0, 6.5))
     assert course.silent_s == 106.75
@@ -54,7 +54,7 @@ def test_text_shows_the_course(tmp_path: Path) -> None:
     assert "nothing ended for 49.8 s, 0.2 s after the begin" in text
 
 
-def test_commits_are_told_with_the_longest_of_each_step(tmp_path: Path) -> None:
+def test_commits_are_reported_with_the_longest_of_each_step(tmp_path: Path) -> None:
     crawled(tmp_path, [page(0, fetch_s=0.0, fetched_at=1000.0 + at_s) for at_s in (0.0, 60.0)])
     durations = {1000.5: (0.25, 0.125), 1000.75: (0.5, 0.0625), 1030.0: (3.0, 0.25)}
     committed(tmp_path, [EpochRow(n, at, *took, n, n, n) for n, (at, took) in enumerate(durations.items())])

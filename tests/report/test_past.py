@@ -43,7 +43,7 @@ def test_shards_are_added_up_also_where_one_is_silent(tmp_path: Path) -> None:
     assert [point[1] for point in past(tmp_path).points] == [10, 15, 25, 35]
 
 
-def test_hosts_and_last_attempts_are_told(tmp_path: Path) -> None:
+def test_hosts_and_last_attempts_are_reported(tmp_path: Path) -> None:
     found = past(assorted(tmp_path))
     hosts = {name: [one["host"] for one in found.hosts[name]] for name in ("slowest", "failing")}  # type: ignore[attr-defined]
     assert hosts["slowest"][0] == "b.example.com"

@@ -150,7 +150,7 @@ def test_errors_that_differ_in_numbers_are_of_one_kind(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_what_filters_refused_is_told_when_it_is_known(tmp_path: Path) -> None:
+def test_what_filters_refused_is_reported_when_it_is_known(tmp_path: Path) -> None:
     report = summary(assorted(tmp_path), rejected={"scope": 1, "exclude": 3, "depth": 0})
     assert report.rejected == (Count("exclude", 3, 0.75), Count("scope", 1, 0.25))
     assert "Links refused, by filter" in as_text(report)

@@ -1,4 +1,4 @@
-"""Sizes in powers of two, and manners."""
+"""Sizes in powers of two, and politeness."""
 
 from __future__ import annotations
 
@@ -43,18 +43,23 @@ def test_rests_are_counted_from_the_end_of_one_request_to_the_start_of_the_next(
         page(0, "b.example.com", fetched_at=START + 10.0, **at),
         page(0, fetched_at=START + 5.0, outcome="robots_denied", fetch_s=0.0),  # No request.
     ]
-    manners = summary(crawled(tmp_path, rows)).manners
-    assert manners.host_gaps == Gaps(3, -0.25, 1.5, pytest.approx(2.75 / 3), 1)
-    assert (manners.address_gaps.counted, manners.address_gaps.overlaps) == (4, 1)
-    assert (manners.robots_denied, manners.robots_denied_hosts) == (1, 1)
+    politeness = summary(crawled(tmp_path, rows)).politeness
+    assert politeness.host_gaps == Gaps(3, -0.25, 1.5, pytest.approx(2.75 / 3), 1)
+    assert (politeness.address_gaps.counted, politeness.address_gaps.overlaps) == (4, 1)
+    assert (politeness.robots_denied, politeness.robots_denied_hosts) == (1, 1)
 
 
 def test_refusals_are_counted(tmp_path: Path) -> None:
     kinds = ["robots_denied", "robots_denied", "robots_unreachable", "excluded", "http_error", "http_error"]
     rows = [page(n, outcome=kind, status=429 + n, fetch_s=0.0) for n, kind in enumerate(kinds)]
     rows[4].status, rows[5].status, rows[0].status = 429, 503, 200
-    manners = summary(crawled(tmp_path, rows)).manners
-    assert (manners.robots_denied, manners.robots_unreachable, manners.excluded, manners.busy) == (2, 1, 1, 2)
+    politeness = summary(crawled(tmp_path, rows)).politeness
+    assert (politeness.robots_denied, politeness.robots_unreachable, politeness.excluded, politeness.busy) == (
+        2,
+        1,
+        1,
+        2,
+    )
 
 
 def test_words() -> None:

@@ -261,7 +261,7 @@ def test_importance_by_pattern_depth_and_what_others_say(tmp_path: Path) -> None
     kept.visit("http://a.test/plain", T0)
     told = [kept.memory(f"http://a.test/{name}").importance for name in ("good/best", "good/deep", "plain")]
     assert told == pytest.approx([20.0, 2.0, 1.0])
-    assert kept.schedule.told(Notice(named("http://a.test/plain"), "sitemap", importance=0.5), T0)
+    assert kept.schedule.note(Notice(named("http://a.test/plain"), "sitemap", importance=0.5), T0)
     assert kept.memory("http://a.test/plain").importance == pytest.approx(0.5)
     kept.check_sums()
     kept.store.close()
@@ -291,15 +291,15 @@ def test_a_host_gets_no_more_than_politeness_leaves(tmp_path: Path) -> None:
 def test_a_ping_makes_a_page_due_now_also_while_it_is_under_way(kept: Kept) -> None:
     url = named("http://a.test/1")
     kept.visit(url.text, T0)
-    assert kept.schedule.told(Notice(url, "websub", due_now=True, complete=True), T0 + 100)
+    assert kept.schedule.note(Notice(url, "websub", due_now=True, complete=True), T0 + 100)
     assert kept.queue.due[url.text] == T0 + 100
     kept.check_sums()
     kept.queue.under_way.add(url.text)
     # It is being fetched since T0 + 110; the ping comes at T0 + 120, and the reply after it.
-    assert kept.schedule.told(Notice(url, "websub", due_now=True), T0 + 120)
+    assert kept.schedule.note(Notice(url, "websub", due_now=True), T0 + 120)
     kept.queue.under_way.clear()
     assert kept.visit(url.text, T0 + 110, 2) == T0 + 120
-    assert not kept.schedule.told(Notice(named("http://a.test/unknown"), "websub", due_now=True), T0)
+    assert not kept.schedule.note(Notice(named("http://a.test/unknown"), "websub", due_now=True), T0)
     kept.check_sums()
 
 
@@ -308,7 +308,7 @@ def test_a_hint_for_later_leads_to_a_visit_that_begins_then_whatever_comes_befor
     kept.visit(url.text, T0)
     for at, not_before in ((100.0, 100.0), (102.0, 105.0), (104.0, 105.0)):
         notice = Notice(url, "websub", changed_at=T0 + not_before, due_now=True, not_before=T0 + not_before)
-        assert kept.schedule.told(notice, T0 + at)
+        assert kept.schedule.note(notice, T0 + at)
         assert kept.queue.due[url.text] == T0 + 100
         kept.check_sums()
     assert kept.visit(url.text, T0 + 103, 2) == T0 + 105, "a visit before that covers the first hint alone"
@@ -321,30 +321,30 @@ def test_a_hint_for_later_leads_to_a_visit_that_begins_then_whatever_comes_befor
 def test_news_of_a_change_brings_a_visit_forward_and_old_news_does_not(kept: Kept) -> None:
     url = named("http://a.test/1")
     due_at = kept.visit(url.text, T0)
-    assert kept.schedule.told(Notice(url, "sitemap", changed_at=T0 - 500), T0 + 10)
+    assert kept.schedule.note(Notice(url, "sitemap", changed_at=T0 - 500), T0 + 10)
     assert kept.queue.due[url.text] == due_at
-    assert kept.schedule.told(Notice(url, "sitemap", changed_at=T0 + 50), T0 + 400)
+    assert kept.schedule.note(Notice(url, "sitemap", changed_at=T0 + 50), T0 + 400)
     assert kept.queue.due[url.text] == T0 + 400
     kept.visit(url.text, T0 + 450, 2)
     memory = kept.memory(url.text)
     assert memory.history.dated > 0.9, "the change is dated by who told of it"
     assert memory.changed_at == T0 + 50
-    assert kept.schedule.told(Notice(url, "feed", changed_at=T0 + 9_999_999), T0 + 500), "news of the future is none"
-    assert kept.memory(url.text).told_at == T0 + 50
+    assert kept.schedule.note(Notice(url, "feed", changed_at=T0 + 9_999_999), T0 + 500), "news of the future is none"
+    assert kept.memory(url.text).announced_at == T0 + 50
     kept.check_sums()
 
 
 def test_hints_and_fixed_rhythms(kept: Kept) -> None:
     for page in ("plain", "hinted", "feed"):
         kept.visit(f"http://{page}.test/1", T0)
-    kept.schedule.told(Notice(named("http://hinted.test/1"), "sitemap", interval_hint_s=3_600.0), T0)
-    kept.schedule.told(Notice(named("http://feed.test/1"), "feed", interval_s=1_800.0), T0)
+    kept.schedule.note(Notice(named("http://hinted.test/1"), "sitemap", interval_hint_s=3_600.0), T0)
+    kept.schedule.note(Notice(named("http://feed.test/1"), "feed", interval_s=1_800.0), T0)
     assert kept.queue.due["http://feed.test/1"] == T0 + 1_800
     for page in ("plain", "hinted", "feed"):
         kept.visit(f"http://{page}.test/1", T0 + 1_000)
     assert kept.memory("http://hinted.test/1").change_rate > 3 * kept.memory("http://plain.test/1").change_rate
     assert kept.queue.due["http://feed.test/1"] - T0 - 1_000 == pytest.approx(1_800, rel=0.06)
-    kept.schedule.told(Notice(named("http://feed.test/1"), "feed", interval_s=0.0), T0 + 1_000)
+    kept.schedule.note(Notice(named("http://feed.test/1"), "feed", interval_s=0.0), T0 + 1_000)
     kept.visit("http://feed.test/1", T0 + 2_000)
     assert kept.queue.due["http://feed.test/1"] > T0 + 9_000
     kept.check_sums()
@@ -356,7 +356,7 @@ def test_a_page_that_was_given_up_is_taken_back_by_news(kept: Kept) -> None:
     while kept.visit(text, T0 + 1, outcome="http_error", status=404, digest=0, payload=b"") is not None:
         pass
     assert text not in kept.queue.due
-    assert kept.schedule.told(Notice(named(text), "sitemap", changed_at=T0 + 500), T0 + 600)
+    assert kept.schedule.note(Notice(named(text), "sitemap", changed_at=T0 + 500), T0 + 600)
     assert kept.queue.due[text] == T0 + 600
     kept.check_sums()
 
@@ -457,7 +457,7 @@ def test_sums_are_those_of_the_pages_whatever_happens(tmp_path: Path, seed: int)
                 interval_s=draw.choice([None, None, 0.0, 700.0]), importance=draw.choice([None, 0.0, 3.0]),
             )  # fmt: skip
             kept.queue.under_way = {text} if draw.random() < 0.2 else set()
-            kept.schedule.told(notice, now)
+            kept.schedule.note(notice, now)
         if step % 100 == 0:
             kept.check_sums()
     kept.check_sums()

@@ -11,14 +11,14 @@ from urllib.parse import parse_qs
 import pytest
 
 from gossamer.model.links import Found
-from gossamer.model.visits import Errand, Failure
+from gossamer.model.visits import Failure, Prerequisite
 from gossamer.revisit.options import WebsubOptions
 from gossamer.revisit.websub import HUBS_MAX, Check, Subscription, Subscriptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.testing import reply
 from gossamer.world.dice import unguessable
-from tests.revisit.test_told import NAMER, NOW, url
+from tests.revisit.test_hints import NAMER, NOW, url
 
 TOPIC = "https://e.example/feed"
 HUB = "https://hub.example/"
@@ -47,17 +47,17 @@ def stated(*hubs: str, topic: str = TOPIC) -> list[Found]:
     return [*(Found(hub, "hub") for hub in hubs), Found(topic, "self"), Found("https://e.example/a", "feed")]
 
 
-def sent(errands: list[Errand]) -> tuple[Errand, dict[str, str]]:
-    (errand,) = errands
-    return errand, {name: value for name, (value,) in parse_qs(errand.form.decode()).items()}
+def sent(prerequisites: list[Prerequisite]) -> tuple[Prerequisite, dict[str, str]]:
+    (prerequisite,) = prerequisites
+    return prerequisite, {name: value for name, (value,) in parse_qs(prerequisite.form.decode()).items()}
 
 
 def standing(subscriptions: Subscriptions, lease: str = "1000") -> Subscription:
     """A subscription that its hub has verified."""
     subscriptions.found(PAGE, stated(HUB), NOW)
-    errand, _ = sent(subscriptions.due(NOW))
-    assert subscriptions.verify(errand.token, "subscribe", TOPIC, lease, NOW)
-    one = subscriptions.get(errand.token)
+    prerequisite, _ = sent(subscriptions.due(NOW))
+    assert subscriptions.verify(prerequisite.token, "subscribe", TOPIC, lease, NOW)
+    one = subscriptions.get(prerequisite.token)
     assert one is not None
     return one
 
@@ -65,14 +65,14 @@ def standing(subscriptions: Subscriptions, lease: str = "1000") -> Subscription:
 def test_a_request_says_all_that_section_5_1_asks_for(epochs: Epochs) -> None:
     subscriptions = made(epochs)
     subscriptions.found(PAGE, stated(HUB), NOW)
-    errand, fields = sent(subscriptions.due(NOW))
-    assert errand.url.text == HUB
-    assert fields["hub.callback"] == f"https://me.example/hooks/websub/{errand.token}"
+    prerequisite, fields = sent(subscriptions.due(NOW))
+    assert prerequisite.url.text == HUB
+    assert fields["hub.callback"] == f"https://me.example/hooks/websub/{prerequisite.token}"
     assert fields["hub.mode"] == "subscribe"
     assert fields["hub.topic"] == TOPIC
     assert fields["hub.lease_seconds"] == "864000"
     assert 40 < len(fields["hub.secret"]) < 200
-    assert len(errand.token) >= 32
+    assert len(prerequisite.token) >= 32
     assert subscriptions.due(NOW) == [], "it was asked"
 
 
@@ -127,8 +127,8 @@ def test_a_lease_is_renewed_before_it_ends_under_the_same_address(epochs: Epochs
     one = standing(subscriptions, said)
     assert one.lease_until == NOW + lease_s
     assert subscriptions.due(NOW + lease_s * 0.79) == []
-    errand, fields = sent(subscriptions.due(NOW + lease_s * 0.81))
-    assert errand.token == one.token
+    prerequisite, fields = sent(subscriptions.due(NOW + lease_s * 0.81))
+    assert prerequisite.token == one.token
     assert fields["hub.secret"] == one.secret
     assert subscriptions.get(one.token) is one, "what comes meanwhile counts"
     assert subscriptions.verify(one.token, "subscribe", TOPIC, said, NOW + lease_s * 0.82)
@@ -141,10 +141,10 @@ def test_a_hub_that_refuses_is_asked_later_and_the_next_one_has_its_turn(epochs:
     subscriptions.found(PAGE, stated(HUB, other), NOW)
     now, asked, pauses, errors = NOW, [], [], []
     for number in range(5):
-        errand, _ = sent(subscriptions.due(now))
-        asked.append(errand.url.text)
+        prerequisite, _ = sent(subscriptions.due(now))
+        asked.append(prerequisite.url.text)
         answer = reply(b"no", 500) if number % 2 else Failure("timeout", "no end of it", retry=True)
-        assert subscriptions.answered(errand, answer, now) is None
+        assert subscriptions.answered(prerequisite, answer, now) is None
         errors.append(subscriptions.all()[0].error)
         after = subscriptions.next_at()
         assert after is not None
@@ -158,19 +158,19 @@ def test_a_hub_that_refuses_is_asked_later_and_the_next_one_has_its_turn(epochs:
 def test_a_hub_that_takes_it_and_never_verifies_is_asked_again(epochs: Epochs) -> None:
     subscriptions = made(epochs, answer_s_max=30.0)
     subscriptions.found(PAGE, stated(HUB), NOW)
-    errand, _ = sent(subscriptions.due(NOW))
-    assert subscriptions.answered(errand, reply(b"", 202), NOW) is None
+    prerequisite, _ = sent(subscriptions.due(NOW))
+    assert subscriptions.answered(prerequisite, reply(b"", 202), NOW) is None
     assert subscriptions.due(NOW + 29) == []
-    assert sent(subscriptions.due(NOW + 31))[0].token == errand.token
+    assert sent(subscriptions.due(NOW + 31))[0].token == prerequisite.token
 
 
 def test_a_verification_before_the_answer_counts(epochs: Epochs) -> None:
     subscriptions = made(epochs)
     subscriptions.found(PAGE, stated(HUB), NOW)
-    errand, _ = sent(subscriptions.due(NOW))
-    assert subscriptions.verify(errand.token, "subscribe", TOPIC, "1000", NOW)
-    subscriptions.answered(errand, Failure("timeout", "its answer was late", retry=True), NOW)
-    one = subscriptions.get(errand.token)
+    prerequisite, _ = sent(subscriptions.due(NOW))
+    assert subscriptions.verify(prerequisite.token, "subscribe", TOPIC, "1000", NOW)
+    subscriptions.answered(prerequisite, Failure("timeout", "its answer was late", retry=True), NOW)
+    one = subscriptions.get(prerequisite.token)
     assert one is not None
     assert not one.failures
 
@@ -178,18 +178,18 @@ def test_a_verification_before_the_answer_counts(epochs: Epochs) -> None:
 def test_redirects_of_a_hub_are_followed_with_the_request_and_end(epochs: Epochs) -> None:
     subscriptions = made(epochs)
     subscriptions.found(PAGE, stated(HUB), NOW)
-    errand, _ = sent(subscriptions.due(NOW))
+    prerequisite, _ = sent(subscriptions.due(NOW))
     hops = 0
-    following: Errand | None = errand
+    following: Prerequisite | None = prerequisite
     while following is not None:
         last = following
         moved = reply(b"", 308, [("Location", f"https://hub.example/{hops}")])
         following = subscriptions.answered(following, moved, NOW)
         hops += 1
-    assert (hops, last.form) == (4, errand.form)
+    assert (hops, last.form) == (4, prerequisite.form)
     away = reply(b"", 307, [("Location", "https://excluded.example/")])
-    assert subscriptions.answered(errand, away, NOW) is None
-    assert subscriptions.answered(errand, reply(b"", 301, [("Location", "https://hub.example/x")]), NOW) is None
+    assert subscriptions.answered(prerequisite, away, NOW) is None
+    assert subscriptions.answered(prerequisite, reply(b"", 301, [("Location", "https://hub.example/x")]), NOW) is None
 
 
 def test_a_denied_topic_is_left_alone_for_long(epochs: Epochs) -> None:
@@ -210,19 +210,19 @@ def test_another_hub_is_asked_when_the_page_names_another(epochs: Epochs) -> Non
     subscriptions.found(PAGE, stated(HUB), NOW + 1)
     assert subscriptions.due(NOW + 1) == []
     subscriptions.found(PAGE, stated("https://new.example/"), NOW + 1)
-    errand, _ = sent(subscriptions.due(NOW + 1))
-    assert (errand.url.text, errand.token) == ("https://new.example/", one.token)
+    prerequisite, _ = sent(subscriptions.due(NOW + 1))
+    assert (prerequisite.url.text, prerequisite.token) == ("https://new.example/", one.token)
 
 
 def test_leaving_is_confirmed_once_and_forgets(epochs: Epochs) -> None:
     subscriptions = made(epochs)
     one = standing(subscriptions)
     assert subscriptions.leave(NOW) == 1
-    errand, fields = sent(subscriptions.due(NOW))
+    prerequisite, fields = sent(subscriptions.due(NOW))
     assert fields == {
         "hub.callback": f"https://me.example/hooks/websub/{one.token}", "hub.mode": "unsubscribe", "hub.topic": TOPIC
     }  # fmt: skip
-    assert subscriptions.verify(errand.token, "unsubscribe", TOPIC, "", NOW)
+    assert subscriptions.verify(prerequisite.token, "unsubscribe", TOPIC, "", NOW)
     assert subscriptions.get(one.token) is None
     assert len(made(epochs)) == 0
 
@@ -230,13 +230,13 @@ def test_leaving_is_confirmed_once_and_forgets(epochs: Epochs) -> None:
 def test_all_of_it_survives_with_the_epoch_and_what_was_under_way_is_asked_anew(epochs: Epochs) -> None:
     first = made(epochs)
     first.found(PAGE, stated(HUB), NOW)
-    errand, _ = sent(first.due(NOW))
+    prerequisite, _ = sent(first.due(NOW))
     second = made(epochs)
-    assert sent(second.due(NOW + 1))[0].token == errand.token
-    assert second.verify(errand.token, "subscribe", TOPIC, "1000", NOW + 2)
+    assert sent(second.due(NOW + 1))[0].token == prerequisite.token
+    assert second.verify(prerequisite.token, "subscribe", TOPIC, "1000", NOW + 2)
     third = made(epochs)
     assert third.due(NOW + 3) == []
-    one = third.get(errand.token)
+    one = third.get(prerequisite.token)
     assert one is not None
     assert [page.text for page in third.pinged(one, b"a", NOW + 4).pages] == [TOPIC]
     assert made(epochs).all()[0].pings == 1

@@ -146,7 +146,7 @@ def test_a_checkpoint_in_the_crawls_directory_is_restored_as_a_copy(web: SimwebP
         restore_of(checkpoint, tmp_path / "back")
 
 
-def test_what_is_no_checkpoint_is_told(tmp_path: Path) -> None:
+def test_what_is_no_checkpoint_is_reported(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(ConfigError, match="holds no checkpoint"):
         restore_of(str(tmp_path / "none"), tmp_path / "back")

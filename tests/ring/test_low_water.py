@@ -191,7 +191,7 @@ def test_of_an_answer_that_is_nonsense_the_log_has_the_beginning(site: Site, tmp
     crawled = crawl((site.url("http://h0.test/"),), tmp_path / "crawl", *OWN, command, hosts=str(tmp_path / "hosts"))
     assert crawled.end == "finished"
     log = (tmp_path / "crawl/logs/info.log").read_text()
-    assert log.count("seed_refused") == low_water.REFUSED_TOLD_MAX
+    assert log.count("seed_refused") == low_water.REFUSED_SHOWN_MAX
     assert any("100 of 100 more seeds refused" in note for note in crawled.notes)
 
 

@@ -162,7 +162,7 @@ def test_what_fails_harms_only_itself(server: HostileServer, tmp_path: Path) -> 
         ('process.isolated=["markdown"]', "'markdown' is not among the modules of this crawl"),
     ],
 )
-def test_a_mistake_is_told_in_one_line(setting: str, mistake: str, tmp_path: Path) -> None:
+def test_a_mistake_is_reported_in_one_line(setting: str, mistake: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=re.escape(mistake)):
         crawl(("http://127.0.0.1:9/",), tmp_path / "c", *OWN, setting)
 

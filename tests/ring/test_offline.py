@@ -214,7 +214,7 @@ def test_a_crawl_that_has_ended_stays_as_it_is_when_it_is_only_settled(site: Sit
         (("http://a.test/",), {"mode": "offline", "segment": ["nothing"]}, "there is no segment"),
     ],
 )
-def test_mistakes_are_told_before_anything_starts(
+def test_mistakes_are_reported_before_anything_starts(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: tuple[str, ...], options: dict[str, object],
     says: str,
 ) -> None:  # fmt: skip

@@ -146,7 +146,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Path]:
     return site, directory
 
 
-def test_changes_are_told_once_each(lived: tuple[Site, Path]) -> None:
+def test_changes_are_reported_once_each(lived: tuple[Site, Path]) -> None:
     site, directory = lived
     found = told(site, directory)
     appeared = {path for change, path in found if change == "appeared"}
@@ -313,7 +313,7 @@ def test_a_policy_of_ones_own_divides_the_visits(tmp_path: Path) -> None:
         (("revisit.max_age_s={'(' = 5.0}",), "("),
     ],
 )
-def test_mistakes_are_told_before_anything_starts(tmp_path: Path, sets: tuple[str, ...], says: str) -> None:
+def test_mistakes_are_reported_before_anything_starts(tmp_path: Path, sets: tuple[str, ...], says: str) -> None:
     def begin() -> None:
         config = configure(options={"allow_private": True}, sets=(*QUICK, *sets), seeds=("http://127.0.0.1:9/",))
         asyncio.run(Crawler(output=tmp_path / "crawl", config=config).run())

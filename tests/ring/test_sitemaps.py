@@ -169,7 +169,7 @@ def test_a_sitemap_that_only_a_link_leads_to_speaks_for_its_directory(site: Host
     assert fetched(crawled) == {site.root, f"{site.root}blog/s.xml", f"{site.root}blog/in.html"}
 
 
-def test_with_a_limit_of_depth_and_where_it_is_told_not_to_no_sitemap_is_asked_for(
+def test_with_a_limit_of_depth_and_where_it_is_switched_off_no_sitemap_is_fetched(
     site: HostileServer, tmp_path: Path
 ) -> None:
     site.answers["/robots.txt"] = robots(f"{site.root}s.xml")

@@ -244,7 +244,7 @@ def test_eight_identical_notifications_are_one_visit_and_a_changed_one_is_anothe
         running.until_commit()
 
 
-def test_a_denied_subscription_is_told_of(publisher: Publisher, hub: Hub, tmp_path: Path) -> None:
+def test_a_denied_subscription_is_reported(publisher: Publisher, hub: Hub, tmp_path: Path) -> None:
     hub.topics = ()
     with crawling(publisher, tmp_path / "c") as (_, root):
         until(lambda: hub.log)

@@ -24,7 +24,7 @@ def site() -> Iterator[Site]:
         yield site
 
 
-def test_every_outcome_and_every_rejection_is_told_after_the_end(site: Site, tmp_path: Path) -> None:
+def test_every_outcome_and_every_rejection_is_reported_after_the_end(site: Site, tmp_path: Path) -> None:
     links = (
         "/ok", "/moved", "/gone", "/private/x", "/excluded.pdf", "http://c.test/", "/r/r/r/r/r", "/" + "x" * 3000,
         "/" + "d/" * 45, "ftp://a.test/", "http://nowhere.test/", "http://refused.test:9/",

@@ -17,7 +17,7 @@ def shown(text: str) -> str:
     return text.encode("unicode_escape").decode().replace("\\n", " ↵ ").strip().rstrip("↵").strip()
 
 
-def test_every_difference_is_told() -> None:
+def test_every_difference_is_reported() -> None:
     cases = [(text if isinstance(text, str) else "UTF-16, marks, NUL", text, "/x/y", ok) for text, ok in GROUPS]
     cases += [("User-agent: *\n" + text, "User-agent: *\n" + text, path, ok) for text, path, ok in PATHS]
     cases += [(text, text, path, True) for _, text, path, _ in RULES]

@@ -1,6 +1,6 @@
 """RFC 9309 rule by rule, and Google's published cases, through the gate of a crawl: `Permit` over `SiteRobots`.
 
-The tables of `test_rules` judge the parser; here the same files come as answers to the errand that the gate asks for.
+The tables of `test_rules` judge the parser; here the same files answer the prerequisite fetch of the gate.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ class Gate:
         now: float = NOW,
         hops: int = 0,
     ) -> str | None:
-        """Bring robots.txt, as the errand that the gate asks for; return where it redirects to."""
-        errand = self.ask(f"{site}/never-named-by-a-rule", now).errand
-        assert errand is not None, "the gate did not ask for robots.txt"
-        assert errand.url.text == f"{site}/robots.txt"
-        answer = Reply(errand.url.text, status, headers, body, "192.0.2.1", now, 0.1, len(body))
+        """Bring robots.txt, as the prerequisite that the gate asks for; return where it redirects to."""
+        prerequisite = self.ask(f"{site}/never-named-by-a-rule", now).prerequisite
+        assert prerequisite is not None, "the gate did not ask for robots.txt"
+        assert prerequisite.url.text == f"{site}/robots.txt"
+        answer = Reply(prerequisite.url.text, status, headers, body, "192.0.2.1", now, 0.1, len(body))
         for _ in range(hops):
-            target = self.robots.answer(errand, answer, b"", now)
+            target = self.robots.answer(prerequisite, answer, b"", now)
             assert target is not None
-            errand = type(errand)(errand.origin, url(target), errand.hops + 1)
-        return self.robots.answer(errand, answer, body, now)
+            prerequisite = type(prerequisite)(prerequisite.origin, url(target), prerequisite.hops + 1)
+        return self.robots.answer(prerequisite, answer, body, now)
 
     def allows(self, site: str, path: str, now: float = NOW) -> bool:
         verdict = self.ask(site + path, now)
@@ -234,25 +234,27 @@ def test_2_3_each_scheme_host_and_port_has_its_own(gate: Gate) -> None:
     site = gate.site()
     gate.tell(site, b"User-agent: *\nDisallow: /")
     for other in (site.replace("https", "http"), site + ":8443", site.replace("site", "www.site")):
-        assert gate.ask(other + "/a").errand is not None
+        assert gate.ask(other + "/a").prerequisite is not None
     assert not gate.allows(site, "/a")
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_2_3_1_2_five_redirects_are_followed_and_the_answer_is_for_who_asked(gate: Gate, status: int) -> None:
     site = gate.site()
-    errand = gate.ask(site + "/a").errand
-    assert errand is not None
+    prerequisite = gate.ask(site + "/a").prerequisite
+    assert prerequisite is not None
     for hop in range(5):
-        moved = Reply(errand.url.text, status, (("Location", f"https://other{hop}.example/r"),), b"", "", NOW, 0.1, 9)
-        target = gate.robots.answer(errand, moved, b"", NOW)
+        moved = Reply(
+            prerequisite.url.text, status, (("Location", f"https://other{hop}.example/r"),), b"", "", NOW, 0.1, 9
+        )
+        target = gate.robots.answer(prerequisite, moved, b"", NOW)
         assert target == f"https://other{hop}.example/r"
-        errand = type(errand)(errand.origin, url(target), hop + 1)
-    rules = Reply(errand.url.text, 200, (), b"", "", NOW, 0.1, 9)
-    assert gate.robots.answer(errand, rules, b"User-agent: *\nDisallow: /a", NOW) is None
+        prerequisite = type(prerequisite)(prerequisite.origin, url(target), hop + 1)
+    rules = Reply(prerequisite.url.text, 200, (), b"", "", NOW, 0.1, 9)
+    assert gate.robots.answer(prerequisite, rules, b"User-agent: *\nDisallow: /a", NOW) is None
     assert not gate.allows(site, "/a")
     assert gate.allows(site, "/b")
-    assert gate.ask("https://other4.example/a").errand is not None
+    assert gate.ask("https://other4.example/a").prerequisite is not None
 
 
 def test_2_3_1_2_more_redirects_are_as_if_there_were_no_file(gate: Gate) -> None:
@@ -282,9 +284,9 @@ def test_2_3_1_4_a_server_in_trouble_disallows_all_for_now(gate: Gate, status: i
 @pytest.mark.parametrize("outcome", ["timeout", "dns_error", "connect_error", "tls_error", "protocol_error"])
 def test_2_3_1_4_a_network_in_trouble_does_too(gate: Gate, outcome: str) -> None:
     site = gate.site()
-    errand = gate.ask(site + "/a").errand
-    assert errand is not None
-    gate.robots.answer(errand, Failure(outcome, "none"), b"", NOW)
+    prerequisite = gate.ask(site + "/a").prerequisite
+    assert prerequisite is not None
+    gate.robots.answer(prerequisite, Failure(outcome, "none"), b"", NOW)
     assert gate.ask(site + "/a").wait_until > NOW
 
 
@@ -305,7 +307,7 @@ def test_2_4_a_copy_is_no_older_than_a_day(gate: Gate, headers: tuple[tuple[str,
     site = gate.site()
     gate.tell(site, b"User-agent: *\nDisallow: /a", 200, *headers)
     assert not gate.allows(site, "/a", NOW + good_s - 1)
-    assert gate.ask(site + "/a", NOW + good_s + 1).errand is not None
+    assert gate.ask(site + "/a", NOW + good_s + 1).prerequisite is not None
 
 
 def test_2_5_five_hundred_kibibytes_are_read(gate: Gate) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.state.epoch import Epochs
@@ -43,9 +43,11 @@ def test_what_was_learnt_outlives_its_memory(epochs: Epochs) -> None:
     page = url("https://example.org/x")
     site = robots(epochs)
     assert site.verdict(page, NOW).kind == "unknown"
-    errand = site.errand(page)
-    assert errand.url.text == "https://example.org/robots.txt"
-    assert site.answer(errand, reply(200), b"User-agent: *\nDisallow: /x\nCrawl-delay: 4\nSitemap: /s", NOW) is None
+    prerequisite = site.prerequisite(page)
+    assert prerequisite.url.text == "https://example.org/robots.txt"
+    assert (
+        site.answer(prerequisite, reply(200), b"User-agent: *\nDisallow: /x\nCrawl-delay: 4\nSitemap: /s", NOW) is None
+    )
     for one in (site, robots(epochs)):
         assert one.verdict(page, NOW).kind == "denied"
         assert one.verdict(url("https://example.org/y"), NOW).kind == "allowed"
@@ -59,11 +61,11 @@ def test_what_was_learnt_outlives_its_memory(epochs: Epochs) -> None:
 def test_a_redirect_is_followed_and_its_answer_is_the_origins(epochs: Epochs) -> None:
     page = url("https://example.org/x")
     site = robots(epochs)
-    errand = site.errand(page)
-    target = site.answer(errand, reply(301, ("Location", "https://other.example/r")), b"", NOW)
+    prerequisite = site.prerequisite(page)
+    target = site.answer(prerequisite, reply(301, ("Location", "https://other.example/r")), b"", NOW)
     assert target == "https://other.example/r"
     assert site.verdict(page, NOW).kind == "unknown"
-    hop = Errand(errand.origin, url(target), 1)
+    hop = Prerequisite(prerequisite.origin, url(target), 1)
     assert site.answer(hop, reply(200), b"User-agent: *\nDisallow: /x", NOW) is None
     assert site.verdict(page, NOW).kind == "denied"
     assert site.verdict(url("https://other.example/x"), NOW).kind == "unknown"
@@ -73,7 +75,7 @@ def test_failures_are_remembered(epochs: Epochs) -> None:
     page = url("https://example.org/x")
     site = robots(epochs)
     for _ in range(3):
-        site.answer(site.errand(page), Failure("timeout", "timed out"), b"", NOW)
+        site.answer(site.prerequisite(page), Failure("timeout", "timed out"), b"", NOW)
     again = robots(epochs).verdict(page, NOW)
     assert again.kind == "wait"
     assert again.until > NOW + 120
@@ -84,7 +86,7 @@ def test_memory_has_a_bound_and_loses_nothing(epochs: Epochs) -> None:
     site = robots(epochs, cache_hosts_max=5)
     pages = [url(f"https://h{i}.example/x") for i in range(50)]
     for page in pages:
-        site.answer(site.errand(page), reply(200), b"User-agent: *\nDisallow: /x", NOW)
+        site.answer(site.prerequisite(page), reply(200), b"User-agent: *\nDisallow: /x", NOW)
     assert len(site._records) == 5
     assert all(site.verdict(page, NOW).kind == "denied" for page in pages)
 
@@ -96,9 +98,9 @@ def refused(reason: str = "refused") -> Failure:
 def test_a_closed_port_of_http_does_not_keep_the_pages_of_https(epochs: Epochs) -> None:
     secure, plain = url("https://example.org/x"), url("http://example.org/x")
     site = robots(epochs)
-    site.answer(site.errand(plain), refused(), b"", NOW)
+    site.answer(site.prerequisite(plain), refused(), b"", NOW)
     assert site.verdict(plain, NOW).kind == "wait"
-    site.answer(site.errand(secure), reply(200), b"", NOW)
+    site.answer(site.prerequisite(secure), reply(200), b"", NOW)
     assert site.verdict(plain, NOW).kind == "wait"
     assert site.verdict(secure, NOW).kind == "allowed"
 
@@ -106,16 +108,16 @@ def test_a_closed_port_of_http_does_not_keep_the_pages_of_https(epochs: Epochs) 
 def test_another_port_is_another_server(epochs: Epochs) -> None:
     other, plain = url("http://example.org:8080/x"), url("http://example.org/x")
     site = robots(epochs)
-    site.answer(site.errand(other), refused(), b"", NOW)
-    site.answer(site.errand(plain), reply(200), b"", NOW)
+    site.answer(site.prerequisite(other), refused(), b"", NOW)
+    site.answer(site.prerequisite(plain), reply(200), b"", NOW)
     assert site.verdict(other, NOW).kind == "wait"
 
 
 def test_of_the_crawl_delays_of_http_and_https_the_longer_one_holds(epochs: Epochs) -> None:
     secure, plain = url("https://example.org/x"), url("http://example.org/x")
     site = robots(epochs)
-    site.answer(site.errand(secure), reply(200), b"User-agent: *\nCrawl-delay: 4\n", NOW)
-    site.answer(site.errand(plain), reply(404), b"", NOW)
+    site.answer(site.prerequisite(secure), reply(200), b"User-agent: *\nCrawl-delay: 4\n", NOW)
+    site.answer(site.prerequisite(plain), reply(404), b"", NOW)
     assert site.crawl_delay_s(plain) == site.crawl_delay_s(secure) == 4.0
     assert site.crawl_delay_s(url("http://www.example.org/")) is None
 
@@ -125,13 +127,13 @@ def test_ftp_is_ruled_by_its_own_robots_txt_and_schemes_without_one_by_none(epoc
     for free in ("gopher://example.org/0/x", "file:///x"):
         assert site.verdict(url(free), NOW).kind == "allowed"
     page = url("ftp://example.org/x")
-    errand = site.errand(page)
-    assert errand.url.text == "ftp://example.org/robots.txt"
-    assert site.answer(errand, Failure("http_error", "FTP 421 too many", retry=True), b"", NOW) is None
+    prerequisite = site.prerequisite(page)
+    assert prerequisite.url.text == "ftp://example.org/robots.txt"
+    assert site.answer(prerequisite, Failure("http_error", "FTP 421 too many", retry=True), b"", NOW) is None
     assert site.verdict(page, NOW).kind == "wait"
-    assert site.answer(errand, Failure("http_error", "FTP 550 no such file"), b"", NOW) is None
+    assert site.answer(prerequisite, Failure("http_error", "FTP 550 no such file"), b"", NOW) is None
     assert site.verdict(page, NOW).kind == "allowed"
-    done = Reply(errand.url.text, 226, (), b"User-agent: *\nDisallow: /x", "192.0.2.1", NOW, 0.1, 100)
-    assert site.answer(errand, done, done.body, NOW) is None
+    done = Reply(prerequisite.url.text, 226, (), b"User-agent: *\nDisallow: /x", "192.0.2.1", NOW, 0.1, 100)
+    assert site.answer(prerequisite, done, done.body, NOW) is None
     assert site.verdict(page, NOW).kind == "denied"
     assert site.verdict(url("ftp://example.org/y"), NOW).kind == "allowed"

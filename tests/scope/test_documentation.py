@@ -53,6 +53,6 @@ def test_the_configurations_shown_are_right(tmp_path: Path) -> None:
         scope_chain(config.scope, Roots(config.scope.scope), lists=scope_lists(config))
 
 
-def test_every_option_is_told() -> None:
+def test_every_option_is_reported() -> None:
     for option in ScopeOptions.model_fields:
         assert f"`{option}" in TEXT or f"`[scope] {option}`" in TEXT

@@ -44,7 +44,7 @@ def test_it_knows_the_newest_of_each_place_and_nothing_else(
             assert is_unknown(popular, fingerprint, *asked) == (asked[0] < depth or asked[1] < hops)
 
 
-def test_many_at_once_are_told_as_each_by_itself() -> None:
+def test_many_at_once_are_reported_as_each_by_itself() -> None:
     dice, popular = random.Random(3), Popular(64)
     for _ in range(200):
         page = [url(dice.choice([dice.getrandbits(64), dice.randrange(90)])) for _ in range(2 * TOGETHER_MIN)]

@@ -53,7 +53,7 @@ def test_the_text_says_what_how_fast_why_and_on_what_grounds(result: Simulated, 
     assert max(map(len, text.splitlines())) < 160
 
 
-def test_of_a_synthetic_web_its_own_manners_are_told() -> None:
+def test_of_a_synthetic_web_its_own_politeness_is_reported() -> None:
     chosen = options_of("simweb-uneven", {"pages": 60}, ["simweb.crawl_delay_s=3"])
     text = as_text(simulate(chosen), chosen, frozenset({"simweb.crawl_delay_s"}))
     assert re.search(r"simweb\.hosts +60 +assumed", text)
@@ -108,7 +108,7 @@ def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:
     ET.parse(tmp_path / "crawl.svg")
 
 
-def test_revisits_are_told_policy_by_policy(tmp_path: Path) -> None:
+def test_revisits_are_reported_policy_by_policy(tmp_path: Path) -> None:
     few = ("--revisits", "--pages", "60", "--set", "changing.hosts=6", "--set", "changing.days=30")
     status, out, err = gossamer_simulate(tmp_path, *few)
     assert (status, err) == (0, "")

@@ -233,7 +233,7 @@ def test_the_same_seed_gives_the_same_result_in_any_process() -> None:
     assert json.loads(said[0])["samples"] != json.loads(said[2])["samples"]
 
 
-def test_progress_is_told_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_progress_is_reported_and_nothing_is_left_behind(tmp_path: Path) -> None:
     told: list[float] = []
     simulate(SimulateOptions(web=SOUND, pages=800), told.append, tmp_path)
     assert told == sorted(told)

@@ -69,7 +69,7 @@ def test_the_checksum_goes_on_after_a_restart_and_after_a_rewind(tmp_path: Path)
 @pytest.mark.promise(
     "Crash safety", "`gossamer verify` finds and names every missing or changed file of the last commit."
 )
-def test_files_that_are_missing_cut_or_longer_are_told(tmp_path: Path) -> None:
+def test_files_that_are_missing_cut_or_longer_are_reported(tmp_path: Path) -> None:
     names = {"sound": b"1234", "missing": None, "cut": b"12", "longer": b"123456"}
     for name, data in names.items():
         if data is not None:

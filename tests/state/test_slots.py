@@ -108,7 +108,7 @@ def test_entering_anew_starts_anew(tmp_path: Path) -> None:
     slots.close()
 
 
-def test_progress_is_the_last_epoch_that_was_told(tmp_path: Path) -> None:
+def test_progress_is_the_last_epoch_that_was_reported(tmp_path: Path) -> None:
     assert progress(tmp_path) == 0
     slots = ShardSlots(tmp_path)
     assert progress(tmp_path) == 0

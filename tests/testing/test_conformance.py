@@ -214,12 +214,12 @@ def test_a_plain_dictionary_keeps_the_contract_of_url_seen() -> None:
         ("knows all", "never offered is None"),
     ],
 )
-def test_a_broken_url_seen_is_told_its_promise(flaw: str, promise: str) -> None:
+def test_a_broken_url_seen_is_reported_with_its_promise(flaw: str, promise: str) -> None:
     with pytest.raises(AssertionError, match=promise):
         check_url_seen(lambda: Urls(flaw))
 
 
-def test_a_url_seen_with_few_bits_is_told_that_urls_are_lost() -> None:
+def test_a_url_seen_with_few_bits_is_reported_as_losing_urls() -> None:
     class Colliding(Urls):
         def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> list[int]:
             short = [
@@ -269,7 +269,7 @@ def test_a_plain_dictionary_keeps_the_contract_of_content_seen() -> None:
         ("shares", "empty one knows nothing"),
     ],
 )
-def test_a_broken_content_seen_is_told_its_promise(flaw: str, promise: str) -> None:
+def test_a_broken_content_seen_is_reported_with_its_promise(flaw: str, promise: str) -> None:
     Contents.shared.clear()
     with pytest.raises(AssertionError, match=promise):
         check_content_seen(lambda: Contents(flaw))
@@ -308,7 +308,7 @@ def moody() -> Callable[[Link], bool]:
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_a_broken_filter_is_told_its_promise(one: Judge, promise: str) -> None:
+def test_a_broken_filter_is_reported_with_its_promise(one: Judge, promise: str) -> None:
     with pytest.raises(AssertionError, match=promise):
         check_filter(one, ["http://ours.example/"], ["http://theirs.example/"])
 
@@ -349,7 +349,7 @@ class Flawed(MemoryArchive):
         ("one id", "share an id"),
     ],
 )
-def test_a_broken_archive_is_told_its_promise(flaw: str, promise: str) -> None:
+def test_a_broken_archive_is_reported_with_its_promise(flaw: str, promise: str) -> None:
     with pytest.raises(AssertionError, match=promise):
         check_archive(lambda: Flawed(flaw))
 
@@ -382,7 +382,7 @@ class Speaker(FakeWeb):
         ("wrong body", "the body is what was sent"),
     ],
 )
-def test_a_broken_protocol_module_is_told_its_promise(flaw: str, promise: str) -> None:
+def test_a_broken_protocol_module_is_reported_with_its_promise(flaw: str, promise: str) -> None:
     def make() -> FakeWeb:
         speaker = Speaker(
             {
@@ -433,7 +433,7 @@ class Looker:
         ("nameless", "has a name"),
     ],
 )
-def test_a_broken_processing_module_is_told_its_promise(flaw: str, promise: str) -> None:
+def test_a_broken_processing_module_is_reported_with_its_promise(flaw: str, promise: str) -> None:
     with pytest.raises(AssertionError, match=promise):
         check_processing_module(Looker(flaw))
 

@@ -159,7 +159,7 @@ def test_rules_are_for_sites(site: str, said: str) -> None:
         UrlOptions.model_validate({"sites": {"example.org": {"rules": ["sort_qery"]}}})
 
 
-def test_what_changed_a_key_is_told_in_order() -> None:
+def test_what_changed_a_key_is_reported_in_order() -> None:
     canonicalizer = Canonicalizer((*DEFAULT_RULES, "drop_trailing_slash", "drop_index_file"), MUNICH)
     assert canonicalizer.changes("http://www.lmu.de/%7eu/index.html/") == [
         ("hosts", "http://lmu.de/%7eu/index.html/"),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from xxhash import xxh3_128
 
 from gossamer.assembly import CrawlRing
-from gossamer.crawl.tally import Telemetry
+from gossamer.crawl.counters import Telemetry
 from gossamer.model.links import FEED, Link
 from gossamer.model.revisits import Notice
 from gossamer.model.visits import Failure
@@ -96,7 +96,7 @@ class Callbacks:
             for one in self._hubs.all()
         ]  # fmt: skip
 
-    async def told(self, one: Subscription, digest: bytes) -> None:
+    async def pinged(self, one: Subscription, digest: bytes) -> None:
         """Take a ping that is what it says: its pages are due, and that is durable when this returns. `digest` is of
         its content, empty if it has none.
         """
@@ -112,7 +112,7 @@ class Callbacks:
 
     def _is_due(self, url: Url, at: float, now: float) -> bool:
         notice = Notice(url, "websub", changed_at=at, due_now=True, not_before=at)
-        return self._schedule.told(notice, now)
+        return self._schedule.note(notice, now)
 
     async def _settle(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -123,13 +123,13 @@ class Callbacks:
 
     async def _ask(self) -> None:
         clock, hosts = self._clock, self._ring.frontier.control
-        errands = self._hubs.due(clock.now())
-        if not errands:
+        prerequisites = self._hubs.due(clock.now())
+        if not prerequisites:
             return
         await self._ring.loop.commit()  # Hubs learn no address that we might forget.
-        for errand in errands:
-            if not hosts.run_errand(errand, clock.now()):
-                self._hubs.answered(errand, Failure("host_closed", "the hub's host is closed"), clock.now())
+        for prerequisite in prerequisites:
+            if not hosts.run_prerequisite(prerequisite, clock.now()):
+                self._hubs.answered(prerequisite, Failure("host_closed", "the hub's host is closed"), clock.now())
         self._ring.loop.stir()
 
 
@@ -153,5 +153,5 @@ class Notification:
         """Say whether it was signed as it must be; then its topic is due, durably."""
         if not self._check.is_right():
             return False
-        await self._callbacks.told(self._one, b"" if self._is_empty else self._digest.digest())
+        await self._callbacks.pinged(self._one, b"" if self._is_empty else self._digest.digest())
         return True

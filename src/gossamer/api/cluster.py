@@ -37,9 +37,9 @@ from gossamer.config.lists import check_lists
 from gossamer.config.live import save
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import ControlSocket, Verb
+from gossamer.crawl.counters import Point, Timeline
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.shard import End
-from gossamer.crawl.tally import Point, Timeline
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.extras import require
 from gossamer.model.verbs import (
@@ -67,7 +67,7 @@ DEAD_S = 20.0
 """So long Ray must call the coordinator dead, which it starts again whenever it can, before it is given up."""
 KEEP_S = 2.0
 """Between two times that the standing is written down."""
-HOSTS_TOLD_MAX = 10
+HOSTS_SHOWN_MAX = 10
 MEMBER = ("-m", "gossamer.api.member")
 
 
@@ -320,8 +320,8 @@ class ClusterCrawler:
             raise ConfigError(standing["failure"]) if standing["refused"] else CrawlFailedError(standing["failure"])
         end = cast("End", standing["end"])
         state = "finished" if end in {"finished", "limit"} else "stopped"
-        for told in cast("list[dict[str, object]]", self._status["shards"]):
-            told["state"] = state
+        for shard in cast("list[dict[str, object]]", self._status["shards"]):
+            shard["state"] = state
         self._status |= {
             "state": state,
             "ended": end,
@@ -347,7 +347,7 @@ class ClusterCrawler:
     def _verbs(self) -> dict[str, Verb]:
         # What is not answered here goes to each shard.
         own: dict[str, Callable[..., Awaitable[object]]] = {
-            "status": self._told,
+            "status": self._status_of,
             "metrics": self._figures,
             "why": self._why,
             "hosts": self._hosts,
@@ -360,11 +360,11 @@ class ClusterCrawler:
         }
         return checked({name: own.get(name) or self._for_all(name) for name in VERBS})
 
-    async def _told(self, request: StatusOf) -> object:
+    async def _status_of(self, request: StatusOf) -> object:
         if not request.detail:
             return self._status
         with suppress(RefusedError):  # While shards restart, return the status without hosts.
-            return {**self.status(detail=True), "hosts": await self._hosts(HostsOf(n=HOSTS_TOLD_MAX))}
+            return {**self.status(detail=True), "hosts": await self._hosts(HostsOf(n=HOSTS_SHOWN_MAX))}
         return self.status(detail=True)
 
     async def _figures(self, _: Nothing) -> object:

@@ -43,9 +43,9 @@ from gossamer.config.lists import check_lists
 from gossamer.config.live import save
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import ControlSocket, Verb
+from gossamer.crawl.counters import RecentList
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import Companion, End, first_of
-from gossamer.crawl.tally import RecentList
 from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
 from gossamer.model.errors import ConfigError
 from gossamer.state.redo import DamagedStoreError
@@ -136,7 +136,7 @@ class Crawler:
         self._vault: Vault | None = None
         self._asking = Asking(self.status)
         self._progress = notebook_progress(config, self.status)
-        self._told = False
+        self._was_raised = False
         """Whether the iterator has reported the end."""
         self._conversion: asyncio.Future[object] | None = None
         self._following: tuple[Following, Task] | None = None
@@ -267,7 +267,7 @@ class Crawler:
         self._delivery.drop()
         self.stop(now=kind is not None and issubclass(kind, asyncio.CancelledError))
         failed = await settled(self._task, lambda: self.stop(now=True))
-        if kind is None and failed is not None and not self._told:
+        if kind is None and failed is not None and not self._was_raised:
             raise failed  # Of two errors the caller's own is the one to hear of.
 
     async def __aiter__(self) -> AsyncIterator[CrawledPage]:
@@ -275,7 +275,7 @@ class Crawler:
         assert self._task is not None
         while (visited := await self._delivery.next()) is not None:
             yield CrawledPage(visited, lambda seen: text_of(seen, self.config))
-        self._told = True
+        self._was_raised = True
         await asyncio.shield(self._task)
 
     async def _run_for_iteration(self, delivery: Delivery) -> None:
@@ -346,10 +346,10 @@ class Crawler:
     def _attach(self, shard: Assembled) -> None:
         telemetry = shard.controls.telemetry
         if self.config.console.port is not None:
-            telemetry.tally.recent = RecentList()
-        telemetry.tally.listeners.append(lambda sentence: self._tell(sentence, shard))
+            telemetry.counters.recent = RecentList()
+        telemetry.counters.listeners.append(lambda sentence: self._tell(sentence, shard))
         if self._delivery is not None:
-            telemetry.tally.delivery = self._delivery
+            telemetry.counters.delivery = self._delivery
             shard.kept.committer.on_committed = self._delivery.committed
             self._delivery.on_room = shard.ring.loop.stir
         recrawl = shard.ring.recrawl
@@ -360,7 +360,7 @@ class Crawler:
 
     def _begin_or_settle(self, shard: Assembled) -> None:
         """End a crawl that had ended before, if `settle` is set; else let it continue with its remaining URLs."""
-        ended = shard.controls.telemetry.tally.totals.ended
+        ended = shard.controls.telemetry.counters.totals.ended
         if self._settle and ended in ENDED:
             shard.ring.loop.end_early(ENDED[ended])
             return
@@ -383,7 +383,7 @@ class Crawler:
             urls.url_seen,
         )
         if saved:
-            shard.controls.telemetry.tally.note(
+            shard.controls.telemetry.counters.note(
                 f"{saved:,} URLs are left: {self.directory / REMAINDER} is a segment of them"
             )
 
@@ -476,7 +476,7 @@ class Crawler:
         await asyncio.to_thread(shard.outputs.followers.close)
         if shard.outputs.uploads is not None and not shard.ring.loop.hurried:
             await self._finish_uploads(shard, shard.outputs.uploads)
-        if failure := shard.controls.telemetry.tally.failure or shard.outputs.archives.failure:
+        if failure := shard.controls.telemetry.counters.failure or shard.outputs.archives.failure:
             raise failure  # Only now: everything that could be saved is.
 
     async def _make_views(self, shard: Assembled) -> None:

@@ -14,7 +14,7 @@ from xxhash import xxh3_128_hexdigest
 from gossamer.assembly import Assembled, CrawlRing
 from gossamer.config import Config
 from gossamer.config.segments import Visitable
-from gossamer.crawl.tally import Telemetry
+from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
@@ -75,7 +75,7 @@ class Feeding:
         """`has` says whether a URL is this shard's; None: all are."""
         self._ring = ring
         self._epochs = epochs
-        self._logs, self._tally = telemetry.logs, telemetry.tally
+        self._logs, self._counters = telemetry.logs, telemetry.counters
         self._given = [Path(path) for path in config.seeds.segments]
         self._visitable = Visitable(config)
         self._has = has
@@ -121,7 +121,7 @@ class Feeding:
         found = self._ring.frontier.counts.discovered - before
         refused = f", {taken.refused:,} refused (logs/info.log names them)" if taken.refused else ""
         if found or refused:
-            self._tally.note(f"took in {path}: {found:,} of {taken.rows:,} URLs are new here{refused}")
+            self._counters.note(f"took in {path}: {found:,} of {taken.rows:,} URLs are new here{refused}")
         return found
 
     async def take_next(self) -> bool:
@@ -139,7 +139,7 @@ class Feeding:
             end = DONE
         except ConfigError as error:
             self._logs.critical("segment_refused", path=str(path), error_text=str(error))
-            self._tally.note(f"{error}; it is set aside as {path.name}.refused")
+            self._counters.note(f"{error}; it is set aside as {path.name}.refused")
             end = ".refused"
         finally:
             self._busy = False
@@ -175,7 +175,7 @@ class Feeding:
                 continue
             ours.append(Link(url, link.link_type, link.depth, link.hops, link.referrer, link.seed))
             at.append(min(level, LEVEL_MAX))
-        self._tally.seeded([link.url.text for link in ours if self._has is None or self._has(link.url)])
+        self._counters.seeded([link.url.text for link in ours if self._has is None or self._has(link.url)])
         self._ring.pipeline.discovery.take_in(ours, at)
 
     def _taken(self, key: bytes) -> SegmentProgress | None:

@@ -13,10 +13,10 @@ from gossamer.api.given import directory_of
 from gossamer.archive.search.folder import indexes_of
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.tally import RecentList, Telemetry
+from gossamer.crawl.counters import RecentList, Telemetry
 from gossamer.model.product import __version__
 
-POINTS_TOLD_MAX = 2_000
+POINTS_SHOWN_MAX = 2_000
 
 
 def about(directory: Path, config: Config) -> dict[str, object]:
@@ -58,7 +58,7 @@ class Looking:
 
     def __init__(self, directory: Path, telemetry: Telemetry) -> None:
         self._directory = directory
-        self._logs, self._tally = telemetry.logs, telemetry.tally
+        self._logs, self._counters = telemetry.logs, telemetry.counters
         self._began_at = telemetry.clock.now()
         self._before: Sequence[Sequence[float | int | None]] | None = None
         """Rates over time of earlier runs."""
@@ -66,20 +66,20 @@ class Looking:
 
     def recent(self, after: int, most: int) -> dict[str, object]:
         """Return the last attempts since that numbered `after`."""
-        if self._tally.recent is None:
-            self._tally.recent = RecentList()
-        return self._tally.recent.since(after, most)
+        if self._counters.recent is None:
+            self._counters.recent = RecentList()
+        return self._counters.recent.since(after, most)
 
     async def course(self) -> dict[str, object]:
         """Return where the counts stood, over all runs; the earlier ones are read once, in a thread."""
         async with self._one_at_a_time:
             if self._before is None:
                 self._before = await self._earlier()
-        points = [*self._before, *(list(point) for point in self._tally.course.points())]
-        return {"points": points[-POINTS_TOLD_MAX:]}
+        points = [*self._before, *(list(point) for point in self._counters.course.points())]
+        return {"points": points[-POINTS_SHOWN_MAX:]}
 
     async def _earlier(self) -> Sequence[Sequence[float | int | None]]:
-        if self._tally.totals.incarnation <= 1:
+        if self._counters.totals.incarnation <= 1:
             return ()
         from gossamer.report.past import course_until  # noqa: PLC0415 - it brings what reads tables
 

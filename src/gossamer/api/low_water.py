@@ -18,7 +18,7 @@ from gossamer.api.feeding import Feeding
 from gossamer.api.seeding import Seeding
 from gossamer.assembly import CrawlRing, Home, Settings
 from gossamer.config.seeds import check_addresses, local_hosts
-from gossamer.crawl.tally import Telemetry
+from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_FILE
 from gossamer.scope.roots import seed_url
@@ -31,7 +31,7 @@ LOOK_S = 0.25
 OUTPUT_BYTES_MAX = 16 << 20
 """Bytes of the command's output that are read."""
 SEEDS_A_STEP_MAX = 500
-REFUSED_TOLD_MAX = 20
+REFUSED_SHOWN_MAX = 20
 """Rejected lines of one answer that the log names; the others are counted."""
 
 
@@ -55,7 +55,7 @@ class LowWater:
         self._directory = home.directory
         self._settings = settings
         self._loop, self._frontier = ring.loop, ring.frontier
-        self._clock, self._logs, self._tally = telemetry.clock, telemetry.logs, telemetry.tally
+        self._clock, self._logs, self._counters = telemetry.clock, telemetry.logs, telemetry.counters
         self._seeding = sources.seeding
         self._feeding = feeding = sources.feeding
         self._offline = settings.config.crawl.mode == "offline"
@@ -140,7 +140,7 @@ class LowWater:
                         good.append(self._checked(text, local))
                 except ConfigError as error:
                     refused += 1
-                    if refused <= REFUSED_TOLD_MAX:
+                    if refused <= REFUSED_SHOWN_MAX:
                         self._logs.info("seed_refused", url=text[:200], error=str(error))
             before = self._known()
             self._seeding.add(good, SEED_FILE)
@@ -193,7 +193,7 @@ class LowWater:
         return await asyncio.to_thread(_lines, output)
 
     def _tell(self, sentence: str) -> None:
-        self._tally.note(sentence)
+        self._counters.note(sentence)
 
 
 def _lines(output: bytearray) -> list[str]:

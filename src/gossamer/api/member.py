@@ -108,7 +108,7 @@ class ClusterMember(Crawler):
         shard.ring.loop.may_begin = self._tenure.holds
         if self._is_limited:
             shard.ring.loop.quota = 0  # Until the first order says how many.
-        shard.controls.telemetry.tally.listeners.append(
+        shard.controls.telemetry.counters.listeners.append(
             lambda sentence: self._line.send(said.NOTE, 0, sentence.encode())
         )
         shard.membership.exchange.on_outgoing = self._news.set

@@ -67,10 +67,10 @@ WATCH_GAUGES = (
 )
 
 
-def metrics_of(told: Mapping[str, object]) -> bytes:
+def metrics_of(status: Mapping[str, object]) -> bytes:
     """Return a detailed status in Prometheus' text format. About 2 ms."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(read_status(told)))
+    registry.register(_Collected(read_status(status)))
     return generate_latest(registry)
 
 

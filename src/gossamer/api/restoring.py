@@ -117,7 +117,7 @@ class Vault:
     async def keep_up(self, shard: Assembled) -> None:
         """Make a checkpoint at every interval, until cancelled; retry if the store fails."""
         if self.restored:
-            shard.controls.telemetry.tally.note(self.restored)
+            shard.controls.telemetry.counters.note(self.restored)
             shard.controls.telemetry.logs.info("restored", opening=self._opening, how=self.restored)
         while True:
             await asyncio.sleep(RETRY_S if self._failing else self._interval_s)
@@ -129,13 +129,13 @@ class Vault:
             await self.save(shard)
         except StoreError as error:
             if not self._failing:
-                shard.controls.telemetry.tally.note(
+                shard.controls.telemetry.counters.note(
                     f"checkpoints fail: {error}; the crawl goes on, and a lost machine costs more"
                 )
             self._failing = True
             return False
         if self._failing:
-            shard.controls.telemetry.tally.note("checkpoints work again")
+            shard.controls.telemetry.counters.note("checkpoints work again")
         self._failing = False
         return True
 

@@ -18,7 +18,7 @@ from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
 
 
-def untold(_done: int, _rows: int) -> None:
+def no_progress(_done: int, _rows: int) -> None:
     """Ignore progress."""
 
 
@@ -42,7 +42,7 @@ def build_index_of(
     directory: Path,
     *,
     memory_bytes_max: int = MEMORY_BYTES,
-    advance: Callable[[int, int], None] = untold,
+    advance: Callable[[int, int], None] = no_progress,
 ) -> IndexBuilt:
     """Make a crawl's index of its archive, or finish one that was begun.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gossamer.assembly import Assembled, CrawlRing
 from gossamer.config import Config
 from gossamer.config.seeds import domain_seeds, file_seeds
-from gossamer.crawl.tally import Tally
+from gossamer.crawl.counters import CrawlCounters
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE, Link
 from gossamer.scope.roots import seed_url
 from gossamer.state.epoch import Epochs
@@ -30,7 +30,7 @@ def seeding_of(shard: Assembled) -> Seeding:
     membership = shard.membership
     has = membership.exchange.has if membership is not None else None
     controls = shard.controls
-    seeding = Seeding(controls.settings.config, shard.ring, shard.kept.storage.epochs, controls.telemetry.tally, has)
+    seeding = Seeding(controls.settings.config, shard.ring, shard.kept.storage.epochs, controls.telemetry.counters, has)
     if membership is not None:
         membership.seeding = seeding.busy
     return seeding
@@ -40,13 +40,18 @@ class Seeding:
     """Adds the configuration's seeds. Until all are committed, a restart adds them again: offers are idempotent."""
 
     def __init__(
-        self, config: Config, ring: CrawlRing, epochs: Epochs, tally: Tally, has: Callable[[Url], bool] | None
+        self,
+        config: Config,
+        ring: CrawlRing,
+        epochs: Epochs,
+        counters: CrawlCounters,
+        has: Callable[[Url], bool] | None,
     ) -> None:
         """`has` says whether a URL is this shard's; None: all are."""
         self._config = config
         self._ring = ring
         self._epochs = epochs
-        self._tally = tally
+        self._counters = counters
         self._has = has
         self._schemes = config.scope.schemes
         self._done = epochs.get("meta", SEEDED) is not None
@@ -81,7 +86,7 @@ class Seeding:
     async def run(self) -> None:
         """Add all seeds, giving way to the crawl between steps; then wait to be cancelled."""
         if not self._done:
-            seeds, counted = self._config.seeds, self._tally.totals.seeds
+            seeds, counted = self._config.seeds, self._counters.totals.seeds
             counted.count, counted.first = 0, []
             self.add(seeds.urls, SEED_ARGUMENT)
             if seeds.file:
@@ -104,7 +109,7 @@ class Seeding:
             self._ring.scope.roots.add_seed(url)
             if self._has is None or self._has(url):
                 requests.keep(url, request)
-                self._tally.seeded([url.text])
+                self._counters.seeded([url.text])
                 self._ring.pipeline.discovery.discover([Link(url, "seed", 0, seed=SEED_FILE)])
                 self._ring.loop.stir()
                 await self._ring.loop.relieve()
@@ -129,7 +134,7 @@ class Seeding:
             ConfigError: one of them is no address; those before it were taken.
         """
         links = list(self._links(texts, kind))
-        self._tally.seeded([link.url.text for link in links])
+        self._counters.seeded([link.url.text for link in links])
         self._ring.pipeline.discovery.discover(links)
         self._ring.loop.stir()
         return len(links)

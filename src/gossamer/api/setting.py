@@ -11,13 +11,13 @@ from gossamer.assembly import DurableState, Settings
 from gossamer.config import Config
 from gossamer.config.live import KeyChange, changed, for_host, live_keys, save
 from gossamer.config.toml import as_assignments, written
-from gossamer.crawl.tally import Telemetry
+from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import RefusedError, Set
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import CHANGES, under
 
-CHANGES_TOLD_MAX = 100
+CHANGES_SHOWN_MAX = 100
 
 
 class StoredSetting(msgspec.Struct, array_like=True):
@@ -88,8 +88,8 @@ def assignments_of(request: Set) -> list[str]:
 
 
 def changes_of(epochs: Epochs) -> list[dict[str, object]]:
-    """Return what was changed while the crawl ran, over all its runs, the last `CHANGES_TOLD_MAX`."""
+    """Return what was changed while the crawl ran, over all its runs, the last `CHANGES_SHOWN_MAX`."""
     found: list[StoredSetting] = []
     for _, value in epochs.scan("meta", *under(CHANGES)):
         found += msgspec.msgpack.decode(value, type=list[StoredSetting])
-    return [msgspec.structs.asdict(change) for change in found[-CHANGES_TOLD_MAX:]]
+    return [msgspec.structs.asdict(change) for change in found[-CHANGES_SHOWN_MAX:]]

@@ -68,7 +68,7 @@ def require_states(config: Config, directory: Path) -> None:
         home.require_state()
     gone = [home for home in every if not home.is_there]
     if gone and (directory / STANDING).exists():
-        shards = told_last(directory).get("shards")
+        shards = last_status(directory).get("shards")
         stood = shards if isinstance(shards, list) else []
         for home in gone:
             if home.shard < len(stood) and (stood[home.shard].get("pages") or stood[home.shard].get("queued")):
@@ -80,7 +80,7 @@ def keep_standing(directory: Path, status: Mapping[str, object]) -> None:
     write_whole(directory / STANDING, json.dumps(status, default=str).encode())
 
 
-def told_last(directory: Path) -> dict[str, object]:
+def last_status(directory: Path) -> dict[str, object]:
     """Return how the crawl stood when it was last looked at.
 
     Raises:

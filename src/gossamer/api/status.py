@@ -11,14 +11,14 @@ from msgspec import UNSET
 
 from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
-from gossamer.api.shards import held_stopped, owner_of, require_here, told_last
+from gossamer.api.shards import held_stopped, last_status, owner_of, require_here
 from gossamer.api.waiting import waiting
 from gossamer.assembly import Assembled, budget_of, half_forgotten, homes, lost_views, open_stopped
 from gossamer.cluster.aggregate import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
+from gossamer.crawl.counters import SeedCounters, Totals, login_warning
 from gossamer.crawl.options import LimitsOptions
-from gossamer.crawl.tally import SeedTally, Totals, login_warning
 from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.record import QueueCounts
 from gossamer.model.damage import Damage
@@ -30,10 +30,10 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS
 from gossamer.world.clock import WallClock
 
-TRAPS_TOLD_MAX = 100
+TRAPS_SHOWN_MAX = 100
 ALARMS_MAX = 20
-HOSTS_TOLD_MAX = 10
-REDIRECTS_TOLD_MAX = 5
+HOSTS_SHOWN_MAX = 10
+REDIRECTS_SHOWN_MAX = 5
 COMPLETE = frozenset(("finished", "limit"))
 """Ends of a crawl that did what it was to do."""
 ENDED_SAYS = {
@@ -49,10 +49,10 @@ def running_status(shard: Assembled, *, detail: bool = False) -> Status:
     """
     ring, controls, epochs, uploads = shard.ring, shard.controls, shard.kept.storage.epochs, shard.outputs.uploads
     config, telemetry, watchdogs = controls.settings.config, controls.telemetry, controls.watchdogs
-    loop, frontier, tally, now = ring.loop, ring.frontier, telemetry.tally, telemetry.clock.now()
-    counts, totals, elapsed_s = frontier.counts, tally.totals, loop.elapsed_s()
+    loop, frontier, counters, now = ring.loop, ring.frontier, telemetry.counters, telemetry.clock.now()
+    counts, totals, elapsed_s = frontier.counts, counters.totals, loop.elapsed_s()
     status = _common(counts, totals, elapsed_s, config)
-    status.seeds = seeds_told(totals.seeds, controls.explainer.why)
+    status.seeds = seeds_state(totals.seeds, controls.explainer.why)
     status.state = loop.state
     if loop.state == "running" and (loop.paused or loop.held):  # What ends goes on ending.
         status.state = "paused"
@@ -63,15 +63,15 @@ def running_status(shard: Assembled, *, detail: bool = False) -> Status:
     status.hosts_active = frontier.benched
     if status.hosts_deferred is not UNSET:
         status.budget_round = frontier.round
-    status.pages_s, status.bytes_s = tally.rates(now)
+    status.pages_s, status.bytes_s = counters.rates(now)
     status.epoch = epochs.number - 1
     status.rejected = {name: count for name, count in ring.scope.chain.counts.items() if count}
-    status.traps = traps_told(ring.scope.traps)
+    status.traps = trap_lines(ring.scope.traps)
     status.revisits = whole_facts(ring.recrawl.schedule.state, now) if ring.recrawl is not None else None
     status.waiting = waiting(ring, uploads, telemetry)
     status.waiting_for = status.waiting.says if status.waiting is not None else ""
     status.alarms = watchdogs.alarms
-    status.counters = msgspec.structs.asdict(tally.counters())
+    status.counters = msgspec.structs.asdict(counters.dns_and_caches())
     status.watch = msgspec.structs.asdict(watchdogs.gauges)
     status.shards = [_health(shard)]
     status.concurrency = loop.concurrency
@@ -79,8 +79,8 @@ def running_status(shard: Assembled, *, detail: bool = False) -> Status:
     status.uploads = msgspec.structs.asdict(uploads.counts) if uploads is not None else None
     status.eta_s = _eta_s(status) if status.state == "running" else None
     if detail:
-        status.course = tally.course.rates()
-        status.hosts = frontier.overview(now, HOSTS_TOLD_MAX)
+        status.course = counters.course.rates()
+        status.hosts = frontier.overview(now, HOSTS_SHOWN_MAX)
         status.changes = changes_of(epochs)
     return status
 
@@ -124,7 +124,7 @@ def _found_status(config: Config, directory: Path) -> dict[str, object]:
         return _status_of(config, directory, 0).as_object()
     with held_stopped(directory):
         if not all(home.is_there for home in homes(directory, config.cluster.workers)):
-            return told_last(directory)
+            return last_status(directory)
         found = whole([_status_of(config, directory, shard).as_object() for shard in range(config.cluster.workers)])
         is_over = not found["queued"] and found["discovered"]
         found["state"] = "finished" if is_over or found["ended"] in COMPLETE else "stopped"
@@ -138,14 +138,14 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         counts = QueueCounts() if stored is None else msgspec.msgpack.decode(stored, type=QueueCounts)
         totals, now = opened.totals, WallClock().now()
         status = _common(counts, totals, totals.elapsed_s, config)
-        status.seeds = seeds_told(totals.seeds, opened.explainer.why)
+        status.seeds = seeds_state(totals.seeds, opened.explainer.why)
         status.state = _state_of(counts, totals, config)
         status.queued = counts.pending
         if status.hosts_deferred is not UNSET:
             status.budget_round = stored_round(Epochs(opened.store))
         status.epoch = opened.store.epoch
         status.rejected = {name: count for name, count in opened.rejected.items() if count}
-        status.traps = traps_told(opened.traps)
+        status.traps = trap_lines(opened.traps)
         status.revisits = whole_facts(opened.revisits, now) if opened.revisits is not None else None
         status.concurrency = config.crawl.concurrency
         status.waiting_for = _stopped(counts, totals, config, directory, status.ended_says)
@@ -185,7 +185,7 @@ def _ended_says(totals: Totals, elapsed_s: float, limits: LimitsOptions) -> str:
     return "limit reached"
 
 
-def seeds_told(seeds: SeedTally, why: Callable[[str], dict[str, object]]) -> SeedsState:
+def seeds_state(seeds: SeedCounters, why: Callable[[str], dict[str, object]]) -> SeedsState:
     """Return how many seeds there are and whether any was fetched; while none is, the state of the first ones with the
     reason: about 0.1 ms for each.
     """
@@ -196,18 +196,18 @@ def seeds_told(seeds: SeedTally, why: Callable[[str], dict[str, object]]) -> See
 def _seed_state(seed: str, why: Callable[[str], dict[str, object]]) -> SeedState:
     """Return the state of a seed, or of the last URL to which it redirects, and the reason."""
     text, reasons = seed, []
-    for _ in range(REDIRECTS_TOLD_MAX):
-        told = why(text)
-        reasons.append(str(told["reason"]))
-        if told["state"] != "redirected" or not told.get("redirect_to"):
+    for _ in range(REDIRECTS_SHOWN_MAX):
+        found = why(text)
+        reasons.append(str(found["reason"]))
+        if found["state"] != "redirected" or not found.get("redirect_to"):
             break
-        text = str(told["redirect_to"])
-    return SeedState(seed, str(told["state"]), "; ".join(reasons))
+        text = str(found["redirect_to"])
+    return SeedState(seed, str(found["state"]), "; ".join(reasons))
 
 
-def traps_told(traps: Traps) -> list[str]:
+def trap_lines(traps: Traps) -> list[str]:
     """Return a sentence for each trap that is not released, the first ones first."""
-    return [trap.says() for trap in traps.all if not trap.released][:TRAPS_TOLD_MAX]
+    return [trap.says() for trap in traps.all if not trap.released][:TRAPS_SHOWN_MAX]
 
 
 def why_of(directory: str | Path, url: str) -> dict[str, object]:

@@ -16,8 +16,8 @@ from gossamer.archive.views.export import (
     Progress,
     committed_logs,
     export,
+    no_progress,
     stream,
-    untold,
 )
 from gossamer.archive.views.permitted import permission
 from gossamer.archive.views.source import pieces_of, require_sound
@@ -40,7 +40,7 @@ def export_of(
     dedupe: How = "",
     against: Sequence[str | Path] = (),
     memory_bytes_max: int = MEMORY_BYTES,
-    progress: Progress = untold,
+    progress: Progress = no_progress,
 ) -> Exported:
     """Make an export of a crawl, or finish one that was begun. See `archive.views.export.export`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly import CrawlRing
-from gossamer.crawl.tally import Telemetry
+from gossamer.crawl.counters import Telemetry
 from gossamer.model.status import WaitingReason
 from gossamer.model.words import duration
 
@@ -41,7 +41,7 @@ def _answer(ring: CrawlRing, telemetry: Telemetry) -> WaitingReason | None:
     """Return the request that has been under way for longest, when nothing has come for a while."""
     now = telemetry.clock.now()
     lease, since = min(ring.loop.under_way, key=lambda under_way: under_way[1])
-    lasts_s = now - max(since, telemetry.tally.last_at)
+    lasts_s = now - max(since, telemetry.counters.last_at)
     if lasts_s < QUIET_S:
         return None
     host, more = lease.url.host, ring.loop.in_flight - 1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.config.lists import hosts_of
-from gossamer.crawl.tally import Telemetry
+from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.options import ScopeOptions
@@ -28,7 +28,7 @@ class Watching:
     ) -> None:
         """`stir` has the crawl loop look for work again."""
         self._exclusions = exclusions
-        self._logs, self._tally = telemetry.logs, telemetry.tally
+        self._logs, self._counters = telemetry.logs, telemetry.counters
         self._stir = stir
         self._path = Path(options.exclude_hosts_file) if options.exclude_hosts_file else None
         self._pause_s = options.exclude_hosts_reread_s
@@ -53,7 +53,7 @@ class Watching:
             hosts = await asyncio.to_thread(hosts_of, path)
         except ConfigError as error:
             self._logs.info("exclusions_refused", error=f"{error}; the list read before stays in force")
-            self._tally.note(f"the list of excluded hosts is left as it was: {error}")
+            self._counters.note(f"the list of excluded hosts is left as it was: {error}")
             return
         if self._exclusions.set_listed(hosts):
             self._logs.info("exclusions_read", file=str(path), hosts=len(hosts))

@@ -92,7 +92,7 @@ class ObjectStore:
         except TimeoutError as error:
             raise StoreError(f"no end of {name} within {limit_s:.0f} s") from error
         except (exceptions.BaseError, OSError, ValueError) as error:
-            raise _told(error) from error
+            raise _store_error(error) from error
         return fixity.sha256
 
     async def read(self, name: str) -> bytes | None:
@@ -104,7 +104,7 @@ class ObjectStore:
         except FileNotFoundError:
             return None
         except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
-            raise _told(error) from error
+            raise _store_error(error) from error
 
     async def write(self, name: str, data: bytes) -> None:
         """Write or replace a small object, atomically. Raises StoreError."""
@@ -112,7 +112,7 @@ class ObjectStore:
             async with asyncio.timeout(self._options.store_request_s_max):
                 await obstore.put_async(self._store, name, data)
         except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
-            raise _told(error) from error
+            raise _store_error(error) from error
 
     async def fetch(self, name: str, target: Path, sha256: str) -> None:
         """Bring an object to disk, whole and as its digest says.
@@ -133,7 +133,7 @@ class ObjectStore:
         except FileNotFoundError as error:
             raise StoreError(f"{self.url}/{name} is not there", lasting=True) from error
         except (exceptions.BaseError, ValueError) as error:
-            raise _told(error) from error
+            raise _store_error(error) from error
         if digest.hexdigest() != sha256:
             raise StoreError(f"{self.url}/{name} is not what was saved", lasting=True)
         publish(aside, target)
@@ -144,7 +144,7 @@ class ObjectStore:
             async with asyncio.timeout(self._options.store_request_s_max):
                 return [one["path"] async for page in obstore.list(self._store) for one in page]
         except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
-            raise _told(error) from error
+            raise _store_error(error) from error
 
     async def remove(self, names: Sequence[str]) -> None:
         """Remove objects; those that are gone already are no error. Raises StoreError."""
@@ -154,7 +154,7 @@ class ObjectStore:
         except FileNotFoundError:
             return
         except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
-            raise _told(error) from error
+            raise _store_error(error) from error
 
     async def _fixity(self, source: Path | bytes, name: str) -> Fixity:
         try:
@@ -276,7 +276,7 @@ def _secrets(path: str) -> dict[str, str]:
     return found
 
 
-def _told(error: Exception) -> StoreError:
+def _store_error(error: Exception) -> StoreError:
     text = _one_line(error)
     if NO_CREDENTIALS in text:
         return StoreError("no credentials: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY are not set", lasting=True)

@@ -18,7 +18,7 @@ from gossamer.archive.database import open_database
 from gossamer.archive.logs import BrokenFrameError, batches
 from gossamer.archive.members import members_of
 from gossamer.archive.views.bodies import is_zstd
-from gossamer.archive.views.source import read_through, told_of
+from gossamer.archive.views.source import naming, read_through
 from gossamer.model.errors import DamagedError
 from gossamer.state.journals import DIFFERS, ManifestEntry, differs
 from gossamer.state.sums import sums_of
@@ -119,7 +119,7 @@ def faults_of_table(path: Path, entry: ManifestEntry | None) -> Iterator[FileFau
 
 def _rows_in(path: Path) -> str:
     try:
-        with told_of(path):
+        with naming(path):
             return f", {pq.read_metadata(path).num_rows:,} rows"
     except DamagedError:
         return ""

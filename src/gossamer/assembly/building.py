@@ -54,6 +54,7 @@ from gossamer.assembly.values import Controls, CrawlRing, DurableState, Outputs,
 from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.crawl.commit import Committer, Cuts
+from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import PageHistory, UrlMemory
@@ -64,7 +65,6 @@ from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.stages import Stages
-from gossamer.crawl.tally import Tally, Telemetry, Totals
 from gossamer.frontier.control import HostControl
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier
@@ -165,7 +165,7 @@ def _assembled(setup: Setup, opening_min: int) -> Assembled:
     storage = storage_of(setup)
     telemetry = telemetry_of(setup, storage.store, opening_min)
     modules = _modules(setup)
-    outputs = outputs_of(setup, storage.journals, telemetry.tally, modules)
+    outputs = outputs_of(setup, storage.journals, telemetry.counters, modules)
     kept = kept_of(setup, storage, telemetry, outputs.archives)
     ring, membership = ring_of(setup, kept, telemetry, outputs.archives, modules)
     controls = controls_of(setup, kept, ring, telemetry, alone=membership is None)
@@ -213,12 +213,12 @@ def kept_of(setup: Setup, storage: Storage, telemetry: Telemetry, archives: Arch
 # ---- what is written
 
 
-def outputs_of(setup: Setup, journals: Journals, tally: Tally, modules: Chosen) -> Outputs:
+def outputs_of(setup: Setup, journals: Journals, counters: CrawlCounters, modules: Chosen) -> Outputs:
     """Return what writes the files that a crawl leaves for others."""
     archives, followers = archives_of(
-        setup.config, setup.home, journals, tally.totals.incarnation, modules, setup.clock
+        setup.config, setup.home, journals, counters.totals.incarnation, modules, setup.clock
     )
-    uploads = uploads_of(setup.config.archive, journals, setup.dice, tally.note)
+    uploads = uploads_of(setup.config.archive, journals, setup.dice, counters.note)
     return Outputs(setup.config, setup.home, journals, archives, followers, uploads)
 
 
@@ -229,12 +229,12 @@ def ring_of(
     setup: Setup, kept: DurableState, telemetry: Telemetry, archives: Archives, modules: Chosen
 ) -> tuple[CrawlRing, Membership | None]:
     """Return the crawl loop with what it runs, joined to the commits; and its part in a crawl of several shards."""
-    config, clock, storage, tally = setup.config, setup.clock, kept.storage, telemetry.tally
+    config, clock, storage, counters = setup.config, setup.clock, kept.storage, telemetry.counters
     epochs = storage.epochs
     namer = namer_of(config, epochs)
-    exchange = exchange_of(setup, storage, namer, tally.totals.incarnation)
+    exchange = exchange_of(setup, storage, namer, counters.totals.incarnation)
     forgotten = forgotten_of(config, setup.home.directory, clock)
-    scope = scope_of(config, epochs, tally, (forgotten, earlier_of(config, setup.undo)))
+    scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
     memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
     pending_scope = memory.pending_scope if scoped(config).scope.scope != "any" else None
     rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
@@ -248,7 +248,7 @@ def ring_of(
     # A hub's host may belong to another shard, which alone may send requests to it.
     recrawl = recrawl_of(setup, storage, frontier, namer, permit if exchange is None else None)
     content_seen, spills = content_seen_of(config, epochs), Spills(setup.home.state / "spill", config.archive.digests)
-    sessions = _sessions(setup, storage, namer, exchange, tally)
+    sessions = _sessions(setup, storage, namer, exchange, counters)
     requests = None
     if config.seeds.requests_file:
         requests = permit.requests = cast("Requests", build(REQUESTS, "seeds.requests_file", epochs=epochs))
@@ -281,14 +281,14 @@ def ring_of(
     )  # fmt: skip
     for one in (resolver, protocols, isolated):
         setup.closing.push_async_callback(one.close)
-    pipeline = Pipeline(stages, retries_of(config, setup.dice), config.crawl, clock, telemetry.logs, tally)
+    pipeline = Pipeline(stages, retries_of(config, setup.dice), config.crawl, clock, telemetry.logs, counters)
     pipeline.judges_again = judges_again(scope.chain, epochs)
     schedule = recrawl.schedule if recrawl is not None else None
     _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule, stages.rendering))
     _watch_growth(config, kept, (frontier, epochs, schedule, exchange))
-    tally.pending = lambda: frontier.counts.pending
-    tally.counters = partial(counters_of, (resolver, robots, urls.url_seen, frontier.control, tally))
-    kept.committer.measure = measuring(tally.counters, frontier, schedule)
+    counters.pending = lambda: frontier.counts.pending
+    counters.dns_and_caches = partial(counters_of, (resolver, robots, urls.url_seen, frontier.control, counters))
+    kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
     loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, permit, requests)
     return ring, membership_of(exchange, ring, telemetry, pending_scope, kept.committer)
@@ -339,7 +339,7 @@ def telemetry_of(setup: Setup, store: Store, opening_min: int) -> Telemetry:
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation = max(totals.incarnation + 1, opening_min)
     logs = held(Logs(setup.home.logs, setup.clock, setup.config.logs), setup.undo)
-    return Telemetry(setup.clock, logs, Tally(totals, setup.config.crawl))
+    return Telemetry(setup.clock, logs, CrawlCounters(totals, setup.config.crawl))
 
 
 def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Telemetry, *, alone: bool) -> Controls:
@@ -356,7 +356,9 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
 # ---- inside
 
 
-def _sessions(setup: Setup, storage: Storage, namer: Namer, exchange: Exchange | None, tally: Tally) -> Sessions | None:
+def _sessions(
+    setup: Setup, storage: Storage, namer: Namer, exchange: Exchange | None, counters: CrawlCounters
+) -> Sessions | None:
     """Return the sessions of a shard; None, and nothing imported, where there are none."""
     config = setup.config
     if not (config.cookies.wanted or config.login.rules):
@@ -369,7 +371,7 @@ def _sessions(setup: Setup, storage: Storage, namer: Namer, exchange: Exchange |
         epochs=storage.epochs,
         namer=namer,
         is_ours=exchange.has if exchange is not None else lambda _: True,
-        told=tally.login_ended,
+        on_given_up=counters.login_ended,
         now=setup.clock.now(),
     )
     return cast("Sessions", made)

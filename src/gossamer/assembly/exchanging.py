@@ -12,13 +12,13 @@ from gossamer.cluster.lease_server import Terms
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.crawl.commit import Committer
+from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.pending_scope import PendingScope
-from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.politeness import politeness
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
-from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.state.storage import Storage
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
@@ -81,12 +81,12 @@ class Membership:
             self._reputation.others = exchange
         self._pending_scope = pending_scope
         self._clock, self._logs = telemetry.clock, telemetry.logs
-        self._tally = tally = telemetry.tally
+        self._counters = counters = telemetry.counters
         self.seeding: Callable[[], bool] = lambda: False
         """Says whether seeds are still to come."""
         self._cut_activity = self._committed_activity = -1
-        self._pages_cut = self._pages_committed = tally.totals.pages
-        self._bytes_cut = self._bytes_committed = tally.totals.wire_bytes
+        self._pages_cut = self._pages_committed = counters.totals.pages
+        self._bytes_cut = self._bytes_committed = counters.totals.wire_bytes
         self._serial = 0
         self.over = False
         """The coordinator said that all is over."""
@@ -113,7 +113,7 @@ class Membership:
 
     def report(self) -> ShardReport:
         """Return this shard's report."""
-        exchange, loop, totals = self.exchange, self._loop, self._tally.totals
+        exchange, loop, totals = self.exchange, self._loop, self._counters.totals
         seeding, awaits = self.seeding(), loop.out_of_patience
         passive = (
             loop.nothing_to_do
@@ -167,7 +167,7 @@ class Membership:
         """Note where this epoch ends."""
         self.exchange.cut(now)
         self._cut_activity = self._activity if not self._loop.in_flight else -1
-        self._pages_cut, self._bytes_cut = self._tally.totals.pages, self._tally.totals.wire_bytes
+        self._pages_cut, self._bytes_cut = self._counters.totals.pages, self._counters.totals.wire_bytes
 
     def committed(self, epoch: int) -> None:
         """Note that it is durable."""
@@ -192,22 +192,22 @@ class Membership:
         if self._reputation is not None:
             self._reputation.cash_from_afar(host, partition, amount)
 
-    def run_for_another(self, errand: Errand) -> bool:
-        started = self._frontier.control.run_errand(errand, self._clock.now())
+    def run_for_another(self, prerequisite: Prerequisite) -> bool:
+        started = self._frontier.control.run_prerequisite(prerequisite, self._clock.now())
         self._loop.stir()
         return started
 
-    def errand_answered(self, errand: Errand, result: Reply | Failure, body: bytes) -> None:
-        self._pipeline.errands.answer(errand, body, result, self._clock.now())
+    def prerequisite_answered(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
+        self._pipeline.prerequisites.answer(prerequisite, body, result, self._clock.now())
         self._loop.stir()
 
     def failed(self, what: str, error: Exception) -> None:
         self._logs.critical("internal_error", error, url=what)
-        self._tally.failed(error, self._clock.now())
+        self._counters.failed(error, self._clock.now())
 
     def lost(self, what: str) -> None:
         self._logs.critical("exchange", error_text=what)
-        self._tally.note(what)
+        self._counters.note(what)
 
     # ---- inside
 

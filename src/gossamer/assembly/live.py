@@ -7,7 +7,7 @@ from gossamer.assembly.parts import budget_of, crawl_options_of, judges_again, p
 from gossamer.assembly.revisits import frontier_options_of, patient
 from gossamer.assembly.values import CrawlRing
 from gossamer.config import Config
-from gossamer.crawl.tally import Telemetry
+from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.watchdogs import Watchdogs
 from gossamer.state.epoch import Epochs
 from gossamer.world.dice import Dice
@@ -27,7 +27,7 @@ def reconfigure(
     if config.scope != before.scope:
         scope.chain.adopt(scope.chain_of(scope_options(config)))
         ring.pipeline.judges_again = judges_again(scope.chain, epochs)
-    telemetry.tally.reconfigure(config.crawl)
+    telemetry.counters.reconfigure(config.crawl)
     ring.pipeline.reconfigure(retries_of(config, dice), config.crawl)
     telemetry.logs.reconfigure(config.logs)
     watchdogs.reconfigure(config.watch)

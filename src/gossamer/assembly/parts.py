@@ -25,6 +25,7 @@ from gossamer.config.gather import read_text
 from gossamer.config.secret import redacted
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.copies import CopyMarks, NearCopies
+from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import UrlMemory
 from gossamer.crawl.isolation import IsolatedModules
@@ -32,7 +33,6 @@ from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.shard import Shard
-from gossamer.crawl.tally import Telemetry
 from gossamer.crawl.trapping import watch_key
 from gossamer.crawl.watchdogs import Resources, Watchdogs
 from gossamer.fetch.decoding import BoundedDecoder
@@ -370,8 +370,8 @@ def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
     if name:
         made = fitting(name, "components.resolver", Resolver, options=config.resolve, clock=clock)
         return GuardedResolver(cast("Resolver", made), allow_private=config.resolve.allow_private)
-    told = partial(archives.add_prerequisite, via="", link_type="dns") if config.archive.warc_dns else None
-    return DnsResolver(config.resolve, clock, told)
+    on_answer = partial(archives.add_prerequisite, via="", link_type="dns") if config.archive.warc_dns else None
+    return DnsResolver(config.resolve, clock, on_answer)
 
 
 def archives_of(

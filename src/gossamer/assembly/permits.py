@@ -12,8 +12,8 @@ from gossamer.assembly.parts import filters_of, scoped, traps_of
 from gossamer.assembly.values import CrawlScope
 from gossamer.config import Config
 from gossamer.config.lists import forgotten_in, scope_lists
+from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.permit import Permit
-from gossamer.crawl.tally import Tally
 from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.usage import Usage
 from gossamer.ports import Filter
@@ -55,7 +55,7 @@ def forgotten_of(config: Config, directory: Path, clock: Clock) -> Forgotten | N
     return Forgotten(entries, clock.now) if entries else None
 
 
-def scope_of(config: Config, epochs: Epochs, tally: Tally, further: Iterable[Filter | None]) -> CrawlScope:
+def scope_of(config: Config, epochs: Epochs, counters: CrawlCounters, further: Iterable[Filter | None]) -> CrawlScope:
     """Return the filters of a crawl, `further` ones among them as far as there are any."""
     asked = scoped(config)
     exclusions, traps = ExcludedHost(only=asked.scope.only_hosts), traps_of(config, epochs)
@@ -68,4 +68,4 @@ def scope_of(config: Config, epochs: Epochs, tally: Tally, further: Iterable[Fil
         return scope_chain(options, roots, exclusions, more, read)
 
     chain = chain_of(scope_options(config))
-    return CrawlScope(chain, chain_of, roots, exclusions, traps, Trapping(traps, epochs, sketch, tally))
+    return CrawlScope(chain, chain_of, roots, exclusions, traps, Trapping(traps, epochs, sketch, counters))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gossamer.assembly.values import Setup
+from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.render_choice import RenderBudget, RenderChoice
 from gossamer.crawl.rendering import Auto, Gates, PageRendering, PageResources
-from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.control import HostControl
 from gossamer.model.errors import ConfigError
 from gossamer.ports import PrerequisiteArchive

@@ -24,8 +24,8 @@ from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
 from gossamer.cluster.partitions import FILE, PartitionMap
 from gossamer.config import Config
+from gossamer.crawl.counters import SEEDS_NAMED_MAX, Totals
 from gossamer.crawl.pending_scope import counted as beyond_counted
-from gossamer.crawl.tally import SEEDS_NAMED_MAX, Totals
 from gossamer.frontier.record import QueueCounts, decode_record
 from gossamer.model.errors import ConfigError
 from gossamer.state.journals import ManifestEntry, Phase
@@ -233,7 +233,7 @@ def store_says(store: Store) -> int:
     return stored(store, ABSORBED, int, 0)
 
 
-def _tally(kept: Store, leaving: Sequence[Store]) -> bytes:
+def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:
     totals = stored(kept, TALLY, Totals, Totals())
     outcomes = Counter(totals.outcomes)
     for one in (stored(store, TALLY, Totals, Totals()) for store in leaving):
@@ -267,7 +267,7 @@ def _manifest(kept: Store, leaving: Sequence[Store]) -> bytes:
 
 
 ADD: Final[dict[bytes, Callable[[Store, Sequence[Store]], bytes]]] = {
-    TALLY: _tally,
+    TALLY: _counters,
     FRONTIER_COUNTS: _counts,
     MANIFEST: _manifest,
 }

@@ -31,10 +31,10 @@ def sessions(
     epochs: Epochs,
     namer: Namer,
     is_ours: Callable[[Url], bool],
-    told: Callable[[str, str], None],
+    on_given_up: Callable[[str, str], None],
     now: float,
 ) -> Sessions:
-    """Return the sessions of a shard. `is_ours` is true for URLs of this shard; `told` is that of `FormLogins`.
+    """Return the sessions of a shard. `is_ours` is true for URLs of this shard; `on_given_up` is that of `FormLogins`.
 
     Raises:
         ConfigError: a login cannot work, or a file cannot be read.
@@ -54,7 +54,7 @@ def sessions(
     made = Sessions(jars)
     if rules:
         pauses_s = config.frontier.retry_s_first, config.frontier.retry_s_max
-        made.logins = FormLogins(rules, epochs, namer, made.names, pauses_s, told)
+        made.logins = FormLogins(rules, epochs, namer, made.names, pauses_s, on_given_up)
     return made
 
 

@@ -23,10 +23,10 @@ from gossamer.assembly.parts import (
 )
 from gossamer.assembly.permits import forgotten_of, scope_of
 from gossamer.config import Config
+from gossamer.crawl.counters import CrawlCounters, Totals
 from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.memory import ScopeMemory
-from gossamer.crawl.tally import Tally, Totals
 from gossamer.frontier.overview import facts_of
 from gossamer.model.damage import Damage
 from gossamer.ports import (
@@ -79,7 +79,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         forgotten = forgotten_of(config, directory, WallClock())
-        scope = scope_of(config, epochs, Tally(Totals(), config.crawl), (forgotten, earlier_of(config, undo)))
+        scope = scope_of(config, epochs, CrawlCounters(Totals(), config.crawl), (forgotten, earlier_of(config, undo)))
         ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts)
         journals = home.journals()
         manifest = manifest_of(store)

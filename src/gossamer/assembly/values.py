@@ -16,6 +16,7 @@ from gossamer.assembly.integrity import changed, lost, require_sound
 from gossamer.config import Config
 from gossamer.config.lists import FORGOTTEN
 from gossamer.crawl.commit import Committer
+from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.enrolment import Enrolment
 from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import UrlMemory
@@ -23,7 +24,6 @@ from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.shard import Shard
-from gossamer.crawl.tally import Telemetry
 from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.watchdogs import Watchdogs
 from gossamer.frontier.frontier import Frontier

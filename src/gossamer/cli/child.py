@@ -184,12 +184,12 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             ended = runner.run(served(running, config, progress))
-        told = running.status()
-        progress.show(told)
+        latest = running.status()
+        progress.show(latest)
     finally:
         progress.close()
-    progress.end(told, job.directory, ended)
-    status = read_status(told)
+    progress.end(latest, job.directory, ended)
+    status = read_status(latest)
     if to_upload := to_upload_of(status):
         uploads = status.uploads
         assert uploads is not None

@@ -88,10 +88,10 @@ def detailed(status: Callable[..., StatusFields]) -> Callable[[], StatusFields]:
         began = time.monotonic()
         if began < next_at:
             return {**kept, **status()}
-        told = status(detail=True)
-        kept = {name: told[name] for name in ("hosts", "course") if name in told}
+        latest = status(detail=True)
+        kept = {name: latest[name] for name in ("hosts", "course") if name in latest}
         next_at = began + min((time.monotonic() - began) / DETAIL_COST_MAX, DETAIL_S_MAX)
-        return told
+        return latest
 
     return found
 

@@ -178,7 +178,7 @@ def _show_built(built: SegmentBuilt, bloom: float | None, shown: Shown, took_s: 
     if built.complete:
         shown.line(f"{counted(built.urls, 'URL')} of {counted(built.sites, 'site')}")
     else:
-        shown.line(_told(built, took_s))
+        shown.line(_summary(built, took_s))
     if bloom:
         shown.line(f"of URLs that are new, at most {bloom:g} of all are taken for known ones and not listed")
     return Exit.FINISHED if built.urls else Exit.NOTHING
@@ -190,7 +190,7 @@ def _how(built: SegmentBuilt) -> str:
     return "is finished" if built.resumed else "is built"
 
 
-def _told(built: SegmentBuilt, took_s: float) -> str:
+def _summary(built: SegmentBuilt, took_s: float) -> str:
     figures = built.figures
     left = figures.get("left", 0)
     parts = [

@@ -90,17 +90,17 @@ def has_ended(status: Status) -> bool:
 
 
 def _shard_counts(one: ShardHealth) -> str:
-    told = [
+    parts = [
         f"{one.shard}: {harmless(one.state)}",
         f"{count(one.pages or 0)} pages",
         f"{count(one.queued or 0)} queued",
         f"{one.pages_s or 0.0:.1f}/s",
     ]
     if one.idle:
-        told.append("idle (no URLs)")
+        parts.append("idle (no URLs)")
     if one.deaths:
-        told.append(f"started again {'once' if one.deaths == 1 else f'{count(one.deaths)} times'}")
-    return ", ".join(told)
+        parts.append(f"started again {'once' if one.deaths == 1 else f'{count(one.deaths)} times'}")
+    return ", ".join(parts)
 
 
 def budgets_of(status: Status) -> str:
@@ -121,10 +121,10 @@ def picture_rows(status: Status) -> list[tuple[str, str]]:
     rows = [("alarm", one.says) for one in status.alarms]
     rows += [
         ("rates", course_of(status)),
-        ("levels", _tally(status.levels, "level ")),
-        ("media types", _tally(status.media_types, largest_first=True)),
-        ("text found as", _tally(status.text_methods, largest_first=True)),
-        ("rendered", _tally(status.rendered, largest_first=True)),
+        ("levels", _listed(status.levels, "level ")),
+        ("media types", _listed(status.media_types, largest_first=True)),
+        ("text found as", _listed(status.text_methods, largest_first=True)),
+        ("rendered", _listed(status.rendered, largest_first=True)),
         ("rendering", rendering_of(status)),
     ]
     if (hosts := status.hosts) is not UNSET:
@@ -206,7 +206,7 @@ def _machine(watch: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _tally(counts: Mapping[str, int], prefix: str = "", *, largest_first: bool = False) -> str:
+def _listed(counts: Mapping[str, int], prefix: str = "", *, largest_first: bool = False) -> str:
     found = sorted(counts.items(), key=lambda item: (-item[1], item[0])) if largest_first else list(counts.items())
     shown = ", ".join(f"{prefix}{name or 'unknown'} {count(n)}" for name, n in found[:8] if n)
     return shown + (" …" if len(found) > 8 else "")

@@ -117,12 +117,12 @@ class Addresses:
     def _own(self, now: float) -> None:
         """Let both sides of this shard speak with each other."""
         for _ in range(ROUNDS_MAX):
-            asked, told = Message(), Message()
+            asked, answer = Message(), Message()
             says = self.client.say(self.shard, asked, now)
             if says:
                 self.server.hear(self.shard, asked, now)
-            answers = self.server.say(self.shard, told, now)
+            answers = self.server.say(self.shard, answer, now)
             if answers:
-                self.client.hear(self.shard, told, now)
+                self.client.hear(self.shard, answer, now)
             if not (says or answers):
                 return

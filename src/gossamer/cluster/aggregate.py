@@ -24,10 +24,10 @@ HEALTH = (
 """Health fields that a shard reports beside its counts."""
 STATES = ("failed", "starting", "running", "stopping", "paused", "stopped", "finished")
 """States by precedence: when shards differ, the first one here is the state of the crawl."""
-TRAPS_TOLD_MAX = 100
+TRAPS_SHOWN_MAX = 100
 IDLE_ATTEMPTS_MIN = 10
 """Attempts of the whole crawl after which a shard that knows of no URL is called idle."""
-WAITING_TOLD_MAX = 3
+WAITING_SHOWN_MAX = 3
 
 
 def whole(statuses: Sequence[Status]) -> dict[str, object]:
@@ -40,7 +40,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
         if key not in BUDGETS or any(key in status for status in statuses):
             found[key] = sum(_number(status.get(key)) for status in statuses)
     for key in fields_together("sums"):
-        found[key] = _tally(status.get(key) for status in statuses)
+        found[key] = _sums(status.get(key) for status in statuses)
     for key in fields_together("most"):
         known = [value for status in statuses if (value := status.get(key)) is not None]
         if key not in BUDGETS or any(key in status for status in statuses):
@@ -50,7 +50,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     ends = {str(status.get("ended", "")) for status in statuses}
     found["ended"] = ends.pop() if len(ends) == 1 else ""
     found["ended_says"] = statuses[0].get("ended_says", "") if found["ended"] else ""
-    found["traps"] = [trap for status in statuses for trap in _list(status.get("traps"))][:TRAPS_TOLD_MAX]
+    found["traps"] = [trap for status in statuses for trap in _list(status.get("traps"))][:TRAPS_SHOWN_MAX]
     for key in fields_together("list"):
         found[key] = [one for status in statuses for one in _list(status.get(key))][:LISTED_MAX]
     found["modules"] = summed([one for status in statuses if isinstance(one := status.get("modules"), Mapping)])
@@ -73,7 +73,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
 def brief(number: int, status: Status) -> dict[str, object]:
     """Return the fields of one shard that the status lists beside the sums."""
     keys = ("state", "pages", "queued", "in_flight", "pages_s", "wire_bytes", "runs", "node", "deaths", "restored")
-    health = next((told for told in _list(status.get("shards")) if isinstance(told, Mapping)), {})
+    health = next((one for one in _list(status.get("shards")) if isinstance(one, Mapping)), {})
     return {
         "shard": number,
         **{key: health[key] for key in HEALTH if key in health},
@@ -89,7 +89,7 @@ def _list(value: object) -> list[object]:
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def _tally(counts: Iterable[object]) -> dict[str, float | int]:
+def _sums(counts: Iterable[object]) -> dict[str, float | int]:
     sums: dict[str, float | int] = {}
     for mapping in counts:
         if isinstance(mapping, Mapping):
@@ -105,11 +105,11 @@ def _waiting_for(statuses: Sequence[Status]) -> str:
         waits = [wait for wait in waits if wait]
     if not all(waits):
         return ""
-    return " · ".join(dict.fromkeys(waits[:WAITING_TOLD_MAX]))
+    return " · ".join(dict.fromkeys(waits[:WAITING_SHOWN_MAX]))
 
 
 def _waiting(statuses: Sequence[Status]) -> object:
-    return next((told for status in statuses if (told := status.get("waiting"))), None)
+    return next((one for status in statuses if (one := status.get("waiting"))), None)
 
 
 def _watch(statuses: Sequence[Status]) -> dict[str, object]:

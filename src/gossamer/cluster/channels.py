@@ -278,7 +278,7 @@ class Sending:
         peer.sent_at = now
         return True
 
-    def told(self, to: int, position: Position | None, *, gap: bool) -> None:
+    def take_position(self, to: int, position: Position | None, *, gap: bool) -> None:
         """Take a shard's position in the batches that we send."""
         peer, channel = self.peer(to), self._outbox.channel(to)
         if position is None or position.incarnation != self._outbox.incarnation:

@@ -207,7 +207,7 @@ class Coordination:
             self._lend(answer, now)
         reports = [answer.report for answer in answers if answer.report is not None]
         self._end_if_over(reports, secured=all(answer.secured for answer in answers))
-        self._is_scope_final = self._scope_final.told(reports)
+        self._is_scope_final = self._scope_final.take_round(reports)
         if self._quotas is not None:
             for report in reports:
                 self._quota[report.shard] = self._quotas.order(report)
@@ -303,7 +303,7 @@ class Coordination:
         """
         if self.kept.end:
             return
-        is_finished = self._termination.told(reports)
+        is_finished = self._termination.take_round(reports)
         limits = self._limits
         statuses: list[Mapping[str, object]] = [answer.status for answer in self.seen.values()]
         elapsed_s = max((_number(status.get("elapsed_s")) for status in statuses), default=0.0)

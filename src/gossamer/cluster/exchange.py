@@ -19,12 +19,22 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.cluster.addresses import Addresses
 from gossamer.cluster.channels import Inbox, Outbox, Peer, Sending
-from gossamer.cluster.errands import RemotePrerequisites, result_of
-from gossamer.cluster.frames import AskErrand, Batch, Frame, Linking, Root, decode_batch, decode_frame, encode, links_of
+from gossamer.cluster.frames import (
+    AskPrerequisite,
+    Batch,
+    Frame,
+    Linking,
+    Root,
+    decode_batch,
+    decode_frame,
+    encode,
+    links_of,
+)
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.prerequisites import RemotePrerequisites, result_of
 from gossamer.model.links import Link
-from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
@@ -71,9 +81,9 @@ class LinkReceiver(Protocol):
 
     def cash_from_afar(self, host: str, partition: int, amount: float) -> None: ...
 
-    def run_for_another(self, errand: Errand) -> bool: ...
+    def run_for_another(self, prerequisite: Prerequisite) -> bool: ...
 
-    def errand_answered(self, errand: Errand, result: Reply | Failure, body: bytes) -> None: ...
+    def prerequisite_answered(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None: ...
 
     def failed(self, what: str, error: Exception) -> None: ...
 
@@ -116,7 +126,7 @@ class Exchange:
         self._needs_cover = start.needs_cover
         self.addresses: Addresses | None = None
         """Leases of addresses, where other shards may use them too."""
-        self._errands = RemotePrerequisites(options.resend_s)
+        self._prerequisites = RemotePrerequisites(options.resend_s)
         self._sending = Sending(self._outbox, options.resend_s)
         self._cut: dict[int, int] = {}
         self._committed_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
@@ -179,13 +189,13 @@ class Exchange:
         """Give cash to a host of another shard: what the open epoch takes from here arrives there once."""
         self._outbox.packing(self._owners[partition]).add_cash(host, partition, amount)
 
-    def run_errand(self, errand: Errand) -> bool:
-        asked = self._errands.ask(errand, self._owners[errand.url.partition], self._clock.now())
+    def run_prerequisite(self, prerequisite: Prerequisite) -> bool:
+        asked = self._prerequisites.ask(prerequisite, self._owners[prerequisite.url.partition], self._clock.now())
         self.on_outgoing()
         return asked
 
-    def answer_errand(self, errand: Errand, result: Reply | Failure, body: bytes) -> None:
-        self._errands.done(errand, result, body)
+    def answer_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
+        self._prerequisites.done(prerequisite, result, body)
         self.on_outgoing()
 
     # ---- the epoch
@@ -219,8 +229,10 @@ class Exchange:
 
     def outgoing(self, now: float) -> Iterator[tuple[int, bytes]]:
         """Yield the frames to send now, with their receivers. Call it on `on_outgoing`, and some times a second."""
-        for errand in self._errands.expired(now):
-            self._answer(errand, Failure("robots_unreachable", "the shard that was to ask did not answer", retry=True))
+        for prerequisite in self._prerequisites.expired(now):
+            self._answer(
+                prerequisite, Failure("robots_unreachable", "the shard that was to ask did not answer", retry=True)
+            )
         if self.addresses is not None:
             self.addresses.tick(now)
         for to in range(self.partitions.shards):
@@ -246,17 +258,17 @@ class Exchange:
                 self.addresses.restarted(frame.sender, frame.opening, now)
         peer.incarnation = frame.incarnation
         peer.silent = False
-        self._sending.told(frame.sender, frame.position, gap=frame.gap)
+        self._sending.take_position(frame.sender, frame.position, gap=frame.gap)
         self._take_batches(frame, peer)
         peer.owed |= frame.asks
         if frame.addresses and self.addresses is not None:
             self.addresses.take(frame.sender, frame.addresses, now, self.opening)
-        for ask in frame.errands:
+        for ask in frame.prerequisites:
             self._run_for(frame.sender, frame.opening, ask)
         for answer in frame.answers:
-            errand = self._errands.answered(answer)
-            if errand is not None:
-                self._answer(errand, result_of(answer), answer.body)
+            prerequisite = self._prerequisites.answered(answer)
+            if prerequisite is not None:
+                self._answer(prerequisite, result_of(answer), answer.body)
         if peer.owed:
             self.on_outgoing()
 
@@ -289,7 +301,7 @@ class Exchange:
     @property
     def idle(self) -> bool:
         """Whether no frame waits to be taken, nothing waits for a commit, and no answer is awaited."""
-        return not (self._arrived or self._errands.waits) and self._outbox.is_empty
+        return not (self._arrived or self._prerequisites.waits) and self._outbox.is_empty
 
     @property
     def has_seeds(self) -> bool:
@@ -335,12 +347,12 @@ class Exchange:
             frame = self._frame(to, peer)
             frame.first, frame.batches, frame.asks = first, batches, asks
             yield frame
-        probes, asked = self._sending.probes(to, now), self._errands.to_ask(to, now)
-        answers = self._errands.answers(to)
+        probes, asked = self._sending.probes(to, now), self._prerequisites.to_ask(to, now)
+        answers = self._prerequisites.answers(to)
         addresses = self.addresses.outgoing(to, now) if self.addresses is not None else b""
         if peer.owed or probes or asked or answers or addresses:
             frame = self._frame(to, peer)
-            frame.asks, frame.errands, frame.answers, frame.addresses = probes, asked, answers, addresses
+            frame.asks, frame.prerequisites, frame.answers, frame.addresses = probes, asked, answers, addresses
             yield frame
 
     def _frame(self, to: int, peer: Peer) -> Frame:
@@ -429,16 +441,16 @@ class Exchange:
             self._take_batch(decode_batch(self._outbox.read(self.shard, number, number)[0]), ring)
         self._outbox.drop(self.shard, channel.last)
 
-    def _run_for(self, sender: int, opening: int, ask: AskErrand) -> None:
+    def _run_for(self, sender: int, opening: int, ask: AskPrerequisite) -> None:
         named, target = self._namer.name(ask.origin), self._namer.name(ask.url)
         if named is None or target is None or self._ring is None or not self.has(target):
             return
         self.activity += 1
-        errand = Errand(named, target, ask.hops)
-        if self._errands.asked(sender, opening, ask) and not self._ring.run_for_another(errand):
-            self._errands.done(errand, Failure("host_closed", "its host is closed"), b"")
+        prerequisite = Prerequisite(named, target, ask.hops)
+        if self._prerequisites.asked(sender, opening, ask) and not self._ring.run_for_another(prerequisite):
+            self._prerequisites.done(prerequisite, Failure("host_closed", "its host is closed"), b"")
 
-    def _answer(self, errand: Errand, result: Reply | Failure, body: bytes = b"") -> None:
+    def _answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes = b"") -> None:
         self.activity += 1
         if self._ring is not None:
-            self._ring.errand_answered(errand, result, body)
+            self._ring.prerequisite_answered(prerequisite, result, body)

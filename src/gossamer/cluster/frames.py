@@ -78,7 +78,7 @@ class Position(msgspec.Struct, array_like=True, frozen=True):
     """Last batch that the sender can delete: the receiver's restore point includes it."""
 
 
-class AskErrand(msgspec.Struct, array_like=True, frozen=True):
+class AskPrerequisite(msgspec.Struct, array_like=True, frozen=True):
     """A prerequisite fetch that another shard must make."""
 
     number: int
@@ -87,7 +87,7 @@ class AskErrand(msgspec.Struct, array_like=True, frozen=True):
     hops: int
 
 
-class ErrandAnswer(msgspec.Struct, array_like=True, frozen=True):
+class PrerequisiteAnswer(msgspec.Struct, array_like=True, frozen=True):
     """What it brought. Of a reply only what robots rules are made of."""
 
     number: int
@@ -120,8 +120,8 @@ class Frame(msgspec.Struct, array_like=True):
     """Batches are missing after `position.arrived`."""
     addresses: bytes = b""
     """See `addresses`."""
-    errands: list[AskErrand] = msgspec.field(default_factory=list)
-    answers: list[ErrandAnswer] = msgspec.field(default_factory=list)
+    prerequisites: list[AskPrerequisite] = msgspec.field(default_factory=list)
+    answers: list[PrerequisiteAnswer] = msgspec.field(default_factory=list)
 
 
 encode = msgspec.msgpack.Encoder().encode

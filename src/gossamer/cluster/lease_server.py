@@ -64,7 +64,7 @@ class Lent(msgspec.Struct):
     ticket: int = 0
     since: float = 0.0
     rest_until: float = 0.0
-    told_at: float = -1e9
+    sent_at: float = -1e9
     recalled_at: float = -1e9
     waiting: OrderedDict[int, int] = msgspec.field(default_factory=OrderedDict)
     """Shard to ticket, first come first."""
@@ -122,9 +122,9 @@ class LeaseServer:
             return False
         for address in self._grants.pop(to, []):
             lent = self._lent.get(address)  # None: it was given back before its grant was sent.
-            if lent is not None and lent.holder == to and now - lent.told_at >= AGAIN_S:
+            if lent is not None and lent.holder == to and now - lent.sent_at >= AGAIN_S:
                 message.grants.append((address, lent.ticket, max(0.0, lent.rest_until - now)))
-                lent.told_at = now
+                lent.sent_at = now
         for address in self._contended:
             lent = self._lent[address]
             turn_over = lent.waiting and now - lent.since >= self._turn_s
@@ -213,7 +213,7 @@ class LeaseServer:
         if lent.holder < 0 and lent.waiting and self._may_lend(now):
             holder, ticket = lent.waiting.popitem(last=False)
             lent.rest_until = max(lent.rest_until, self._rested_at)
-            lent.holder, lent.ticket, lent.since, lent.told_at, lent.recalled_at = holder, ticket, now, -1e9, -1e9
+            lent.holder, lent.ticket, lent.since, lent.sent_at, lent.recalled_at = holder, ticket, now, -1e9, -1e9
             self._borrowers[holder].holds.add(address)
             self._grants.setdefault(holder, []).append(address)
             self.loans_made += 1

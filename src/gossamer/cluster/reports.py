@@ -98,7 +98,7 @@ class Quotas:
         self.shares = list(shares) if shares else [LimitShare() for _ in range(shards)]
         assert len(self.shares) == shards, "a share for each shard"
 
-    def told(self, report: ShardReport) -> None:
+    def note(self, report: ShardReport) -> None:
         """Take in what a shard says is in force."""
         share = self.shares[report.shard]
         if report.quota_serial == share.serial:
@@ -106,7 +106,7 @@ class Quotas:
 
     def order(self, report: ShardReport) -> tuple[int, int]:
         """Return quota and serial for a shard that just reported."""
-        self.told(report)
+        self.note(report)
         share = self.shares[report.shard]
         used = report.pages + report.pages_under_way
         if report.passive:
@@ -142,7 +142,7 @@ class Termination:
         self._shards = shards
         self._before: dict[int, tuple[object, ...]] | None = None
 
-    def told(self, reports: Sequence[ShardReport]) -> bool:
+    def take_round(self, reports: Sequence[ShardReport]) -> bool:
         """Take a round's reports; return whether the crawl is over.
 
         A round begins after all shards answered the previous one. Pass an incomplete round too: it does not count, and
@@ -170,8 +170,8 @@ class ScopeFinal:
         self._shards = shards
         self._before: dict[int, tuple[object, ...]] | None = None
 
-    def told(self, reports: Sequence[ShardReport]) -> bool:
-        """Take a round's reports; return whether the scope is final. Rounds are as `Termination.told` has them."""
+    def take_round(self, reports: Sequence[ShardReport]) -> bool:
+        """Take a round's reports; return whether the scope is final. Rounds are those of `Termination.take_round`."""
         before, self._before = self._before, None
         if {report.shard for report in reports} != set(range(self._shards)) or len(reports) != self._shards:
             return False

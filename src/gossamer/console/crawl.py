@@ -87,10 +87,12 @@ def metrics_route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
             found = await crawl_of(request.path_params).desk.ask({"verb": METRICS})
         except verbs.RefusedError as refused:
             return answer({"ok": False, "error": str(refused), "kind": refused.kind})
-        told = found.get("result")
-        if not isinstance(told, Mapping):
+        result = found.get("result")
+        if not isinstance(result, Mapping):
             return answer(found)
-        return Response(str(told["metrics"]) + service.metrics(), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE})
+        return Response(
+            str(result["metrics"]) + service.metrics(), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE}
+        )
 
     return Route(path, metrics, methods=["GET"])
 

@@ -107,8 +107,8 @@ class Directory:
             async with self._turn:
                 match asked:
                     case verbs.StatusOf():
-                        told = await self._told()
-                        return {**told, "hosts": (await self._gone()).hosts} if asked.detail else told
+                        status = await self._current()
+                        return {**status, "hosts": (await self._gone()).hosts} if asked.detail else status
                     case verbs.HostsOf():
                         return _hosts(await self._gone(), asked.n)
                     case verbs.RecentOf():
@@ -126,17 +126,17 @@ class Directory:
         if name == "metrics":
             from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - paid for by who asks
 
-            return {"metrics": metrics_of(await self._told()).decode()}
+            return {"metrics": metrics_of(await self._current()).decode()}
         raise verbs.ConflictError(f"no crawl runs in {self._directory}; gossamer resume {self._directory} continues it")
 
-    async def _told(self) -> dict[str, object]:
+    async def _current(self) -> dict[str, object]:
         now, stamp = asyncio.get_running_loop().time(), _stamp(self._directory)
         if self._status is None or (now - self._status[0] > KEPT_S and self._status[1] != stamp):
-            told = await self._status_now()
+            status = await self._status_now()
             self._past = None
             # A process that lets go of it may leave no trace of that.
-            stamp = UNSETTLED if told["state"] in PASSING else _stamp(self._directory)
-            self._status = (now, stamp, told)
+            stamp = UNSETTLED if status["state"] in PASSING else _stamp(self._directory)
+            self._status = (now, stamp, status)
         return self._status[2]
 
     async def _status_now(self) -> dict[str, object]:
@@ -155,7 +155,7 @@ class Directory:
 
         A request that gives up waiting does not stop the read: the next request gets the result.
         """
-        await self._told()
+        await self._current()
         if self._past is None or (self._past.done() and self._past.exception() is not None):
             read = lambda: cast("Past", _report().past(self._directory))  # noqa: E731
             self._past = asyncio.get_running_loop().run_in_executor(None, read)

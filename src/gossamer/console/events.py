@@ -33,7 +33,7 @@ DETAIL_COST_MAX = 0.01
 """Largest share of the time for looking through the hosts in memory."""
 BEGINNING = ("about", "course", "recent")
 DETAIL_S_MAX = 30.0
-UNTOLD = frozenset(("course", "rejected", "traps"))
+LEFT_OUT = frozenset(("course", "rejected", "traps"))
 """Keys of a status that the page has in another form, or does not show."""
 MAKING_S_MAX = 5.0
 """Longest wait for a message that another stream requested; then the stream reports that the crawl does not answer."""
@@ -259,18 +259,18 @@ class EventFeed:
         status = await self._asked("status", detail=wants_detail)
         if status is None:
             return None
-        told = {name: value for name, value in status.items() if name not in UNTOLD}
-        is_over = told.get("state") in OVER and not told.get("in_flight")
+        shown = {name: value for name, value in status.items() if name not in LEFT_OUT}
+        is_over = shown.get("state") in OVER and not shown.get("in_flight")
         if wants_detail:
             self._detail_at = now() + min((now() - began) / DETAIL_COST_MAX, DETAIL_S_MAX)
-            self._detail = {name: told[name] for name in ("hosts", "changes") if name in told}
+            self._detail = {name: shown[name] for name in ("hosts", "changes") if name in shown}
             self._rates = {"course": status["course"]} if "course" in status else {}
         if is_over != self._is_over:
             self._is_over, self._detail_at = is_over, 0.0
         elif is_over:
             self._detail_at = float("inf")
             self._again_at = now() + OVER_S
-        return {**self._detail, **told}
+        return {**self._detail, **shown}
 
     async def _asked(self, verb: str, **fields: object) -> Mapping[str, object] | None:
         answer = await self._desk.ask({"verb": verb, **fields})

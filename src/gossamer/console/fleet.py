@@ -40,8 +40,8 @@ LIVED_S = 60.0
 """A crawl that lived so long has not died in a row."""
 ENDING_S_MAX = 5.0
 """A crawl whose end was requested is begun again once its process is gone, if that takes no longer."""
-TOLD_S_MAX = 5.0
-UNANSWERED = f"its status could not be read within {TOLD_S_MAX:g} s"
+STATUS_S_MAX = 5.0
+UNANSWERED = f"its status could not be read within {STATUS_S_MAX:g} s"
 ASKED_AT_ONCE_MAX = 8
 ENDED_WELL = (0, 4, 130)
 ENDED_BY_ITSELF = ("finished", "limit", "low_water", "patience")
@@ -182,7 +182,7 @@ class Fleet:
             await asyncio.to_thread(self.folder.create, new.name, new.config)
         except OSError as error:
             raise ConflictError(f"cannot write to {self.folder.path}: {error.strerror}") from error
-        return await (self.start(new.name) if new.start else self.told(new.name))
+        return await (self.start(new.name) if new.start else self.summary(new.name))
 
     async def start(self, name: str) -> CrawlSummary:
         """Start a crawl that was made and never begun. Raises ConflictError: it was, or too many run."""
@@ -190,7 +190,7 @@ class Fleet:
         if self.folder.is_begun(name):
             raise ConflictError(f"{name!r} was begun already; resume continues it")
         await self._begin(name, self._starting(name))
-        return await self.told(name)
+        return await self.summary(name)
 
     async def resume(self, name: str, again: ResumeRequest) -> CrawlSummary:
         """Continue a crawl that does not run. Raises ConflictError: it runs, was never begun, or too many run."""
@@ -203,7 +203,7 @@ class Fleet:
         except ConfigError as error:
             raise RefusedError(str(error)) from error
         await self._begin(name, self._resuming(name, sets))
-        return await self.told(name)
+        return await self.summary(name)
 
     async def stop(
         self, name: str, request: dict[str, object], ask: Callable[[dict[str, object]], Any]
@@ -225,7 +225,7 @@ class Fleet:
         entry = self._entry(name)
         return entry.is_attended or self.folder.is_held(name, entry.wish)
 
-    async def told(self, name: str) -> CrawlSummary:
+    async def summary(self, name: str) -> CrawlSummary:
         """Return the state of a crawl."""
         entry = self._entry(name)
         problem = "" if entry.is_attended else entry.problem
@@ -234,7 +234,7 @@ class Fleet:
             return CrawlSummary(name=name, state=state, runs=entry.wish.runs, problem=problem)
         status: Mapping[str, Any] = {}
         with suppress(TimeoutError):
-            async with asyncio.timeout(TOLD_S_MAX):
+            async with asyncio.timeout(STATUS_S_MAX):
                 answer = await entry.crawl.desk.ask({"verb": "status"})
                 status = answer.get("result") or {"state": "failed", "waiting_for": str(answer.get("error", ""))}  # type: ignore[assignment]
         if not status:
@@ -257,16 +257,16 @@ class Fleet:
         """Return all crawls."""
         some = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
 
-        async def told(name: str) -> CrawlSummary | None:
+        async def summary(name: str) -> CrawlSummary | None:
             async with some:
                 try:
-                    return await self.told(name)
+                    return await self.summary(name)
                 except MissingError:  # It has just been removed.
                     return None
 
         names = await asyncio.to_thread(self.folder.names)
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(told(name)) for name in names]
+            asked = [group.create_task(summary(name)) for name in names]
         crawls = tuple(one for task in asked if (one := task.result()) is not None)
         return CrawlSummaries(crawls=crawls, running=self._running(), crawls_max=self._crawls_max)
 

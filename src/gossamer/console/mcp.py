@@ -172,8 +172,8 @@ class Agent:
         async with asyncio.TaskGroup() as group:
             names = self.crawls.names()[:CRAWLS_LISTED_MAX]
             asked = [group.create_task(self._ask({"verb": "status"}, name)) for name in names]
-        told = [task.result() for task in asked]
-        return [{"crawl": name, **_short(one)} for name, one in zip(names, told, strict=True)]
+        answers = [task.result() for task in asked]
+        return [{"crawl": name, **_short(one)} for name, one in zip(names, answers, strict=True)]
 
     async def status(self, asked: OfCrawl) -> object:
         """Return counts, rates and state."""
@@ -322,10 +322,10 @@ def _written(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
 
 
-def _short(told: Mapping[str, object]) -> dict[str, object]:
-    status = told.get("result")
+def _short(answer: Mapping[str, object]) -> dict[str, object]:
+    status = answer.get("result")
     if not isinstance(status, Mapping):
-        return {"problem": str(told.get("error", ""))}
+        return {"problem": str(answer.get("error", ""))}
     return {name: status.get(name) for name in ("state", "pages", "queued", "ended_says") if status.get(name)}
 
 

@@ -199,8 +199,8 @@ def operations(fleet: Fleet) -> Iterator[Operation]:
     async def created(_: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": await fleet.create(_read("create", New, fields))}
 
-    async def told(path: Mapping[str, str], _: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await fleet.told(path["name"])}
+    async def summary(path: Mapping[str, str], _: Fields) -> Mapping[str, object]:
+        return {"ok": True, "result": await fleet.summary(path["name"])}
 
     async def compared(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
         asked: ComparisonOf = _read("compare", ComparisonOf, fields)
@@ -212,7 +212,7 @@ def operations(fleet: Fleet) -> Iterator[Operation]:
         "GET", f"{ONE}/compare", "compare", ComparisonOf, Comparison,
         "What differs between an earlier crawl and this one, by the last visit of each to a URL.", compared,
     )  # fmt: skip
-    yield Operation("GET", ONE, "crawl", verbs.Nothing, CrawlSummary, "Return the state of a crawl, in short.", told)
+    yield Operation("GET", ONE, "crawl", verbs.Nothing, CrawlSummary, "Return the state of a crawl, in short.", summary)
     yield from steering(fleet, f"{ONE}/")
 
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
-from gossamer.crawl.tally import Telemetry
+from gossamer.crawl.counters import Telemetry
 from gossamer.model.visits import EpochRow, Visited
 from gossamer.ports import Archive
 from gossamer.state.journals import ManifestEntry
@@ -46,7 +46,7 @@ class Committer:
         self._contacts = storage.contacts
         self._archive = archive
         self._components: list[Cuts] = []
-        self._tally = telemetry.tally
+        self._counters = telemetry.counters
         self._logs = telemetry.logs
         self._clock = clock = telemetry.clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
@@ -107,12 +107,12 @@ class Committer:
 
     async def _commit(self) -> None:
         async with self._one_at_a_time:
-            totals = self._tally.totals
+            totals = self._counters.totals
             self.began_at, self.stage = self._clock.now(), "gathering what changed"
             try:
                 async with self.undivided:
-                    if self._tally.fatal_error is not None:
-                        raise self._tally.fatal_error  # The open epoch may hold half a visit.
+                    if self._counters.fatal_error is not None:
+                        raise self._counters.fatal_error  # The open epoch may hold half a visit.
                     began = self._clock.now()
                     number, manifest, ended, visited = self._cut()
                 cut_s = self._clock.now() - began
@@ -124,7 +124,7 @@ class Committer:
                 if self._hosts is not None:
                     self._hosts.settle()
             except Exception as error:
-                self._tally.fatal(error)  # No later commit may build on this one.
+                self._counters.fatal(error)  # No later commit may build on this one.
                 raise
             finally:
                 self.stage = ""
@@ -147,14 +147,14 @@ class Committer:
 
     def elapsed_s(self) -> float:
         """Return the seconds of crawling, over all runs, up to now."""
-        return self._tally.totals.elapsed_s + self._clock.now() - self._since
+        return self._counters.totals.elapsed_s + self._clock.now() - self._since
 
     def close(self) -> None:
         self._thread.shutdown(wait=True)
 
     def _cut(self) -> tuple[int, list[ManifestEntry], int, list[Visited]]:
         now = self._clock.now()
-        totals = self._tally.totals
+        totals = self._counters.totals
         totals.elapsed_s += now - self._since
         self._since = now
         for component in self._components:
@@ -166,9 +166,9 @@ class Committer:
         self._epochs.put("meta", MANIFEST, _encode(manifest))
         self._epochs.put("meta", TALLY, _encode(totals))
         self._logs.flush()
-        visited = self._tally.delivery.take() if self._tally.delivery is not None else []
-        self._tally.in_epoch = 0
-        self._tally.sample(now)
+        visited = self._counters.delivery.take() if self._counters.delivery is not None else []
+        self._counters.in_epoch = 0
+        self._counters.sample(now)
         number = self._epochs.cut()
         changes, self._between = self._between, []
         for change in changes:

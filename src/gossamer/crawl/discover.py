@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gossamer.cluster.exchange import Exchange
+from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.outcomes import Outcomes
 from gossamer.crawl.pending_scope import SCOPE, PendingScope
 from gossamer.crawl.stages import Stages
-from gossamer.crawl.tally import Tally
 from gossamer.frontier.priority import PageImportance
 from gossamer.model.links import Link
 from gossamer.model.outcomes import WITH_CONTENT
@@ -27,12 +27,14 @@ PATH_BITS = 16
 class Discovery:
     """The steps discover, admit, route, dedupe and enqueue of a shard."""
 
-    def __init__(self, stages: Stages, outcomes: Outcomes, clock: Clock, tally: Tally, *, follows: bool) -> None:
+    def __init__(
+        self, stages: Stages, outcomes: Outcomes, clock: Clock, counters: CrawlCounters, *, follows: bool
+    ) -> None:
         """`follows`: the crawl follows links. In an offline crawl they are recorded; a round chooses among them."""
         self._stages = stages
         self._outcomes = outcomes
         self._clock = clock
-        self._tally = tally
+        self._counters = counters
         self._follows = follows
         order = stages.prioritizer
         self._importance = order if isinstance(order, PageImportance) else None
@@ -84,11 +86,11 @@ class Discovery:
         risen = self._importance.note(page, admitted) if self._importance is not None else {}
         answers: list[int] = []
         for some in _slices(admitted):
-            told = stages.url_seen.offer(
+            levels_of_some = stages.url_seen.offer(
                 [link.url for link in some], [link.depth for link in some], [link.hops for link in some]
             )
-            self._enqueue(some, told, risen, now)
-            answers += told
+            self._enqueue(some, levels_of_some, risen, now)
+            answers += levels_of_some
             if len(some) == LINKS_AT_ONCE:
                 yield
         stages.trapping.found(links, admitted, answers)
@@ -180,7 +182,7 @@ class Discovery:
             return
         record = stages.history.get(link.url)
         if record is not None and record.outcome in WITH_CONTENT:
-            self._tally.totals.seeds.any_fetched = True
+            self._counters.totals.seeds.any_fetched = True
         if pending_scope is None:
             return
         if record is None or not record.final:

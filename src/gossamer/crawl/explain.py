@@ -50,23 +50,23 @@ class Explainer:
         url = self._namer.name(text)
         if url is None:
             return {"url": text, "state": "unknown", "reason": "it is not an address that can be visited"}
-        told: dict[str, object] = {"url": url.text, "key": url.key, "host": url.host, "site": url.site}
+        answer: dict[str, object] = {"url": url.text, "key": url.key, "host": url.host, "site": url.site}
         if url.key != url.text:
-            told["key_rules"] = [f"{rule}: {made}" for rule, made in self._namer.changes(url.text)]
+            answer["key_rules"] = [f"{rule}: {made}" for rule, made in self._namer.changes(url.text)]
         record = self._history.get(url)
         way = self._url_seen.way(url)
         facts = self._facts(url)
         if record is not None:
-            told |= _last_attempt(record)
+            answer |= _last_attempt(record)
         if way is not None:
-            told |= {"depth": way[0], "hops": way[1]}
-        told |= {"state": "", "reason": "", "rule": None}
-        told |= self._forgotten(url) or self._state(url, record, facts, way)
-        told |= _revisited(self._revisits(url))
+            answer |= {"depth": way[0], "hops": way[1]}
+        answer |= {"state": "", "reason": "", "rule": None}
+        answer |= self._forgotten(url) or self._state(url, record, facts, way)
+        answer |= _revisited(self._revisits(url))
         if learned := self._rendering(url):
-            told["rendering"] = learned
-        told["host_state"] = _host_state(facts)
-        return told
+            answer["rendering"] = learned
+        answer["host_state"] = _host_state(facts)
+        return answer
 
     def _state(
         self, url: Url, record: PageRecord | None, facts: HostFacts, way: tuple[int, int] | None
@@ -123,13 +123,13 @@ class Explainer:
         if stopped is None:
             reason = "no seed, page or redirect that was followed has named it so far, within the depth allowed"
             return {"state": "unknown", "reason": reason}
-        told: dict[str, object] = {"depth": stopped.depth, "hops": stopped.hops, "referrer": stopped.referrer}
+        answer: dict[str, object] = {"depth": stopped.depth, "hops": stopped.hops, "referrer": stopped.referrer}
         rule = self._chain.explain(stopped)
         if rule is None:
             reason = f"{stopped.referrer} redirected to it when fewer redirects were followed; seed it to visit it"
-            return told | {"state": "unknown", "reason": reason}
+            return answer | {"state": "unknown", "reason": reason}
         reason = f"the filter `{rule}` rejects it: {self._chain.detail(stopped)}"
-        return told | {"state": "rejected", "reason": reason, "rule": rule}
+        return answer | {"state": "rejected", "reason": reason, "rule": rule}
 
 
 def offered_to(url_seen: UrlSeen) -> Callable[[Url], bool]:
@@ -140,7 +140,7 @@ def offered_to(url_seen: UrlSeen) -> Callable[[Url], bool]:
 
 
 def _last_attempt(record: PageRecord) -> dict[str, object]:
-    told: dict[str, object] = {
+    answer: dict[str, object] = {
         "outcome": record.outcome,
         "status": record.status,
         "fetched_at": _instant(record.at),
@@ -149,24 +149,24 @@ def _last_attempt(record: PageRecord) -> dict[str, object]:
         "error": record.error,
     }
     if record.redirect_to:
-        told["redirect_to"] = record.redirect_to
+        answer["redirect_to"] = record.redirect_to
     if record.warc_offset is not None:
-        told |= {"warc_file": record.warc_file, "warc_offset": record.warc_offset}
-    return told
+        answer |= {"warc_file": record.warc_file, "warc_offset": record.warc_offset}
+    return answer
 
 
 def _revisited(facts: dict[str, object] | None) -> dict[str, object]:
     """Return what is remembered of a page that is visited again, its instants readable."""
     if facts is None:
         return {}
-    told = {
+    answer = {
         name: _instant(value) if name.endswith("_at") and isinstance(value, float) else value
         for name, value in facts.items()
     }
-    due_at, recent = told.pop("next_due_at"), told.pop("recent")
+    due_at, recent = answer.pop("next_due_at"), answer.pop("recent")
     assert isinstance(recent, list)
     visits = [f"{_instant(at)} {kind}" for at, kind in recent]
-    return ({"next_due": due_at} if due_at is not None else {}) | {"revisits": told, "recent_visits": visits}
+    return ({"next_due": due_at} if due_at is not None else {}) | {"revisits": answer, "recent_visits": visits}
 
 
 def _reasons(record: PageRecord) -> str:
@@ -184,11 +184,11 @@ def _deferred(budget: BudgetFacts | None) -> str:
 
 
 def _host_state(facts: HostFacts) -> dict[str, object]:
-    told: dict[str, object] = {
+    answer: dict[str, object] = {
         "deferred": facts.deferred,
         "budget": msgspec.structs.asdict(facts.budget) if facts.budget is not None else None,
     }
-    return (told if facts.budget is not None else {}) | {
+    return (answer if facts.budget is not None else {}) | {
         "queued": facts.queued,
         "requests": facts.requests,
         "delay_until": _instant(facts.rest_until) if facts.rest_until else None,

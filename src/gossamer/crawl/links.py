@@ -57,11 +57,11 @@ class PageLinks:
 
     def named(self, visit: Visit, findings: Findings, links: list[Link]) -> list[Link]:
         """Return the links that their page may name: a sitemap only those of the hosts that it speaks for."""
-        hints, told = self._stages.hints, findings.announcement
+        hints, announcement = self._stages.hints, findings.announcement
         if hints is None:
             return links
-        if told is not None:
-            return hints.admitted(visit.url, visit.link_type, visit.depth, told, links)
+        if announcement is not None:
+            return hints.admitted(visit.url, visit.link_type, visit.depth, announcement, links)
         return hints.feeds(links) if hints.wants_feeds else links
 
     def outlinks(self, links: list[Link]) -> list[str]:

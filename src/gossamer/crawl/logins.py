@@ -20,7 +20,7 @@ from gossamer.crawl.options import LoginRule
 from gossamer.crawl.permit import ALLOWED, FetchVerdict
 from gossamer.fetch.options import RequestRule
 from gossamer.fetch.rules import RequestRules
-from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.process.forms import form_of, shows
 from gossamer.process.links import redirect_target
 from gossamer.state.epoch import Epochs
@@ -53,7 +53,7 @@ class FormLogin:
         self.rule = rule
         self.url = url
         self.phase: Phase = "out"
-        self.errand: Errand | None = None
+        self.prerequisite: Prerequisite | None = None
         """The request that is under way for it."""
         self.waiting: dict[str, Url] = {}
         """A URL of each host that is parked for it."""
@@ -104,17 +104,17 @@ class FormLogins:
         namer: Namer,
         cookies: Callable[[str, float], set[str]],
         pauses_s: tuple[float, float],
-        told: Callable[[str, str], None],
+        on_given_up: Callable[[str, str], None],
     ) -> None:
         """`rules` by name, their secrets in them; `cookies` returns the names of a site's cookies; `pauses_s` are the
-        first and the longest wait after a failed login; `told` is called with a login that was given up and the reason,
-        and without a reason when it works.
+        first and the longest wait after a failed login; `on_given_up` is called with a login that was given up and
+        the reason, and without a reason when it works.
         """
         self._pauses_s = pauses_s
         self._epochs = epochs
         self._namer = namer
         self._cookies = cookies
-        self._told = told
+        self._on_given_up = on_given_up
         self._logins: dict[str, FormLogin] = {}
         for name, rule in rules.items():
             url = namer.name(rule.url)
@@ -144,10 +144,10 @@ class FormLogins:
         if login.phase == "out" and login.pause_until > now:
             return FetchVerdict(wait_until=login.pause_until, reason=f"login.{login.name}: {login.reason}")
         if login.phase == "out":
-            login.errand = self._first(login, url)
-        is_lost = login.errand is not None and url.host == login.errand.origin.host
+            login.prerequisite = self._first(login, url)
+        is_lost = login.prerequisite is not None and url.host == login.prerequisite.origin.host
         login.waiting[url.host] = url
-        return FetchVerdict(errand=login.errand if is_lost else None, park=True)
+        return FetchVerdict(prerequisite=login.prerequisite if is_lost else None, park=True)
 
     def token(self, url: Url) -> str:
         """Return the bearer token of a request; empty if it has none."""
@@ -190,26 +190,32 @@ class FormLogins:
 
     # ---- the login itself
 
-    def answered(self, errand: Errand, result: Reply | Failure, body: bytes, now: float) -> Errand | None:
+    def answered(
+        self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float
+    ) -> Prerequisite | None:
         """Take what a request of a login brought; return the next one, None if it is over: see `released`."""
-        login = self._logins[errand.login]
-        if login.errand is None or errand.url != login.errand.url or errand.form != login.errand.form:
+        login = self._logins[prerequisite.login]
+        if (
+            login.prerequisite is None
+            or prerequisite.url != login.prerequisite.url
+            or prerequisite.form != login.prerequisite.form
+        ):
             return None  # Asked twice.
         step = self._next(login, result, body, now)
         if isinstance(step, str):
             self._failed(login, step, now)
             return None
-        login.errand = step
+        login.prerequisite = step
         return step
 
-    def released(self, errand: Errand) -> list[Url]:
+    def released(self, prerequisite: Prerequisite) -> list[Url]:
         """Return a URL of each host that waited for a login, if that is over."""
-        login = self._logins[errand.login]
-        return _released(login) if login.errand is None else []
+        login = self._logins[prerequisite.login]
+        return _released(login) if login.prerequisite is None else []
 
-    def content_type(self, errand: Errand) -> str:
+    def content_type(self, prerequisite: Prerequisite) -> str:
         """Return the type of what a request of a login sends."""
-        is_json = bool(self._logins[errand.login].rule.token)
+        is_json = bool(self._logins[prerequisite.login].rule.token)
         return "application/json" if is_json else "application/x-www-form-urlencoded"
 
     # ---- inside
@@ -220,13 +226,13 @@ class FormLogins:
                 return login
         return None
 
-    def _first(self, login: FormLogin, origin: Url) -> Errand:
+    def _first(self, login: FormLogin, origin: Url) -> Prerequisite:
         rule = login.rule
         login.phase = "sent" if rule.token else "form"
         form = json.dumps(rule.fields).encode() if rule.token else b""
-        return Errand(origin, login.url, form=form, login=login.name)
+        return Prerequisite(origin, login.url, form=form, login=login.name)
 
-    def _next(self, login: FormLogin, result: Reply | Failure, body: bytes, now: float) -> Errand | str | None:
+    def _next(self, login: FormLogin, result: Reply | Failure, body: bytes, now: float) -> Prerequisite | str | None:
         """Return the next request, None after a login that worked, or why it failed."""
         if isinstance(result, Failure):
             return result.error
@@ -239,7 +245,7 @@ class FormLogins:
             return "the form's answer would have it sent elsewhere"
         return self._check(login, result, target, body, now)
 
-    def _fill_in(self, login: FormLogin, reply: Reply, body: bytes) -> Errand | str:
+    def _fill_in(self, login: FormLogin, reply: Reply, body: bytes) -> Prerequisite | str:
         if not 200 <= reply.status < 300:
             return f"HTTP {reply.status} at {login.url.text}"
         fields = login.rule.fields
@@ -253,13 +259,15 @@ class FormLogins:
             return "its form leads to another origin"
         pairs = [(name, value) for name, value in form.fields if name not in fields]
         login.phase = "sent"
-        errand = login.errand
-        assert errand is not None
-        return Errand(errand.origin, action, form=urlencode([*pairs, *fields.items()]).encode(), login=login.name)
+        prerequisite = login.prerequisite
+        assert prerequisite is not None
+        return Prerequisite(
+            prerequisite.origin, action, form=urlencode([*pairs, *fields.items()]).encode(), login=login.name
+        )
 
     def _check(
         self, login: FormLogin, reply: Reply, target: str | None, body: bytes, now: float
-    ) -> Errand | str | None:
+    ) -> Prerequisite | str | None:
         """Judge the answer to the form, or the page that it redirects to."""
         check = login.rule.check
         assert check is not None, "the configuration was checked"
@@ -293,21 +301,21 @@ class FormLogins:
         self._worked(login, value)
         return None
 
-    def _go_on(self, login: FormLogin, target: str) -> Errand | str:
+    def _go_on(self, login: FormLogin, target: str) -> Prerequisite | str:
         """Follow a redirect of a login, on its own site."""
-        url, errand = self._namer.name(target), login.errand
-        assert errand is not None
+        url, prerequisite = self._namer.name(target), login.prerequisite
+        assert prerequisite is not None
         if url is None or url.site != login.url.site:
             return "it redirects to another site"
-        if errand.hops >= HOPS_MAX:
+        if prerequisite.hops >= HOPS_MAX:
             return f"it redirects more than {HOPS_MAX} times"
-        return Errand(errand.origin, url, errand.hops + 1, login=login.name)
+        return Prerequisite(prerequisite.origin, url, prerequisite.hops + 1, login=login.name)
 
     def _worked(self, login: FormLogin, token: str = "") -> None:
-        login.phase, login.errand, login.token, login.reason = "in", None, token, ""
+        login.phase, login.prerequisite, login.token, login.reason = "in", None, token, ""
         login.fruitless += 1
         self._epochs.put("cookie", _key(login), _encode(SavedLogin(token)))
-        self._told(login.name, "")
+        self._on_given_up(login.name, "")
 
     def _failed(self, login: FormLogin, reason: str, now: float) -> None:
         self._end(login)
@@ -319,12 +327,12 @@ class FormLogins:
             self._give_up(login, login.reason)
 
     def _end(self, login: FormLogin) -> None:
-        login.phase, login.errand, login.token = "out", None, ""
+        login.phase, login.prerequisite, login.token = "out", None, ""
         self._epochs.delete("cookie", _key(login))
 
     def _give_up(self, login: FormLogin, reason: str) -> None:
         login.phase, login.reason = "failed", reason
-        self._told(login.name, reason)
+        self._on_given_up(login.name, reason)
 
 
 def _released(login: FormLogin) -> list[Url]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.examine import Examined
 from gossamer.crawl.history import attempt_row, page_record
 from gossamer.crawl.links import PageLinks
@@ -18,7 +19,6 @@ from gossamer.crawl.logs import Logs
 from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.stages import Stages
-from gossamer.crawl.tally import Tally
 from gossamer.frontier.host import Lease
 from gossamer.model.digests import digest_text
 from gossamer.model.errors import CrawlFailedError
@@ -53,12 +53,12 @@ DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, err
 class Outcomes:
     """Every attempt ends here, once: in a row, an archive record, a page record and a count."""
 
-    def __init__(self, stages: Stages, retries: Retries, logs: Logs, tally: Tally) -> None:
+    def __init__(self, stages: Stages, retries: Retries, logs: Logs, counters: CrawlCounters) -> None:
         self._stages = stages
         self._links = PageLinks(stages)
         self._retries = retries
         self._logs = logs
-        self._tally = tally
+        self._counters = counters
         self._walls: dict[str, int] = {}
         """By host: walls since the last page."""
 
@@ -208,7 +208,7 @@ class Outcomes:
         """Add the target of a seed's redirect to the scope, as far as its kind allows; notify operator and shards."""
         note = self.widen_here(url, target, seed)
         if note:
-            self._tally.note(note)
+            self._counters.note(note)
             if self._stages.exchange is not None:
                 self._stages.exchange.widened(url, target, seed)
 
@@ -315,7 +315,7 @@ class Outcomes:
         followed; nothing else of it is written.
         """
         visit, findings = self.visit(lease), examined.findings
-        self._tally.processed(examined.ran, examined.errors, row.url)
+        self._counters.processed(examined.ran, examined.errors, row.url)
         row.outcome, row.error, row.truncated, row.body_bytes = "usage_withheld", refusal, "unspecified", 0
         self._logs.info(row.outcome, url=row.url, error=refusal)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
@@ -346,7 +346,7 @@ class Outcomes:
         content, findings = examined.sent or examined.content, examined.findings
         row.rendered, row.links_gained = examined.rendering, examined.links_gained
         row.render_reason = examined.render_reason
-        self._tally.processed(examined.ran, examined.errors, row.url)
+        self._counters.processed(examined.ran, examined.errors, row.url)
         row.body_bytes = content.body_bytes
         if findings.announcement is not None:
             row.error = findings.announcement.error
@@ -415,7 +415,7 @@ class Outcomes:
             original = Original(row.url, reply.started_at, archived.record_id)
             stages.content_seen.remember(visited.digest, visit.url, original)
         stages.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
-        seed = not self._tally.totals.seeds.any_fetched and self._seed(visit) != NOT_SEED
+        seed = not self._counters.totals.seeds.any_fetched and self._seed(visit) != NOT_SEED
         if again is None:
             if revisiting is not None and sight is not None:
                 revisiting.conclude(lease, visited, sight, archived, now)
@@ -425,7 +425,7 @@ class Outcomes:
                 stages.pending_scope.conclude(visit.url)
         else:
             stages.frontier.retry(lease, again, now)
-        self._tally.ended(visited, seed=seed)
+        self._counters.ended(visited, seed=seed)
 
     def internal_error(self, lease: Lease, error: Exception, now: float) -> None:
         """End a page, and nothing else, after an internal error."""
@@ -436,7 +436,7 @@ class Outcomes:
             self._conclude(lease, Visited(visit.url, row), now)
         except Exception as again:  # noqa: BLE001 - see `Pipeline.turn`
             if is_fatal(again):
-                self._tally.fatal(again)
+                self._counters.fatal(again)
             elif not lease.is_finished:  # Recording is what fails; the URL must end nevertheless.
                 self._stages.frontier.finish(lease, "internal_error", now)
 

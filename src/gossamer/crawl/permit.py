@@ -12,7 +12,7 @@ import msgspec
 from gossamer.cluster.exchange import Exchange
 from gossamer.crawl.usage import Usage
 from gossamer.frontier.control import HostControl
-from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.revisit.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.forgotten import Forgotten
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 class FetchVerdict(msgspec.Struct, frozen=True, gc=False):
-    """The answer. Not allowed: `errand` must be run first (without `park`: at another origin, for which this one alone
-    waits), or `wait_until` be waited for, or `outcome` is the end.
+    """The answer. Not allowed: `prerequisite` must be run first (without `park`: at another origin, for which this one
+    alone waits), or `wait_until` be waited for, or `outcome` is the end.
     """
 
     allowed: bool = False
-    errand: Errand | None = None
+    prerequisite: Prerequisite | None = None
     wait_until: float = 0.0
     outcome: str = ""
     reason: str = ""
     park: bool = False
-    """The host waits until it is released: for `errand`, or for what another host waits for as well."""
+    """The host waits until it is released: for `prerequisite`, or for what another host waits for as well."""
 
 
 ALLOWED = FetchVerdict(allowed=True)
@@ -93,7 +93,9 @@ class Permit:
         if said.kind == "denied":
             return FetchVerdict(outcome="robots_denied", reason="robots.txt disallows it")
         if said.kind == "unknown":
-            return FetchVerdict(errand=self.robots.errand(url), reason="robots.txt must be read first", park=True)
+            return FetchVerdict(
+                prerequisite=self.robots.prerequisite(url), reason="robots.txt must be read first", park=True
+            )
         if said.kind == "wait":
             return FetchVerdict(wait_until=said.until, reason=said.reason)
         return FetchVerdict(outcome="robots_unreachable", reason=said.reason)
@@ -105,7 +107,7 @@ class Permit:
             return FetchVerdict(wait_until=missing, reason="a license that it names is being requested")
         if missing is not None:
             is_own = missing.url.origin == url.origin
-            return FetchVerdict(errand=missing, reason=f"{missing.document} must be read first", park=is_own)
+            return FetchVerdict(prerequisite=missing, reason=f"{missing.document} must be read first", park=is_own)
         refusal = self.usage.refused(url, now)
         return FetchVerdict(outcome="usage_denied", reason=refusal) if refusal else self._in_session(url, now)
 
@@ -119,9 +121,9 @@ class Permit:
         return self.logins.verdict(url, now) if self.logins is not None else ALLOWED
 
 
-def _once_more(errand: Errand) -> Errand:
+def _once_more(prerequisite: Prerequisite) -> Prerequisite:
     """Return the prerequisite fetch that answers a digest challenge: it counts as a hop, so that it ends."""
-    return msgspec.structs.replace(errand, hops=errand.hops + 1)
+    return msgspec.structs.replace(prerequisite, hops=prerequisite.hops + 1)
 
 
 CHALLENGES_MAX = 3
@@ -139,7 +141,7 @@ class PrerequisiteResults:
         permit: Permit,
         control: HostControl,
         name: Callable[[str], Url | None],
-        failed: Callable[[Errand, str], None],
+        failed: Callable[[Prerequisite, str], None],
         exchange: Exchange | None = None,
         hubs: Subscriptions | None = None,
     ) -> None:
@@ -153,89 +155,101 @@ class PrerequisiteResults:
         self.resources: PageResources | None = None
         """None where nothing is rendered."""
 
-    def answer(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+    def answer(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
         """Take the reply of a robots.txt or a WebSub hub. A redirect becomes another prerequisite fetch; a robots.txt
         releases the host that waits for it.
         """
-        if errand.resource or errand.token or errand.login:
-            self._other_answered(errand, body, result, now)
+        if prerequisite.resource or prerequisite.token or prerequisite.login:
+            self._other_answered(prerequisite, body, result, now)
             return
-        if self._exchange is not None and not self._exchange.has(errand.origin):
-            self._exchange.answer_errand(errand, result, body)
+        if self._exchange is not None and not self._exchange.has(prerequisite.origin):
+            self._exchange.answer_prerequisite(prerequisite, result, body)
             return
-        if errand.document:
-            self._document_answered(errand, body, result, now)
+        if prerequisite.document:
+            self._document_answered(prerequisite, body, result, now)
             return
-        is_challenged = isinstance(result, Reply) and result.challenged and errand.hops < CHALLENGES_MAX
-        if is_challenged and self._run(_once_more(errand), now):
+        is_challenged = isinstance(result, Reply) and result.challenged and prerequisite.hops < CHALLENGES_MAX
+        if is_challenged and self._run(_once_more(prerequisite), now):
             return
         robots = self._permit.robots
-        target = robots.answer(errand, result, body, now)
+        target = robots.answer(prerequisite, result, body, now)
         while target is not None:
             url = self._name(target)
             refused = Failure("robots_unreachable", f"robots.txt redirects to {target}, which cannot be requested")
             may = url is None or not self._permit.excludes(url)
-            if url is not None and may and self._run(Errand(errand.origin, url, errand.hops + 1), now):
+            if (
+                url is not None
+                and may
+                and self._run(Prerequisite(prerequisite.origin, url, prerequisite.hops + 1), now)
+            ):
                 return
-            target = robots.answer(errand, refused, b"", now)
+            target = robots.answer(prerequisite, refused, b"", now)
         if isinstance(result, Failure) or result.status >= 400:
             why = result.error if isinstance(result, Failure) else f"HTTP {result.status}"
-            self._failed(errand, why)
-        self._control.set_crawl_delay(errand.origin, robots.crawl_delay_s(errand.origin), now)
-        said = robots.verdict(errand.origin, now)
+            self._failed(prerequisite, why)
+        self._control.set_crawl_delay(prerequisite.origin, robots.crawl_delay_s(prerequisite.origin), now)
+        said = robots.verdict(prerequisite.origin, now)
         if said.kind == "wait":
-            self._control.hold(errand.origin, said.until, said.reason, now)
-        elif errand.hops:
-            self._control.release(errand.origin, now)
-        self._control.unpark(errand.origin, now)
+            self._control.hold(prerequisite.origin, said.until, said.reason, now)
+        elif prerequisite.hops:
+            self._control.release(prerequisite.origin, now)
+        self._control.unpark(prerequisite.origin, now)
 
-    def _other_answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+    def _other_answered(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
         """Take what came for a page that is rendered, from a hub, or for a login."""
-        if errand.token:
-            self._hub_answered(errand, result, now)
-        elif errand.login:
-            self._login_answered(errand, body, result, now)
+        if prerequisite.token:
+            self._hub_answered(prerequisite, result, now)
+        elif prerequisite.login:
+            self._login_answered(prerequisite, body, result, now)
         elif self.resources is not None:
-            self.resources.answered(errand, result, now)
+            self.resources.answered(prerequisite, result, now)
 
-    def refused(self, errand: Errand, now: float) -> Failure | None:
+    def refused(self, prerequisite: Prerequisite, now: float) -> Failure | None:
         """Return why a prerequisite fetch is not made at the last moment: only a resource of a page may be refused."""
-        return self.resources.refused(errand, now) if errand.resource and self.resources is not None else None
+        return (
+            self.resources.refused(prerequisite, now) if prerequisite.resource and self.resources is not None else None
+        )
 
-    def _document_answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+    def _document_answered(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
         """Take a document about the use of a site. A redirect is followed as far as it can be at once."""
         usage = self._permit.usage
         assert usage is not None, "nothing asks for documents where usage is not judged"
-        target = usage.answer(errand, result, body, now)
+        target = usage.answer(prerequisite, result, body, now)
         while target is not None:
             url = self._name(target)
             may = url is not None and not self._permit.excludes(url)
-            onward = msgspec.structs.replace(errand, url=url, hops=errand.hops + 1) if url is not None else errand
+            onward = (
+                msgspec.structs.replace(prerequisite, url=url, hops=prerequisite.hops + 1)
+                if url is not None
+                else prerequisite
+            )
             if may and self._run(onward, now):
                 return
             refused = Failure(
-                "robots_unreachable", f"{errand.document} redirects to {target}, which cannot be requested"
+                "robots_unreachable", f"{prerequisite.document} redirects to {target}, which cannot be requested"
             )
-            target = usage.answer(errand, refused, b"", now)
-        if errand.hops or not errand.document.startswith(errand.origin.origin + "/"):
-            self._control.release(errand.origin, now)
-        self._control.unpark(errand.origin, now)
+            target = usage.answer(prerequisite, refused, b"", now)
+        if prerequisite.hops or not prerequisite.document.startswith(prerequisite.origin.origin + "/"):
+            self._control.release(prerequisite.origin, now)
+        self._control.unpark(prerequisite.origin, now)
 
-    def run_elsewhere(self, errand: Errand, now: float) -> None:
+    def run_elsewhere(self, prerequisite: Prerequisite, now: float) -> None:
         """Request a document of another origin, through the gates of its host. The origin that names it waits; where
         it cannot be requested, it states nothing.
         """
         assert self._permit.usage is not None, "nothing asks for documents where usage is not judged"
-        self._permit.usage.requested(errand, now)
-        if self._permit.excludes(errand.url) or not self._run(errand, now):
-            refused = Failure("robots_unreachable", f"{errand.document} cannot be requested")
-            self._document_answered(errand, b"", refused, now)
+        self._permit.usage.requested(prerequisite, now)
+        if self._permit.excludes(prerequisite.url) or not self._run(prerequisite, now):
+            refused = Failure("robots_unreachable", f"{prerequisite.document} cannot be requested")
+            self._document_answered(prerequisite, b"", refused, now)
             return
-        self._control.hold(errand.origin, now + ELSEWHERE_S_MAX, f"{errand.document} must be read first", now)
+        self._control.hold(
+            prerequisite.origin, now + ELSEWHERE_S_MAX, f"{prerequisite.document} must be read first", now
+        )
 
-    def _hub_answered(self, errand: Errand, result: Reply | Failure, now: float) -> None:
-        further = self._hubs.answered(errand, result, now) if self._hubs is not None else None
-        if further is not None and self._hubs is not None and not self._control.run_errand(further, now):
+    def _hub_answered(self, prerequisite: Prerequisite, result: Reply | Failure, now: float) -> None:
+        further = self._hubs.answered(prerequisite, result, now) if self._hubs is not None else None
+        if further is not None and self._hubs is not None and not self._control.run_prerequisite(further, now):
             self._hubs.answered(further, Failure("host_closed", "the hub cannot be requested now"), now)
 
     def passed(self, url: Url, now: float) -> None:
@@ -244,27 +258,27 @@ class PrerequisiteResults:
             for waiting in self._permit.logins.passed(url):
                 self._control.unpark(waiting, now)
 
-    def _login_answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+    def _login_answered(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
         logins = self._permit.logins
         assert logins is not None, "only a login makes such requests"
-        further = logins.answered(errand, result, body, now)
-        while further is not None and not self._control.run_errand(further, now):
+        further = logins.answered(prerequisite, result, body, now)
+        while further is not None and not self._control.run_prerequisite(further, now):
             further = logins.answered(further, Failure("host_closed", "its host cannot be requested now"), b"", now)
-        for waiting in logins.released(errand):
+        for waiting in logins.released(prerequisite):
             self._control.unpark(waiting, now)
 
-    def _run(self, errand: Errand, now: float) -> bool:
+    def _run(self, prerequisite: Prerequisite, now: float) -> bool:
         """Request where a robots.txt redirects to. Meanwhile the origin waits, and the others of its host need not."""
-        if self._exchange is None or self._exchange.has(errand.url):
-            runs = self._control.run_errand(errand, now)
+        if self._exchange is None or self._exchange.has(prerequisite.url):
+            runs = self._control.run_prerequisite(prerequisite, now)
         else:
-            runs = self._exchange.run_errand(errand)
-        if runs and errand.url.host != errand.origin.host:
+            runs = self._exchange.run_prerequisite(prerequisite)
+        if runs and prerequisite.url.host != prerequisite.origin.host:
             self._control.hold(
-                errand.origin,
+                prerequisite.origin,
                 now + ELSEWHERE_S_MAX,
-                f"its {errand.document or 'robots.txt'} is at {errand.url.text}",
+                f"its {prerequisite.document or 'robots.txt'} is at {prerequisite.url.text}",
                 now,
             )
-            self._control.unpark(errand.origin, now)
+            self._control.unpark(prerequisite.origin, now)
         return runs

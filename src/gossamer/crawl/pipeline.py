@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.discover import LINKS_AT_ONCE, Discovery
 from gossamer.crawl.examine import Examined, page_of
 from gossamer.crawl.logs import Logs
@@ -27,11 +28,10 @@ from gossamer.crawl.permit import PrerequisiteResults
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.ring import Retries, Ring, RingStep
 from gossamer.crawl.stages import Stages
-from gossamer.crawl.tally import Tally
 from gossamer.frontier.host import UNREAD, Lease
 from gossamer.model.links import ANNOUNCING, OUTLINK, SITEMAP_FILE, Link
 from gossamer.model.revisits import Held, Notice
-from gossamer.model.visits import Errand, Failure, Reply, Request
+from gossamer.model.visits import Failure, Prerequisite, Reply, Request
 from gossamer.process.walls import Wall
 from gossamer.revisit.hints import SitemapHints
 from gossamer.url.name import REQUEST_MARK
@@ -60,14 +60,14 @@ class Pipeline:
     """Leads leases through the components of a shard. Every lease is returned, also after an error."""
 
     def __init__(
-        self, stages: Stages, retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, tally: Tally
+        self, stages: Stages, retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, counters: CrawlCounters
     ) -> None:
         self._stages = stages
-        self._outcomes = Outcomes(stages, retries, logs, tally)
+        self._outcomes = Outcomes(stages, retries, logs, counters)
         self._options = options
         self._clock = clock
         self._logs = logs
-        self._tally = tally
+        self._counters = counters
         self.judges_again = False
         """Filters have changed since some URLs were queued: they are applied again before each request."""
         self.is_late: Callable[[], bool] = bool
@@ -76,18 +76,18 @@ class Pipeline:
         """Closes the open epoch, and returns once it is durable."""
         self.undivided = asyncio.Lock()
         """Who holds it changes what must be in one epoch."""
-        self.discovery = Discovery(stages, self._outcomes, clock, tally, follows=options.mode != "offline")
+        self.discovery = Discovery(stages, self._outcomes, clock, counters, follows=options.mode != "offline")
         self._turns = LoopShare(PAGES_SHARE, clock.now, clock.work_s)
         self._under_way: set[int] = set()
         """Fingerprints of leased URLs, where a URL may be queued more than once."""
-        self.errands = PrerequisiteResults(
+        self.prerequisites = PrerequisiteResults(
             stages.permit, stages.frontier.control, stages.namer.name, self._robots_failed, stages.exchange, stages.hubs
         )
-        self.errands.resources = stages.rendering.resources if stages.rendering is not None else None
+        self.prerequisites.resources = stages.rendering.resources if stages.rendering is not None else None
         self._ring = Ring(
             stages.frontier,
             stages.permit,
-            self.errands,
+            self.prerequisites,
             stages.resolver.cached,
             self._outcomes.failure,
             self._rejected_now,
@@ -169,15 +169,15 @@ class Pipeline:
             return
         held = self._held(lease)
         requests = self._stages.requests
-        if requests is not None and lease.errand is None and requests.sending(lease.url):
+        if requests is not None and lease.prerequisite is None and requests.sending(lease.url):
             await self.commit()
         result = self._learned(lease, await self._fetch(lease, started, held))
-        if lease.errand is None and isinstance(result, Reply) and _may_be_slow(result):
+        if lease.prerequisite is None and isinstance(result, Reply) and _may_be_slow(result):
             await self._turn(lease.url)
         if self.is_late():
             return  # It stays queued, as what is cancelled does.
-        if lease.errand is not None:
-            self._answer(lease.errand, result)
+        if lease.prerequisite is not None:
+            self._answer(lease.prerequisite, result)
             return
         wall = self._wall(lease.url, result)
         links = self._outcomes.settle(lease, result, self._clock.now(), held, wall)
@@ -322,21 +322,27 @@ class Pipeline:
         finally:
             if not lease.is_ended:
                 contact = self._ring.fetched(lease, result, started, self._clock.now())
-                self._tally.received(contact.wire_bytes)
+                self._counters.received(contact.wire_bytes)
         return result
 
     def _request(self, lease: Lease, held: Held | None) -> Request:
         url, visit, sessions = lease.url, lease.visit, self._stages.sessions
         port = self._stages.namer.port(url)
-        if self.errands.resources is not None and lease.errand is not None and lease.errand.resource:
-            return self.errands.resources.request(url, lease.address, port)
+        if self.prerequisites.resources is not None and lease.prerequisite is not None and lease.prerequisite.resource:
+            return self.prerequisites.resources.request(url, lease.address, port)
         session: tuple[tuple[str, str], ...] = ()
-        if sessions is not None and lease.errand is not None and lease.errand.login:
-            session, method = sessions.login_request(lease.errand, self._clock.now())
-            return Request(url.text, lease.address, port, session, method=method, body=lease.errand.form)
-        if lease.errand is not None and lease.errand.form:
+        if sessions is not None and lease.prerequisite is not None and lease.prerequisite.login:
+            session, method = sessions.login_request(lease.prerequisite, self._clock.now())
+            return Request(url.text, lease.address, port, session, method=method, body=lease.prerequisite.form)
+        if lease.prerequisite is not None and lease.prerequisite.form:
             return Request(
-                url.text, lease.address, port, FORM, body_bytes_max=HUB_BYTES_MAX, method="POST", body=lease.errand.form
+                url.text,
+                lease.address,
+                port,
+                FORM,
+                body_bytes_max=HUB_BYTES_MAX,
+                method="POST",
+                body=lease.prerequisite.form,
             )
         if sessions is not None:
             session = sessions.headers(url, visit, self._clock.now())
@@ -352,30 +358,30 @@ class Pipeline:
         most = OUTLINK_BYTES_MAX if visit is not None and visit.link_type == OUTLINK else 0
         return Request(url.text, lease.address, port, headers, most, wanted, fresh=again)
 
-    def _answer(self, errand: Errand, result: Reply | Failure) -> None:
+    def _answer(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
         """Pass on the result of a prerequisite fetch. A result that crashed this process is discarded: it must not
         count as permission.
         """
         body = b""
-        if errand.token or errand.resource:
-            self._ring.answered(errand, body, result, self._clock.now())
+        if prerequisite.token or prerequisite.resource:
+            self._ring.answered(prerequisite, body, result, self._clock.now())
             return
         reply = result if isinstance(result, Reply) else result.came
-        if reply is not None and not errand.login:  # A login's replies hold what it is kept secret for.
-            kind = "usage" if errand.document else "robots"
-            self._stages.archive.add_prerequisite(reply, errand.origin.text, kind)
+        if reply is not None and not prerequisite.login:  # A login's replies hold what it is kept secret for.
+            kind = "usage" if prerequisite.document else "robots"
+            self._stages.archive.add_prerequisite(reply, prerequisite.origin.text, kind)
         if isinstance(result, Reply) and 200 <= result.status < 300:
-            if self._stages.quarantine.suspects(errand.url.fingerprint):
+            if self._stages.quarantine.suspects(prerequisite.url.fingerprint):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
-                body = self._stages.examiner.decode(result, errand.url.fingerprint)
-        self._ring.answered(errand, body, result, self._clock.now())
-        is_robots = not (errand.document or errand.login)
+                body = self._stages.examiner.decode(result, prerequisite.url.fingerprint)
+        self._ring.answered(prerequisite, body, result, self._clock.now())
+        is_robots = not (prerequisite.document or prerequisite.login)
         if isinstance(result, Reply) and self._stages.hints is not None and is_robots:
-            self._look_into_sitemaps(errand.origin, self._stages.hints)
+            self._look_into_sitemaps(prerequisite.origin, self._stages.hints)
 
-    def _robots_failed(self, errand: Errand, why: str) -> None:
-        self._logs.info("robots", url=errand.url.text, error=why)
+    def _robots_failed(self, prerequisite: Prerequisite, why: str) -> None:
+        self._logs.info("robots", url=prerequisite.url.text, error=why)
 
     def _look_into_sitemaps(self, origin: Url, hints: SitemapHints) -> None:
         """Discover the sitemaps that an origin's robots.txt names."""
@@ -389,7 +395,7 @@ class Pipeline:
                 continue  # Its owner looks into it in its own time.
             if stages.revisiting is not None:
                 notice = Notice(link.url, "sitemap", due_now=True, not_before=now + SITEMAP_GATHER_S)
-                stages.revisiting.revisits.told(notice, now)
+                stages.revisiting.revisits.note(notice, now)
                 continue
             record = stages.history.get(link.url)
             if record is not None and record.final and stages.chain.explain(link) is None:
@@ -398,7 +404,7 @@ class Pipeline:
 
     def _caught(self, lease: Lease, error: Exception) -> None:
         if is_fatal(error):
-            self._tally.fatal(error)  # Not this page's fault: it stays queued.
+            self._counters.fatal(error)  # Not this page's fault: it stays queued.
         else:
             self._fail(lease, error)
 
@@ -407,11 +413,11 @@ class Pipeline:
         url = lease.url.text
         self._logs.critical("internal_error", error, url=url)
         now = self._clock.now()
-        self._tally.failed(error, now)
+        self._counters.failed(error, now)
         if not lease.is_ended:
             self._stages.frontier.ended(lease, None, now)
-        if lease.errand is not None:
-            self._ring.answered(lease.errand, b"", Failure("internal_error", str(error)), now)
+        if lease.prerequisite is not None:
+            self._ring.answered(lease.prerequisite, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
             self._outcomes.internal_error(lease, error, now)
 

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.examine import Examined, Examiner
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.render_choice import (
@@ -29,11 +30,20 @@ from gossamer.crawl.render_choice import (
     signal_of,
     text_bytes,
 )
-from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.control import HostControl
 from gossamer.model.links import EMBED, SCRIPT, Found, Link
 from gossamer.model.modules import ModuleError
-from gossamer.model.visits import RENDERED, Content, Errand, Failure, Findings, PageCapture, Rendered, Reply, Request
+from gossamer.model.visits import (
+    RENDERED,
+    Content,
+    Failure,
+    Findings,
+    PageCapture,
+    Prerequisite,
+    Rendered,
+    Reply,
+    Request,
+)
 from gossamer.ports import PrerequisiteArchive
 from gossamer.render.cache import ResourceCache
 from gossamer.render.options import RenderOptions
@@ -95,7 +105,7 @@ class PageResources:
         self._control = gates.control
         self._archive = archive
         self.examiner = examiner
-        self._clock, self._tally = telemetry.clock, telemetry.tally
+        self._clock, self._counters = telemetry.clock, telemetry.counters
         self._options = options
         self._cache = ResourceCache(options.cache_bytes_max, options.fresh_s)
         self._wanted: dict[str, Wanted] = {}
@@ -110,11 +120,11 @@ class PageResources:
             return Failure("unsupported", "its URL cannot be requested")
         while (other := self._wanted.get(url.text)) is not None:
             if (found := await asyncio.shield(other.over)) is not None:
-                self._tally.rendering("resources_reused", 1)
+                self._counters.rendering("resources_reused", 1)
                 return found
         entry = self._cache.find(url.text)
         if entry is not None and entry.fresh_until > self._clock.now():
-            self._tally.rendering("resources_reused", 1)
+            self._counters.rendering("resources_reused", 1)
             return entry.reply
         wanted = self._wanted[url.text] = Wanted(kind, page_id, via, entry.conditions if entry is not None else ())
         result: Reply | Failure | None = None
@@ -135,7 +145,7 @@ class PageResources:
         refused = await self._permitted(url)
         if refused is not None:
             return refused
-        if not self._control.run_errand(Errand(url, url, resource=wanted.kind), self._clock.now()):
+        if not self._control.run_prerequisite(Prerequisite(url, url, resource=wanted.kind), self._clock.now()):
             return Failure("host_closed", "its host cannot be requested now")
         return await wanted.answer
 
@@ -150,23 +160,23 @@ class PageResources:
                 return Failure(verdict.outcome, verdict.reason)
             if verdict.wait_until - now > self._options.resource_s_max:
                 return Failure("robots_unreachable", verdict.reason)
-            if verdict.errand is not None and not verdict.park:
+            if verdict.prerequisite is not None and not verdict.park:
                 # A license on another origin, which may be another shard's: pages wait for it, resources do not.
                 return Failure("robots_unreachable", verdict.reason)
-            if verdict.errand is not None and not self._control.is_parked(url):
+            if verdict.prerequisite is not None and not self._control.is_parked(url):
                 self._control.park(url, now)
-                if not self._control.run_errand(verdict.errand, now):
+                if not self._control.run_prerequisite(verdict.prerequisite, now):
                     self._control.unpark(url, now)
                     return Failure("host_closed", "its host cannot be requested now")
             await self._clock.sleep_until(now + POLL_S)
 
     # ---- for the ring
 
-    def refused(self, errand: Errand, now: float) -> Failure | None:
+    def refused(self, prerequisite: Prerequisite, now: float) -> Failure | None:
         """Return why a resource is not requested now that its host's turn has come; None where it may be."""
-        if errand.url.text not in self._wanted:
+        if prerequisite.url.text not in self._wanted:
             return Failure("timeout", "no page waits for it any more")
-        verdict = self._permit.ask(errand.url, now)
+        verdict = self._permit.ask(prerequisite.url, now)
         if verdict.allowed:
             return None
         return Failure(verdict.outcome or "robots_unreachable", verdict.reason)
@@ -177,18 +187,20 @@ class PageResources:
         headers = wanted.conditions if wanted is not None else ()
         return Request(url.text, address, port, headers, body_bytes_max=self._options.resource_bytes_max)
 
-    def answered(self, errand: Errand, result: Reply | Failure, now: float) -> None:
+    def answered(self, prerequisite: Prerequisite, result: Reply | Failure, now: float) -> None:
         """Take what a request for a resource brought."""
-        wanted = self._wanted.get(errand.url.text)
+        wanted = self._wanted.get(prerequisite.url.text)
         reply = result if isinstance(result, Reply) else result.came
         if reply is not None:
-            self._tally.rendering("resources_requested", 1)
+            self._counters.rendering("resources_requested", 1)
             page_id, via = (wanted.page_id, wanted.via) if wanted is not None else ("", "")
-            ours = msgspec.structs.replace(reply, page_id=page_id, resource_type=errand.resource)
-            self._archive.add_prerequisite(ours, via, errand.resource)
+            ours = msgspec.structs.replace(reply, page_id=page_id, resource_type=prerequisite.resource)
+            self._archive.add_prerequisite(ours, via, prerequisite.resource)
         if wanted is None or wanted.answer.done():
             return  # Its page was given up meanwhile.
-        wanted.answer.set_result(self._taken(errand.url, wanted, result, now) if isinstance(result, Reply) else result)
+        wanted.answer.set_result(
+            self._taken(prerequisite.url, wanted, result, now) if isinstance(result, Reply) else result
+        )
 
     def _taken(self, url: Url, wanted: Wanted, reply: Reply, now: float) -> Reply | Failure:
         if reply.status == NOT_MODIFIED and wanted.conditions:
@@ -226,7 +238,7 @@ class PageRendering:
         self._options = options
         self._renderer = renderer
         self._examiner = resources.examiner
-        self._clock, self._tally = telemetry.clock, telemetry.tally
+        self._clock, self._counters = telemetry.clock, telemetry.counters
         self._auto = auto
         self._samples: dict[tuple[str, str, str], asyncio.Event] = {}
         """Pages that are rendered and decide about others, by `undecided`: set once they are over."""
@@ -267,7 +279,7 @@ class PageRendering:
         if reason and not auto.budget.allows(self._clock.now(), self.visits, sample=is_blind):
             reason = OVER_BUDGET
         if reason:
-            self._tally.rendering(f"pages_{reason}", 1)
+            self._counters.rendering(f"pages_{reason}", 1)
         if reason in ("", OVER_BUDGET):
             return msgspec.structs.replace(examined, render_reason=reason)
         key, over = choice.undecided(place), asyncio.Event()
@@ -326,7 +338,7 @@ class PageRendering:
             document = Document(reply.url, reply.status, reply.headers, examined.content.body)
             dom = await self._renderer.render(document, get)
         except PageError as error:
-            self._tally.rendered(error.reason)
+            self._counters.rendered(error.reason)
             return msgspec.structs.replace(examined, rendering=error.reason, rendering_error=str(error))
         finally:
             self.visits -= 1
@@ -336,10 +348,10 @@ class PageRendering:
         seen.findings.links += [Found(target, SCRIPT) for target in dom.leads_to]
         gained = {one.url for one in seen.findings.links} - {one.url for one in examined.findings.links}
         _add_statements(seen.findings, examined.findings)
-        self._tally.rendered(RENDERED)
-        self._tally.rendering("links_gained", len(gained))
+        self._counters.rendered(RENDERED)
+        self._counters.rendering("links_gained", len(gained))
         for reason, count in dom.refused.items():
-            self._tally.rendering(f"refused_{reason}", count)
+            self._counters.rendering(f"refused_{reason}", count)
         return msgspec.structs.replace(
             seen,
             errors=[*seen.errors, *(ModuleError(*one) for one in dom.errors)],
@@ -366,7 +378,7 @@ class PageRendering:
     def _spent(self) -> None:
         """Count the processor time of browsers since the last page."""
         used_s, self._counted_s = self._renderer.cpu_s - self._counted_s, self._renderer.cpu_s
-        self._tally.rendering("cpu_s", used_s)
+        self._counters.rendering("cpu_s", used_s)
         if self._auto is not None:
             self._auto.budget.spent(used_s)
 

@@ -21,7 +21,7 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.headers import retry_after_s
-from gossamer.model.visits import Contact, Errand, Failure, Located, Reply, RevisitPlan, Visit
+from gossamer.model.visits import Contact, Failure, Located, Prerequisite, Reply, RevisitPlan, Visit
 from gossamer.world.dice import Dice
 
 BUSY = frozenset((429, 503))
@@ -48,7 +48,7 @@ class Ring:
         self,
         frontier: Frontier | WrappedFrontier,
         permit: Permit,
-        errands: PrerequisiteResults,
+        prerequisites: PrerequisiteResults,
         cached: Callable[[str], Located | None],
         refuse: Callable[[Lease, Failure, float], None],
         rejected: Callable[[Lease], str] = _admitted,
@@ -59,7 +59,7 @@ class Ring:
         self._frontier = frontier
         self._control = frontier.control
         self._permit = permit
-        self._errands = errands
+        self._prerequisites = prerequisites
         self._cached = cached
         self._refuse = refuse
         self._rejected = rejected
@@ -73,8 +73,8 @@ class Ring:
             return RingStep.DONE
         if not lease.address:
             return self._unresolved(lease, now)
-        if lease.errand is not None:
-            return RingStep.FETCH if self._runs(lease, lease.errand, now) else RingStep.DONE
+        if lease.prerequisite is not None:
+            return RingStep.FETCH if self._runs(lease, lease.prerequisite, now) else RingStep.DONE
         return RingStep.FETCH if self._permitted(lease, now) else RingStep.DONE
 
     def resolved(self, lease: Lease, found: Located | Failure, now: float) -> None:
@@ -86,8 +86,8 @@ class Ring:
             return
         contact = Contact(0.0, "failed", error=found.error) if found.retry else None
         self._frontier.ended(lease, contact, now)
-        if lease.errand is not None:
-            self.answered(lease.errand, b"", found, now)
+        if lease.prerequisite is not None:
+            self.answered(lease.prerequisite, b"", found, now)
         else:
             self._refuse(lease, found, now)
 
@@ -109,19 +109,19 @@ class Ring:
         contact = Contact(now - started, "left", error="the crawl was stopped meanwhile")
         self._frontier.ended(lease, contact, now)
 
-    def answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+    def answered(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
         """Hand on what a request brought that no page asked for: a robots.txt, or a hub's answer."""
-        self._errands.answer(errand, body, result, now)
+        self._prerequisites.answer(prerequisite, body, result, now)
 
     def passed(self, lease: Lease, now: float) -> None:
         """Note that a visit has ended, with any result."""
-        if lease.errand is None:
-            self._errands.passed(lease.url, now)
+        if lease.prerequisite is None:
+            self._prerequisites.passed(lease.url, now)
 
     # ---- decisions
 
     def _unresolved(self, lease: Lease, now: float) -> RingStep:
-        if lease.errand is None and (trap := self._permit.trapped(lease.url)) is not None:
+        if lease.prerequisite is None and (trap := self._permit.trapped(lease.url)) is not None:
             # Hosts of a farm are not looked up only to be left alone.
             self._end(lease, Failure("trapped", trap, started_at=now), now)
             return RingStep.DONE
@@ -131,12 +131,12 @@ class Ring:
         self.resolved(lease, known, now)
         return RingStep.DONE
 
-    def _runs(self, lease: Lease, errand: Errand, now: float) -> bool:
+    def _runs(self, lease: Lease, prerequisite: Prerequisite, now: float) -> bool:
         """Say whether a prerequisite fetch is made. One that may not be, or that nothing waits for, is done."""
-        refused = self._errands.refused(errand, now)
+        refused = self._prerequisites.refused(prerequisite, now)
         if refused is not None:
             self._frontier.ended(lease, None, now)
-            self.answered(errand, b"", refused, now)
+            self.answered(prerequisite, b"", refused, now)
         return refused is None
 
     def _permitted(self, lease: Lease, now: float) -> bool:
@@ -151,11 +151,11 @@ class Ring:
         if verdict.park:
             self._control.park(url, now)
             self._frontier.give_back(lease, now)
-            if verdict.errand is not None and not self._control.run_errand(verdict.errand, now):
-                self._not_run(verdict.errand, now)
-        elif verdict.errand is not None:
+            if verdict.prerequisite is not None and not self._control.run_prerequisite(verdict.prerequisite, now):
+                self._not_run(verdict.prerequisite, now)
+        elif verdict.prerequisite is not None:
             self._frontier.give_back(lease, now)
-            self._errands.run_elsewhere(verdict.errand, now)
+            self._prerequisites.run_elsewhere(verdict.prerequisite, now)
         elif verdict.wait_until:
             self._control.hold(url, verdict.wait_until, verdict.reason, now)
             self._frontier.give_back(lease, now)
@@ -163,12 +163,12 @@ class Ring:
             self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
         return False
 
-    def _not_run(self, errand: Errand, now: float) -> None:
+    def _not_run(self, prerequisite: Prerequisite, now: float) -> None:
         """A prerequisite fetch cannot be made: its host is closed, or has too many."""
-        if errand.login:
-            self.answered(errand, b"", Failure("host_closed", "its host cannot be requested now"), now)
+        if prerequisite.login:
+            self.answered(prerequisite, b"", Failure("host_closed", "its host cannot be requested now"), now)
         else:
-            self._control.unpark(errand.origin, now)
+            self._control.unpark(prerequisite.origin, now)
 
     def _end(self, lease: Lease, failure: Failure, now: float) -> None:
         self._frontier.ended(lease, None, now)

@@ -16,7 +16,7 @@ from gossamer.fetch.cookies import Cookie, Jar, site_of_cookie
 from gossamer.fetch.credentials import REDACTED
 from gossamer.fetch.http import sendable
 from gossamer.model.links import EMBED
-from gossamer.model.visits import Errand, Reply, Visit
+from gossamer.model.visits import Prerequisite, Reply, Visit
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import COOKIES_TAKEN
 from gossamer.url.name import host_of
@@ -106,13 +106,13 @@ class Sessions:
         shown = tuple((name, _hidden(value) if _is_set_cookie(name) else value) for name, value in reply.headers)
         return msgspec.structs.replace(reply, headers=shown)
 
-    def login_request(self, errand: Errand, now: float) -> tuple[Headers, str]:
+    def login_request(self, prerequisite: Prerequisite, now: float) -> tuple[Headers, str]:
         """Return headers and method of a request of a login."""
         assert self.logins is not None, "only a login makes such requests"
-        headers = self.headers(errand.url, None, now)
-        if not errand.form:
+        headers = self.headers(prerequisite.url, None, now)
+        if not prerequisite.form:
             return headers, "GET"
-        return (*headers, ("Content-Type", self.logins.content_type(errand))), "POST"
+        return (*headers, ("Content-Type", self.logins.content_type(prerequisite))), "POST"
 
     def names(self, site: str, now: float) -> set[str]:
         """Return the names of a site's cookies."""

@@ -8,9 +8,9 @@ from math import inf
 from typing import Any, Literal
 
 from gossamer.crawl.commit import Committer
+from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.crawl.pipeline import Pipeline
-from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
@@ -49,7 +49,7 @@ class Shard:
         self._frontier = frontier
         self._pipeline = pipeline
         self._committer = committer
-        self._tally = telemetry.tally
+        self._counters = telemetry.counters
         self._options = options
         self._limits = limits
         self._clock = clock = telemetry.clock
@@ -168,10 +168,10 @@ class Shard:
         """Why no further page may be begun."""
         # Each visit in flight may become a page, so the limit is never passed; and neither an epoch that cannot close,
         # for a slow disk, nor what waits for a reader who does not come must grow without bound.
-        most, delivery = self._limits.max_pages, self._tally.delivery
-        if most is not None and self._tally.totals.pages + self._visits >= most:
+        most, delivery = self._limits.max_pages, self._counters.delivery
+        if most is not None and self._counters.totals.pages + self._visits >= most:
             return "what is in flight: it may reach limits.max_pages"
-        if self.quota is not None and self._tally.totals.pages + self._visits >= self.quota:
+        if self.quota is not None and self._counters.totals.pages + self._visits >= self.quota:
             return "the coordinator: its part of limits.max_pages is used up"
         return "the reader of the pages" if delivery is not None and delivery.full else ""
 
@@ -181,7 +181,7 @@ class Shard:
         if not self.may_begin(self._clock.now()):
             return "the coordinator: this shard must not begin anything without a word from it"
         if (
-            self._tally.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages
+            self._counters.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages
             or self._committer.crowding() >= EPOCH_SPAN_MAX
         ):
             return f"a commit ({self._committer.stage or 'it begins'})"
@@ -219,7 +219,7 @@ class Shard:
             Exception: there were too many internal errors.
         """
         self._more_to_come = more_to_come
-        self.state, self._tally.totals.ended, self._tally.totals.awaited = "running", "", []
+        self.state, self._counters.totals.ended, self._counters.totals.awaited = "running", "", []
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._commit_often())
@@ -232,8 +232,8 @@ class Shard:
                 self._commit_now.set()
         except BaseExceptionGroup as errors:
             raise first_of(errors) from errors
-        self._tally.totals.ended = end
-        self._tally.totals.awaited = self._frontier.awaited(AWAITED_MAX) if end == "patience" else []
+        self._counters.totals.ended = end
+        self._counters.totals.awaited = self._frontier.awaited(AWAITED_MAX) if end == "patience" else []
         await self._committer.commit()
         self._raise_fatal()
         self.state = "finished" if end in {"finished", "limit"} else "stopped"
@@ -242,7 +242,7 @@ class Shard:
     async def _lend_until_over(self, group: asyncio.TaskGroup) -> End:
         while True:
             self._raise_fatal()
-            if self._stopping or self._tally.failure is not None:
+            if self._stopping or self._counters.failure is not None:
                 return "stopped"
             if self._early is not None:
                 return self._early
@@ -258,7 +258,7 @@ class Shard:
     def _over_by_itself(self) -> End | None:
         if self._options.mode == "continuous" or self._turns or self.paused or self._more_to_come():
             return None
-        self._frontier.control.errands_only = False  # Nothing is rendered any more.
+        self._frontier.control.prerequisites_only = False  # Nothing is rendered any more.
         if self._frontier.wake_at() is None:
             return "finished"
         return "patience" if self.out_of_patience else None
@@ -269,7 +269,9 @@ class Shard:
         now, most = self._clock.now(), self.concurrency
         # A page that is rendered waits for prerequisite fetches: it must not keep them from being made.
         rendering = self._pipeline.rendering
-        only = self._frontier.control.errands_only = rendering > 0 and bool(self._pipeline.is_full or self._pages_full)
+        only = self._frontier.control.prerequisites_only = rendering > 0 and bool(
+            self._pipeline.is_full or self._pages_full
+        )
         most += rendering
         while lent < LEASES_A_PASS_MAX and len(self._turns) < most:
             if self._requests_blocked if only else self.blocked:
@@ -283,17 +285,17 @@ class Shard:
             if work is not None:
                 task = group.create_task(work)
                 self._turns[task] = lease, now
-                self._visits += lease.errand is None
+                self._visits += lease.prerequisite is None
                 task.add_done_callback(self._returned)
         return lent
 
     def _returned(self, task: asyncio.Task[None]) -> None:
         lease, _ = self._turns.pop(task)
-        self._tally.last_at = self._clock.now()
-        self._visits -= lease.errand is None
-        delivery = self._tally.delivery
+        self._counters.last_at = self._clock.now()
+        self._visits -= lease.prerequisite is None
+        delivery = self._counters.delivery
         if (
-            self._tally.in_epoch >= self._options.commit_pages
+            self._counters.in_epoch >= self._options.commit_pages
             or self._committer.crowding() >= 1
             or (delivery is not None and delivery.filling)
         ):
@@ -301,7 +303,7 @@ class Shard:
         self._wake.set()
 
     def _limit_reached(self) -> bool:
-        limits, totals = self._limits, self._tally.totals
+        limits, totals = self._limits, self._counters.totals
         return (
             (limits.max_pages is not None and totals.pages >= limits.max_pages)
             or (limits.max_bytes is not None and totals.wire_bytes >= limits.max_bytes)
@@ -366,12 +368,12 @@ class Shard:
 
     def _commit_pause_s(self) -> float:
         # Each commit takes room: while the crawl is held, and has nothing to keep, there are few.
-        is_idle = self.held and not (self._turns or self._tally.in_epoch)
+        is_idle = self.held and not (self._turns or self._counters.in_epoch)
         return max(HELD_COMMIT_S, self._options.commit_s) if is_idle else self._options.commit_s
 
     def _raise_fatal(self) -> None:
-        if self._tally.fatal_error is not None:
-            raise self._tally.fatal_error
+        if self._counters.fatal_error is not None:
+            raise self._counters.fatal_error
 
 
 def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -12,8 +12,8 @@ import msgspec
 from xxhash import xxh3_64_digest
 
 from gossamer.crawl.copies import Sketcher, is_text
+from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.history import PageHistory, read_page_record
-from gossamer.crawl.tally import Tally
 from gossamer.model.links import Link
 from gossamer.model.visits import Content, PageRow
 from gossamer.scope.traps import Traps
@@ -34,11 +34,11 @@ Discover = Callable[[Sequence[Link]], None]
 class Trapping:
     """Feeds the watch with what is fetched and found, keeps it with the epoch, and lets go of what is released."""
 
-    def __init__(self, traps: Traps, epochs: Epochs, sketcher: Sketcher, tally: Tally) -> None:
+    def __init__(self, traps: Traps, epochs: Epochs, sketcher: Sketcher, counters: CrawlCounters) -> None:
         self._traps = traps
         self._epochs = epochs
         self._sketcher = sketcher
-        self._tally = tally
+        self._counters = counters
         for key, dumped in list(epochs.scan("trap", *PARTITIONED)):
             traps.load(int.from_bytes(key[:2]), dumped)
 
@@ -58,7 +58,7 @@ class Trapping:
             url, sketch, year, lambda: self._sketcher(content.body, row.charset, hosts_named(url, content.body))
         )
         if trap is not None:
-            self._tally.note(f"{trap.says()}; `gossamer release DIR '{trap.name}'` lets it go on")
+            self._counters.note(f"{trap.says()}; `gossamer release DIR '{trap.name}'` lets it go on")
 
     def found(self, links: Sequence[Link], admitted: Sequence[Link], answers: Sequence[int]) -> None:
         """Take in a page's links: all of them, those that are ours, and which of these were new."""

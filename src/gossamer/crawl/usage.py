@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer.model.usage import REFUSED, UNKNOWN, Statement, UsageAnswer, reasons, resolve, texts
-from gossamer.model.visits import Errand, PageRow
+from gossamer.model.visits import PageRow, Prerequisite
 from gossamer.robots.documents import SiteDocuments
 from gossamer.robots.robots import SiteRobots
 from gossamer.url.url import Url
@@ -28,7 +28,7 @@ class Usage:
         self.requested = documents.requested
         """Notes that a document of another origin is being requested."""
 
-    def missing(self, url: Url, now: float) -> Errand | float | None:
+    def missing(self, url: Url, now: float) -> Prerequisite | float | None:
         """Return the request for a document that must be read before a URL is, or when to look again for one that is
         being requested for another origin; None if none is missing.
         """

@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 
 from gossamer.crawl.commit import Committer
+from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.options import WatchOptions
 from gossamer.crawl.shard import Shard
-from gossamer.crawl.tally import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.status import Alarm
 from gossamer.world.machine import Disk, ThisMachine
@@ -27,7 +27,7 @@ BEAT_S = 0.1
 """Interval of the event loop's heartbeats."""
 LAGS_KEPT = 600
 """Beats over which the longest lag is reported: a minute."""
-STALL_TOLD_S = 60.0
+STALL_SHOWN_S = 60.0
 """How long a stall that is over stays an alarm."""
 DISK_MARGIN = 1.25
 """The crawl goes on once the free space is this multiple of the least."""
@@ -98,7 +98,7 @@ class Watchdogs:
         self._pulse: Pulse | None = None
         self._options = options
         self._clock = telemetry.clock
-        self._tally = telemetry.tally
+        self._counters = telemetry.counters
         self._logs = telemetry.logs
         self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
         self._alarms: dict[str, Alarm] = {}
@@ -192,7 +192,7 @@ class Watchdogs:
 
     def _look_at_loop(self, now: float) -> None:
         self.gauges.loop_lag_s_max = max((0.0, *self._lags))
-        if now - self._stalled_at > STALL_TOLD_S:
+        if now - self._stalled_at > STALL_SHOWN_S:
             self._clear("loop")
 
     def _look_at_commit(self, now: float) -> None:
@@ -302,4 +302,4 @@ class Watchdogs:
             self._tell(f"over: {gone.says.partition(':')[0].partition(';')[0]}")
 
     def _tell(self, sentence: str) -> None:
-        self._tally.note(sentence)
+        self._counters.note(sentence)

@@ -131,9 +131,12 @@ class Spilling:
             file, whole = self._spilled(_removed(source, codings, problems), limit)
         with file.open() as reader:
             beginning = reader.read(self._held_max)
-        told = [problem for problem in problems if not (reply.truncated and problem.endswith("ends early"))]
+        faults = [problem for problem in problems if not (reply.truncated and problem.endswith("ends early"))]
         return Content(
-            beginning, "" if whole else "length", told[0] if told else "", file if file.size > len(beginning) else None
+            beginning,
+            "" if whole else "length",
+            faults[0] if faults else "",
+            file if file.size > len(beginning) else None,
         )
 
     def _spilled(self, pieces: Iterator[bytes], limit: int) -> tuple[LargeBody, bool]:

@@ -16,7 +16,7 @@ from gossamer.assembly.home import OWNED, Home
 from gossamer.assembly.integrity import lost, manifest_of, opened_store
 from gossamer.assembly.parts import stored
 from gossamer.config import Config
-from gossamer.crawl.tally import Totals
+from gossamer.crawl.counters import Totals
 from gossamer.model.damage import require_none
 from gossamer.model.errors import DamagedError
 from gossamer.scope.forgotten import Matching

@@ -14,7 +14,7 @@ from gossamer.archive.follower import ROW_GROUP_ROWS_MAX
 from gossamer.archive.logs import batches, frame
 from gossamer.archive.search.folder import LOG_FOLDER as SEARCH_LOGS
 from gossamer.archive.tables import LOG_FOLDER as TABLE_LOGS
-from gossamer.archive.views.source import told_of
+from gossamer.archive.views.source import naming
 from gossamer.forget.holdings import ASIDE, ForgottenPages, Holdings
 from gossamer.state.journals import ManifestEntry
 
@@ -107,7 +107,7 @@ def _batches(holdings: Holdings, entry: ManifestEntry) -> Iterator[pa.RecordBatc
         working = path.with_name(path.name + ".open")
         yield from batches(path if path.exists() else working, entry.length)
         return
-    with told_of(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with naming(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         for number in range(file.num_row_groups):
             yield from file.read_row_group(number).combine_chunks().to_batches()
 

@@ -293,23 +293,23 @@ def _facts(
     factor = growth(linking, linking_max, options.growth_max)
     return BudgetFacts(
         number, factor, linking,
-        _told(host, number, host_budget(options, url.host).grown(factor)),
-        _told(site, number, site_budget(options, url.site).grown(factor)),
+        _shown(host, number, host_budget(options, url.host).grown(factor)),
+        _shown(site, number, site_budget(options, url.site).grown(factor)),
     )  # fmt: skip
 
 
-def _told(account: Account, number: int, budget: Budget) -> dict[str, object]:
+def _shown(account: Account, number: int, budget: Budget) -> dict[str, object]:
     is_current = account.round == number
     spent = (account.pages, account.wire_bytes, account.time_s) if is_current else (0, 0, 0.0)
-    told: dict[str, object] = {}
+    shown: dict[str, object] = {}
     if budget.pages is not None:
-        told["pages"] = {"spent": spent[0], "of": int(budget.pages)}
+        shown["pages"] = {"spent": spent[0], "of": int(budget.pages)}
     if budget.wire_bytes is not None:
-        told["bytes"] = {"spent": spent[1], "of": ceil(budget.wire_bytes)}
+        shown["bytes"] = {"spent": spent[1], "of": ceil(budget.wire_bytes)}
     if budget.time_s is not None:
-        told["time_s"] = {"spent": round(spent[2], 3), "of": round(budget.time_s, 3)}
+        shown["time_s"] = {"spent": round(spent[2], 3), "of": round(budget.time_s, 3)}
     used_up = budget.used_up(*spent)
-    return {**told, "used_up": used_up} if used_up else told
+    return {**shown, "used_up": used_up} if used_up else shown
 
 
 class Ledger:

@@ -8,13 +8,13 @@ from gossamer.frontier.origins import admit, key_of
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.scheduler import Scheduler
 from gossamer.model.counters import Counters
-from gossamer.model.visits import Errand
+from gossamer.model.visits import Prerequisite
 from gossamer.state.contacts import Contacts
 from gossamer.url.url import Url
 
-ERRANDS_MAX = 64
+PREREQUISITES_MAX = 64
 """Prerequisite fetches for other hosts that wait at a host."""
-ERRAND_WAIT_S_MAX = 300.0
+PREREQUISITE_WAIT_S_MAX = 300.0
 """A host that is left alone for longer takes none."""
 
 
@@ -30,7 +30,7 @@ class HostControl:
         self._contacts = contacts
         self._politeness = politeness
         self._remembered_s = remembered_s
-        self.errands_only = False
+        self.prerequisites_only = False
         """No queued URLs are leased for now."""
 
     def reconfigure(self, politeness: Politeness) -> None:
@@ -42,14 +42,16 @@ class HostControl:
         self._prolong(host, until)
         self._scheduler.schedule(host, now)
 
-    def run_errand(self, errand: Errand, now: float) -> bool:
+    def run_prerequisite(self, prerequisite: Prerequisite, now: float) -> bool:
         """Make a request that is in no queue, through the gates of its host. Return False if the host is closed, or,
         unless it is for the origin's robots.txt, if the origin waits or the host has many such requests.
         """
-        host = self._host(errand.url)
-        if host.record.closed or not (errand.is_robots_of(errand.url) or self._takes(host, errand.url, now)):
+        host = self._host(prerequisite.url)
+        if host.record.closed or not (
+            prerequisite.is_robots_of(prerequisite.url) or self._takes(host, prerequisite.url, now)
+        ):
             return False
-        host.errands = [*(host.errands or ()), errand]
+        host.prerequisites = [*(host.prerequisites or ()), prerequisite]
         self._scheduler.activate(host, now)
         self._scheduler.schedule(host, now)
         return True
@@ -145,8 +147,8 @@ class HostControl:
 
     def _takes(self, host: Host, url: Url, now: float) -> bool:
         """Return whether a host takes another prerequisite fetch, other than its robots.txt."""
-        is_soon = host.record.rest_until - now <= ERRAND_WAIT_S_MAX
-        return is_soon and len(host.errands or ()) < ERRANDS_MAX and not self._is_waiting(host, url, now)
+        is_soon = host.record.rest_until - now <= PREREQUISITE_WAIT_S_MAX
+        return is_soon and len(host.prerequisites or ()) < PREREQUISITES_MAX and not self._is_waiting(host, url, now)
 
     def _host(self, url: Url) -> Host:
         return self._hosts.get(url.host, url.partition)

@@ -215,26 +215,26 @@ class Frontier:
 
     def select(self, now: float) -> Lease | None:
         """Lease the next visit; None if no gate is open before `wake_at`."""
-        turns, errands_only = self._scheduler, self.control.errands_only
-        while self._aside and not errands_only:
+        turns, prerequisites_only = self._scheduler, self.control.prerequisites_only
+        while self._aside and not prerequisites_only:
             turns.schedule(self._aside.pop(), now)
         while True:
-            if len(turns.benched) < turns.room.hosts and not errands_only:
+            if len(turns.benched) < turns.room.hosts and not prerequisites_only:
                 turns.fill(now)  # Each time: a host that turns out to have nothing now makes room for another.
             host = self._bench.take(now)
             if host is None:
-                if errands_only or not turns.widen(now):
+                if prerequisites_only or not turns.widen(now):
                     return None
-            elif errands_only and host.errands is None:
+            elif prerequisites_only and host.prerequisites is None:
                 self._aside.append(host)  # Until queued URLs count again.
             elif (lease := self._lend(host, now)) is not None:
                 return lease
-            elif not errands_only:
+            elif not prerequisites_only:
                 turns.schedule(host, now)
 
     def wake_at(self) -> float | None:
         """Return when `select` may have something again; None when only the end of a visit can bring it."""
-        if self._aside and not self.control.errands_only:
+        if self._aside and not self.control.prerequisites_only:
             return 0.0
         instants = [at for at in (self._bench.next_at(), self._scheduler.wake_at()) if at is not None]
         return min(instants) if instants else None
@@ -287,7 +287,7 @@ class Frontier:
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
             no_answers = self.counts.answers == 0
             self.counts.answers += contact.kind in ("answered", "busy")
-            is_robots = lease.errand is not None and lease.errand.is_robots_of(lease.url)
+            is_robots = lease.prerequisite is not None and lease.prerequisite.is_robots_of(lease.url)
             settle(host, lease.origin, contact, now, self._options, jitter, no_answers=no_answers, is_robots=is_robots)
             host.contacted = True
             self._scheduler.room.rested(host.record.rest_until - now)
@@ -386,8 +386,8 @@ class Frontier:
                 if not item.revisit:
                     self.counts.end("host_closed")
                 self._hosts.touch(host)
-        if lease.errand is not None:
-            host.errands = [lease.errand, *(host.errands or ())]
+        if lease.prerequisite is not None:
+            host.prerequisites = [lease.prerequisite, *(host.prerequisites or ())]
         self.ended(lease, None, now)
 
     # ---- reports
@@ -452,20 +452,20 @@ class Frontier:
     def _lend(self, host: Host, now: float) -> Lease | None:
         if host.place is not None and host.located_until <= now and not host.located_anew:
             self._bench.settle(host, None)
-        errand = host.next_errand() if host.errands is not None else None
+        prerequisite = host.next_prerequisite() if host.prerequisites is not None else None
         found = None
-        if errand is None and not host.parked and (self._budgets is None or not self._budgets.verdict(host)):
+        if prerequisite is None and not host.parked and (self._budgets is None or not self._budgets.verdict(host)):
             found = self._queues.next(host, now)
             if host.record.origins is not None:
                 self._hosts.touch(host)
         if found is not None:
             item, url, origin = found.item, found.item.url, found.origin
-        elif errand is not None:
-            item, url, origin = None, errand.url, key_of(errand.url)
+        elif prerequisite is not None:
+            item, url, origin = None, prerequisite.url, key_of(prerequisite.url)
         else:
             return None
         place = host.place
-        lease = Lease(host, item, errand, url, origin, place.address if place is not None else "", item is None)
+        lease = Lease(host, item, prerequisite, url, origin, place.address if place is not None else "", item is None)
         if found is not None and (found.refusal or found.is_probe):
             lease.refusal, lease.is_probe = found.refusal, found.is_probe
             host.probing = {origin, *(host.probing or ())} if found.is_probe else host.probing

@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import HostRecord, QueueBlock, QueuedUrl
-from gossamer.model.visits import Errand
+from gossamer.model.visits import Prerequisite
 from gossamer.url.url import Url
 
 ROBOTS, UNREAD = "robots.txt", "its last page to be read"
@@ -32,9 +32,34 @@ class Host:
     """One host: its record and, while it is on the workbench, its window and its place."""
 
     __slots__ = (
-        "aside_again_at", "contacted", "dirty", "due_next", "due_out", "errands", "fingerprint", "is_new",
-        "lent", "lent_again", "located_anew", "located_until", "on_bench", "out", "parked", "partition", "place",
-        "prefix", "probe_from", "probing", "readings", "record", "rules", "site", "stamp", "turn_at", "turns", "window",
+        "aside_again_at",
+        "contacted",
+        "dirty",
+        "due_next",
+        "due_out",
+        "fingerprint",
+        "is_new",
+        "lent",
+        "lent_again",
+        "located_anew",
+        "located_until",
+        "on_bench",
+        "out",
+        "parked",
+        "partition",
+        "place",
+        "prefix",
+        "prerequisites",
+        "probe_from",
+        "probing",
+        "readings",
+        "record",
+        "rules",
+        "site",
+        "stamp",
+        "turn_at",
+        "turns",
+        "window",
     )  # fmt: skip
 
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
@@ -52,7 +77,7 @@ class Host:
         """No URL is due before; 0 when that is not known yet, infinite when all that are due are out."""
         self.due_out: set[bytes] | None = None
         """Due URLs that are in the window or leased; None for an empty set."""
-        self.errands: list[Errand] | None = None
+        self.prerequisites: list[Prerequisite] | None = None
         """None if there are none."""
         self.out = 0
         """Leases not yet given back."""
@@ -87,17 +112,17 @@ class Host:
         self.located_anew = False
         """No request went to its address since that was looked up: the next one may, however short its time."""
 
-    def next_errand(self) -> Errand:
+    def next_prerequisite(self) -> Prerequisite:
         """Take the oldest of its waiting prerequisite fetches; there must be one."""
-        assert self.errands
-        errand = self.errands.pop(0)
-        self.errands = self.errands or None
-        return errand
+        assert self.prerequisites
+        prerequisite = self.prerequisites.pop(0)
+        self.prerequisites = self.prerequisites or None
+        return prerequisite
 
     @property
     def idle(self) -> bool:
         """Nothing of it is in memory that the disk does not have."""
-        return not (self.on_bench or self.dirty or self.out or self.lent or self.errands or self.parked)
+        return not (self.on_bench or self.dirty or self.out or self.lent or self.prerequisites or self.parked)
 
     @property
     def name(self) -> str:
@@ -181,7 +206,7 @@ class Lease(msgspec.Struct, eq=False, gc=False):
     host: Host
     visit: QueuedUrl | None
     """The queued URL, whose turn it is."""
-    errand: Errand | None
+    prerequisite: Prerequisite | None
     url: Url
     origin: str
     """Of the URL, as `origins.key_of` has it."""

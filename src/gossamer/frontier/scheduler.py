@@ -19,7 +19,7 @@ from gossamer.frontier.record import HostRecord, QueueCounts, level_of
 from gossamer.frontier.workbench import Workbench, WorkbenchSize
 from gossamer.model.visits import Awaited
 
-CLOSINGS_TOLD_MAX = 10
+CLOSINGS_SHOWN_MAX = 10
 REASON_S = 0.001
 """Instants in the index are rounded by less."""
 AFTER_ALL_ROUNDS = (1 << 32) - 1
@@ -68,7 +68,7 @@ class Scheduler:
         self.room = WorkbenchSize(options)
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
-        self.closings: deque[tuple[str, str]] = deque(maxlen=CLOSINGS_TOLD_MAX)
+        self.closings: deque[tuple[str, str]] = deque(maxlen=CLOSINGS_SHOWN_MAX)
         """Hosts that were closed last, and why, for people."""
 
     def reconfigure(self, options: FrontierOptions, budgets: Budgets | None) -> None:
@@ -87,11 +87,11 @@ class Scheduler:
             return
         record = host.record
         at: float | None = None
-        if host.errands:
+        if host.prerequisites:
             at = record.rest_until
         elif not host.parked and (ready_at := self._queues.ready_at(host)) is not None:
             at = max(record.rest_until, ready_at, host.aside_again_at)
-        if at is not None and self._budgets is not None and not host.errands:
+        if at is not None and self._budgets is not None and not host.prerequisites:
             verdict = self._budgets.verdict(host)
             if verdict == "over" and not (host.out or host.lent):
                 self._retire(host)
@@ -106,7 +106,7 @@ class Scheduler:
                 self._retire(host)
                 self._index.leave(host)
                 self._hosts.touch(host)
-        elif at - now > self._options.sleep_s_min and not (host.out or host.lent or host.errands or host.parked):
+        elif at - now > self._options.sleep_s_min and not (host.out or host.lent or host.prerequisites or host.parked):
             self._retire(host)
             self._index.enter_sleep(host, at)
             self._hosts.touch(host)
@@ -199,7 +199,7 @@ class Scheduler:
         """Put a host on the workbench, or let it wait if its site has enough there, except for prerequisite fetches."""
         if host.on_bench:
             return
-        if not (host.errands or self._sites.has_room(host)):
+        if not (host.prerequisites or self._sites.has_room(host)):
             self._wait(host, self._level(host))
             return
         host.on_bench, host.turns = True, 0
@@ -233,11 +233,11 @@ class Scheduler:
     def close(self, host: Host, now: float) -> None:
         """End all that waits at a host whose record says that it is closed."""
         self.closings.append((host.name, host.record.closed))
-        errands, host.errands = host.errands or (), None
+        prerequisites, host.prerequisites = host.prerequisites or (), None
         host.parked = ""
-        for errand in errands:
+        for prerequisite in prerequisites:
             # The parked host requests its robots.txt again, and gets the answer that this host is closed.
-            self.unpark(self._hosts.get(errand.origin.host, errand.origin.partition), now)
+            self.unpark(self._hosts.get(prerequisite.origin.host, prerequisite.origin.partition), now)
         if not host.on_bench:
             self._index.leave(host)
         dropped = self._queues.clear(host)
@@ -354,7 +354,7 @@ class Scheduler:
         """Let a host that had many turns leave the workbench for a waiting one of its site. Return False if none waits,
         or if this host has prerequisite fetches, waits for robots.txt, or has nothing queued.
         """
-        if host.site is None or not host.site.crowded or host.errands or host.parked or not host.record.queued:
+        if host.site is None or not host.site.crowded or host.prerequisites or host.parked or not host.record.queued:
             return False
         if host.out or host.lent:
             self._bench.withdraw(host)  # What is out comes back first.

@@ -105,9 +105,9 @@ class Shards:
         termination, final = Termination(self.shards), ScopeFinal(self.shards)
         while True:
             reports = self.reports()
-            is_final = final.told(reports)
+            is_final = final.take_round(reports)
             rest = "patience" if any(report.awaits for report in reports) else "finished"
-            end = rest if termination.told(reports) else ""
+            end = rest if termination.take_round(reports) else ""
             if self._quotas is not None and self._quotas.exhausted(reports):
                 end = "limit"
             if all(member.task.done() for member in self.members.values()):
@@ -145,9 +145,9 @@ class Shards:
         assert membership is not None
         # What is restored must not speak with an opening that was given before.
         opening = max(membership.exchange.opening, self._openings.get(number, 0) + 1)
-        self._openings[number] = membership.exchange.opening = assembled.controls.telemetry.tally.totals.incarnation = (
-            opening
-        )
+        self._openings[number] = membership.exchange.opening = (
+            assembled.controls.telemetry.counters.totals.incarnation
+        ) = opening
         outgoing = asyncio.Event()
         membership.exchange.on_outgoing = outgoing.set
         seeding = seeding_of(assembled)

@@ -181,10 +181,10 @@ def fields_together(how: Together) -> tuple[str, ...]:
     return tuple(name for name, meta in metas if (meta.extra or {}).get("together") == how)
 
 
-def read_status(told: Mapping[str, object]) -> Status:
+def read_status(fields: Mapping[str, object]) -> Status:
     """Return a status that came as JSON; what is missing has its default. About 5 µs.
 
     Raises:
         msgspec.ValidationError: it is none.
     """
-    return msgspec.convert({"state": "", **told}, Status)
+    return msgspec.convert({"state": "", **fields}, Status)

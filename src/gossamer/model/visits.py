@@ -41,7 +41,7 @@ class RevisitPlan(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
 
 
-class Errand(msgspec.Struct, frozen=True, gc=False):
+class Prerequisite(msgspec.Struct, frozen=True, gc=False):
     """A request that no page asked for: a robots.txt or another document about a site, on behalf of an origin that may
     be elsewhere; a word to a hub; a step of a login.
     """

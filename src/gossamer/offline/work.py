@@ -85,7 +85,7 @@ class BuildFolder:
         if self.state.order != order:
             self._lock.release()
             raise ConfigError(
-                f"{self.folder} holds an unfinished build with other options ({_told(self.state.order)}); "
+                f"{self.folder} holds an unfinished build with other options ({_options_of(self.state.order)}); "
                 "give the same options to finish it, or delete that folder to start again"
             )
 
@@ -159,7 +159,7 @@ class BuildFolder:
             raise ConfigError(f"{self._file} is no state of a build; delete {self.folder} to start again") from error
 
 
-def _told(order: str) -> str:
+def _options_of(order: str) -> str:
     """Return the words of an order that are not empty."""
     words = msgspec.json.decode(order)
     return ", ".join(f"{name} {value}" for name, value in words.items() if value)[:300]

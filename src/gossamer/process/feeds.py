@@ -206,13 +206,13 @@ class FeedHandler:
             self._changed_at = max(self._changed_at, instant(text))
 
     def _said_of_feed(self, name: str, local: str, text: str) -> None:
-        told = self._announcement
+        announcement = self._announcement
         if local == "ttl" and text.isascii() and text.isdigit():
-            told.ttl_s = max(told.ttl_s, min(60.0 * int(text[:9]), TTL_S_MAX))
+            announcement.ttl_s = max(announcement.ttl_s, min(60.0 * int(text[:9]), TTL_S_MAX))
         elif local == "hour" and text.isascii() and text.isdigit() and int(text[:3]) <= 24:
-            told.skip_hours = (*told.skip_hours, int(text[:3]) % 24)[:24]
+            announcement.skip_hours = (*announcement.skip_hours, int(text[:3]) % 24)[:24]
         elif local == "day" and text.lower() in _DAYS:
-            told.skip_days = (*told.skip_days, _DAYS[text.lower()])[:7]
+            announcement.skip_days = (*announcement.skip_days, _DAYS[text.lower()])[:7]
         elif name.endswith(":updatePeriod"):
             self._update_s = PERIODS_S.get(text.lower(), 0.0)
             self._asks_to_wait()

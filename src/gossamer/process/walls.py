@@ -112,5 +112,5 @@ class Walls:
 
 def offer_of(headers: Iterable[tuple[str, str]]) -> str:
     """Return what a reply with status 402 says of its price, as sent: `name: value` of each header that does."""
-    told = [f"{name.lower()}: {value}" for name, value in headers if name.lower() in PRICE_HEADERS]
-    return "; ".join(told)[:OFFER_CHARACTERS_MAX]
+    offers = [f"{name.lower()}: {value}" for name, value in headers if name.lower() in PRICE_HEADERS]
+    return "; ".join(offers)[:OFFER_CHARACTERS_MAX]

@@ -139,7 +139,7 @@ class Gaps(msgspec.Struct, frozen=True):
     """Requests that began before the one before them had ended."""
 
 
-class Manners(msgspec.Struct, frozen=True):
+class PolitenessSummary(msgspec.Struct, frozen=True):
     """What robots.txt forbade, and how long hosts were left alone."""
 
     robots_denied: int = 0
@@ -312,7 +312,7 @@ class Report(msgspec.Struct, frozen=True):
     """By mean fetch time, of hosts with at least three fetches."""
     trapped_hosts: tuple[Count, ...] = ()
     """By URLs cut off as a trap's; share of all of them."""
-    manners: Manners = Manners()
+    politeness: PolitenessSummary = PolitenessSummary()
     uses: tuple[Uses, ...] = ()
     """For each purpose; empty if no page has a statement."""
     statements: tuple[Count, ...] = ()

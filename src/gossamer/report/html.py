@@ -136,7 +136,7 @@ def _sections(report: Report) -> Iterator[str]:
     )
     yield _hosts("Largest hosts", "By pages fetched.", report.top_hosts)
     yield _hosts("Slowest hosts", "By mean fetch time, of hosts with three fetches or more.", report.slowest_hosts)
-    yield _manners(report)
+    yield _politeness(report)
     yield _table(
         "Permitted uses",
         "What owners state about the use of their pages, of pages fetched and pages that were not kept.",
@@ -263,11 +263,11 @@ def _course(course: TimelineFigures) -> Iterator[str]:
         yield _figure("Queue length", f"URLs that were not finished, in steps of {step}.", drawing, wide=True)
     if course.commits.count:
         yield _figure(
-            "Commits", _told_of(course.commits), svg.area(points(commit), labels, "seconds", silent), wide=True
+            "Commits", _commit_note(course.commits), svg.area(points(commit), labels, "seconds", silent), wide=True
         )
 
 
-def _told_of(commits: Commits) -> str:
+def _commit_note(commits: Commits) -> str:
     return (
         f"The longest in each step. {commits.count:,} commits took {seconds(commits.mean_s)} on average and "
         f"{seconds(commits.p99_s)} in 99 % of cases; one stalled the crawl for {seconds(commits.cut_max_s)} at most."
@@ -318,15 +318,15 @@ def _hosts(title: str, said: str, hosts: Sequence[HostFigures]) -> str:
     )
 
 
-def _manners(report: Report) -> str:
-    manners = report.manners
+def _politeness(report: Report) -> str:
+    politeness = report.politeness
     rows = [
-        ("URLs that robots.txt denied", f"{manners.robots_denied:,} of {manners.robots_denied_hosts:,} hosts"),
-        ("URLs whose robots.txt could not be fetched", f"{manners.robots_unreachable:,}"),
-        ("URLs excluded by their owners", f"{manners.excluded:,}"),
-        ("Answers that the server is busy", f"{manners.busy:,}"),
+        ("URLs that robots.txt denied", f"{politeness.robots_denied:,} of {politeness.robots_denied_hosts:,} hosts"),
+        ("URLs whose robots.txt could not be fetched", f"{politeness.robots_unreachable:,}"),
+        ("URLs excluded by their owners", f"{politeness.excluded:,}"),
+        ("Answers that the server is busy", f"{politeness.busy:,}"),
     ]
-    for who, gaps in (("host", manners.host_gaps), ("address", manners.address_gaps)):
+    for who, gaps in (("host", politeness.host_gaps), ("address", politeness.address_gaps)):
         if gaps.counted:
             rows.append(
                 (f"Delay for one {who}", f"least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}")

@@ -14,7 +14,7 @@ from gossamer.report.tables import ReportTables, opened
 POINTS_MAX = 600
 HOSTS_MAX = 10
 ATTEMPTS_MAX = 20
-TOLD_CHARACTERS_MAX = 300
+SHOWN_CHARACTERS_MAX = 300
 MEMORY_BYTES_MAX = 256_000_000
 
 _WELL = "('fetched', 'not_modified', 'redirected')"
@@ -47,8 +47,8 @@ def past(directory: Path, memory_bytes_max: int = MEMORY_BYTES_MAX) -> Past:
         return Past(
             _course(tables, float("inf")),
             _hosts(tables.all(_SLOWEST, limit=HOSTS_MAX), tables.all(_FAILING, limit=HOSTS_MAX)),
-            _told(tables.all(_LAST, which="IN", well=_WELL, limit=ATTEMPTS_MAX)),
-            _told(tables.all(_LAST, which="NOT IN", well=_WELL, limit=ATTEMPTS_MAX)),
+            _summaries(tables.all(_LAST, which="IN", well=_WELL, limit=ATTEMPTS_MAX)),
+            _summaries(tables.all(_LAST, which="NOT IN", well=_WELL, limit=ATTEMPTS_MAX)),
         )
 
 
@@ -87,18 +87,18 @@ def _hosts(slowest: list[tuple[Any, ...]], failing: list[tuple[Any, ...]]) -> di
         ],
         "failing": [
             {"host": host, "limit": "closed" if closed else "", "queued": 0, "requests": None, "fetch_s": None,
-             "failures": failures, "reason": (reason or "")[:TOLD_CHARACTERS_MAX]}
+             "failures": failures, "reason": (reason or "")[:SHOWN_CHARACTERS_MAX]}
             for host, failures, closed, reason in failing
         ],
     }  # fmt: skip
 
 
-def _told(rows: list[tuple[Any, ...]]) -> list[dict[str, object]]:
+def _summaries(rows: list[tuple[Any, ...]]) -> list[dict[str, object]]:
     names = (
         "at", "url", "outcome", "status", "media_type", "body_bytes", "fetch_s", "depth", "attempt", "title", "error",
     )  # fmt: skip
     found = [dict(zip(names, row, strict=True)) for row in reversed(rows)]
     for one in found:
         one["number"] = round(1e6 * one["at"])
-        one["title"], one["error"] = one["title"][:TOLD_CHARACTERS_MAX], one["error"][:TOLD_CHARACTERS_MAX]
+        one["title"], one["error"] = one["title"][:SHOWN_CHARACTERS_MAX], one["error"][:SHOWN_CHARACTERS_MAX]
     return found

@@ -183,7 +183,7 @@ def _asked(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
         top_hosts=_hosts(tables, "true", "fetched DESC, bytes DESC", LINES_MAX),
         slowest_hosts=_hosts(tables, "fetches >= 3", "mean_s DESC", SLOWEST_MAX),
         trapped_hosts=of_pages("host::VARCHAR", trapped, "outcome = 'trapped'"),
-        manners=sections.politeness(tables),
+        politeness=sections.politeness(tables),
         uses=uses,
         statements=statements,
         dns=dns,

@@ -14,7 +14,7 @@ from gossamer.report.figures import (
     Dns,
     Domain,
     Gaps,
-    Manners,
+    PolitenessSummary,
     Silence,
     TimelineFigures,
     TimelineStep,
@@ -116,13 +116,13 @@ def _queues(tables: ReportTables, begun: float, step_s: float, numbers: range) -
     """Return the length of the queue at the end of each step, the shards' together."""
     if not tables.counts:
         return [0] * len(numbers)
-    told: dict[int, dict[int, int]] = {}
+    queued_at: dict[int, dict[int, int]] = {}
     for step, shard, queued in tables.all(_QUEUES, begun=repr(begun), step=step_s):
-        told.setdefault(max(step, numbers.start), {})[shard] = queued
+        queued_at.setdefault(max(step, numbers.start), {})[shard] = queued
     standing: dict[int, int] = {}
     found = []
     for number in numbers:
-        standing |= told.get(number, {})
+        standing |= queued_at.get(number, {})
         found.append(sum(standing.values()))
     return found
 
@@ -170,10 +170,10 @@ def _buckets(tables: ReportTables, sizes: str) -> tuple[Bucket, ...]:
     return tuple(found.get(least) or Bucket(least, 0, 0) for least in places)
 
 
-def politeness(tables: ReportTables) -> Manners:
+def politeness(tables: ReportTables) -> PolitenessSummary:
     """Return how polite the crawl was. Sorts all rows by host, and by address (cost: docs/reference/report.md)."""
     denied, hosts, unreachable, excluded, busy = tables.one(_REFUSED)
-    return Manners(denied, hosts, unreachable, excluded, busy, _gaps(tables, "host"), _gaps(tables, "ip"))
+    return PolitenessSummary(denied, hosts, unreachable, excluded, busy, _gaps(tables, "host"), _gaps(tables, "ip"))
 
 
 def uses(tables: ReportTables) -> tuple[tuple[Uses, ...], tuple[Count, ...]]:

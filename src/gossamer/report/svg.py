@@ -40,7 +40,7 @@ def area(points: Sequence[Point], labels: Sequence[str], unit: str, shaded: Sequ
     parts.append(f'<polygon class="fill" points="{_LEFT},{floor_y} {line} {_LEFT + inner},{floor_y}"/>')
     parts.append(f'<polyline class="line" points="{line}"/>')
     step = inner / (len(points) - 1)
-    parts += [_told(across(x) - step / 2, _TOP, step, _INNER_HEIGHT, told) for x, _, told in points]
+    parts += [_hover(across(x) - step / 2, _TOP, step, _INNER_HEIGHT, title) for x, _, title in points]
     marks = [(index / max(1, len(labels) - 1), label) for index, label in enumerate(labels)]
     return _drawing(WIDE, [*_value_axis(top, unit, WIDE), *_place_axis(marks, WIDE), *parts])
 
@@ -52,13 +52,13 @@ def columns(bars: Sequence[tuple[str, float, str]], unit: str) -> str:
     top = _round_up(max(value for _, value, _ in bars))
     step = _inner(NARROW) / len(bars)
     parts = []
-    for index, (_, value, told) in enumerate(bars):
+    for index, (_, value, title) in enumerate(bars):
         x, y = _LEFT + index * step, _down(value / top)
         parts.append(
             f'<rect class="bar" x="{x + step * 0.1:.1f}" y="{y:.1f}" width="{step * 0.8:.1f}" '
             f'height="{_down(0.0) - y:.1f}"/>'
         )
-        parts.append(_told(x, _TOP, step, _INNER_HEIGHT, told))
+        parts.append(_hover(x, _TOP, step, _INNER_HEIGHT, title))
     every = ceil(len(bars) / _LABELS_MAX)
     marks = [((index + 0.5) / len(bars), label) for index, (label, _, _) in enumerate(bars) if index % every == 0]
     return _drawing(NARROW, [*_value_axis(top, unit, NARROW), *_place_axis(marks, NARROW), *parts])
@@ -66,7 +66,7 @@ def columns(bars: Sequence[tuple[str, float, str]], unit: str) -> str:
 
 def log_log(points: Sequence[Point], labels: Sequence[str], unit: str) -> str:
     """Draw points on two logarithmic axes; what is not above zero has no place on them. `labels` are the points'."""
-    shown = [(log10(x), log10(y), told, label) for (x, y, told), label in zip(points, labels, strict=True) if x and y]
+    shown = [(log10(x), log10(y), title, label) for (x, y, title), label in zip(points, labels, strict=True) if x and y]
     if not shown:
         return ""
     left, right = shown[0][0], max(shown[-1][0], shown[0][0] + 1)
@@ -74,13 +74,13 @@ def log_log(points: Sequence[Point], labels: Sequence[str], unit: str) -> str:
     parts = []
     every = ceil(len(shown) / _LABELS_MAX)
     marks = []
-    for index, (x, y, told, label) in enumerate(shown):
+    for index, (x, y, title, label) in enumerate(shown):
         place = (x - left) / (right - left)
         if index % every == 0:
             marks.append((place, label))
         parts.append(
             f'<circle class="dot" cx="{_LEFT + _inner(NARROW) * place:.1f}" cy="{_down(y / top):.1f}" r="5">'
-            f"<title>{escape(told)}</title></circle>"
+            f"<title>{escape(title)}</title></circle>"
         )
     lines = [_line_at(exponent / top, f"{10**exponent:,}", NARROW) for exponent in range(int(top) + 1)]
     return _drawing(NARROW, [*lines, _unit(unit), *_place_axis(marks, NARROW), *parts])
@@ -119,11 +119,11 @@ def _place_axis(marks: Sequence[tuple[float, str]], width: int) -> list[str]:
     ]
 
 
-def _told(x: float, y: float, width: float, height: float, told: str) -> str:
+def _hover(x: float, y: float, width: float, height: float, title: str) -> str:
     """An unseen rectangle that says what is under it."""
     return (
         f'<rect class="tell" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}">'
-        f"<title>{escape(told)}</title></rect>"
+        f"<title>{escape(title)}</title></rect>"
     )
 
 

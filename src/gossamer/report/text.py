@@ -18,7 +18,7 @@ from gossamer.report.figures import (
     FailedModule,
     Gaps,
     HostFigures,
-    Manners,
+    PolitenessSummary,
     Report,
     TimelineFigures,
     Trouble,
@@ -82,7 +82,7 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _domains(report.domains)
     yield from _host_table("Largest hosts", report.top_hosts, width)
     yield from _host_table("Slowest hosts", report.slowest_hosts, width)
-    yield from _manners(report.manners)
+    yield from _politeness(report.politeness)
     yield from _uses(report.uses)
     yield from _bars("Statements on use, pages by kind", report.statements, width)
     yield from _counted(report.dns, report.caches)
@@ -217,15 +217,15 @@ def _domains(domains: Sequence[Domain]) -> Iterator[str]:
     yield from _others(len(domains))
 
 
-def _manners(manners: Manners) -> Iterator[str]:
+def _politeness(politeness: PolitenessSummary) -> Iterator[str]:
     yield ""
     yield "Politeness"
     yield (
-        f"  robots.txt denied {manners.robots_denied:,} URLs of {manners.robots_denied_hosts:,} hosts; "
-        f"{manners.robots_unreachable:,} URLs had no readable robots.txt"
+        f"  robots.txt denied {politeness.robots_denied:,} URLs of {politeness.robots_denied_hosts:,} hosts; "
+        f"{politeness.robots_unreachable:,} URLs had no readable robots.txt"
     )
-    yield f"  {manners.excluded:,} excluded by their owners; {manners.busy:,} answers 429 or 503"
-    for who, gaps in (("host", manners.host_gaps), ("address", manners.address_gaps)):
+    yield f"  {politeness.excluded:,} excluded by their owners; {politeness.busy:,} answers 429 or 503"
+    for who, gaps in (("host", politeness.host_gaps), ("address", politeness.address_gaps)):
         if gaps.counted:
             yield f"  {_gaps(who, gaps)}"
 

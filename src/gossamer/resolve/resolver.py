@@ -40,14 +40,14 @@ class DnsResolver:
     From memory 1 µs.
     """
 
-    def __init__(self, options: ResolveOptions, clock: Clock, told: Callable[[Reply], None] | None = None) -> None:
+    def __init__(self, options: ResolveOptions, clock: Clock, on_answer: Callable[[Reply], None] | None = None) -> None:
         """Read the hosts file. Raises ConfigError when it cannot be read or has a bad line.
 
-        `told` is called with each answer that came from name servers, as a reply of `dns:HOST`.
+        `on_answer` is called with each answer that came from name servers, as a reply of `dns:HOST`.
         """
         self._options = options
         self._clock = clock
-        self._told_of = told
+        self._on_answer = on_answer
         self._hosts = HostsFile(options.hosts_file)
         self._lookup: Lookup | None = None
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -105,7 +105,7 @@ class DnsResolver:
         return answer
 
     async def _find(self, host: str) -> Located | Failure:
-        addresses = self._told(host)
+        addresses = self._without_lookup(host)
         if addresses:
             return self._judge(host, addresses, self._options.ttl_s_max)
         if host.rstrip(".").rpartition(".")[2] in _NOWHERE:
@@ -117,8 +117,8 @@ class DnsResolver:
         self._counted(self._clock.now() - asked_at, failed=isinstance(records, Failure))
         if isinstance(records, Failure):
             return self._remember(host, records)
-        if self._told_of is not None:
-            self._told_of(reply_of(host, records, asked_at, self._clock.now()))
+        if self._on_answer is not None:
+            self._on_answer(reply_of(host, records, asked_at, self._clock.now()))
         ttl_s = min(max(records.ttl_s, self._options.ttl_s_min), self._options.ttl_s_max)
         return self._judge(host, records.addresses, ttl_s)
 
@@ -138,7 +138,7 @@ class DnsResolver:
             self._lookup = Lookup(self._options)
         return self._lookup
 
-    def _told(self, host: str) -> tuple[str, ...]:
+    def _without_lookup(self, host: str) -> tuple[str, ...]:
         """Return addresses that need no name server."""
         try:
             return (canonical(host.strip("[]")),)

@@ -55,7 +55,7 @@ class VisitHistory(msgspec.Struct, array_like=True):
             count, sum_s = self.undated.get(number, (0.0, 0.0))
             self.undated[number] = (count + 1.0, sum_s + interval_s)
 
-    def told(self, changes: int, elapsed_s: float) -> None:
+    def note_reported(self, changes: int, elapsed_s: float) -> None:
         """Note the number of changes that a feed or a ping, which misses none, reported for a period."""
         self.dated += changes
         self.quiet_s += max(elapsed_s, 0.0)

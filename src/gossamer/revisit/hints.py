@@ -29,7 +29,7 @@ ENTRIES_WEIGHED = 20
 HOURS_PUT_OFF_MAX = 24 * 8
 
 
-def interval_s(told: Announcement, now: float, low_s: float, high_s: float, max_age_s: float = 0.0) -> float:
+def interval_s(announcement: Announcement, now: float, low_s: float, high_s: float, max_age_s: float = 0.0) -> float:
     """Return the seconds until a feed is fetched again.
 
     Its entries are a Poisson process with the rate of the newest ones, including the time since then. Fetching at half
@@ -37,10 +37,14 @@ def interval_s(told: Announcement, now: float, low_s: float, high_s: float, max_
     `sy:updatePeriod`, max-age) count up to `high_s`; the hours and days that it excludes are skipped. A feed without
     dates is fetched every `high_s`.
     """
-    dates = sorted((entry.changed_at for entry in told.entries if 0.0 < entry.changed_at <= now), reverse=True)
+    dates = sorted((entry.changed_at for entry in announcement.entries if 0.0 < entry.changed_at <= now), reverse=True)
     pause_s = mean_gap_s(dates[:ENTRIES_WEIGHED], now) / 2.0 if dates else high_s
-    pause_s = min(max(pause_s, low_s, told.ttl_s, max_age_s), high_s)
-    return pause_s if not (told.skip_hours or told.skip_days) else _awake(told, now + pause_s) - now
+    pause_s = min(max(pause_s, low_s, announcement.ttl_s, max_age_s), high_s)
+    return (
+        pause_s
+        if not (announcement.skip_hours or announcement.skip_days)
+        else _awake(announcement, now + pause_s) - now
+    )
 
 
 def mean_gap_s(dates: Sequence[float], now: float) -> float:
@@ -50,11 +54,11 @@ def mean_gap_s(dates: Sequence[float], now: float) -> float:
     return max(now - dates[-1], 0.0) / len(dates)
 
 
-def _awake(told: Announcement, at: float) -> float:
+def _awake(announcement: Announcement, at: float) -> float:
     """Return the first instant from `at` on at which the feed may change."""
     date = datetime.fromtimestamp(at, UTC)
     for _ in range(HOURS_PUT_OFF_MAX):
-        if date.hour not in told.skip_hours and date.weekday() not in told.skip_days:
+        if date.hour not in announcement.skip_hours and date.weekday() not in announcement.skip_days:
             return max(at, date.timestamp())
         date = date.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     return at  # It never changes, it says.
@@ -188,9 +192,11 @@ class SitemapHints:
             links.append(link)
         return links, again
 
-    def admitted(self, page: Url, link_type: str, depth: int, told: Announcement, links: list[Link]) -> list[Link]:
+    def admitted(
+        self, page: Url, link_type: str, depth: int, announcement: Announcement, links: list[Link]
+    ) -> list[Link]:
         """Return those of a document's links that it may name. `link_type` and `depth` are of the visit to it."""
-        if told.kind == "feed" and link_type != SITEMAP_FILE:
+        if announcement.kind == "feed" and link_type != SITEMAP_FILE:
             return links
         hosts = {page.host, *(self._sources.get(page).vouchers if link_type == SITEMAP_FILE else ())}
         below = "" if link_type == SITEMAP_FILE else page.text.partition("?")[0].rpartition("/")[0] + "/"
@@ -208,29 +214,31 @@ class SitemapHints:
         most = self._options.feeds_per_host_max
         return [link for link in links if link.link_type != FEED_FILE or self._sources.begin(link.url, b"f", most)]
 
-    def heard(self, page: Url, told: Announcement, headers: Sequence[tuple[str, str]], now: float) -> None:
+    def heard(self, page: Url, announcement: Announcement, headers: Sequence[tuple[str, str]], now: float) -> None:
         """Apply a sitemap or feed once its visit has ended: changed pages are due, and a feed is fetched again after
         `interval_s`.
         """
         source = self._sources.get(page)
         if self._revisits is not None:
-            if told.kind == "feed":
+            if announcement.kind == "feed":
                 options = self._options
-                pause_s = interval_s(told, now, options.feed_s_min, options.feed_s_max, max_age_s(headers) or 0.0)
-                self._revisits.told(Notice(page, "feed", interval_s=pause_s), now)
-            if source.read_at and told.kind != "sitemap_index":
+                pause_s = interval_s(
+                    announcement, now, options.feed_s_min, options.feed_s_max, max_age_s(headers) or 0.0
+                )
+                self._revisits.note(Notice(page, "feed", interval_s=pause_s), now)
+            if source.read_at and announcement.kind != "sitemap_index":
                 self._check(source, self._revisits)
-                self._pass_on(source, told, self._revisits, now)
-        dated = [entry.changed_at for entry in told.entries if entry.changed_at <= now + FUTURE_S_MAX]
+                self._pass_on(source, announcement, self._revisits, now)
+        dated = [entry.changed_at for entry in announcement.entries if entry.changed_at <= now + FUTURE_S_MAX]
         source.newest = max([source.newest, *dated])
         source.read_at = now
         self._sources.put(page, source)
 
-    def _pass_on(self, source: HintSource, told: Announcement, revisits: Schedule, now: float) -> None:
+    def _pass_on(self, source: HintSource, announcement: Announcement, revisits: Schedule, now: float) -> None:
         """Pass on the changes since the last reading, the oldest first."""
-        entries = sorted(_news(told.entries, source.newest, now), key=lambda entry: entry.changed_at)
-        believed = source.is_believed and not always_now(told.entries, now)
-        kind: Literal["feed", "sitemap"] = "feed" if told.kind == "feed" else "sitemap"
+        entries = sorted(_news(announcement.entries, source.newest, now), key=lambda entry: entry.changed_at)
+        believed = source.is_believed and not always_now(announcement.entries, now)
+        kind: Literal["feed", "sitemap"] = "feed" if announcement.kind == "feed" else "sitemap"
         for entry in entries[: self._options.notices_max]:
             url = self._name(entry.url)
             if url is None:
@@ -241,7 +249,7 @@ class SitemapHints:
             if believed:
                 importance = 2.0 * entry.weight if entry.weight >= 0.0 else None
                 changed_at = min(entry.changed_at, now)
-                revisits.told(
+                revisits.note(
                     Notice(
                         url, kind, changed_at=changed_at, interval_hint_s=entry.period_s or None, importance=importance
                     ),

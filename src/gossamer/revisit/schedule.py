@@ -144,7 +144,7 @@ class Schedule:
         self._keep(sight.url, memory)
         return True
 
-    def told(self, notice: Notice, now: float) -> bool:
+    def note(self, notice: Notice, now: float) -> bool:
         """Take in a hint to a page; its due time moves where that follows."""
         memory = self._load(notice.url)
         if memory is None:
@@ -162,7 +162,7 @@ class Schedule:
             if memory.fixed_s and not was_retired:
                 memory.due_at = min(due_at, max(memory.visited_at + memory.fixed_s, now))
         is_news = self._heard(memory, notice, now)
-        if notice.due_now or (is_news and memory.told_at > memory.visited_at):
+        if notice.due_now or (is_news and memory.announced_at > memory.visited_at):
             not_before = notice.not_before if notice.due_now else memory.visited_at + self._options.interval_s_min
             soonest = max(now, not_before)
             memory.due_at = soonest if was_retired else min(memory.due_at, soonest)
@@ -203,7 +203,7 @@ class Schedule:
         was_seen = not is_new and memory.visits > 0 and bool(memory.digest or memory.payload)
         changed = was_seen and self._is_changed(memory, sight)
         since_s = self._since_change_s(memory, rhythm, sight, changed=changed) if was_seen else None
-        if was_seen and not memory.is_told_all:
+        if was_seen and not memory.announces_all:
             memory.history.fade(self._fade)
             pools = [self.state.pool, *rhythm.pools(kind_of(_path(sight.url)))]
             for history in (memory.history, *(pool.history for pool in pools)):
@@ -252,8 +252,8 @@ class Schedule:
             rhythm.dates_wrong += not agrees
         if not changed:
             return None
-        if memory.visited_at < memory.told_at <= sight.at:
-            return sight.at - memory.told_at
+        if memory.visited_at < memory.announced_at <= sight.at:
+            return sight.at - memory.announced_at
         return max(sight.at - said, 0.0) if said is not None and rhythm.is_dated else None
 
     def _change_rate(self, memory: Memory, rhythm: Rhythm, url: Url) -> float:
@@ -275,8 +275,8 @@ class Schedule:
 
     def _next(self, memory: Memory, rhythm: Rhythm, sight: Sight, habits: Habits) -> float:
         """Return when a page that was there is due again."""
-        if memory.told_at > sight.at:
-            return memory.told_at  # It changed again while we looked.
+        if memory.announced_at > sight.at:
+            return memory.announced_at  # It changed again while we looked.
         options = self._options
         if memory.fixed_s:
             interval_s = memory.fixed_s
@@ -310,14 +310,14 @@ class Schedule:
         """Note a reported change; return whether it is new."""
         changed_at = notice.changed_at if notice.changed_at is not None else now if notice.due_now else None
         latest = max(now + 1.0, notice.not_before)
-        if changed_at is None or changed_at > latest or changed_at <= memory.told_at:
+        if changed_at is None or changed_at > latest or changed_at <= memory.announced_at:
             return False
         if notice.complete:
-            since = max(memory.told_at, memory.first_at)
+            since = max(memory.announced_at, memory.first_at)
             if changed_at > since:
-                memory.history.told(1, changed_at - since)
-            memory.is_told_all = True
-        memory.told_at = changed_at
+                memory.history.note_reported(1, changed_at - since)
+            memory.announces_all = True
+        memory.announced_at = changed_at
         return True
 
     # ---- prices

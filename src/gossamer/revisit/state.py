@@ -87,9 +87,9 @@ class Memory(msgspec.Struct, array_like=True):
     last_modified: str = ""
     original: tuple[str, float, str] | None = None
     """Address, time and record of the archived response."""
-    told_at: float = 0.0
+    announced_at: float = 0.0
     """The last change that a hint announced."""
-    is_told_all: bool = False
+    announces_all: bool = False
     """Hints announce every change."""
     hint_s: float = 0.0
     fixed_s: float = 0.0
@@ -239,7 +239,7 @@ def page_facts(epochs: Epochs, url: Url) -> dict[str, object] | None:
         "given_up": not memory.due_at,
         "etag": memory.etag,
         "last_modified": memory.last_modified,
-        "told_of_change_at": memory.told_at or None,
+        "announced_change_at": memory.announced_at or None,
         "recent": list(memory.recent),
     }
 

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from gossamer.model.links import HUB, SELF, Found
-from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.revisit.options import WebsubOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
@@ -161,23 +161,27 @@ class Subscriptions:
 
     # ---- asking hubs
 
-    def due(self, now: float) -> list[Errand]:
+    def due(self, now: float) -> list[Prerequisite]:
         """Return the words that hubs are due, and note that they were asked. Commit before they are sent."""
-        return [errand for one in self._by_token.values() if one.next_at <= now and (errand := self._ask(one, now))]
+        return [
+            prerequisite
+            for one in self._by_token.values()
+            if one.next_at <= now and (prerequisite := self._ask(one, now))
+        ]
 
     def next_at(self) -> float | None:
         """Return when `due` has something next."""
         return min((one.next_at for one in self._by_token.values()), default=None)
 
-    def answered(self, errand: Errand, result: Reply | Failure, now: float) -> Errand | None:
+    def answered(self, prerequisite: Prerequisite, result: Reply | Failure, now: float) -> Prerequisite | None:
         """Take a hub's answer to a request: 202 and the like mean that it will verify (section 5.1.1)."""
-        one = self._by_token.get(errand.token)
+        one = self._by_token.get(prerequisite.token)
         if one is None:
             return None
-        if isinstance(result, Reply) and result.status in REDIRECTS and errand.hops < REDIRECTS_MAX:
+        if isinstance(result, Reply) and result.status in REDIRECTS and prerequisite.hops < REDIRECTS_MAX:
             target = self._name(result.header("location") or "")
             if target is not None and self._may_ask(target):
-                return msgspec.structs.replace(errand, origin=target, url=target, hops=errand.hops + 1)
+                return msgspec.structs.replace(prerequisite, origin=target, url=target, hops=prerequisite.hops + 1)
         if isinstance(result, Reply) and 200 <= result.status < 300:
             return None  # It may have been verified before this answer came.
         if one.pending:
@@ -255,7 +259,7 @@ class Subscriptions:
 
     # ---- inside
 
-    def _ask(self, one: Subscription, now: float) -> Errand | None:
+    def _ask(self, one: Subscription, now: float) -> Prerequisite | None:
         hub = one.hubs[one.hub % len(one.hubs)]
         url = self._name(hub)
         if url is None or not self._may_ask(url):
@@ -274,7 +278,7 @@ class Subscriptions:
             fields["hub.lease_seconds"] = str(self._options.lease_s)
             if one.secret and self._signs(hub):
                 fields["hub.secret"] = one.secret
-        return Errand(url, url, form=urlencode(fields).encode(), token=one.token)
+        return Prerequisite(url, url, form=urlencode(fields).encode(), token=one.token)
 
     def _signs(self, hub: str) -> bool:
         wanted = self._options.secret

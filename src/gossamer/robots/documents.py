@@ -13,7 +13,7 @@ from xml.parsers import expat
 import msgspec
 
 from gossamer.model.usage import AI, Rank, Statement, statement, tdm_reservation
-from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.robots.gate import robots_url
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.patterns import Pattern, pattern_of, target_of
@@ -94,7 +94,7 @@ class SiteDocuments:
         self._asked: RecentlyUsed[str, float] = RecentlyUsed(hosts_max, bytes_max)
         """Until when an answer from another origin is expected."""
 
-    def missing(self, url: Url, now: float) -> Errand | float | None:
+    def missing(self, url: Url, now: float) -> Prerequisite | float | None:
         """Return the request for the first document that is not known; or, if it is being requested for another origin,
         when to look again; None if all are known, or none is needed.
         """
@@ -106,10 +106,10 @@ class SiteDocuments:
                 if further is not None:
                     return further
             elif self._robots.verdict(target, now).kind == "allowed":
-                return Errand(url, target, document=target.text)
+                return Prerequisite(url, target, document=target.text)
         return None
 
-    def _elsewhere(self, url: Url, target: Url, now: float) -> Errand | float | None:
+    def _elsewhere(self, url: Url, target: Url, now: float) -> Prerequisite | float | None:
         """Return what is to be requested before a document of another origin is known: its robots.txt, then itself."""
         said = self._robots.verdict(target, now).kind
         if said == "unknown":
@@ -130,13 +130,13 @@ class SiteDocuments:
             return None
         return self._requested(url, target, now)
 
-    def _requested(self, url: Url, target: Url, now: float) -> Errand | float:
+    def _requested(self, url: Url, target: Url, now: float) -> Prerequisite | float:
         is_asked = now < (self._asked.get(target.text) or 0.0)
-        return now + LOOK_AGAIN_S if is_asked else Errand(url, target, document=target.text)
+        return now + LOOK_AGAIN_S if is_asked else Prerequisite(url, target, document=target.text)
 
-    def requested(self, errand: Errand, now: float) -> None:
+    def requested(self, prerequisite: Prerequisite, now: float) -> None:
         """Note that a document of another origin is being requested."""
-        self._asked.put(errand.document, now + ASKED_S_MAX, _RECORD_BYTES)
+        self._asked.put(prerequisite.document, now + ASKED_S_MAX, _RECORD_BYTES)
 
     def statements(self, url: Url) -> Iterator[Statement]:
         """Yield what the documents that are known state about a URL."""
@@ -149,13 +149,13 @@ class SiteDocuments:
                     if document.text.endswith(TDMREP):
                         break  # "The most specific match is the first in sequence."
 
-    def answer(self, errand: Errand, result: Reply | Failure, body: bytes, now: float) -> str | None:
+    def answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float) -> str | None:
         """Take what a request brought; return where it redirects to, if anywhere."""
         options = self._options
         text, ttl_s = b"", options.ttl_s
         if isinstance(result, Failure) or result.status >= 500 or result.status == 429:
-            text, ttl_s = _CLOSED if errand.document.endswith("/robots.txt") else b"", options.retry_s_max
-        elif 300 <= result.status < 400 and errand.hops < options.redirects_max:
+            text, ttl_s = _CLOSED if prerequisite.document.endswith("/robots.txt") else b"", options.retry_s_max
+        elif 300 <= result.status < 400 and prerequisite.hops < options.redirects_max:
             location = result.header("location")
             target = join(result.url, location) if location is not None else None
             if target is not None and target.startswith(("http://", "https://")):
@@ -163,10 +163,10 @@ class SiteDocuments:
         elif result.status < 300:
             text = body[: options.body_bytes_max]
         record = DocumentRecord(text, now + ttl_s)
-        self._keep(errand.origin, errand.document, record)
-        if not errand.document.startswith(errand.origin.origin + "/"):
-            self._shared.put(errand.document, record, _RECORD_BYTES + len(record.text))
-            self._asked.put(errand.document, now, _RECORD_BYTES)
+        self._keep(prerequisite.origin, prerequisite.document, record)
+        if not prerequisite.document.startswith(prerequisite.origin.origin + "/"):
+            self._shared.put(prerequisite.document, record, _RECORD_BYTES + len(record.text))
+            self._asked.put(prerequisite.document, now, _RECORD_BYTES)
         return None
 
     def _is_known(self, url: Url, address: str, now: float) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer.model.usage import Statement
-from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.robots.gate import ALLOWED, Redirect, RobotsGate, RobotsVerdict, robots_url
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.record import RecentlyUsed, RobotsRecord, decode, encode
@@ -57,23 +57,25 @@ class SiteRobots:
             return ALLOWED
         return self._gate.verdict(self._record(url), url, now)
 
-    def errand(self, url: Url) -> Errand:
+    def prerequisite(self, url: Url) -> Prerequisite:
         """Return the request that makes the rules of a URL's origin known."""
         target = self._name(robots_url(url))
         assert target is not None, f"{url.origin} has no robots.txt"
-        return Errand(url, target)
+        return Prerequisite(url, target)
 
-    def answer(self, errand: Errand, result: Reply | Failure, body: bytes, now: float) -> str | None:
+    def answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float) -> str | None:
         """Take what the request brought (`body`: its content); return where it redirects to, if anywhere."""
         reply, failure = (result, None) if isinstance(result, Reply) else (None, result)
-        decided = self._gate.after_reply(self._record(errand.origin), reply, failure, body, now, errand.hops)
+        decided = self._gate.after_reply(
+            self._record(prerequisite.origin), reply, failure, body, now, prerequisite.hops
+        )
         if isinstance(decided, Redirect):
             return decided.url
-        key, data = _key(errand.origin.partition, errand.origin.origin), encode(decided)
+        key, data = _key(prerequisite.origin.partition, prerequisite.origin.origin), encode(decided)
         self._epochs.put("meta", key, data)
         if self._kept is not None:
             self._kept.put(key, data)
-        self._records.put(errand.origin.origin, decided, RECORD_BYTES + len(decided.text))
+        self._records.put(prerequisite.origin.origin, decided, RECORD_BYTES + len(decided.text))
         return None
 
     def crawl_delay_s(self, url: Url) -> float | None:

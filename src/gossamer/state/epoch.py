@@ -21,7 +21,7 @@ OPERATION_BYTES = 200
 """What an operation takes in memory beside its key's and value's bytes: two objects and a place in a dictionary."""
 
 
-_UNTOLD = bytes((0,)) + b"untold"
+_ABSENT = bytes((0,)) + b"untold"
 """Marks a value that the epochs do not have. Compared by identity."""
 
 
@@ -179,19 +179,19 @@ class Epochs:
     def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the newest values in the order of `keys`; those of the store in one call."""
         number = _NUMBER[family]
-        found: list[bytes | None] = [self._open.families[number].get(key, _UNTOLD) for key in keys]
+        found: list[bytes | None] = [self._open.families[number].get(key, _ABSENT) for key in keys]
         cleared = self._open.cleared.get(number)
-        if self._closing is None and not self._open.cleared and found.count(_UNTOLD) == len(found):
+        if self._closing is None and not self._open.cleared and found.count(_ABSENT) == len(found):
             self._read[number] += len(keys)
             return self._store.get_many(family, keys)  # Nearly always where most are new.
-        asked = [index for index, value in enumerate(found) if value is _UNTOLD]
+        asked = [index for index, value in enumerate(found) if value is _ABSENT]
         if asked and cleared is not None:
             asked = _untold(asked, keys, found, cleared)
         if asked and self._closing is not None:
             newer = self._closing.families[number]
             for index in asked:
-                found[index] = newer.get(keys[index], _UNTOLD)
-            asked = [index for index in asked if found[index] is _UNTOLD]
+                found[index] = newer.get(keys[index], _ABSENT)
+            asked = [index for index in asked if found[index] is _ABSENT]
             cleared = self._closing.cleared.get(number)
             if asked and cleared is not None:
                 asked = _untold(asked, keys, found, cleared)

@@ -78,18 +78,18 @@ class Canonicalizer:
         Host rules stand as `hosts`. For people who ask why.
         """
         parts = split(url)
-        told: list[tuple[str, str]] = []
+        changes: list[tuple[str, str]] = []
         for _ in range(STABLE_ROUNDS_MAX if parts is not None else 0):
             assert parts is not None
             before = parts
             for name, rule in [("hosts", self._with_host), *self.steps_of(self._with_host(parts).host).items()]:
                 changed = rule(parts)
                 if changed != parts:
-                    told.append((name, changed.text()))
+                    changes.append((name, changed.text()))
                 parts = changed
             if parts == before:
                 break
-        return told
+        return changes
 
     def steps_of(self, host: str) -> Steps:
         """Return the rules for a host by name, in order: those of its site where it has its own."""

@@ -49,15 +49,15 @@ class Pulse:
         self._file.unlink(missing_ok=True)
 
     def _watch(self) -> None:
-        told_of = 0.0
+        reported_at = 0.0
         while not self._ended.wait(LOOK_S):
             beat_at = self._beat_at
             if self._clock.now() - beat_at < self.stall_s:
-                if told_of:
+                if reported_at:
                     self._file.unlink(missing_ok=True)
-                    told_of = 0.0
-            elif told_of != beat_at:
-                told_of = beat_at
+                    reported_at = 0.0
+            elif reported_at != beat_at:
+                reported_at = beat_at
                 self._stack = self._where()
                 with suppress(OSError):
                     write_whole(self._file, json.dumps({"since": beat_at, "stack": self._stack}).encode())

@@ -129,7 +129,7 @@ def test_a_hit_knows_its_page_and_shows_where_it_matches(crawled: Path) -> None:
     assert by_title.highlights == ()
 
 
-def test_what_was_not_understood_is_told(crawled: Path) -> None:
+def test_what_was_not_understood_is_reported(crawled: Path) -> None:
     found = ask(crawled, 'fox nofield:x "')
     assert any("nofield" in problem for problem in found.problems)
     for query in ("fox AND", "((", "title:", "*", "\\", "a:b:c", "🦊", "+-", "x" * 2000, "fox OR OR", "[a TO", "\x00"):
@@ -332,7 +332,7 @@ def test_a_build_that_was_killed_goes_on(crawled: Path, monkeypatch: pytest.Monk
     assert sorted(all_of(crawled)) == sorted(visit.row.url for visit in PAGES)
 
 
-def test_two_writers_and_strange_files_are_told(crawled: Path, tmp_path: Path) -> None:
+def test_two_writers_and_strange_files_are_reported(crawled: Path, tmp_path: Path) -> None:
     writer = IndexWriter(crawled / "search", 15_000_000)
     with pytest.raises(ConfigError, match="written by another process"):
         IndexWriter(crawled / "search", 15_000_000)

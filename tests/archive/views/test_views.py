@@ -326,7 +326,7 @@ def test_a_finished_export_is_not_written_over(exporting: Exporting, tmp_path: P
         exporting(to, target)
 
 
-def test_nobody_is_told_to_remove_a_crawl(crawled: Path, exporting: Exporting) -> None:
+def test_no_message_says_to_remove_a_crawl(crawled: Path, exporting: Exporting) -> None:
     for target in (crawled, crawled.parent):
         with pytest.raises(ConfigError, match="is the crawl itself, or holds it; name another place with -o"):
             exporting("csv", target)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from gossamer.archive.logs import batch_at
 from gossamer.archive.tables import LOG_FOLDER, LOG_SUFFIX
-from gossamer.archive.views.source import BATCH_ROWS, READ_BYTES, told_of
+from gossamer.archive.views.source import BATCH_ROWS, READ_BYTES, naming
 from gossamer.state.journals import ManifestEntry
 
 Row = dict[str, object]
@@ -81,7 +81,7 @@ class TableCursor:
         if _is_parquet(entry):
             if self._opened is None:
                 self._opened = _parquet_rows(path, self._rows)
-            with told_of(path):
+            with naming(path):
                 return next(self._opened, None)
         if self._offset >= entry.length:
             return None

@@ -48,7 +48,7 @@ Progress = Callable[[str, int, int], None]
 """Called with the table, the rows done, and their number."""
 
 
-def untold(_table: str, _done: int, _rows: int) -> None:
+def no_progress(_table: str, _done: int, _rows: int) -> None:
     """Report no progress."""
 
 
@@ -127,7 +127,7 @@ def export(
     dedupe: How = "",
     against: Sequence[ExportedCrawl | Path] = (),
     memory_bytes_max: int = MEMORY_BYTES,
-    progress: Progress = untold,
+    progress: Progress = no_progress,
 ) -> Exported:
     """Make an export, or resume one with the same arguments. Blocks.
 

@@ -44,7 +44,7 @@ def pieces_of(
 
 
 def _rows_in(path: Path) -> int:
-    with told_of(path):
+    with naming(path):
         rows: int = pq.read_metadata(path).num_rows
     return rows
 
@@ -63,13 +63,13 @@ def require_sound(pieces: Sequence[ExportPiece]) -> None:
 
 def read_through(path: Path | str) -> None:
     """Read all of a table's file, the checksums of its pages included. Raises DamagedError."""
-    with told_of(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with naming(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         for _ in file.iter_batches(BATCH_ROWS):
             pass
 
 
 @contextmanager
-def told_of(path: Path | str) -> Iterator[None]:
+def naming(path: Path | str) -> Iterator[None]:
     """Make of what pyarrow says of bytes that make no sense one line that names the file."""
     try:
         yield
@@ -83,7 +83,7 @@ def told_of(path: Path | str) -> Iterator[None]:
 def _sound(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Pass batches on, and say which file it is whose bytes make no sense."""
     while True:
-        with told_of(path):
+        with naming(path):
             batch = next(batches, None)
         if batch is None:
             return
@@ -130,7 +130,7 @@ class RowSource:
             if at + piece.rows <= start:
                 at += piece.rows
                 continue
-            with told_of(piece.path):
+            with naming(piece.path):
                 opened = pq.ParquetFile(
                     piece.path, buffer_size=READ_BYTES, pre_buffer=False, page_checksum_verification=True
                 )
@@ -153,7 +153,7 @@ class RowSource:
 
 
 def _schema_of(path: str) -> pa.Schema:
-    with told_of(path):
+    with naming(path):
         return pq.read_schema(path).remove_metadata()
 
 

@@ -24,28 +24,28 @@ export async function versions(url, place) {
   }
 }
 
-function listed(told) {
-  if (!told.versions.length) return [make("p", { class: "small" }, "None: this page has not been fetched.")];
-  const rows = told.versions.map((one) => make("tr", {},
+function listed(answer) {
+  if (!answer.versions.length) return [make("p", { class: "small" }, "None: this page has not been fetched.")];
+  const rows = answer.versions.map((one) => make("tr", {},
     make("th", { scope: "row", class: "tight" }, instant(one.at)),
     cell(harmless([outcome(one.outcome), one.status].filter(Boolean).join(", ")), "text"),
     cell(make("span", { title: harmless(one.digest) }, CONTENT[one.content] ?? "–"), "text"),
     cell(one.content ? size(one.body_bytes) : "–"),
-    cell(one.replay && told.replay_port ? shows(told, one) : "–", "text")));
-  const more = told.total > told.versions.length ? [make("p", { class: "small" }, `The newest ${count(told.versions.length)} of ${count(told.total)}.`)] : [];
+    cell(one.replay && answer.replay_port ? shows(answer, one) : "–", "text")));
+  const more = answer.total > answer.versions.length ? [make("p", { class: "small" }, `The newest ${count(answer.versions.length)} of ${count(answer.total)}.`)] : [];
   const table = make("table", { class: "hosts" });
   fill(table, ["<time, UTC", "<outcome", "<content", "size", "<copy"], rows, "");
   return [...more, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Archived versions" }, table)];
 }
 
-const shows = (told, one) => make("button", { type: "button", class: "plain", "aria-label": `show the version of ${instant(one.at)}`, onclick: () => show(told, one) }, "show");
+const shows = (answer, one) => make("button", { type: "button", class: "plain", "aria-label": `show the version of ${instant(one.at)}`, onclick: () => show(answer, one) }, "show");
 
 const instant = (at) => harmless(at).replace("T", " ").replace(/(\.\d+)?Z$/, "");
 
 // The frame has another origin, runs no script, and may show nothing but what its port has.
-function show(told, one) {
-  by("replay-says").textContent = `${harmless(told.url)}, fetched ${instant(one.at)} UTC`;
-  const address = `http://${location.hostname}:${Number(told.replay_port)}/${encodeURIComponent(one.replay)}`;
+function show(answer, one) {
+  by("replay-says").textContent = `${harmless(answer.url)}, fetched ${instant(one.at)} UTC`;
+  const address = `http://${location.hostname}:${Number(answer.replay_port)}/${encodeURIComponent(one.replay)}`;
   by("replay-frame").replaceChildren(make("iframe", { sandbox: "", src: address, referrerpolicy: "no-referrer", title: "Archived page" }));
   by("replay").showModal();
 }

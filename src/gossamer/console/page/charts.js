@@ -57,9 +57,9 @@ export class Charts {
       chart.setData([columns[0], ...lines], false);
       if (!(chart.cursor.left >= 0)) chart.setLegend({ idx: columns[0].length ? columns[0].length - 1 : null });
       chart.setScale("x", { min: begin, max: Math.max(end, begin + 10) });
-      const told = lines[0].filter((value) => value !== null);
-      const now = told.at(-1) ?? 0;
-      by(kind.id).setAttribute("aria-label", `now ${kind.says(now)}, at most ${kind.says(Math.max(0, ...told))}`);
+      const known = lines[0].filter((value) => value !== null);
+      const now = known.at(-1) ?? 0;
+      by(kind.id).setAttribute("aria-label", `now ${kind.says(now)}, at most ${kind.says(Math.max(0, ...known))}`);
     }
   }
 }

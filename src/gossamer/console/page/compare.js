@@ -40,9 +40,9 @@ async function show(wanted) {
   button.disabled = true;
   try {
     const { earlier, change, offset } = wanted;
-    const told = await ask(`api/crawls/${encodeURIComponent(wanted.later)}/compare?${new URLSearchParams({ earlier, change, offset, n: ROWS })}`);
+    const answer = await ask(`api/crawls/${encodeURIComponent(wanted.later)}/compare?${new URLSearchParams({ earlier, change, offset, n: ROWS })}`);
     asked = wanted;
-    shown(told);
+    shown(answer);
     say(place, "");
   } catch (error) {
     say(place, harmless(error.message), "bad");
@@ -50,21 +50,21 @@ async function show(wanted) {
   button.disabled = false;
 }
 
-function shown(told) {
+function shown(answer) {
   by("compare-answer").hidden = false;
-  const { counts } = told;
-  say(by("compare-counts"), `From ${harmless(told.first)} to ${harmless(told.second)}: ${CHANGES.map((name) => `${count(counts[name])} ${name}`).join(", ")}, ${count(counts.same)} the same.`);
-  const rows = Object.entries(told.outcomes).map(([name, [before, after]]) =>
+  const { counts } = answer;
+  say(by("compare-counts"), `From ${harmless(answer.first)} to ${harmless(answer.second)}: ${CHANGES.map((name) => `${count(counts[name])} ${name}`).join(", ")}, ${count(counts.same)} the same.`);
+  const rows = Object.entries(answer.outcomes).map(([name, [before, after]]) =>
     make("tr", {}, make("th", { scope: "row" }, outcome(name)), cell(count(before)), cell(count(after)), cell(difference(after - before))));
-  fill(by("compare-outcomes"), ["<outcome", harmless(told.first), harmless(told.second), "difference"], rows, "Neither crawl has visited a page.");
-  const pages = told.pages.map((page) => make("tr", {},
+  fill(by("compare-outcomes"), ["<outcome", harmless(answer.first), harmless(answer.second), "difference"], rows, "Neither crawl has visited a page.");
+  const pages = answer.pages.map((page) => make("tr", {},
     make("th", { scope: "row", class: "url" }, link(page.url),
-      make("small", {}, make("br"), harmless(page.title), page.title ? " · " : "", make("a", { href: versions(told.second, page.url) }, "versions"))),
+      make("small", {}, make("br"), harmless(page.title), page.title ? " · " : "", make("a", { href: versions(answer.second, page.url) }, "versions"))),
     text(ended(page.before)), text([ended(page.after), page.status].filter(Boolean).join(", "))));
-  fill(by("compare-pages"), ["<page", `<${harmless(told.first)}`, `<${harmless(told.second)}`], pages, `No ${told.change} pages.`);
-  const whole = counts[told.change] ?? 0, end = told.offset + told.pages.length;
-  say(by("compare-part"), told.pages.length ? `${count(told.offset + 1)} to ${count(end)} of ${count(whole)} ${told.change} pages, by URL.` : "");
-  by("compare-before").disabled = told.offset === 0;
+  fill(by("compare-pages"), ["<page", `<${harmless(answer.first)}`, `<${harmless(answer.second)}`], pages, `No ${answer.change} pages.`);
+  const whole = counts[answer.change] ?? 0, end = answer.offset + answer.pages.length;
+  say(by("compare-part"), answer.pages.length ? `${count(answer.offset + 1)} to ${count(end)} of ${count(whole)} ${answer.change} pages, by URL.` : "");
+  by("compare-before").disabled = answer.offset === 0;
   by("compare-after").disabled = end >= whole;
 }
 

@@ -28,9 +28,9 @@ function stand(state, says) {
   say(by("link"), says);
 }
 
-function show(told) {
-  say(by("counts"), `${count(told.crawls.length)} crawls, ${count(told.running)} running. At most ${count(told.crawls_max)} run at once.`);
-  const rows = told.crawls.map((crawl) => {
+function show(answer) {
+  say(by("counts"), `${count(answer.crawls.length)} crawls, ${count(answer.running)} running. At most ${count(answer.crawls_max)} run at once.`);
+  const rows = answer.crawls.map((crawl) => {
     const isOver = crawl.state === "finished" || crawl.state === "stopped";
     const says = crawl.problem || (isOver ? crawl.ended : !(crawl.pages_s > 0) && crawl.waiting_for && `waiting for ${crawl.waiting_for}`) || WITHOUT_REASON[crawl.state] || "";
     return make("tr", {},
@@ -40,7 +40,7 @@ function show(told) {
       cell(make("span", {}, ...prose(says)), crawl.problem ? "text bad-text" : "text"), cell(buttons(crawl)));
   });
   fill(by("crawls"), ["<crawl", "<state", "pages", "pages/s", "queued", "<details", "!actions"], rows, "None so far.");
-  compare.crawls(told.crawls.filter((crawl) => crawl.state !== "created").map((crawl) => crawl.name));
+  compare.crawls(answer.crawls.filter((crawl) => crawl.state !== "created").map((crawl) => crawl.name));
 }
 
 function buttons(crawl) {
@@ -84,7 +84,7 @@ by("new").addEventListener("submit", async (event) => {
     say(place, `Further keys: not JSON: ${harmless(error.message)}`, "bad");
     return;
   }
-  if (await tell(place, "api/crawls", { name: form.elements.name.value, config, start: true }, (told) => `${told.name} starts.`)) form.reset();
+  if (await tell(place, "api/crawls", { name: form.elements.name.value, config, start: true }, (answer) => `${answer.name} starts.`)) form.reset();
 });
 
 function allow() {

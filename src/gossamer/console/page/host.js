@@ -43,9 +43,9 @@ async function show() {
   try {
     if (!host) throw new Error("That is not the name of a host.");
     place.replaceChildren(make("p", { class: "small" }, "Searching…"));
-    const told = await ask(`api/why?${new URLSearchParams({ url: `http://${host}/` })}`);
+    const answer = await ask(`api/why?${new URLSearchParams({ url: `http://${host}/` })}`);
     const over = make("div");
-    place.replaceChildren(...shown(host, told.host_state ?? {}, over));
+    place.replaceChildren(...shown(host, answer.host_state ?? {}, over));
     history(host, over);
   } catch (error) {
     place.replaceChildren(make("p", { class: "said bad" }, harmless(error.message)));

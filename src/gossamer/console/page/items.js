@@ -38,38 +38,38 @@ async function show(name, from) {
   const place = by("items-says");
   say(place, "Searching…");
   try {
-    const told = await ask(`api/items?${new URLSearchParams({ kind: name, n: ROWS, offset: from })}`);
-    ({ kind, offset, total } = told);
-    kinds(told);
-    table(told);
-    say(place, told.kinds.length ? says(told) : "This crawl has no items: its configuration has no section [extract.NAME].");
+    const answer = await ask(`api/items?${new URLSearchParams({ kind: name, n: ROWS, offset: from })}`);
+    ({ kind, offset, total } = answer);
+    kinds(answer);
+    table(answer);
+    say(place, answer.kinds.length ? says(answer) : "This crawl has no items: its configuration has no section [extract.NAME].");
   } catch (error) {
     say(place, harmless(error.message), "bad");
   }
 }
 
-const says = (told) => (told.items.length
-  ? `${count(told.offset + 1)} to ${count(told.offset + told.items.length)} of ${count(told.total)}, newest first.`
+const says = (answer) => (answer.items.length
+  ? `${count(answer.offset + 1)} to ${count(answer.offset + answer.items.length)} of ${count(answer.total)}, newest first.`
   : "No items so far.");
 
-function kinds(told) {
-  by("items-kind").replaceChildren(...told.kinds.map((one) => {
+function kinds(answer) {
+  by("items-kind").replaceChildren(...answer.kinds.map((one) => {
     const option = make("option", { value: one.name }, `${harmless(one.name)} (${count(one.items)})`);
-    option.selected = one.name === told.kind;
+    option.selected = one.name === answer.kind;
     return option;
   }));
-  by("items-fields").hidden = !told.kinds.length;
+  by("items-fields").hidden = !answer.kinds.length;
   by("items-newer").disabled = offset === 0;
   by("items-older").disabled = offset + ROWS >= total;
 }
 
-function table(told) {
-  by("items-list").parentElement.hidden = !told.items.length;
-  const rows = told.items.map((item) => make("tr", {},
+function table(answer) {
+  by("items-list").parentElement.hidden = !answer.items.length;
+  const rows = answer.items.map((item) => make("tr", {},
     make("th", { scope: "row", class: "tight" }, harmless(item.at).replace("T", " ").replace("Z", "")),
     text(make("a", { class: "one-line url", href: about(item.url), title: harmless(item.url) }, harmless(item.url))),
     ...item.values.map((value) => cell(harmless(value ?? "–"), "text value"))));
-  fill(by("items-list"), ["<time, UTC", "<page", ...told.columns.map((name) => `<${harmless(name)}`)], rows, "");
+  fill(by("items-list"), ["<time, UTC", "<page", ...answer.columns.map((name) => `<${harmless(name)}`)], rows, "");
 }
 
 async function file(format) {

@@ -23,16 +23,16 @@ items.begin();
 recent.whenAsked(questions.why);
 
 const HEARD = {
-  about(told) {
-    const name = harmless(told.name);
+  about(answer) {
+    const name = harmless(answer.name);
     say(by("name"), name);
     document.title = `${name} · Gossamer`;
-    say(by("version"), harmless(told.version));
-    by("search-section").hidden = !told.search;
+    say(by("version"), harmless(answer.version));
+    by("search-section").hidden = !answer.search;
     steer.keys();
   },
-  course(told) {
-    course.begin(told.points);
+  course(answer) {
+    course.begin(answer.points);
     charts.update();
   },
   recent: recent.begin,
@@ -52,8 +52,8 @@ const HEARD = {
   still() {
     stand("live");
   },
-  silent(told) {
-    stand("lost", told.says);
+  silent(answer) {
+    stand("lost", answer.says);
   },
 };
 

@@ -18,9 +18,9 @@ export function show(status, at, own) {
   cards(status);
   const levels = Object.entries(status.levels ?? {}).map(([level, urls]) => [`level ${level}`, urls, count(urls)]);
   bars(by("levels"), levels, "The queues are empty.");
-  tally("limits", status.hosts?.limits, limit, "No host has work in memory.");
-  tally("outcomes", status.outcomes, outcome, "No fetches so far.");
-  tally("media", status.media_types, (name) => harmless(name || "(none given)"), "No pages so far.");
+  ranking("limits", status.hosts?.limits, limit, "No host has work in memory.");
+  ranking("outcomes", status.outcomes, outcome, "No fetches so far.");
+  ranking("media", status.media_types, (name) => harmless(name || "(none given)"), "No pages so far.");
   hosts(status, at);
   shards(status);
   caches(status.counters ?? {});
@@ -49,22 +49,22 @@ function state(status) {
 }
 
 function notices(status, at, own) {
-  const told = (status.alarms ?? []).map((alarm) => ["bad", "Alarm", alarm.says ?? alarm.name]);
+  const notices = (status.alarms ?? []).map((alarm) => ["bad", "Alarm", alarm.says ?? alarm.name]);
   const waiting = status.waiting, quiet = isQuiet(status, at);
   if (own?.search_failures) {
-    told.push(["", "Search", `The search process failed ${count(own.search_failures)}× (last: ${own.search_last_failure}); each failure ended one query`]);
+    notices.push(["", "Search", `The search process failed ${count(own.search_failures)}× (last: ${own.search_last_failure}); each failure ended one query`]);
   }
-  if (waiting?.kind === "operator") told.push(["", "Paused", "`gossamer unpause` or the button above resumes the crawl"]);
-  else if (status.waiting_for && OVER.has(status.state) && !waiting) told.push(["over", "Not running", status.waiting_for]);
+  if (waiting?.kind === "operator") notices.push(["", "Paused", "`gossamer unpause` or the button above resumes the crawl"]);
+  else if (status.waiting_for && OVER.has(status.state) && !waiting) notices.push(["over", "Not running", status.waiting_for]);
   else if (status.waiting_for && (quiet || !USUAL.has(waiting?.kind))) {
     const more = waiting?.until ? ` (until ${clock(waiting.until)}${waiting.until > at ? "" : ", now"})` : "";
-    told.push(["", "Waiting for", `${status.waiting_for}${more}`]);
+    notices.push(["", "Waiting for", `${status.waiting_for}${more}`]);
   }
-  for (const module of Object.values(status.modules ?? {})) if (module.says) told.push(["bad", "Failing", module.says]);
-  for (const warning of status.warnings ?? []) told.push(["", "Warning", warning]);
-  for (const left of status.awaited ?? []) told.push(["over", "Not waited for", `${left.host}: ${count(left.queued)} URLs: ${left.reason}`]);
-  for (const closing of (status.closings ?? []).slice(-3)) told.push(["", "Closed", `${closing.host}: ${closing.reason}`]);
-  const lines = told.map(([kind, title, says]) => make("p", { class: `notice ${kind}` }, make("b", {}, title), ...prose(says)));
+  for (const module of Object.values(status.modules ?? {})) if (module.says) notices.push(["bad", "Failing", module.says]);
+  for (const warning of status.warnings ?? []) notices.push(["", "Warning", warning]);
+  for (const left of status.awaited ?? []) notices.push(["over", "Not waited for", `${left.host}: ${count(left.queued)} URLs: ${left.reason}`]);
+  for (const closing of (status.closings ?? []).slice(-3)) notices.push(["", "Closed", `${closing.host}: ${closing.reason}`]);
+  const lines = notices.map(([kind, title, says]) => make("p", { class: `notice ${kind}` }, make("b", {}, title), ...prose(says)));
   const place = by("notices");
   if (place.textContent !== lines.map((line) => line.textContent).join("")) place.replaceChildren(...lines);
 }
@@ -102,7 +102,7 @@ function cards(status) {
   });
 }
 
-function tally(id, counts, named, empty) {
+function ranking(id, counts, named, empty) {
   const found = Object.entries(counts ?? {}).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
   const shown = found.slice(0, BARS_MAX).map(([name, n]) => [named(name), n, count(n)]);
   const rest = found.slice(BARS_MAX).reduce((sum, [, n]) => sum + n, 0);
@@ -111,16 +111,16 @@ function tally(id, counts, named, empty) {
 }
 
 function hosts(status, at) {
-  const told = status.hosts ?? {};
+  const hosts = status.hosts ?? {};
   const mean = (host) => (host.fetch_s === null || host.fetch_s === undefined ? "–" : seconds(host.fetch_s));
   const number = (value) => (value === null || value === undefined ? "–" : count(value));
-  fill(by("active"), ["<host", "<limited by", "queued", "requests", "mean time", "!change"], (told.active ?? []).map((host) =>
+  fill(by("active"), ["<host", "<limited by", "queued", "requests", "mean time", "!change"], (hosts.active ?? []).map((host) =>
     make("tr", {}, name(host), limited(host, at), cell(number(host.queued)), cell(number(host.requests)), cell(mean(host)), act(host))),
   "No host has work in memory.");
-  fill(by("slowest"), ["<host", "mean time", "requests", "!change"], (told.slowest ?? []).map((host) =>
+  fill(by("slowest"), ["<host", "mean time", "requests", "!change"], (hosts.slowest ?? []).map((host) =>
     make("tr", {}, name(host), cell(mean(host)), cell(number(host.requests)), act(host))), "No host has answered so far.");
   const failures = (host) => (host.sleeps ? `${count(host.failures)}, paused ${count(host.sleeps)}×` : number(host.failures));
-  const failing = [...(told.failing ?? [])];
+  const failing = [...(hosts.failing ?? [])];
   for (const closing of status.closings ?? []) {
     if (!failing.some((host) => host.host === closing.host)) failing.push({ host: closing.host, limit: "closed", failures: null, reason: closing.reason });
   }
@@ -157,8 +157,8 @@ function shards(status) {
     ...(watch.disks ?? []).map((disk) => `${size(disk.free_bytes)} free on ${harmless(disk.path)}`),
   ].filter(Boolean);
   say(by("machine"), machine.join(" · ") || "State of each shard.");
-  const told = (status.shards ?? []).slice(0, SHARDS_MAX);
-  const has = (key) => told.some((shard) => shard[key] !== undefined);
+  const shards = (status.shards ?? []).slice(0, SHARDS_MAX);
+  const has = (key) => shards.some((shard) => shard[key] !== undefined);
   const columns = [
     ["shard", "<shard", (s) => make("th", { scope: "row" }, count(s.shard))],
     ["state", "<state", (s) => text(s.idle ? `${harmless(s.state)}, idle (no URLs)` : harmless(s.state))],
@@ -176,7 +176,7 @@ function shards(status) {
     ["commit_stage", "<stage", (s) => text(harmless(s.commit_stage || "–"))],
     ["alarms", "<alarms", (s) => cell(harmless((s.alarms ?? []).join(", ") || "none"), (s.alarms ?? []).length ? "text bad-text" : "text")],
   ].filter(([key]) => has(key));
-  fill(by("shards"), columns.map(([, title]) => title), told.map((shard) => make("tr", {}, ...columns.map(([, , made]) => made(shard)))), "The crawl is not running.");
+  fill(by("shards"), columns.map(([, title]) => title), shards.map((shard) => make("tr", {}, ...columns.map(([, , made]) => made(shard)))), "The crawl is not running.");
 }
 
 function caches(counted) {

@@ -12,23 +12,23 @@ const FIRST = new Set(["url", "state", "reason", "recent_visits", "fetched_at", 
 export function begin() {
   on("why", async (form, place) => {
     const url = form.elements.url.value.trim(), copies = make("div", { class: "copies" });
-    const told = await ask(`api/why?${new URLSearchParams({ url })}`);
-    const rest = Object.entries(told).filter(([name]) => !FIRST.has(name));
+    const answer = await ask(`api/why?${new URLSearchParams({ url })}`);
+    const rest = Object.entries(answer).filter(([name]) => !FIRST.has(name));
     place.replaceChildren(
-      make("p", { class: "verdict" }, harmless([told.state, told.reason].filter(Boolean).join(": "))),
-      make("p", { class: "small" }, link(String(told.url ?? "")), ...(told.host ? [" on ", make("a", { href: address(told.host) }, harmless(told.host))] : [])),
-      ...timeline(told), facts(rest), copies);
-    if (told.state !== "unknown") versions(url, copies);
+      make("p", { class: "verdict" }, harmless([answer.state, answer.reason].filter(Boolean).join(": "))),
+      make("p", { class: "small" }, link(String(answer.url ?? "")), ...(answer.host ? [" on ", make("a", { href: address(answer.host) }, harmless(answer.host))] : [])),
+      ...timeline(answer), facts(rest), copies);
+    if (answer.state !== "unknown") versions(url, copies);
   });
   addEventListener("hashchange", named);
   named();
   on("search", async (form, place) => {
     const asked = new URLSearchParams({ q: form.elements.q.value.trim(), n: HITS_MAX });
-    const told = await ask(`api/search?${asked}`);
-    const hits = told.hits ?? [];
+    const answer = await ask(`api/search?${asked}`);
+    const hits = answer.hits ?? [];
     place.replaceChildren(
-      make("p", { class: "small" }, `${count(told.total ?? hits.length)} found.`),
-      ...(told.problems ?? []).map((problem) => make("p", { class: "said bad" }, harmless(problem))), ...hits.map(hit));
+      make("p", { class: "small" }, `${count(answer.total ?? hits.length)} found.`),
+      ...(answer.problems ?? []).map((problem) => make("p", { class: "said bad" }, harmless(problem))), ...hits.map(hit));
   });
 }
 
@@ -60,11 +60,11 @@ function on(id, answer) {
 }
 
 // What happened to the URL and what comes, in order of time; instants are ISO 8601, which sorts as text.
-function timeline(told) {
-  const found = (told.recent_visits ?? []).map((visit) => String(visit).split(/ (.*)/s).slice(0, 2));
-  const last = [told.outcome, told.status, told.attempt > 1 ? `attempt ${told.attempt}` : "", told.error].filter(Boolean).join(", ");
-  if (told.fetched_at && !found.some(([at]) => at === told.fetched_at)) found.push([told.fetched_at, last || "visited"]);
-  if (told.next_due) found.push([told.next_due, "due"]);
+function timeline(answer) {
+  const found = (answer.recent_visits ?? []).map((visit) => String(visit).split(/ (.*)/s).slice(0, 2));
+  const last = [answer.outcome, answer.status, answer.attempt > 1 ? `attempt ${answer.attempt}` : "", answer.error].filter(Boolean).join(", ");
+  if (answer.fetched_at && !found.some(([at]) => at === answer.fetched_at)) found.push([answer.fetched_at, last || "visited"]);
+  if (answer.next_due) found.push([answer.next_due, "due"]);
   found.sort(([a], [b]) => (String(a) < String(b) ? -1 : 1));
   return found.length ? [make("ol", { class: "timeline", "aria-label": "Timeline" }, ...found.map(([at, what]) => make("li", {}, make("time", {}, harmless(at)), ` ${harmless(what)}`)))] : [];
 }

@@ -1,4 +1,4 @@
-// Steer: what the crawl is told. Each control says what came of it, or what the server says is wrong.
+// Steer: controls of the crawl. Each control says what came of it, or what the server says is wrong.
 
 import { by, make, say } from "./dom.js";
 import { count, harmless } from "./words.js";
@@ -19,7 +19,7 @@ export function begin() {
   press("pause", "pause", {}, () => "Paused: no new requests; fetches in flight finish.");
   press("unpause", "unpause", {}, () => "Resumed.");
   press("resume", "resume", {}, () => "Started again.");
-  press("checkpoint", "checkpoint", {}, (told) => `A checkpoint is in ${told.checkpoint}.`);
+  press("checkpoint", "checkpoint", {}, (answer) => `A checkpoint is in ${answer.checkpoint}.`);
   const dialog = by("stopping");
   by("stop").addEventListener("click", () => dialog.showModal());
   by("stop-no").addEventListener("click", () => dialog.close());
@@ -30,8 +30,8 @@ export function begin() {
     });
   }
   submit("seed", (form) => ({ urls: lines(form.elements.urls.value) }),
-    (told) => `${count(told.added)} added that were not known before.`);
-  submit("exclude", (form) => ({ hosts: lines(form.elements.hosts.value) }), (told) => `${told.excluded.join(", ")}: no more requests.`);
+    (answer) => `${count(answer.added)} added that were not known before.`);
+  submit("exclude", (form) => ({ hosts: lines(form.elements.hosts.value) }), (answer) => `${answer.excluded.join(", ")}: no more requests.`);
   submit("host", (form) => ({ host: form.elements.host.value.trim(), values: values(form) }), changed);
   submit("set", assigned, changed);
   by("set-key").addEventListener("change", chosen);
@@ -51,8 +51,8 @@ export function stands(status) {
 
 export async function keys() {
   try {
-    const told = await ask("api/config");
-    live = Object.fromEntries(told.keys.filter((one) => one.live).map((one) => [one.key, one]));
+    const answer = await ask("api/config");
+    live = Object.fromEntries(answer.keys.filter((one) => one.live).map((one) => [one.key, one]));
   } catch {
     live = {};
   }
@@ -130,8 +130,8 @@ function values(form) {
   return found;
 }
 
-function changed(told) {
-  const changes = told.changed ?? [];
+function changed(answer) {
+  const changes = answer.changed ?? [];
   if (!changes.length) return "No change: that is the value already.";
   return changes.map((one) => `${one.key}: ${one.before || "none"} → ${one.after || "none"}`).join("\n");
 }

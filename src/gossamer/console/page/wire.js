@@ -40,14 +40,14 @@ export async function ask(path, body) {
   } catch (error) {
     throw new Error(error.name === "TimeoutError" ? "No answer within a minute." : "The crawl does not answer.");
   }
-  const told = await answer.text();
+  const text = await answer.text();
   let value = null;
   try {
-    value = JSON.parse(told);
+    value = JSON.parse(text);
   } catch {
     // An error may be plain text.
   }
-  if (!answer.ok) throw new Error(value?.error ?? (told.trim() || `HTTP ${answer.status}`));
+  if (!answer.ok) throw new Error(value?.error ?? (text.trim() || `HTTP ${answer.status}`));
   return value;
 }
 

@@ -17,7 +17,7 @@ from gossamer.frontier.priority import BreadthFirst
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.model.extras import require
 from gossamer.model.links import Link
-from gossamer.model.visits import Errand, Failure
+from gossamer.model.visits import Failure, Prerequisite
 from gossamer.plugins import build
 from gossamer.ports import NEW, Prioritizer
 from gossamer.robots.options import RobotsOptions
@@ -79,7 +79,7 @@ class Components:
         )
         robots = SiteRobots(self._epochs, RobotsOptions(), name_url, dice)
         self._permit = Permit(ExcludedHost(), robots, obey=options.web.robots)
-        self._errands = PrerequisiteResults(self._permit, self.frontier.control, name_url, _ignore)
+        self._prerequisites = PrerequisiteResults(self._permit, self.frontier.control, name_url, _ignore)
         self.retries = Retries(
             options.frontier.attempts_max, options.frontier.retry_s_first, options.frontier.retry_s_max, dice
         )
@@ -88,7 +88,7 @@ class Components:
 
     def ring(self, refuse: Callable[[Lease, Failure, float], None]) -> Ring:
         """Return what decides about leases. No address is known before it was looked up."""
-        return Ring(self.frontier, self._permit, self._errands, lambda _host: None, refuse)
+        return Ring(self.frontier, self._permit, self._prerequisites, lambda _host: None, refuse)
 
     def discover(self, links: Sequence[Link], now: float) -> list[Link]:
         """Offer links to the eliminator, queue the new ones and return them."""
@@ -126,7 +126,7 @@ class Components:
         self._contacts.close()
 
 
-def _ignore(errand: Errand, why: str) -> None:
+def _ignore(prerequisite: Prerequisite, why: str) -> None:
     """A robots.txt of the model that could not be fetched goes into no log."""
 
 

@@ -247,7 +247,7 @@ class _Shard:
         assert due_at is not None
         frontier.finish_until(lease, "fetched", due_at, now)
         if is_first:
-            self.schedule.told(Notice(url, "sitemap", importance=float(web.importances[page])), now)
+            self.schedule.note(Notice(url, "sitemap", importance=float(web.importances[page])), now)
 
     def commit(self, now: float) -> None:
         """Close the epoch as a crawl does, with the disk's part in this thread."""

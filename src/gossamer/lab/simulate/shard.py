@@ -193,7 +193,7 @@ class SimulatedShard:
             result = Failure("connect_error", "no answer", retry=True, host_level=True, fetch_s=wait_s)
             self._events.at(now + wait_s, lambda at: self._failed(lease, host, result, now, at))
             return
-        page_bytes = self._web.page_bytes() if lease.errand is None else 0.0
+        page_bytes = self._web.page_bytes() if lease.prerequisite is None else 0.0
         fetch_s = self._web.fetch_s(host)
         wire_bytes = page_bytes * self._options.web.wire_share + REQUEST_BYTES
         if page_bytes:
@@ -206,8 +206,8 @@ class SimulatedShard:
     def _failed(self, lease: Lease, host: ModelHost, result: Failure, started: float, now: float) -> None:
         self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
         self._ring.fetched(lease, result, started, now)
-        if lease.errand is not None:
-            self._ring.answered(lease.errand, b"", result, now)
+        if lease.prerequisite is not None:
+            self._ring.answered(lease.prerequisite, b"", result, now)
         else:
             self._conclude(lease, host, result, now)
         if not host.closed and self._frontier.facts(lease.url).closed:
@@ -217,14 +217,14 @@ class SimulatedShard:
         self._leave(now)
 
     def _replied(self, lease: Lease, host: ModelHost, page_bytes: float, started: float, now: float) -> None:
-        body = host.robots_txt if lease.errand is not None else b""
-        is_error = not body if lease.errand is not None else self._web.is_error()
+        body = host.robots_txt if lease.prerequisite is not None else b""
+        is_error = not body if lease.prerequisite is not None else self._web.is_error()
         status = 404 if is_error else 200
         reply = Reply(lease.url.text, status, (), body, lease.address, started, now - started, wire_bytes=0)
         self._ring.fetched(lease, reply, started, now)
-        if lease.errand is not None:
+        if lease.prerequisite is not None:
             self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
-            self._ring.answered(lease.errand, body, reply, now)
+            self._ring.answered(lease.prerequisite, body, reply, now)
             self._leave(now)
             return
         if is_error:

@@ -1,5 +1,5 @@
-"""Errands: prerequisite fetches that another shard makes. A robots.txt may redirect to a host of another shard, and
-only that shard has the host's gates.
+"""Prerequisites: fetches that another shard makes for this one. A robots.txt may redirect to a host of another shard,
+and only that shard has the host's gates.
 
 Nothing here is durable. The waiting host is parked in memory. If either shard dies, or frames are lost, the request is
 repeated, or the wait ends with a failure that the robots rules handle.
@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from gossamer.cluster.frames import AskErrand, ErrandAnswer
-from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.cluster.frames import AskPrerequisite, PrerequisiteAnswer
+from gossamer.model.visits import Failure, Prerequisite, Reply
 
 OUT_MAX: Final = 1_000
 """Prerequisite fetches that other shards make for us at once."""
@@ -25,7 +25,7 @@ WAIT_S: Final = 300.0
 
 
 class _Out(msgspec.Struct):
-    errand: Errand
+    prerequisite: Prerequisite
     to: int
     until: float
     send_at: float = 0.0
@@ -40,8 +40,8 @@ class RemotePrerequisites:
         self._number = 0
         self._running: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
         """Origin and address to the requesters: shard, its opening, its number."""
-        self._answers: OrderedDict[tuple[int, int, int], ErrandAnswer] = OrderedDict()
-        self._ready: dict[int, list[ErrandAnswer]] = {}
+        self._answers: OrderedDict[tuple[int, int, int], PrerequisiteAnswer] = OrderedDict()
+        self._ready: dict[int, list[PrerequisiteAnswer]] = {}
 
     @property
     def waits(self) -> bool:
@@ -50,36 +50,40 @@ class RemotePrerequisites:
 
     # ---- ours, run by others
 
-    def ask(self, errand: Errand, to: int, now: float) -> bool:
+    def ask(self, prerequisite: Prerequisite, to: int, now: float) -> bool:
         """Have a shard make a prerequisite fetch; False if too many run."""
         if len(self._out) >= OUT_MAX:
             return False
         self._number += 1
-        self._out[self._number] = _Out(errand, to, now + WAIT_S)
+        self._out[self._number] = _Out(prerequisite, to, now + WAIT_S)
         return True
 
-    def to_ask(self, to: int, now: float) -> list[AskErrand]:
+    def to_ask(self, to: int, now: float) -> list[AskPrerequisite]:
         """Return what a shard must be asked now, for the first time or again."""
         due = []
         for number, out in self._out.items():
             if out.to == to and out.send_at <= now:
                 out.send_at = now + self._resend_s
-                due.append(AskErrand(number, out.errand.origin.text, out.errand.url.text, out.errand.hops))
+                due.append(
+                    AskPrerequisite(
+                        number, out.prerequisite.origin.text, out.prerequisite.url.text, out.prerequisite.hops
+                    )
+                )
         return due
 
-    def answered(self, answer: ErrandAnswer) -> Errand | None:
+    def answered(self, answer: PrerequisiteAnswer) -> Prerequisite | None:
         """Return the fetch that an answer belongs to, once."""
         out = self._out.pop(answer.number, None)
-        return out.errand if out is not None and out.errand.url.text == answer.url else None
+        return out.prerequisite if out is not None and out.prerequisite.url.text == answer.url else None
 
-    def expired(self, now: float) -> Iterator[Errand]:
+    def expired(self, now: float) -> Iterator[Prerequisite]:
         """Return the fetches whose wait is over without an answer."""
         for number in [number for number, out in self._out.items() if out.until <= now]:
-            yield self._out.pop(number).errand
+            yield self._out.pop(number).prerequisite
 
     # ---- others', run by us
 
-    def asked(self, sender: int, opening: int, ask: AskErrand) -> bool:
+    def asked(self, sender: int, opening: int, ask: AskPrerequisite) -> bool:
         """Note a shard's request; return whether to make the fetch now."""
         who = (sender, opening, ask.number)
         known = self._answers.get(who)
@@ -92,29 +96,29 @@ class RemotePrerequisites:
             askers.append(who)
         return is_first
 
-    def done(self, errand: Errand, result: Reply | Failure, body: bytes) -> None:
+    def done(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
         """Note the result of a fetch."""
-        for sender, opening, number in self._running.pop((errand.origin.text, errand.url.text), []):
-            answer = answer_of(number, errand.url.text, result, body)
+        for sender, opening, number in self._running.pop((prerequisite.origin.text, prerequisite.url.text), []):
+            answer = answer_of(number, prerequisite.url.text, result, body)
             self._answers[sender, opening, number] = answer
             while len(self._answers) > ANSWERS_MAX:
                 self._answers.popitem(last=False)
             self._ready.setdefault(sender, []).append(answer)
 
-    def answers(self, to: int) -> list[ErrandAnswer]:
+    def answers(self, to: int) -> list[PrerequisiteAnswer]:
         """Return the answers that are to be sent to a shard now."""
         return self._ready.pop(to, [])
 
 
-def answer_of(number: int, url: str, result: Reply | Failure, body: bytes) -> ErrandAnswer:
+def answer_of(number: int, url: str, result: Reply | Failure, body: bytes) -> PrerequisiteAnswer:
     """Return what another shard needs to know of a result."""
     if isinstance(result, Failure):
         failure = (result.outcome, result.error, result.retry, result.host_level)
-        return ErrandAnswer(number, url, failure, ip=result.ip, at=result.started_at)
-    return ErrandAnswer(number, url, None, result.status, result.headers, body, result.ip, result.started_at)
+        return PrerequisiteAnswer(number, url, failure, ip=result.ip, at=result.started_at)
+    return PrerequisiteAnswer(number, url, None, result.status, result.headers, body, result.ip, result.started_at)
 
 
-def result_of(answer: ErrandAnswer) -> Reply | Failure:
+def result_of(answer: PrerequisiteAnswer) -> Reply | Failure:
     """Return the result as the robots rules take it; `answer.body` has the body's content."""
     if answer.failure is not None:
         outcome, error, retry, host_level = answer.failure

@@ -1,4 +1,4 @@
-"""Tally: what the crawl counts and shows while it runs: totals, rates over time, and the last attempts."""
+"""Counters: what the crawl counts and shows while it runs: totals, rates over time, and the last attempts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TEXT_METHODS = frozenset(("main", "visible", "plain"))
 """How our modules find text; a module of the operator's may name another."""
 
 
-class SeedTally(msgspec.Struct):
+class SeedCounters(msgspec.Struct):
     """The URLs that a crawl begins with: its seeds, and those of segments."""
 
     count: int = 0
@@ -61,7 +61,7 @@ class Totals(msgspec.Struct):
     """Of what was fetched and has a text, how that was found."""
     incarnation: int = 0
     """How often the shard was opened."""
-    seeds: SeedTally = msgspec.field(default_factory=SeedTally)
+    seeds: SeedCounters = msgspec.field(default_factory=SeedCounters)
     ended: str = ""
     """How the last run ended; empty while one goes on, and after one that died."""
     awaited: list[Awaited] = msgspec.field(default_factory=list)
@@ -74,7 +74,7 @@ class Totals(msgspec.Struct):
     """Logins of the configuration that were given up, and why."""
 
 
-class Tally:
+class CrawlCounters:
     """Counts attempts, keeps notes for the operator, and detects too many internal errors."""
 
     def __init__(self, totals: Totals, options: CrawlOptions) -> None:
@@ -95,7 +95,7 @@ class Tally:
         self.course = Timeline()
         self.pending: Callable[[], int] = int
         """How many URLs wait or are under way."""
-        self.counters: Callable[[], Counters] = Counters
+        self.dns_and_caches: Callable[[], Counters] = Counters
         """Returns what DNS lookups and caches did in this process."""
         self.recent: RecentList | None = None
         """The last attempts; None until the first request for them."""
@@ -244,7 +244,7 @@ class Telemetry:
 
     clock: Clock
     logs: Logs
-    tally: Tally
+    counters: CrawlCounters
 
 
 class Point(NamedTuple):
@@ -290,7 +290,7 @@ class Timeline:
 
 
 KEPT_MAX = 20
-TOLD_CHARACTERS_MAX = 300
+SHOWN_CHARACTERS_MAX = 300
 
 
 class RecentList:
@@ -312,12 +312,12 @@ class RecentList:
         """
         if after > self._last:
             after = 0  # Who asks saw another run.
-        pages, errors = _told(self._well, after, most), _told(self._badly, after, most)
+        pages, errors = _summaries(self._well, after, most), _summaries(self._badly, after, most)
         left_out = self._last - after - len(pages) - len(errors)
         return {"last": self._last, "pages": pages, "errors": errors, "left_out": left_out}
 
 
-def told(row: PageRow, number: int = 0) -> dict[str, object]:
+def visit_summary(row: PageRow, number: int = 0) -> dict[str, object]:
     """Return an attempt for display. Values from servers are text, and bounded."""
     return {
         "number": number,
@@ -325,16 +325,16 @@ def told(row: PageRow, number: int = 0) -> dict[str, object]:
         "url": row.url,
         "outcome": row.outcome,
         "status": row.status,
-        "media_type": row.media_type[:TOLD_CHARACTERS_MAX],
+        "media_type": row.media_type[:SHOWN_CHARACTERS_MAX],
         "body_bytes": row.body_bytes,
         "fetch_s": round(row.fetch_s, 4),
         "depth": row.depth,
         "attempt": row.attempt,
-        "title": row.title[:TOLD_CHARACTERS_MAX],
-        "error": row.error[:TOLD_CHARACTERS_MAX],
+        "title": row.title[:SHOWN_CHARACTERS_MAX],
+        "error": row.error[:SHOWN_CHARACTERS_MAX],
     }
 
 
-def _told(rows: Iterable[tuple[int, PageRow]], after: int, most: int) -> list[dict[str, object]]:
+def _summaries(rows: Iterable[tuple[int, PageRow]], after: int, most: int) -> list[dict[str, object]]:
     found = [(number, row) for number, row in rows if number > after]
-    return [told(row, number) for number, row in found[-most:]]
+    return [visit_summary(row, number) for number, row in found[-most:]]

@@ -44,7 +44,7 @@ class Remembered:
     def held(self, page: Url) -> Held | None:
         return self.pages.get(page.text)
 
-    def told(self, notice: Notice, now: float) -> bool:
+    def note(self, notice: Notice, now: float) -> bool:
         self.notices.append(notice)
         return notice.url.text in self.pages
 
