@@ -15,7 +15,7 @@ from gossamer.crawl.counters import Totals
 from gossamer.crawl.delivery import Delivery
 from gossamer.model.visits import Visited
 from gossamer.state.journals import ManifestEntry
-from gossamer.state.schema import MANIFEST, TALLY
+from gossamer.state.schema import MANIFEST, TOTALS
 from gossamer.testing import page
 from tests.crawl.ring import Ring
 
@@ -79,7 +79,7 @@ def test_counts_and_times_are_in_the_commit(tmp_path: Path) -> None:
         ring.crawl(ROOT)
         ring.fake_clock.advance(5)
         asyncio.run(ring.committer.commit())
-        stored = ring.store.get("meta", TALLY)
+        stored = ring.store.get("meta", TOTALS)
         assert stored is not None
         totals = msgspec.msgpack.decode(stored, type=Totals)
         assert (totals.pages, totals.attempts, totals.outcomes) == (2, 2, {"fetched": 2})

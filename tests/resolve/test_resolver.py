@@ -125,7 +125,8 @@ def test_a_clock_that_is_set_back_makes_no_answer_last() -> None:
             await resolver.resolve("a.test")
             clock.instant -= 86_400
             assert resolver.cached("a.test") is None, "c-ares has the answer by a clock of its own"
-            assert located(await resolver.resolve("a.test")).expires_at == clock.now() + 300
+            # c-ares answers from its own cache, and takes off what has passed of the TTL by its clock.
+            assert clock.now() + 290 < located(await resolver.resolve("a.test")).expires_at <= clock.now() + 300
 
     asyncio.run(main())
 

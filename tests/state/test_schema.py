@@ -24,7 +24,7 @@ from tests.cluster.crawls import begun, config_of
 SOURCE = Path(gossamer.__file__).parent
 ALWAYS = {
     "committed", "applied", "url_rules", "offline", "seen_form", "components.frontier", "filters", "seeded",
-    "rejected", "manifest", "counters", "frontier",
+    "rejected", "manifest", "tally", "frontier",
 }  # fmt: skip
 """Keys that each crawl has."""
 

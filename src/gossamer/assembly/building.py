@@ -78,7 +78,7 @@ from gossamer.scope.chain import Chain
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
-from gossamer.state.schema import TALLY
+from gossamer.state.schema import TOTALS
 from gossamer.state.slots import ShardSlots
 from gossamer.state.storage import Storage
 from gossamer.state.store import Store
@@ -336,7 +336,7 @@ def _watch_growth(config: Config, kept: DurableState, components: Sequence[_Grow
 
 def telemetry_of(setup: Setup, store: Store, opening_min: int) -> Telemetry:
     """Return what the crawl reports with; its counts go on from the last commit."""
-    totals = stored(store, TALLY, Totals, Totals())
+    totals = stored(store, TOTALS, Totals, Totals())
     totals.incarnation = max(totals.incarnation + 1, opening_min)
     logs = held(Logs(setup.home.logs, setup.clock, setup.config.logs), setup.undo)
     return Telemetry(setup.clock, logs, CrawlCounters(totals, setup.config.crawl))

@@ -38,7 +38,7 @@ from gossamer.state.schema import (
     OUTBOX,
     PARTITIONED,
     PENDING_SCOPE,
-    TALLY,
+    TOTALS,
     Sharing,
     with_sharing,
 )
@@ -163,7 +163,7 @@ def _require_stopped(config: Config, home: Home) -> None:
         undo.callback(store.close)
         manifest = stored(store, MANIFEST, list[ManifestEntry], [])
         unfinished = any(entry.phase < Phase.FINAL or entry.name.startswith("state/tables") for entry in manifest)
-        if unfinished or not stored(store, TALLY, Totals, Totals()).ended:
+        if unfinished or not stored(store, TOTALS, Totals, Totals()).ended:
             raise ConfigError(
                 f"{home.directory} did not end cleanly; `gossamer resume {home.directory}` and "
                 f"`gossamer stop {home.directory}`, then scale it"
@@ -206,7 +206,7 @@ def _opened(config: Config, directory: Path, number: int, undo: ExitStack) -> St
 
 def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> None:
     """Copy the common facts to new shards, and move the counters of removed ones to shard 0."""
-    totals = [stored(store, TALLY, Totals, Totals()) for store in stores]
+    totals = [stored(store, TOTALS, Totals, Totals()) for store in stores]
     latest = max(one.incarnation for one in totals)
     known = {
         key: value for one in with_sharing(Sharing.COPIED) for key, value in stores[0].scan(one.family, *one.range)
@@ -216,7 +216,7 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
         named = [path.name.split("-") for path in directory.glob(f"*/*-{number:03d}-[0-9]*")]
         before = max((int(parts[-2]) for parts in named if parts[-2].isdigit()), default=0)
         fresh = Totals(incarnation=max(before, latest), ended=totals[0].ended)
-        _put(stores[number], "meta", {**known, TALLY: encode(fresh)})
+        _put(stores[number], "meta", {**known, TOTALS: encode(fresh)})
     if plan.after < plan.before and store_says(stores[0]) != plan.version:
         leaving = [stores[number] for number in range(plan.after, plan.before)]
         # In one commit, and with the word that it is done: what is added up twice is wrong.
@@ -234,9 +234,9 @@ def store_says(store: Store) -> int:
 
 
 def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:
-    totals = stored(kept, TALLY, Totals, Totals())
+    totals = stored(kept, TOTALS, Totals, Totals())
     outcomes = Counter(totals.outcomes)
-    for one in (stored(store, TALLY, Totals, Totals()) for store in leaving):
+    for one in (stored(store, TOTALS, Totals, Totals()) for store in leaving):
         totals.pages += one.pages
         totals.attempts += one.attempts
         totals.wire_bytes += one.wire_bytes
@@ -267,7 +267,7 @@ def _manifest(kept: Store, leaving: Sequence[Store]) -> bytes:
 
 
 ADD: Final[dict[bytes, Callable[[Store, Sequence[Store]], bytes]]] = {
-    TALLY: _counters,
+    TOTALS: _counters,
     FRONTIER_COUNTS: _counts,
     MANIFEST: _manifest,
 }

@@ -36,7 +36,7 @@ from gossamer.revisit.state import RevisitState, page_facts, stored_state
 from gossamer.scope.traps import Traps
 from gossamer.seen.offers import FOLDER as SEEN_FOLDER
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import TALLY
+from gossamer.state.schema import TOTALS
 from gossamer.state.store import Store
 from gossamer.world.clock import WallClock
 from gossamer.world.process import DirectoryLock
@@ -94,7 +94,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         urls = UrlMemory(namer, url_seen, PageHistory(epochs))
         revisits, rendering = partial(page_facts, epochs), learned_by(config, epochs)
         explainer = Explainer(urls, scope.chain, facts, lambda _: False, revisits, rendering)
-        totals = stored(store, TALLY, Totals, Totals())
+        totals = stored(store, TOTALS, Totals, Totals())
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)
         return Opened(

@@ -38,7 +38,7 @@ DEATHS_MAX = 5
 """Deaths in a row after which a crawl is left alone; each of its own restarts is its supervisor's business."""
 LIVED_S = 60.0
 """A crawl that lived so long has not died in a row."""
-ENDING_S_MAX = 5.0
+ENDING_S_MAX = 20.0
 """A crawl whose end was requested is begun again once its process is gone, if that takes no longer."""
 STATUS_S_MAX = 5.0
 UNANSWERED = f"its status could not be read within {STATUS_S_MAX:g} s"
@@ -340,7 +340,8 @@ class Fleet:
         if entry.attending is not None and not entry.wish.runs:  # Its end was requested; that takes a moment.
             await asyncio.wait((entry.attending,), timeout=ENDING_S_MAX)
         if self.runs(name):
-            raise ConflictError(f"{name!r} runs already")
+            state = "runs already" if entry.wish.runs else "is still ending; try again in a moment"
+            raise ConflictError(f"{name!r} {state}")
         self._require_room()
         entry.problem, entry.deaths, entry.wish.runs = "", 0, True
         self._attend(name, arguments)

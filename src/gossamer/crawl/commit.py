@@ -13,7 +13,7 @@ from gossamer.crawl.counters import Telemetry
 from gossamer.model.visits import EpochRow, Visited
 from gossamer.ports import Archive
 from gossamer.state.journals import ManifestEntry
-from gossamer.state.schema import MANIFEST, TALLY
+from gossamer.state.schema import MANIFEST, TOTALS
 from gossamer.state.storage import Storage
 from gossamer.world.huge_pages import HugePages
 
@@ -164,7 +164,7 @@ class Committer:
         self._archive.cut()
         manifest = self._journals.cut()
         self._epochs.put("meta", MANIFEST, _encode(manifest))
-        self._epochs.put("meta", TALLY, _encode(totals))
+        self._epochs.put("meta", TOTALS, _encode(totals))
         self._logs.flush()
         visited = self._counters.delivery.take() if self._counters.delivery is not None else []
         self._counters.in_epoch = 0

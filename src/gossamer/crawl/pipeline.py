@@ -180,7 +180,7 @@ class Pipeline:
             self._answer(lease.prerequisite, result)
             return
         wall = self._wall(lease.url, result)
-        links = self._outcomes.settle(lease, result, self._clock.now(), held, wall)
+        links, examined = self._outcomes.settle(lease, result, self._clock.now(), held, wall), None
         if links is None:
             assert isinstance(result, Reply), "a failure is no document"
             examined = await self._examine(lease, result)
@@ -191,9 +191,10 @@ class Pipeline:
             if examined is not None and len(examined.findings.links) >= LINKS_AT_ONCE:
                 await self._document_in_slices(lease, result, examined)
                 return
-            with self._turns.measured():
-                links = self._outcomes.document(lease, result, examined, self._clock.now())
         with self._turns.measured():
+            if links is None:
+                assert isinstance(result, Reply)
+                links = self._outcomes.document(lease, result, examined, self._clock.now())
             for _ in self.discovery.follow(links, lease.url):
                 pass
 

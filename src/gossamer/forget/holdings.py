@@ -21,7 +21,7 @@ from gossamer.model.damage import require_none
 from gossamer.model.errors import DamagedError
 from gossamer.scope.forgotten import Matching
 from gossamer.state.journals import DIFFERS, ManifestEntry, Phase, differs
-from gossamer.state.schema import FAMILIES, MANIFEST, TALLY
+from gossamer.state.schema import FAMILIES, MANIFEST, TOTALS
 from gossamer.state.sums import PIECE_BYTES, Sums, pieces_of, sums_of
 from gossamer.url.name import Namer
 from gossamer.world.files import publish, sync_directory, write_whole
@@ -147,14 +147,14 @@ class Holdings:
     @property
     def totals(self) -> Totals:
         """What the shard did so far."""
-        return stored(self.store, TALLY, Totals, Totals())
+        return stored(self.store, TOTALS, Totals, Totals())
 
     def take_incarnation(self, number: int) -> None:
         """See that no later run gives its files this number."""
         totals = self.totals
         if totals.incarnation < number:
             totals.incarnation = number
-            self.commit({TALLY: msgspec.msgpack.encode(totals)})
+            self.commit({TOTALS: msgspec.msgpack.encode(totals)})
 
     def sweep(self) -> None:
         """Remove what a kill left aside."""

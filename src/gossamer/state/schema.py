@@ -113,7 +113,7 @@ PENDING_SCOPE: Final = _key(
 MANIFEST: Final = _key(
     "meta", b"manifest", "gossamer.crawl.commit", "list[gossamer.state.journals.ManifestEntry]", _ADDED
 )
-TALLY: Final = _key("meta", b"counters", "gossamer.crawl.counters", "gossamer.crawl.counters.Totals", _ADDED)
+TOTALS: Final = _key("meta", b"tally", "gossamer.crawl.counters", "gossamer.crawl.counters.Totals", _ADDED)
 SUSPECTS: Final = _key("meta", b"suspects", "gossamer.crawl.quarantine", "dict[int, str]", _OWN)
 ENROLLED: Final = _key("meta", b"enrolled", "gossamer.crawl.enrolment", "bytes", _COPIED)
 ABSORBED: Final = _key("meta", b"absorbed", "gossamer.assembly.scaling", "int", _OWN)
