@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,21 @@ def test_a_crawl_can_be_resumed_at_once_after_a_stop(run: Commands, web: str) ->
     assert resumed.status == 200, resumed.json
     pages = crawl_of(call, "one")["pages"]
     until(lambda: crawl_of(call, "one")["pages"] > pages)
+
+
+def test_a_crawl_can_be_resumed_while_its_status_is_read(run: Commands, web: str) -> None:
+    call, _ = run.served("serve", "--port", "0")
+    assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201
+    until(lambda: crawl_of(call, "one")["pages"] > 2)
+    assert call.post("/api/crawls/one/stop", now=True).status == 200
+    until(lambda: crawl_of(call, "one")["state"] == "stopped")
+    lock = DirectoryLock(run.directory / "one/state/lock")
+    assert lock.acquire(10.0)
+    reader = threading.Timer(1.0, lock.release)
+    reader.start()
+    resumed = call.post("/api/crawls/one/resume")
+    reader.join()
+    assert resumed.status == 200, resumed.json
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ LIVED_S = 60.0
 """A crawl that lived so long has not died in a row."""
 ENDING_S_MAX = 20.0
 """A crawl whose end was requested is begun again once its process is gone, if that takes no longer."""
+READING_S, READING_TRIES_MAX = 0.1, 50
+"""Readers of a stopped crawl hold its directory for a moment, too: whether they are done is looked at so often."""
 STATUS_S_MAX = 5.0
 UNANSWERED = f"its status could not be read within {STATUS_S_MAX:g} s"
 ASKED_AT_ONCE_MAX = 8
@@ -339,9 +341,14 @@ class Fleet:
             raise ConflictError("the server is ending")
         if entry.attending is not None and not entry.wish.runs:  # Its end was requested; that takes a moment.
             await asyncio.wait((entry.attending,), timeout=ENDING_S_MAX)
+            if entry.is_attended:
+                raise ConflictError(f"{name!r} is still ending; try again in a moment")
+        for _ in range(READING_TRIES_MAX):
+            if entry.is_attended or not self.folder.is_held(name, entry.wish):
+                break
+            await asyncio.sleep(READING_S)
         if self.runs(name):
-            state = "runs already" if entry.wish.runs else "is still ending; try again in a moment"
-            raise ConflictError(f"{name!r} {state}")
+            raise ConflictError(f"{name!r} runs already")
         self._require_room()
         entry.problem, entry.deaths, entry.wish.runs = "", 0, True
         self._attend(name, arguments)
