@@ -21,8 +21,8 @@ PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html
 # The rules by which a page is checked for contrast, keyboard and screen reader: a package of npm.
 AXE := axe-core-4.14.1
 
-# What makes the pages of tests/acceptance/mixed.py in a browser, from npm.
-FRAMEWORKS := vue@3.5.13 vue-router@4.5.0 react@18.3.1 react-dom@18.3.1 solid-js@1.9.5
+# What makes the pages of tests/acceptance/mixed.py in a browser, and what replays a WACZ in one, from npm.
+FRAMEWORKS := vue@3.5.13 vue-router@4.5.0 react@18.3.1 react-dom@18.3.1 solid-js@1.9.5 replaywebpage@2.5.3
 
 # A process for each core; what wants the machine for itself is marked `alone`.
 # Half of a test's time is waiting, for turns and for the disk.

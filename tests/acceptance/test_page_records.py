@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import shutil
 import struct
 import subprocess
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Error, sync_playwright
 
 from gossamer.archive.cdxj import entries_of_rendered
 from tests.acceptance.conftest import CHROMIUM, Crawl
+from tests.acceptance.mixed import FRAMEWORKS
 from tests.acceptance.noting import Site
 from tests.acceptance.replay import Pywb
 from tests.acceptance.test_render import APP, SHELL, records
+from tests.answering import serving
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(600)]
 OPTIONS = ("--render", "always", "--allow-private", "--quiet", "--politeness", "own", "--delay", "0")
 RED = "<!doctype html><title>Red</title><body style='background:red'><script src=/app.js></script>"
+LOADS_MAX = 6
 GREEN = "document.body.style.background = 'rgb(0, 255, 0)';"
 
 
@@ -107,6 +116,9 @@ def test_a_rendered_page_replays_with_its_resources(
     pywb.added("theirs", warcs)
     (pywb.at / "config.yaml").write_text("framed_replay: false\n")
     server.close()
+    assert "<p>Brought by a script.</p>" in replayed_in_browser(
+        tmp_path / "c.wacz", f"{server.url}/", tmp_path / "served"
+    )
     with pywb:
         # The index that pywb makes lists the rendered document under the page's address too, and leads there.
         assert pywb.get("ours", f"{server.url}/", gzip=False).body.decode() == SHELL
@@ -114,6 +126,45 @@ def test_a_rendered_page_replays_with_its_resources(
             assert pywb.get(collection, f"{server.url}/app.js", gzip=False).body.decode() == APP
             shown = seen_in_chromium(f"http://127.0.0.1:{pywb.port}/{collection}/{server.url}/", tmp_path)
             assert "<p>Brought by a script.</p>" in shown
+
+
+class Folder(SimpleHTTPRequestHandler):
+    """Serves the files of a folder, and no lists of them: the replayer's own worker answers for its folder."""
+
+    def list_directory(self, path: str | os.PathLike[str]) -> None:
+        self.send_error(404)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+def replayed_in_browser(wacz: Path, url: str, folder: Path) -> str:
+    """Return the document that ReplayWeb.page shows of an address of a WACZ."""
+    package = FRAMEWORKS / "replaywebpage"
+    (folder / "replay").mkdir(parents=True)
+    shutil.copy(package / "ui.js", folder)
+    shutil.copy(package / "sw.js", folder / "replay")
+    shutil.copy(wacz, folder / "c.wacz")
+    (folder / "page.html").write_text(
+        f'<!doctype html><script src="ui.js"></script><replay-web-page source="c.wacz" url="{url}" embed="replayonly" '
+        'replayBase="./replay/"></replay-web-page>'
+    )
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Folder, directory=str(folder)))
+    with serving(server), sync_playwright() as playwright:
+        options = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        page = browser.new_page()
+        for _ in range(LOADS_MAX):  # The first one may come before the worker answers.
+            page.goto(f"http://127.0.0.1:{server.server_address[1]}/page.html")
+            for _ in range(50):
+                page.wait_for_timeout(100)
+                for frame in page.frames:
+                    with suppress(Error):  # It goes on to another page.
+                        if f"mp_/{url}" in frame.url and "Brought" in (found := frame.content()):
+                            browser.close()
+                            return found
+        browser.close()
+    return ""
 
 
 def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
