@@ -86,11 +86,11 @@ class Discovery:
         risen = self._importance.note(page, admitted) if self._importance is not None else {}
         answers: list[int] = []
         for some in _slices(admitted):
-            levels_of_some = stages.url_seen.offer(
+            answered = stages.url_seen.offer(
                 [link.url for link in some], [link.depth for link in some], [link.hops for link in some]
             )
-            self._enqueue(some, levels_of_some, risen, now)
-            answers += levels_of_some
+            self._enqueue(some, answered, risen, now)
+            answers += answered
             if len(some) == LINKS_AT_ONCE:
                 yield
         stages.trapping.found(links, admitted, answers)
