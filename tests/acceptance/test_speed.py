@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(1_200)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(1_800)]
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 REGRESSION_MAX = 1.15
-
-
-ATTEMPTS_MAX = 4
+ATTEMPTS_MAX = 10
 """A neighbour of a virtual machine can make all rounds of some minutes cost a quarter more, the crawl's most of all."""
+PAUSE_S = 20.0
+"""Between attempts: its minutes pass."""
 
 
 def test_a_crawl_costs_no_more_beside_the_floor_than_it_did(tmp_path: Path) -> None:
@@ -26,7 +27,8 @@ def test_a_crawl_costs_no_more_beside_the_floor_than_it_did(tmp_path: Path) -> N
     known = json.loads((BENCHMARKS / "guard.json").read_text())
     least: dict[tuple[str, str], float] = {}
     above = dict(known)
-    for _ in range(ATTEMPTS_MAX):
+    for attempt in range(ATTEMPTS_MAX):
+        time.sleep(PAUSE_S if attempt else 0.0)
         for kind, name, cpu_s in _measured(list(above), tmp_path / "figures.json"):
             least[kind, name] = min(cpu_s, least.get((kind, name), cpu_s))
         ratios = {kind: least[kind, "Gossamer"] / least[kind, "floor"] for kind in known}
