@@ -1,4 +1,4 @@
-"""A server on loopback that notes every request: rendering is judged by what it was asked for."""
+"""A server on loopback that notes every request: rendering is judged by its requests."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Error, sync_playwright
+from playwright.sync_api import Error, Page, sync_playwright
 
 from gossamer.archive.cdxj import entries_of_rendered
 from tests.acceptance.conftest import CHROMIUM, Crawl
@@ -158,12 +158,16 @@ def replayed_in_browser(wacz: Path, url: str, folder: Path) -> str:
             page.goto(f"http://127.0.0.1:{server.server_address[1]}/page.html")
             for _ in range(50):
                 page.wait_for_timeout(100)
-                for frame in page.frames:
-                    with suppress(Error):  # It goes on to another page.
-                        if f"mp_/{url}" in frame.url and "Brought" in (found := frame.content()):
-                            browser.close()
-                            return found
-        browser.close()
+                if "Brought" in (found := replayed_document(page, url)):
+                    return found
+    return ""
+
+
+def replayed_document(page: Page, url: str) -> str:
+    """Return the document of the frame that replays an address; empty where it is not there so far."""
+    frames = [frame for frame in page.frames if f"mp_/{url}" in frame.url]
+    with suppress(Error):  # It goes on to another document.
+        return "".join(frame.content() for frame in frames)
     return ""
 
 

@@ -35,7 +35,7 @@ def test_attempts_are_kept_from_the_first_question_on(run: Run, make: Make) -> N
             running = asyncio.create_task(crawler.run())
             await until_pages(crawler, 5)
             assert crawler._shard is not None
-            assert crawler._shard.controls.telemetry.counters.recent is None, "nobody has asked so far"
+            assert crawler._shard.controls.telemetry.counters.recent is None, "no request for them so far"
             assert (await asked(crawler, "recent"))["pages"] == []
             await until_pages(crawler, 60)
             told = await asked(crawler, "recent")

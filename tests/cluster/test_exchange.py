@@ -363,7 +363,7 @@ def test_a_prerequisite_is_run_by_the_shard_whose_host_it_is_and_answered_once(p
     assert one.exchange.idle
 
 
-def test_a_prerequisite_that_nobody_answers_ends_with_a_failure(pair: tuple[Member, Member]) -> None:
+def test_a_prerequisite_without_an_answer_ends_with_a_failure(pair: tuple[Member, Member]) -> None:
     one, _ = pair
     one.exchange.run_prerequisite(Prerequisite(url(0, 0), THEIRS[0], 1))
     list(one.exchange.outgoing(WallClock().now() + 1_000.0))

@@ -184,7 +184,7 @@ def test_a_batch_of_an_older_incarnation_does_not_empty_a_channel() -> None:
 def test_the_scope_is_final_when_no_seed_is_open_or_on_its_way() -> None:
     final = ScopeFinal(2)
     busy = [quiet(0, passive=False, seeds_open=False), quiet(1, passive=False, seeds_open=False)]
-    assert [final.take_round(busy), final.take_round(busy)] == [False, True], "nobody has to be passive"
+    assert [final.take_round(busy), final.take_round(busy)] == [False, True], "no shard needs to be passive"
     on_its_way = [quiet(0, seeds_open=False, seeds_sent={1: 4}), quiet(1, seeds_open=False, taken={0: (1, 3)})]
     assert [final.take_round(on_its_way), final.take_round(on_its_way)] == [False, False]
     there = [on_its_way[0], quiet(1, seeds_open=False, taken={0: (1, 7)})]

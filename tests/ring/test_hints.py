@@ -56,7 +56,7 @@ def test_a_newer_lastmod_brings_one_page_back_and_no_other(site: HostileServer, 
 
 
 @pytest.mark.promise("Continuous crawls", "A sitemap or feed that reports every page as changed causes no visits.")
-def test_a_sitemap_that_says_always_now_brings_nobody_back(site: HostileServer, tmp_path: Path) -> None:
+def test_a_sitemap_that_says_always_now_causes_no_revisits(site: HostileServer, tmp_path: Path) -> None:
     names = [f"page{number}" for number in range(30)]
     site.answers |= {f"/{name}": html(name) for name in names}
     site.answers["/robots.txt"] = robots(f"{site.root}s.xml")

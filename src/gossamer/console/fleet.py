@@ -40,8 +40,8 @@ LIVED_S = 60.0
 """A crawl that lived so long has not died in a row."""
 ENDING_S_MAX = 20.0
 """A crawl whose end was requested is begun again once its process is gone, if that takes no longer."""
-READING_S, READING_TRIES_MAX = 0.1, 50
-"""Readers of a stopped crawl hold its directory for a moment, too: whether they are done is looked at so often."""
+READING_S_MAX = 5.0
+"""Readers of a stopped crawl hold its directory for a moment, too."""
 STATUS_S_MAX = 5.0
 UNANSWERED = f"its status could not be read within {STATUS_S_MAX:g} s"
 ASKED_AT_ONCE_MAX = 8
@@ -343,11 +343,10 @@ class Fleet:
             await asyncio.wait((entry.attending,), timeout=ENDING_S_MAX)
             if entry.is_attended:
                 raise ConflictError(f"{name!r} is still ending; try again in a moment")
-        for _ in range(READING_TRIES_MAX):
-            if entry.is_attended or not self.folder.is_held(name, entry.wish):
-                break
-            await asyncio.sleep(READING_S)
-        if self.runs(name):
+        is_held = not entry.is_attended and await asyncio.to_thread(
+            self.folder.is_held, name, entry.wish, READING_S_MAX
+        )
+        if is_held or entry.is_attended:
             raise ConflictError(f"{name!r} runs already")
         self._require_room()
         entry.problem, entry.deaths, entry.wish.runs = "", 0, True

@@ -113,15 +113,17 @@ class Folder:
         """Remember a wish; durable then."""
         write_whole(self.own / f"{name}.json", msgspec.json.encode(wish), private=True)
 
-    def is_held(self, name: str, wish: CrawlWish) -> bool:
-        """Say whether a process runs it: the one that `wish` names, or any that holds its directory."""
+    def is_held(self, name: str, wish: CrawlWish, wait_s: float = 0.0) -> bool:
+        """Say whether a process runs it: the one that `wish` names, or any that holds its directory. Blocks for
+        up to `wait_s`, since readers hold it for a moment.
+        """
         if wish.born and birth_of(wish.pid) == wish.born:
             return True
         if not (self.path / name / "state/lock").exists():
             return False
         lock = DirectoryLock(self.path / name / "state/lock")
         try:
-            return not lock.acquire(0.0)
+            return not lock.acquire(wait_s)
         finally:
             lock.release()
 

@@ -180,7 +180,7 @@ class Pipeline:
             self._answer(lease.prerequisite, result)
             return
         wall = self._wall(lease.url, result)
-        links, examined = self._outcomes.settle(lease, result, self._clock.now(), held, wall), None
+        links = self._outcomes.settle(lease, result, self._clock.now(), held, wall)
         if links is None:
             assert isinstance(result, Reply), "a failure is no document"
             examined = await self._examine(lease, result)
@@ -191,10 +191,9 @@ class Pipeline:
             if examined is not None and len(examined.findings.links) >= LINKS_AT_ONCE:
                 await self._document_in_slices(lease, result, examined)
                 return
-        with self._turns.measured():
-            if links is None:
-                assert isinstance(result, Reply)
+            with self._turns.measured():
                 links = self._outcomes.document(lease, result, examined, self._clock.now())
+        with self._turns.measured():
             for _ in self.discovery.follow(links, lease.url):
                 pass
 
@@ -328,22 +327,16 @@ class Pipeline:
 
     def _request(self, lease: Lease, held: Held | None) -> Request:
         url, visit, sessions = lease.url, lease.visit, self._stages.sessions
-        port = self._stages.namer.port(url)
-        if self.prerequisites.resources is not None and lease.prerequisite is not None and lease.prerequisite.resource:
+        port, prerequisite = self._stages.namer.port(url), lease.prerequisite
+        if self.prerequisites.resources is not None and prerequisite is not None and prerequisite.resource:
             return self.prerequisites.resources.request(url, lease.address, port)
         session: tuple[tuple[str, str], ...] = ()
-        if sessions is not None and lease.prerequisite is not None and lease.prerequisite.login:
-            session, method = sessions.login_request(lease.prerequisite, self._clock.now())
-            return Request(url.text, lease.address, port, session, method=method, body=lease.prerequisite.form)
-        if lease.prerequisite is not None and lease.prerequisite.form:
+        if sessions is not None and prerequisite is not None and prerequisite.login:
+            session, method = sessions.login_request(prerequisite, self._clock.now())
+            return Request(url.text, lease.address, port, session, method=method, body=prerequisite.form)
+        if prerequisite is not None and prerequisite.form:
             return Request(
-                url.text,
-                lease.address,
-                port,
-                FORM,
-                body_bytes_max=HUB_BYTES_MAX,
-                method="POST",
-                body=lease.prerequisite.form,
+                url.text, lease.address, port, FORM, body_bytes_max=HUB_BYTES_MAX, method="POST", body=prerequisite.form
             )
         if sessions is not None:
             session = sessions.headers(url, visit, self._clock.now())

@@ -32,34 +32,9 @@ class Host:
     """One host: its record and, while it is on the workbench, its window and its place."""
 
     __slots__ = (
-        "aside_again_at",
-        "contacted",
-        "dirty",
-        "due_next",
-        "due_out",
-        "fingerprint",
-        "is_new",
-        "lent",
-        "lent_again",
-        "located_anew",
-        "located_until",
-        "on_bench",
-        "out",
-        "parked",
-        "partition",
-        "place",
-        "prefix",
-        "prerequisites",
-        "probe_from",
-        "probing",
-        "readings",
-        "record",
-        "rules",
-        "site",
-        "stamp",
-        "turn_at",
-        "turns",
-        "window",
+        "aside_again_at", "contacted", "dirty", "due_next", "due_out", "fingerprint", "is_new", "lent", "lent_again",
+        "located_anew", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "prerequisites",
+        "probe_from", "probing", "readings", "record", "rules", "site", "stamp", "turn_at", "turns", "window",
     )  # fmt: skip
 
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:

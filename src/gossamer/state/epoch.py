@@ -21,7 +21,7 @@ OPERATION_BYTES = 200
 """What an operation takes in memory beside its key's and value's bytes: two objects and a place in a dictionary."""
 
 
-_ABSENT = bytes((0,)) + b"untold"
+_ABSENT = bytes((0,)) + b"absent"
 """Marks a value that the epochs do not have. Compared by identity."""
 
 
