@@ -19,9 +19,9 @@ from pathlib import Path
 
 from gossamer import Crawler
 from gossamer.console.access import access_of
-from gossamer.console.app import console_app
 from gossamer.console.server import served
 from gossamer.console.service import CRAWL_SHARE, Service
+from gossamer.console.serving import console_app
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.world.share import LoopShare

@@ -27,8 +27,7 @@ from rapidfuzz.distance import LCSseq
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
-from gossamer.process.forest import Trees
-from gossamer.process.main import Learned, chosen
+from gossamer.process.main import Learned, Trees, chosen
 from gossamer.process.outline import Outline, outlined
 from gossamer.process.signals import TYPES, Weights, names_of, page_names, signals
 from gossamer.process.signals import words_of as first_words

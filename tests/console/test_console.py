@@ -14,11 +14,11 @@ from starlette.types import Receive, Scope, Send
 
 from gossamer.config.sections import ConsoleOptions
 from gossamer.console.access import Access
-from gossamer.console.app import console_app
 from gossamer.console.connections import PIECE_BYTES
 from gossamer.console.operations import Bounds
 from gossamer.console.server import served
 from gossamer.console.service import CRAWL_SHARE, OWN_SHARE, Service
+from gossamer.console.serving import console_app
 from gossamer.model.errors import ConfigError
 from gossamer.world.share import BURST_S
 

@@ -14,11 +14,11 @@ import pytest
 from gossamer.config.sections import ConsoleOptions
 from gossamer.console import connections, events, server
 from gossamer.console.access import Access
-from gossamer.console.app import console_app
 from gossamer.console.events import EventFeed
 from gossamer.console.operations import Bounds
 from gossamer.console.server import served
 from gossamer.console.service import OWN_SHARE, Service
+from gossamer.console.serving import console_app
 
 HOSTILE = "\n\nevent: status\ndata: {}\n\n<script>"
 TOKEN = "t" * 32

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gossamer.fetch.registry import Protocols
+from gossamer.assembly.protocols import Protocols
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.ports import ProtocolModule
 

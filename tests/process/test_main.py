@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.process.forest import Forest, Trees
-from gossamer.process.main import chosen, completed, main_blocks
+from gossamer.process.main import Forest, Trees, chosen, completed, main_blocks
 from gossamer.process.outline import Outline, outlined
 from gossamer.process.signals import Weights, names_of, page_names, signals
 

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gossamer
-from gossamer.api.faults import SiteFault, faults_of
+from gossamer.api.reading import SiteFault, faults_of
 from tests import commands
 from tests.answering import Answering
 from tests.cli.conftest import until

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
+from gossamer.model.digests import Sketch
 from gossamer.model.links import Link
-from gossamer.model.sketches import Sketch
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.templates import SHINGLES_KEPT
 from gossamer.scope.traps import HOSTS_COUNTED_MAX, WARDS_MAX, Trap, Trapped, Traps

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from gossamer.url.canonical import Canonicalizer, check_rules, is_plain
 from gossamer.url.join import absolute
 from gossamer.url.options import UrlOptions
-from gossamer.url.parts import Parts, split
 from gossamer.url.rules import DEFAULT_RULES, RULES
+from gossamer.url.url import Parts, split
 
 DEFAULT = Canonicalizer()
 

@@ -14,10 +14,9 @@ from gossamer.url.canonical import Canonicalizer
 from gossamer.url.hosts import HostNameRules
 from gossamer.url.join import absolute, join
 from gossamer.url.name import Namer
-from gossamer.url.parts import split
 from gossamer.url.rules import DEFAULT_RULES, RULES, occasion
 from gossamer.url.site import partition_of, site_of
-from gossamer.url.url import Url, fingerprint
+from gossamer.url.url import Url, fingerprint, split
 
 
 def named(text: str, namer: Namer | None = None) -> Url | None:

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 import msgspec
 
-from gossamer.api.asking import Asking
 from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
 from gossamer.api.looking import about, hosts_of_all, joined_of_all, recent_of_all
 from gossamer.api.page import CrawledPage, settled
 from gossamer.api.restoring import check_vault, gather
 from gossamer.api.shards import keep_standing, map_of, owner_of, require_states
 from gossamer.api.status import ENDED_SAYS
-from gossamer.api.verbs import checked
+from gossamer.api.verbs import Asking, checked
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, homes, locked, require_files, text_of
 from gossamer.assembly.discovery import may_be_called_back

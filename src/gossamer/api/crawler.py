@@ -17,7 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
-from gossamer.api.asking import Asking
 from gossamer.api.callbacks import Callbacks
 from gossamer.api.feeding import Feeding, check_segments, feeding_of
 from gossamer.api.given import directory_of, named_as_keywords, require_callable, require_config, seeds_of, sets_of
@@ -28,10 +27,9 @@ from gossamer.api.remainder import FILE as REMAINDER
 from gossamer.api.remainder import write_remainder
 from gossamer.api.restoring import Vault, check_vault, vault_of
 from gossamer.api.seeding import Seeding, seeding_of
-from gossamer.api.setting import Setting
+from gossamer.api.setting import Setting, Watching
 from gossamer.api.status import running_status
-from gossamer.api.verbs import Commands, Queries, checkpoint_of, table_of
-from gossamer.api.watching import Watching
+from gossamer.api.verbs import Asking, Commands, Queries, checkpoint_of, table_of
 from gossamer.archive.archive import Following, Task
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, Home, assemble, damaged_store, locked, text_of

@@ -13,7 +13,7 @@ from xxhash import xxh3_128_hexdigest
 
 from gossamer.assembly import Assembled, CrawlRing
 from gossamer.config import Config
-from gossamer.config.segments import Visitable
+from gossamer.config.seeds import Visitable
 from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link

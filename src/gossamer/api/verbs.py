@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from gossamer.api.looking import Looking, about
-from gossamer.api.releasing import no_trap, release
+from gossamer.api.maintenance import no_trap, release
 from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting, assignments_of
 from gossamer.assembly import Assembled, Controls, CrawlRing
 from gossamer.config.live import KeyChange
 from gossamer.config.seeds import check_addresses
-from gossamer.crawl.control import Verb
+from gossamer.crawl.control import Verb, answer_of, refusal
+from gossamer.crawl.logs import Logs
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.verbs import (
@@ -198,3 +200,36 @@ def _checked(name: str, verb: Callable[[VerbRequest], Awaitable[object]]) -> Ver
         return await verb(read(name, {field: value for field, value in request.items() if field != "verb"}))
 
     return answer
+
+
+ALWAYS = "status"
+"""The verb that has an answer whether the crawl runs or not."""
+
+
+class Asking:
+    """Passes requests to the running crawl; else answers with the status, or that the crawl does not run."""
+
+    def __init__(self, status: Callable[[], Mapping[str, object]]) -> None:
+        self._status = status
+        self._open: tuple[Mapping[str, Verb], Logs] | None = None
+
+    async def ask(self, request: dict[str, object]) -> dict[str, object]:
+        """Return the answer: `ok` with `result`, or `error` with its `kind`. Never raises."""
+        if self._open is not None:
+            verbs, logs = self._open
+            return await answer_of(verbs, request, logs)
+        status = self._status()
+        if request.get("verb") == ALWAYS:
+            return {"ok": True, "result": status}
+        state = status.get("state")
+        says = "it is starting; try again" if state == "starting" else f"it is {state}"
+        return refusal("conflict", f"the crawl does not answer: {says}")
+
+    @contextmanager
+    def open(self, verbs: Mapping[str, Verb], logs: Logs) -> Iterator[None]:
+        """Have these verbs answer while the context is open."""
+        self._open = (verbs, logs)
+        try:
+            yield
+        finally:
+            self._open = None

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from gossamer.url.parts import is_default_port
+from gossamer.url.url import is_default_port
 
 _KEPT = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _PLAIN = re.compile(r"https?://((?:[a-z0-9-]+\.)*[a-z]+)(/(?:[a-z0-9_-]+(?:[./][a-z0-9_-]+)*)?)/?")

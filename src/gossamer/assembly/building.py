@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, cast
 
 from gossamer.archive.archive import Archives
 from gossamer.archive.uploads import uploads_of
-from gossamer.assembly.counting import counters_of, measuring
 from gossamer.assembly.discovery import hints_of, hubs_of
 from gossamer.assembly.earlier import earlier_of
 from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
 from gossamer.assembly.frontiers import frontier_for, hosts_kept
 from gossamer.assembly.home import OWNED, Home
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, refuse_half_forgotten, require_sound
-from gossamer.assembly.live import reconfigure
+from gossamer.assembly.live import counters_of, measuring, reconfigure
 from gossamer.assembly.parts import (
     archives_of,
     chosen_modules,

@@ -1,6 +1,11 @@
-"""Live: passes a change of live keys on to the components of a running shard."""
+"""Live: what a running shard takes and gives: changes of live keys, and counters of all its components."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol, runtime_checkable
+
+import msgspec
 
 from gossamer.assembly.discovery import scope_options
 from gossamer.assembly.parts import budget_of, crawl_options_of, judges_again, politeness_of, retries_of
@@ -9,6 +14,11 @@ from gossamer.assembly.values import CrawlRing
 from gossamer.config import Config
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.watchdogs import Watchdogs
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.wrapping import WrappedFrontier
+from gossamer.model.counters import Counters
+from gossamer.model.visits import EpochRow
+from gossamer.revisit.schedule import Schedule
 from gossamer.state.epoch import Epochs
 from gossamer.world.dice import Dice
 
@@ -35,3 +45,37 @@ def reconfigure(
     ring.frontier.reconfigure(
         patient(politeness_of(config), config), frontier_options_of(config), budget_of(config), telemetry.clock.now()
     )
+
+
+@runtime_checkable
+class Countable(Protocol):
+    """A component that counts; one of an operator's own need not."""
+
+    def count(self, into: Counters) -> None: ...
+
+
+def counters_of(stages: Iterable[object]) -> Counters:
+    """Return what all of them counted since the process began."""
+    found = Counters()
+    for room in stages:
+        if isinstance(room, Countable):
+            room.count(found)
+    return found
+
+
+def measuring(
+    counters: Callable[[], Counters], frontier: Frontier | WrappedFrontier, schedule: Schedule | None
+) -> Callable[[EpochRow], EpochRow]:
+    """Return what completes the row of a commit. Some microseconds; with revisits a pass over the calendar."""
+    before = Counters()
+
+    def measured(row: EpochRow) -> EpochRow:
+        nonlocal before
+        now, counts = counters(), frontier.counts
+        came, before = now.since(before), now
+        due = schedule.state.due.before(row.committed_at) if schedule is not None else 0
+        return msgspec.structs.replace(
+            row, queued=counts.pending, hosts_with_work=counts.working, due=due, counters=came
+        )
+
+    return measured

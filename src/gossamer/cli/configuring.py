@@ -43,7 +43,7 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The TOML fi
     from gossamer.config.footprint import ORIGIN
     from gossamer.config.gather import configure, mistakes
     from gossamer.config.lists import check_lists
-    from gossamer.config.mode import ORIGIN as MODE
+    from gossamer.config.presets import ORIGIN as MODE
     from gossamer.config.sections import keys
 
     if wrong := mistakes(file):

@@ -15,7 +15,7 @@ from gossamer.config.flags import FLAGS
 from gossamer.world.files import write_whole
 
 if TYPE_CHECKING:
-    from gossamer.api.faults import SiteFault
+    from gossamer.api.reading import SiteFault
 
 commands = typer.Typer()
 RECIPES: Mapping[str, tuple[str, ...]] = {
@@ -105,7 +105,7 @@ def check(
     status = carried_out("check", urls, config, sets, options, show_config=show_config)
     if show_config or status not in (Exit.FINISHED, Exit.NOTHING, Exit.WAITING):
         return status
-    from gossamer.api.faults import NOT_CHECKED, as_csv, as_html, faults_of
+    from gossamer.api.reading import NOT_CHECKED, as_csv, as_html, faults_of
 
     faults = faults_of(directory_of("check", options))
     if page is not None:
@@ -172,7 +172,7 @@ def _words(options: Mapping[str, object]) -> list[str]:
 
 
 def _lines(faults: Sequence[SiteFault]) -> list[str]:
-    from gossamer.api.faults import KINDS, NOT_CHECKED
+    from gossamer.api.reading import KINDS, NOT_CHECKED
 
     lines: list[str] = []
     for kind, heading in KINDS.items():

@@ -150,10 +150,10 @@ async def console_of(crawl: Crawler | ClusterCrawler, config: Config) -> AsyncIt
     """
     _require_parts()
     from gossamer.console.access import access_of
-    from gossamer.console.app import console_app
     from gossamer.console.replay import replayed
     from gossamer.console.server import served
     from gossamer.console.service import CRAWL_SHARE, Service
+    from gossamer.console.serving import console_app
 
     options = config.console
     assert options.port is not None

@@ -14,15 +14,14 @@ from pydantic import ValidationError
 from gossamer.config.flags import BY_NAME
 from gossamer.config.footprint import fitted
 from gossamer.config.mend import lines_of, nearest
-from gossamer.config.mode import by_mode
-from gossamer.config.presets import preset_values
+from gossamer.config.presets import by_mode, preset_values
 from gossamer.config.secret import may_be_secret
 from gossamer.config.sections import Config
-from gossamer.config.segments import with_segments
+from gossamer.config.seeds import with_segments
 from gossamer.config.toml import line_numbers, recorded_origins
 from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, __version__
-from gossamer.url.parts import drop_user_info
+from gossamer.url.url import drop_user_info
 
 FILE_BYTES_MAX = 64 << 20
 NESTED = "too many values within each other; no key takes such a value"

@@ -6,25 +6,26 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from gossamer.config.sections import ConsoleOptions
 from gossamer.console import crawl, hooks, pages
-from gossamer.console.access import Access, access_of
-from gossamer.console.app import app, console_app
+from gossamer.console.access import Access, Guard, access_of
 from gossamer.console.crawl import METRICS, ConsoleCrawl
-from gossamer.console.directory import Directory
+from gossamer.console.directory import CrawlHandle, Directory
 from gossamer.console.fleet import ComparisonOf, CrawlSummaries, CrawlSummary, Fleet, New, ResumeRequest
 from gossamer.console.folder import OWN, Folder
-from gossamer.console.operations import NEVER_KEPT, Fields, Operation, routes
+from gossamer.console.operations import NEVER_KEPT, Fields, Operation, error, result, routes
+from gossamer.console.operations import routes as operation_routes
 from gossamer.console.replay import replayed
 from gossamer.console.server import served
 from gossamer.console.service import OWN_SHARE, Service
@@ -246,3 +247,47 @@ def _metrics(fleet: Fleet, service: Service) -> Route:
         return Response(body + service.metrics().encode(), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE})
 
     return Route(f"/{METRICS}", metrics, methods=["GET"])
+
+
+DESCRIPTION = "/api/openapi.json"
+MISSING = {404: "there is nothing here", 405: "this method is not for this address"}
+
+
+def console_app(desk: CrawlHandle, access: Access, service: Service) -> Starlette:
+    """Return the application of one crawl."""
+    crawl_of = crawl.one(desk, service)
+    operations = list(crawl.operations("/api/", crawl_of, service))
+    routes = [
+        *operation_routes(operations, access.bounds, service.under_way),
+        *crawl.beside("/", crawl_of, service),
+        *hooks.routes(desk, access.hook_bytes_max, access.bounds.request_s_max),
+    ]
+    return app(routes, operations, access, desk.failed)
+
+
+def app(
+    routes: Iterable[BaseRoute], operations: Sequence[Operation], access: Access, failed: Callable[[Exception], None]
+) -> Starlette:
+    """Return an application of `routes`, described as `operations`; `failed` takes internal errors."""
+
+    async def broken(_: Request, mistake: Exception) -> Response:
+        failed(mistake)
+        return error(500, "an internal error; logs/critical.log says more")
+
+    async def missing(_: Request, mistake: Exception) -> Response:
+        assert isinstance(mistake, HTTPException)
+        return error(mistake.status_code, MISSING.get(mistake.status_code, mistake.detail), mistake.headers)
+
+    async def described(_: Request) -> Response:
+        from gossamer.console.openapi import description  # noqa: PLC0415 - paid for by who asks
+
+        return result(description(operations, reads_need_token=not access.is_local))
+
+    made = Starlette(
+        routes=[Route(DESCRIPTION, described, methods=["GET"]), *routes],
+        exception_handlers={Exception: broken, HTTPException: missing},
+    )
+    made.router.redirect_slashes = False
+    # Hubs come through a proxy, under a name of their own; all other requests come directly.
+    made.add_middleware(Guard, token=access.token, is_local=access.is_local, public=hooks.PUBLIC)
+    return made

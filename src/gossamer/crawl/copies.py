@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
 from gossamer.crawl.history import UrlMemory
+from gossamer.model.digests import Sketch
 from gossamer.model.links import Link
-from gossamer.model.sketches import Sketch
 from gossamer.model.visits import Content, Original, PageRow, Visit
 from gossamer.ports import ContentSeen
 from gossamer.seen.content import NearContentSeen

@@ -10,8 +10,8 @@ from xxhash import xxh3_64_intdigest
 from gossamer.crawl.copies import is_text
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
+from gossamer.model.digests import Sketch
 from gossamer.model.revisits import Held, Sight
-from gossamer.model.sketches import Sketch
 from gossamer.model.visits import Archived, Original, Visit, Visited
 from gossamer.revisit.schedule import Schedule
 

@@ -10,9 +10,8 @@ from typing import Final, Literal
 import msgspec
 
 from gossamer.model.errors import ConfigError
-from gossamer.url.parts import split
 from gossamer.url.site import is_suffix, site_of
-from gossamer.url.url import Url
+from gossamer.url.url import Url, split
 
 COOKIES_MAX: Final = 100
 """Cookies of one site; beyond, those that were set longest ago go."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from gossamer.model.errors import ConfigError
 from gossamer.url.join import absolute
-from gossamer.url.parts import USER_INFO, split
+from gossamer.url.url import USER_INFO, split
 
 REDACTED: Final = "[redacted]"
 OPEN_HEADERS: Final = frozenset({"user-agent", "accept", "accept-language", "accept-encoding"})

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from gossamer.fetch.credentials import OPEN_HEADERS, is_credential
 from gossamer.fetch.options import RequestRule, UserPassword, where_of
 from gossamer.model.errors import ConfigError
-from gossamer.url.parts import DEFAULT_PORTS, split_authority
+from gossamer.url.url import DEFAULT_PORTS, split_authority
 
 if TYPE_CHECKING:
     from gossamer.fetch.digest import Digests

@@ -48,7 +48,7 @@ def rewrite_search(directory: Path, config: Config, pages: ForgottenPages) -> in
 
 def _rewrite_search(directory: Path, folder: Path, config: Config, pages: ForgottenPages) -> int:
     require("tantivy", "search.enabled")
-    rewriting = import_module("gossamer.archive.search.rewriting")
+    rewriting = import_module("gossamer.archive.search.build")
     aside = directory / _NEW
     ready = aside / _READY
     gone = 0

@@ -1,8 +1,10 @@
-"""Digests as WARC files and tables write them: `sha1:` and the digest in base 32 (RFC 4648, section 6)."""
+"""Digests: of contents, as WARC files and tables write them, and of a page's words."""
 
 from __future__ import annotations
 
 from base64 import b32encode
+
+import msgspec
 
 _SHA1_BYTES = 20
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".ljust(256)
@@ -26,3 +28,18 @@ def digest_text(algorithm: str, digest: bytes) -> str:
     bits = bits & _LOW_10 | (bits >> 10 & _LOW_10) << 16
     bits = bits & _LOW_5 | (bits >> 5 & _LOW_5) << 8
     return f"{algorithm}:{bits.to_bytes(32).translate(_ALPHABET).decode()}"
+
+
+class Sketch(msgspec.Struct, frozen=True, gc=False):
+    """Says of two pages whether their words are the same, nearly the same, or new. Marks, digits and case count for
+    nothing in it.
+    """
+
+    digest: int
+    """Of all words in order: the normalised digest. Equal for pages that differ in numbers and markup alone."""
+    simhash: int
+    """64 bits of which near-duplicates share all but a few (Charikar 2002; Manku and others 2007)."""
+    shingles: int
+    """How many the page has; of few, a simhash says little."""
+    lowest: tuple[int, ...] = ()
+    """The least hashes of its distinct shingles, ascending (a bottom-k sketch: Cohen and Kaplan 2007)."""

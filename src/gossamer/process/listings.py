@@ -15,7 +15,7 @@ from urllib.parse import quote_from_bytes
 from gossamer.model.visits import Findings, Page
 from gossamer.process.links import Base, Links
 from gossamer.process.options import ProcessOptions
-from gossamer.url.parts import DEFAULT_PORTS
+from gossamer.url.url import DEFAULT_PORTS
 
 LINE_BYTES_MAX: Final = 8_192
 """Longer lines are ignored."""

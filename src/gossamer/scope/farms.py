@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 from xxhash import xxh3_64_intdigest
 
+from gossamer.model.digests import Sketch
 from gossamer.model.links import Link
-from gossamer.model.sketches import Sketch
 from gossamer.ports import NEW
 from gossamer.scope.templates import NodeRecord, TemplateNode, node_of
 from gossamer.url.name import host_of

@@ -16,8 +16,7 @@ from gossamer.scope.options import Mode
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.join import absolute
 from gossamer.url.name import host_of
-from gossamer.url.parts import drop_user_info, is_default_port, split_authority
-from gossamer.url.url import Url
+from gossamer.url.url import Url, drop_user_info, is_default_port, split_authority
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)").match
 _LOCAL = re.compile(r"localhost\b|\d+(\.\d+){3}\b|\[").match

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import msgspec
 
-from gossamer.model.sketches import Sketch
+from gossamer.model.digests import Sketch
 
 SEGMENT_CHARACTERS_MAX = 48
 """Of a longer segment the rest is cut: no template is longer than a screen is wide."""

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from gossamer.model.digests import Sketch
 from gossamer.model.links import Link
 from gossamer.model.patterns import PatternSet
-from gossamer.model.sketches import Sketch
 from gossamer.ports import NEW
 from gossamer.scope.farms import ANY, Farm, Farms, fingerprint_of, packed, unpacked
 from gossamer.scope.options import ScopeOptions

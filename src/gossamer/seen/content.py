@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from xxhash import xxh3_64_digest
 
-from gossamer.model.sketches import Sketch
+from gossamer.model.digests import Sketch
 from gossamer.model.visits import Original
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import CONTENT

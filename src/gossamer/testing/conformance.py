@@ -46,8 +46,7 @@ from gossamer.ports import (
 )
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
-from gossamer.url.parts import DEFAULT_PORTS
-from gossamer.url.url import Url
+from gossamer.url.url import DEFAULT_PORTS, Url
 
 MANY = 2_000
 FETCH_S_MAX = 30.0

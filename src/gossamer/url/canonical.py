@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from gossamer.url.hosts import HostNameRules
 from gossamer.url.join import absolute
-from gossamer.url.parts import Parts, split
 from gossamer.url.rules import DEFAULT_RULES, RULES, Rule, occasion
 from gossamer.url.site import site_of
+from gossamer.url.url import Parts, split
 
 Search = Callable[[str], re.Match[str] | None]
 

@@ -11,9 +11,8 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.url.canonical import Canonicalizer, Search, is_plain_start
 from gossamer.url.join import absolute
-from gossamer.url.parts import DEFAULT_PORTS, split_authority
 from gossamer.url.site import partition_of, site_of
-from gossamer.url.url import Url, fingerprint
+from gossamer.url.url import DEFAULT_PORTS, Url, fingerprint, split_authority
 
 SCHEMES: Final = ("http", "https", "ftp", "ftps", "gopher", "file")
 """Schemes whose addresses can be visited without a protocol module of the operator's."""

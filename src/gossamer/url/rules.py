@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gossamer.url.parts import Parts, is_default_port
 from gossamer.url.site import is_suffix
+from gossamer.url.url import Parts, is_default_port
 
 Rule = Callable[[Parts], Parts]
 

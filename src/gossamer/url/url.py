@@ -1,6 +1,11 @@
-"""Url: one address, named once and carried everywhere, and the 64 bits that stand for its key."""
+"""Url: one address, named once and carried everywhere, the 64 bits that stand for its key, and its parts."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -52,3 +57,61 @@ class Url(msgspec.Struct, frozen=True, gc=False):
             authority = beginning[start:].partition("?")[0].partition("#")[0]
             return text[:start] + authority.rpartition("@")[2]
         return beginning
+
+
+# RFC 3986, appendix B, for addresses that have an authority.
+_SPLIT = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL).fullmatch
+_PORT = re.compile(r":([0-9]*)$").search
+DEFAULT_PORTS: Final[Mapping[str, int]] = MappingProxyType(
+    {"http": 80, "https": 443, "ftp": 21, "ftps": 990, "gopher": 70}
+)
+"""The port of each scheme where an address names none. The WHATWG rules drop those of http, https and ftp alone."""
+USER_INFO = re.compile(r"(?<=://)[^/?#\s\"']*@")
+"""The user name and the password of an address, wherever it is in a text."""
+
+
+class Parts(msgspec.Struct, frozen=True, gc=False):
+    """The parts of an address with an authority. `text()` puts them together again, unchanged to the letter."""
+
+    scheme: str
+    userinfo: str | None
+    host: str
+    port: str | None
+    path: str
+    query: str | None
+    """None if there is no `?`, empty if nothing follows it."""
+    fragment: str | None
+
+    def text(self) -> str:
+        userinfo = "" if self.userinfo is None else self.userinfo + "@"
+        port = "" if self.port is None else ":" + self.port
+        query = "" if self.query is None else "?" + self.query
+        fragment = "" if self.fragment is None else "#" + self.fragment
+        return f"{self.scheme}://{userinfo}{self.host}{port}{self.path}{query}{fragment}"
+
+
+def split(url: str) -> Parts | None:
+    """Take an address apart; None when it has no authority (`mailto:`, `data:`)."""
+    match = _SPLIT(url)
+    if match is None:
+        return None
+    scheme, authority, path, query, fragment = match.groups()
+    userinfo, host, port = split_authority(authority)
+    return Parts(scheme, userinfo, host, port, path, query, fragment)
+
+
+def is_default_port(scheme: str, port: str) -> bool:
+    """Say whether a port, as an address names it, is the one that its scheme has anyway."""
+    return scheme in DEFAULT_PORTS and port == str(DEFAULT_PORTS[scheme])
+
+
+def drop_user_info(url: str) -> str:
+    """Return an address without user name and password."""
+    return USER_INFO.sub("", url, count=1)
+
+
+def split_authority(authority: str) -> tuple[str | None, str, str | None]:
+    """Return userinfo, host (IPv6 with its brackets) and port; None for what is not there."""
+    before, at, after = authority.rpartition("@")
+    port = _PORT(after)
+    return before if at else None, after[: port.start()] if port else after, port[1] if port else None

@@ -10,7 +10,7 @@ from statistics import NormalDist
 import msgspec
 
 from gossamer.lab.simweb import robots
-from gossamer.lab.simweb.behaviors import bodies, copies, links, replies, traps, walls
+from gossamer.lab.simweb.behaviors import bodies, copies, links, replies, traps
 from gossamer.lab.simweb.behaviors.declared import ROBOTS
 from gossamer.lab.simweb.hosts import WebHost, closed_address, lot, populate
 from gossamer.lab.simweb.options import SimwebOptions
@@ -27,7 +27,7 @@ PAGES: dict[str, Callable[[PagePlace], dict[str, Made]]] = {
             links.frames, links.nofollow, links.away, links.directory, links.private, links.sitemaps,
             replies.errors, replies.redirects, replies.hangs, replies.floods,
             replies.dead_ports, replies.schemes, replies.ttl_0,
-            traps.farm, traps.lookalikes, walls.walls,
+            traps.farm, traps.lookalikes, replies.walls,
         )
     },
     **{kind: partial(traps.trap, kind=kind) for kind in traps.KINDS},

@@ -1,8 +1,8 @@
-"""Replies: errors, redirects, and servers that hang, flood, or speak another protocol than expected."""
+"""Replies: errors, redirects, walls, and servers that hang, flood, or speak another protocol than expected."""
 
 from __future__ import annotations
 
-from gossamer.lab.simweb.sheet import HTML, TEXT, Made, Manner, Mark, PagePlace, ServedAnswer, Sheet, leaf
+from gossamer.lab.simweb.sheet import HTML, TEXT, Headers, Made, Manner, Mark, PagePlace, ServedAnswer, Sheet, leaf
 
 # Pages that are gone, refused, broken once or for ever, and servers that ask for a pause.
 
@@ -209,3 +209,46 @@ def ttl_0(place: PagePlace) -> dict[str, Made]:
     for path in paths:
         index.anchor(path)
     return {at: index.made(), **{path: leaf(place, path) for path in paths}}
+
+
+WALLS = "/walls/"
+CHALLENGES: tuple[tuple[str, int, Headers, str], ...] = (
+    ("header", 403, (("cf-mitigated", "challenge"),), "<title>One moment</title>"),
+    ("markup", 403, (), "<title>Access Denied</title><p>Reference: https://errors.edgesuite.net/18.2"),
+    ("page", 200, (), "<title>Just a moment...</title><script>window._cf_chl_opt={};</script>"),
+    ("busy", 503, (), "<title>Robot Challenge Screen</title><script src=/.well-known/sgcaptcha/x></script>"),
+)
+"""Name, status, headers and markup. Fewer in a row than a crawler bears: the host is not closed."""
+PRICE: Headers = (("crawler-price", "USD 0.01"), ("crawler-error", "MissingCrawlerPrice"))
+
+
+def walls(place: PagePlace) -> dict[str, Made]:
+    """Return the pages: each wall, and two pages that are none."""
+    found = {
+        WALLS + name: Made((_answer(status, headers, markup),), outcome="challenged")
+        for name, status, headers, markup in CHALLENGES
+    }
+    found[f"{WALLS}price"] = Made((_answer(402, PRICE, "<title>Payment required</title>"),))
+    found[f"{WALLS}legal"] = Made((_answer(451, (), "<title>Unavailable for legal reasons</title>"),))
+    found[f"{WALLS}consent"] = _consent(place)
+    about = "How a page with <code>window._cf_chl_opt</code> is recognized"
+    found[f"{WALLS}about"] = Sheet(place, f"{WALLS}about", "Walls").tag(about).anchor(f"{WALLS}read.html").made()
+    index = Sheet(place, WALLS, "Walls and what is none")
+    for path in found:
+        index.anchor(path)
+    proofs = {path: leaf(place, path) for path in (f"{WALLS}agreed.html", f"{WALLS}read.html")}
+    return found | proofs | {WALLS: index.made()}
+
+
+def _answer(status: int, headers: Headers, markup: str) -> ServedAnswer:
+    body = f"<!DOCTYPE html>{markup}<a href={WALLS}bait.html>bait</a>\n"
+    return ServedAnswer(status, (*HTML, *headers), body.encode())
+
+
+def _consent(place: PagePlace) -> Made:
+    """Return a page that asks for consent: it is marked, and a page otherwise."""
+    form = '<form action="https://consent.google.com/save" method="post"><button>Accept</button></form>'
+    made = Sheet(place, f"{WALLS}consent").tag(form).anchor(f"{WALLS}agreed.html")
+    head, _, rest = made.html().partition("<title>")
+    body = f"{head}<title>Before you continue to Google</title>{rest.partition('</title>')[2]}"
+    return Made((ServedAnswer(200, HTML, body.encode()),), made.marks)
