@@ -63,6 +63,7 @@ async def checkpointed(site: Site, folder: Path) -> None:
             await asyncio.sleep(0.02)
         answer = await crawler.ask({"verb": "checkpoint"})
         assert answer["ok"], answer
+        assert [str(path) for path in (folder / "crawl/checkpoints").iterdir()] == [answer["result"]["checkpoint"]]
         # As a kill leaves it: what grows has no final name, and no table is finished.
         shutil.copytree(folder / "crawl/checkpoints", folder / "taken")
         assert await running == "limit"
@@ -103,6 +104,24 @@ def test_a_crawl_that_was_killed_is_cleaned_as_it_lies(site: Site, tmp_path: Pat
     assert left(killed) == []
     assert damage(killed) == []
     assert [name for name in site.asked if name.startswith(GONE)] == []
+
+
+def test_what_a_kill_left_of_checkpoints_is_deleted(site: Site, tmp_path: Path) -> None:
+    """Of one in the crawl's directory, and of one on its way to another place."""
+    crawled(site, tmp_path, *BATCH)
+    crawl = tmp_path / "crawl"
+    [home], config = homes(crawl, 1), reopen(crawl / "crawl.toml")
+    unfinished = [home.snapshot, crawl / "checkpoints/.00000007"]
+    for folder in unfinished:
+        folder.mkdir(parents=True)
+        with closing(opened_store(config, home)) as store:
+            store.checkpoint(folder / "store")
+        for number, path in enumerate(crawl.glob("warc/*")):
+            (folder / f"{number:08d}").hardlink_to(path)
+        assert marks.found(folder, MARKS)
+    forget_of(crawl, GONE)
+    assert left(crawl) == []
+    assert not [folder for folder in unfinished if folder.exists()]
 
 
 def test_all_shards_of_a_crawl_are_cleaned(tmp_path: Path) -> None:

@@ -147,15 +147,19 @@ class Vault:
             activity = membership.report().activity if membership is not None and not shard.ring.loop.in_flight else -1
             shard.outputs.archives.finish_segments()
             await shard.kept.committer.commit()
-            folder = self._home.state / "checkpoint"
+            folder, committer = self._home.snapshot, shard.kept.committer
             taking = importlib.import_module("gossamer.assembly.snapshot").snapshot
-            taken = await shard.kept.committer.hold(lambda: taking(shard.kept.storage, folder, self._checkpoints.has))
-            now = self._clock.now()
-            await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept)
-            await self._checkpoints.keep_config(effective_toml(shard.controls.settings.config, shown=_without_secrets))
-            if (listed := self._home.directory / FORGOTTEN).exists():
-                await self._checkpoints.keep_forgotten(await asyncio.to_thread(listed.read_bytes))
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            try:
+                taken = await committer.hold(lambda: taking(shard.kept.storage, folder, self._checkpoints.has))
+                now = self._clock.now()
+                await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept)
+                await self._checkpoints.keep_config(
+                    effective_toml(shard.controls.settings.config, shown=_without_secrets)
+                )
+                if (listed := self._home.directory / FORGOTTEN).exists():
+                    await self._checkpoints.keep_forgotten(await asyncio.to_thread(listed.read_bytes))
+            finally:  # In the thread that makes the links: cancelled, it may still be at it.
+                await committer.hold(lambda: shutil.rmtree(folder, ignore_errors=True))
             if membership is not None:
                 membership.exchange.covered(taken.epoch)
             self.saved_activity = activity

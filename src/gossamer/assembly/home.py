@@ -13,6 +13,8 @@ from gossamer.state.journals import Journals
 
 OWNED = ("warc", "state/tables", "state/search")
 """Folders of journals: what is in them without being in the manifest belongs to an epoch that never was."""
+CHECKPOINTS = "checkpoints"
+"""Folder of the checkpoints of a crawl, each a crawl's directory; what a kill left of one has a name that is hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,11 @@ class Home:
     def store(self) -> Path:
         """Its store."""
         return self.state / "store"
+
+    @property
+    def snapshot(self) -> Path:
+        """Links to its files, while a checkpoint of them is sent elsewhere; a kill leaves them."""
+        return self.state / "checkpoint"
 
     @property
     def logs(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads
-from gossamer.assembly.home import Home
+from gossamer.assembly.home import CHECKPOINTS, Home
 from gossamer.assembly.integrity import changed, lost, require_sound
 from gossamer.config import Config
 from gossamer.config.lists import FORGOTTEN
@@ -73,19 +74,22 @@ class DurableState:
         """
         await self.committer.commit()
         home, storage = self.home, self.storage
-        target = home.directory / "checkpoints" / f"{storage.store.epoch:08d}"
-        if home.shards > 1:
-            target = target.with_name(f"shard-{home.shard}-{target.name}")  # Each shard numbers its own epochs.
-        copy = Home(target, home.shard, home.shards)
+        folder = home.directory / CHECKPOINTS
+        shard = f"shard-{home.shard}-" if home.shards > 1 else ""  # Each shard numbers its own epochs.
+        name = f"{shard}{storage.store.epoch:08d}"
+        for killed in folder.glob(f".{shard}*"):
+            shutil.rmtree(killed)
+        begun = folder / f".{name}"  # A checkpoint is there whole or not at all.
+        copy = Home(begun, home.shard, home.shards)
         copy.state.mkdir(parents=True)
         copy.state.chmod(home.state.stat().st_mode & 0o777)  # It may hold cookies.
         storage.store.checkpoint(copy.store)
         journals = copy.journals()
         lists = [FORGOTTEN] if (home.directory / FORGOTTEN).exists() else []
-        for name in [*storage.journals.files(), "crawl.toml", *lists]:
-            journals.path(name).parent.mkdir(parents=True, exist_ok=True)
-            journals.path(name).hardlink_to(storage.journals.path(name))
-        return target
+        for file in [*storage.journals.files(), "crawl.toml", *lists]:
+            journals.path(file).parent.mkdir(parents=True, exist_ok=True)
+            journals.path(file).hardlink_to(storage.journals.path(file))
+        return begun.rename(folder / name)
 
 
 @dataclass(frozen=True, slots=True)

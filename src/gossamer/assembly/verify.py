@@ -24,7 +24,7 @@ from gossamer.archive.verify import (
     faults_of_table,
     faults_of_warc,
 )
-from gossamer.assembly.home import Home, homes
+from gossamer.assembly.home import CHECKPOINTS, Home, homes
 from gossamer.assembly.integrity import (
     SEARCH_LOGS,
     TABLE_LOGS,
@@ -51,7 +51,6 @@ from gossamer.state.redo import DamagedStoreError
 from gossamer.state.store import Store
 from gossamer.world.process import DirectoryLock
 
-CHECKPOINTS = "checkpoints"
 Manifests = list[tuple[Home, list[ManifestEntry]]]
 
 

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.home import Home, homes
+from gossamer.assembly.home import CHECKPOINTS, Home, homes
 from gossamer.assembly.integrity import FORGETTING, half_forgotten
 from gossamer.assembly.parts import locked
 from gossamer.assembly.schemes import namer_for
-from gossamer.assembly.verify import CHECKPOINTS
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.lists import FORGOTTEN, forgotten_of
@@ -97,6 +96,7 @@ def forget(config: Config, directory: Path, asked: ForgetRequest, now: float, no
             plan = _planned(config, directory, asked, now)
         except _NoneLeftError:
             return Result(_prolonged(config, directory, asked, now))
+        _remove_unfinished_checkpoints(config, directory)
         steps = _ForgetSteps(config, directory, plan, note)
         for home in homes(directory, config.cluster.workers):
             steps.of_shard(directory, config, home)
@@ -255,6 +255,14 @@ def _checkpoints(directory: Path) -> Iterator[Path]:
     for path in sorted((directory / CHECKPOINTS).glob("[!.]*")):
         if (path / "crawl.toml").exists():
             yield path
+
+
+def _remove_unfinished_checkpoints(config: Config, directory: Path) -> None:
+    """Remove what a kill left of checkpoints: links to files as they were."""
+    for home in homes(directory, config.cluster.workers):
+        shutil.rmtree(home.snapshot, ignore_errors=True)
+    for begun in (directory / CHECKPOINTS).glob(".*"):
+        shutil.rmtree(begun)
 
 
 class _NoneLeftError(ConfigError):
