@@ -17,7 +17,7 @@ pytestmark = [
 ]
 HOSTILE = ("floods", "hangs", "hostile", "bodies", "dead_ports", "schemes", "walls", "ttl_0")
 """Those that are tried on several hosts at once."""
-RUN_S_MAX = 60
+RUN_S_MAX = 36
 
 
 def judge(seen: Beside) -> None:

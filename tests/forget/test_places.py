@@ -220,7 +220,7 @@ def test_a_running_crawl_stops_for_it_and_goes_on(site: Site, tmp_path: Path) ->
     with command_line(crawl) as first, command_line(crawl) as second:
         first.crawl(seeds, *AGAIN, hosts=str(site.hosts_file(tmp_path)), scope="any")
         until(lambda: site.asked[f"{GONE}/secret-5.html"] > 2, timeout_s=60)
-        second.start("forget", str(crawl), GONE, "--reason", "a letter")
+        second.start("forget", str(crawl), GONE, "--reason", "a letter")  # It writes to the same file of errors.
         assert first.wait() in {0, 130}
         until((crawl / "forgotten.jsonl").exists, timeout_s=60)
         site.asked.clear()

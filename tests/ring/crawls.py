@@ -167,7 +167,16 @@ class CommandLine:
 
     def wait(self, timeout_s: float = 100.0) -> int:
         assert self.process is not None
-        return self.process.wait(timeout_s)
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it did not end in {timeout_s:.0f} s: {self.says()}") from None
+
+    def says(self) -> str:
+        """What it printed, and what it says of itself."""
+        asked = [sys.executable, "-m", "gossamer", "status", str(self.directory)]
+        status = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+        return f"{self.errors.read_text()[-2_000:]}\n{status.stdout}{status.stderr}"
 
 
 @contextmanager
