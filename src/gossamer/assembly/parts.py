@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -75,7 +74,7 @@ from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 from gossamer.world.machine import ThisMachine
-from gossamer.world.process import NOT_OURS, DirectoryLock, dies_with_parent
+from gossamer.world.process import NOT_OURS, DirectoryLock, child_environment, dies_with_parent
 from gossamer.world.spill import Spills
 
 T = TypeVar("T")
@@ -184,23 +183,20 @@ def text_of(visited: Visited, config: Config) -> str:
 def quarantine_of(config: Config, directory: Path, epochs: Epochs, slots: ShardSlots) -> Quarantine:
     """Return the quarantine, with those whom the last death accuses."""
     limit_s = config.crawl.process_s_max
-    return Quarantine(epochs, slots.take_suspects(), _isolated(directory), limit_s, _environment())
+    return Quarantine(epochs, slots.take_suspects(), _isolated(directory), limit_s, child_environment())
 
 
 def isolated_of(config: Config, directory: Path, modules: Modules) -> IsolatedModules:
     """Return the modules that run in processes of their own."""
     options = config.process
     command = (*_isolated(directory), "modules")
-    return IsolatedModules(command, modules.chosen, options.module_s_max, options.isolated_processes, _environment())
+    return IsolatedModules(
+        command, modules.chosen, options.module_s_max, options.isolated_processes, child_environment()
+    )
 
 
 def _isolated(directory: Path) -> tuple[str, ...]:
     return sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")
-
-
-def _environment() -> dict[str, str]:
-    # Whom we start must find the modules that we found, from wherever we were started.
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
 
 
 def namer_of(config: Config, epochs: Epochs) -> Namer:

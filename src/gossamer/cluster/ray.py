@@ -35,6 +35,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
+from gossamer.world.process import child_environment
 from gossamer.world.reaper import reaper_of
 
 CARRY_S_MAX = 10.0
@@ -89,7 +90,7 @@ class ShardActor:
             start = ShardStart(
                 command=[sys.executable, "-P", *self._plan.command],
                 job=self._job,
-                environment={**FRUGAL, **os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+                environment=FRUGAL | child_environment(),
                 slots=self._plan.state_on(self._node, self._shard),
                 process_s_max=self._plan.process_s_max,
             )

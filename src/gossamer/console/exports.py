@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from gossamer.console.events import left
 from gossamer.console.operations import NEVER_KEPT, answer
 from gossamer.model import verbs
+from gossamer.world.process import child_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,7 +119,7 @@ class _ItemsFile(Response):
             sys.executable, "-P", "-m", "gossamer", "export", str(self._directory), "--to", self._asked.format,
             "--table", f"items/{self._asked.kind}", "--output", "-", "--quiet",
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env=child_environment(),
         )  # fmt: skip
         with suppress(ProcessLookupError):
             os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)

@@ -28,7 +28,7 @@ from gossamer.isolated.reads import ReadComparison
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, Compared, Comparison
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Text, VerbRequest
-from gossamer.world.process import birth_of
+from gossamer.world.process import birth_of, child_environment
 
 LOOK_S = 0.5
 """Between two looks at a crawl that another server began."""
@@ -392,7 +392,7 @@ class Fleet:
     async def _one_life(self, name: str, entry: _Entry, arguments: tuple[str, ...]) -> int | None:
         """Run a process to its end, and return its status."""
         await self._keep(name, entry)
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        environment = child_environment()
         with self.folder.complaint_file(name).open("wb") as complaints:
             entry.process = process = await asyncio.create_subprocess_exec(
                 sys.executable, "-P", "-m", "gossamer", *arguments,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -17,6 +16,7 @@ from gossamer.isolated.reads import ReadHost, ReadItems, ReadVersions
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, Nothing, Text, VerbRequest, Why
+from gossamer.world.process import child_environment
 
 if TYPE_CHECKING:
     from gossamer.console.service import Service
@@ -164,7 +164,7 @@ def _plain(value: object) -> object:
 
 
 async def _reported(directory: Path) -> dict[str, object]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    environment = child_environment()
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "gossamer", "report", str(directory), "--json",
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,

@@ -17,6 +17,7 @@ from gossamer.model.counters import Counters
 from gossamer.model.errors import CrawlFailedError
 from gossamer.model.modules import INVALID, ModuleCounts, ModuleError
 from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
+from gossamer.model.status import RECENT_CHARACTERS_MAX
 from gossamer.model.visits import Awaited, PageRow, Visited
 from gossamer.world.clock import Clock
 
@@ -290,7 +291,6 @@ class Timeline:
 
 
 KEPT_MAX = 20
-SHOWN_CHARACTERS_MAX = 300
 
 
 class RecentList:
@@ -325,13 +325,13 @@ def visit_summary(row: PageRow, number: int = 0) -> dict[str, object]:
         "url": row.url,
         "outcome": row.outcome,
         "status": row.status,
-        "media_type": row.media_type[:SHOWN_CHARACTERS_MAX],
+        "media_type": row.media_type[:RECENT_CHARACTERS_MAX],
         "body_bytes": row.body_bytes,
         "fetch_s": round(row.fetch_s, 4),
         "depth": row.depth,
         "attempt": row.attempt,
-        "title": row.title[:SHOWN_CHARACTERS_MAX],
-        "error": row.error[:SHOWN_CHARACTERS_MAX],
+        "title": row.title[:RECENT_CHARACTERS_MAX],
+        "error": row.error[:RECENT_CHARACTERS_MAX],
     }
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import hmac
-import os
 import signal
 import sys
 from functools import partial
@@ -17,6 +16,7 @@ import msgspec
 
 from gossamer.model import verbs
 from gossamer.model.archived import Compared, Comparison, HostHistory, ItemList, PageVersions
+from gossamer.world.process import child_environment
 from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, send_framed
 
 READ_S_MAX = 50.0
@@ -144,7 +144,7 @@ class Reads:
             (sys.executable, "-P", "-m", "gossamer.isolated", "read"),
             READ_S_MAX,
             1,
-            {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+            child_environment(),
             answer_bytes_max=ANSWER_BYTES_MAX,
             idle_s_max=IDLE_S_MAX,
         )

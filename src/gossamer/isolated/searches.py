@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from collections import deque
@@ -16,6 +15,7 @@ from gossamer.archive.search.folder import indexes_of, no_index
 from gossamer.archive.search.question import QueryError, SearchQuestion
 from gossamer.model import verbs
 from gossamer.model.extras import missing
+from gossamer.world.process import child_environment
 from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, send_framed
 
 QUERY_S_MAX = 8.0
@@ -61,7 +61,7 @@ class Searches:
             (sys.executable, "-P", "-m", "gossamer.isolated", "search"),
             QUERY_S_MAX,
             1,
-            {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+            child_environment(),
             answer_bytes_max=ANSWER_BYTES_MAX,
             idle_s_max=IDLE_S_MAX,
         )

@@ -15,6 +15,8 @@ from gossamer.model.visits import Awaited
 
 Together = Literal["sum", "sums", "most", "list"]
 """How the values of several shards become one: added up; added up by name; the largest; one after the other."""
+RECENT_CHARACTERS_MAX = 300
+"""Of a title, an error and the like in lists of what came last."""
 
 
 def _meta(together: Together | None = None, says: str | None = None) -> Meta:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gossamer.model.status import RECENT_CHARACTERS_MAX
 from gossamer.report.figures import Past
 from gossamer.report.tables import ReportTables, opened
 
 POINTS_MAX = 600
 HOSTS_MAX = 10
 ATTEMPTS_MAX = 20
-SHOWN_CHARACTERS_MAX = 300
 MEMORY_BYTES_MAX = 256_000_000
 
 _WELL = "('fetched', 'not_modified', 'redirected')"
@@ -87,7 +87,7 @@ def _hosts(slowest: list[tuple[Any, ...]], failing: list[tuple[Any, ...]]) -> di
         ],
         "failing": [
             {"host": host, "limit": "closed" if closed else "", "queued": 0, "requests": None, "fetch_s": None,
-             "failures": failures, "reason": (reason or "")[:SHOWN_CHARACTERS_MAX]}
+             "failures": failures, "reason": (reason or "")[:RECENT_CHARACTERS_MAX]}
             for host, failures, closed, reason in failing
         ],
     }  # fmt: skip
@@ -100,5 +100,5 @@ def _summaries(rows: list[tuple[Any, ...]]) -> list[dict[str, object]]:
     found = [dict(zip(names, row, strict=True)) for row in reversed(rows)]
     for one in found:
         one["number"] = round(1e6 * one["at"])
-        one["title"], one["error"] = one["title"][:SHOWN_CHARACTERS_MAX], one["error"][:SHOWN_CHARACTERS_MAX]
+        one["title"], one["error"] = one["title"][:RECENT_CHARACTERS_MAX], one["error"][:RECENT_CHARACTERS_MAX]
     return found

@@ -31,6 +31,11 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def child_environment() -> dict[str, str]:
+    """Return our environment, with which a Python process finds the modules that we find."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
+
+
 def die_with_parent(parent_pid: int) -> None:
     """Have the kernel kill this process when its parent ends for any reason (Linux; elsewhere nothing happens).
 
