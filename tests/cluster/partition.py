@@ -87,6 +87,17 @@ def cut(seconds: float, there: subprocess.Popen[bytes]) -> tuple[int, int]:
     return len(before), len(left)
 
 
+def ended(crawling: subprocess.Popen[bytes], folder: Path) -> int:
+    """Wait for the end of a crawl and return its exit status; a crawl that does not end is asked why."""
+    try:
+        return crawling.wait(150)
+    except subprocess.TimeoutExpired:
+        asked = [sys.executable, "-m", "gossamer", "status", str(folder / "crawl")]
+        status = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+        errors = (folder / "errors").read_text()[-2000:]
+        raise AssertionError(f"it does not end: {errors}\n{status.stdout}{status.stderr}") from None
+
+
 def main() -> None:
     """Crawl, with two cuts: one that nobody takes for a loss, and one that is longer than a tenure."""
     os.environ["RAY_AUTH_MODE"] = "disabled"  # Whatever token this machine has, nobody else is in this network.
@@ -116,7 +127,7 @@ def main() -> None:
             kept = cut(0.7, nodes[1])
             time.sleep(1.0)
             cut_off = cut(8.0, nodes[1])
-            status = crawling.wait(150)
+            status = ended(crawling, folder)
             asked = web.requests()
             promise = Promise(delay_s_min=delay_s, factor=0.0, delay_s_max=delay_s)
             broken = [one.kind for one in judge(asked, promise, web.web) if one.kind != "repeated"]
