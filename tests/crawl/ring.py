@@ -19,8 +19,8 @@ from gossamer.crawl.examine import Examiner, Look
 from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import PageHistory, PageRecord, UrlMemory
 from gossamer.crawl.logs import Logs
-from gossamer.crawl.memory import ScopeMemory
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.crawl.pending_scope import ScopeMemory
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.quarantine import Quarantine

@@ -59,7 +59,7 @@ from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.isolation import WALL_FACTOR
 from gossamer.crawl.logs import Logs
-from gossamer.crawl.memory import ScopeMemory
+from gossamer.crawl.pending_scope import ScopeMemory
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.shard import Shard

@@ -7,8 +7,7 @@ from functools import partial
 from typing import cast
 
 from gossamer.config import Config
-from gossamer.crawl.enrolment import Enrolment
-from gossamer.crawl.revisiting import Revisiting
+from gossamer.crawl.revisiting import Enrolment, Revisiting
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import Politeness

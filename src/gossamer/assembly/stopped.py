@@ -26,7 +26,7 @@ from gossamer.config import Config
 from gossamer.crawl.counters import CrawlCounters, Totals
 from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import PageHistory, UrlMemory
-from gossamer.crawl.memory import ScopeMemory
+from gossamer.crawl.pending_scope import ScopeMemory
 from gossamer.frontier.overview import facts_of
 from gossamer.model.damage import Damage
 from gossamer.ports import (

@@ -18,12 +18,11 @@ from gossamer.config import Config
 from gossamer.config.lists import FORGOTTEN
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
-from gossamer.crawl.enrolment import Enrolment
 from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import UrlMemory
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
-from gossamer.crawl.revisiting import Revisiting
+from gossamer.crawl.revisiting import Enrolment, Revisiting
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.watchdogs import Watchdogs

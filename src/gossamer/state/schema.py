@@ -100,10 +100,10 @@ CHANGES: Final = _key(
 """The number of the epoch follows."""
 
 # The scope.
-ROOTS: Final = _key("meta", b"roots:", "gossamer.crawl.memory", "bytes", _COPIED, prefix=True)
+ROOTS: Final = _key("meta", b"roots:", "gossamer.crawl.pending_scope", "bytes", _COPIED, prefix=True)
 """The number of the epoch follows."""
-EXCLUDED: Final = _key("meta", b"excluded", "gossamer.crawl.memory", "bytes", _COPIED)
-REJECTED: Final = _key("meta", b"rejected", "gossamer.crawl.memory", "dict[str, int]", _OWN)
+EXCLUDED: Final = _key("meta", b"excluded", "gossamer.crawl.pending_scope", "bytes", _COPIED)
+REJECTED: Final = _key("meta", b"rejected", "gossamer.crawl.pending_scope", "dict[str, int]", _OWN)
 PENDING_SCOPE: Final = _key(
     "meta", b"beyond", "gossamer.crawl.pending_scope", "gossamer.crawl.pending_scope.PendingCounts", _OWN
 )
@@ -115,7 +115,7 @@ MANIFEST: Final = _key(
 )
 TOTALS: Final = _key("meta", b"tally", "gossamer.crawl.counters", "gossamer.crawl.counters.Totals", _ADDED)
 SUSPECTS: Final = _key("meta", b"suspects", "gossamer.crawl.quarantine", "dict[int, str]", _OWN)
-ENROLLED: Final = _key("meta", b"enrolled", "gossamer.crawl.enrolment", "bytes", _COPIED)
+ENROLLED: Final = _key("meta", b"enrolled", "gossamer.crawl.revisiting", "bytes", _COPIED)
 ABSORBED: Final = _key("meta", b"absorbed", "gossamer.assembly.scaling", "int", _OWN)
 """Version of the partition map when the shard last took in what shards that went had done."""
 
