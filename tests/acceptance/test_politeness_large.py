@@ -15,7 +15,7 @@ from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.rates import rates
 from gossamer.lab.simweb.truth import Truth
 from tests.ring.crawls import BRIEF, command_line, rows
-from tests.ring.test_politeness import BACKOFF_S, early_after_backoff, robots_asked_again
+from tests.ring.test_politeness import BACKOFF_S, commits_of, early_after_backoff, robots_asked_again
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.alone]
 
@@ -75,6 +75,6 @@ def test_a_large_crawl_that_is_killed_breaks_no_promise_and_wastes_no_time(
         )
     assert violations == []
     assert early_after_backoff(log, BACKOFF_S) == []
-    assert robots_asked_again(log, kills, commit_s=1.0) == []
+    assert robots_asked_again(log, kills, commits_of(tmp_path / "crawl")) == []
     assert differences == []
     assert utilisation[0] >= 0.9

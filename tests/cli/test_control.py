@@ -7,12 +7,14 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from gossamer.cli.control import NoCrawlRunsError, ask
 from gossamer.model.errors import ConfigError
+from gossamer.world.process import DirectoryLock
 
 
 class Answerer:
@@ -22,7 +24,7 @@ class Answerer:
         self.reply: bytes | None = b'{"ok": true, "result": {"n": 1}}\n'
         self.requests: list[object] = []
         state = directory / "state"
-        state.mkdir(parents=True)
+        state.mkdir(parents=True, exist_ok=True)
         self._folder = os.open(state, os.O_RDONLY | os.O_DIRECTORY)
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(f"/proc/self/fd/{self._folder}/control.sock")
@@ -108,6 +110,25 @@ def test_without_a_socket_nobody_runs(directory: Path) -> None:
     (directory / "state").mkdir(parents=True)
     with pytest.raises(NoCrawlRunsError):
         ask(directory, "status")
+
+
+def test_a_crawl_that_begins_is_waited_for(directory: Path) -> None:
+    """It holds the directory before it listens, also beside a socket that a crash left behind."""
+    Answerer(directory).close()
+    lock = DirectoryLock(directory / "state/lock")
+    assert lock.acquire(0.0)
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(ask, directory, "status")
+        with pytest.raises(TimeoutError):
+            answer.result(0.3)
+        (directory / "state/control.sock").unlink()
+        begun = Answerer(directory)
+        begun.reply = b'{"ok": true, "result": 1}\n'
+        try:
+            assert answer.result(10) == 1
+        finally:
+            begun.close()
+            lock.release()
 
 
 def test_a_socket_that_a_crash_left_behind_is_nobody(directory: Path) -> None:

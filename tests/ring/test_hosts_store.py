@@ -78,9 +78,10 @@ def test_robots_txt_is_asked_for_again_when_it_is_too_old(site: Site, tmp_path: 
     """The age goes with it: 24 hours in earnest."""
     short = (*OWN, "robots.ttl_s=0.01", "robots.ttl_s_min=0.01", "robots.ttl_s_max=0.01")
     crawled(site, tmp_path, "one", "http://a.test/0", sets=short)
+    before = asked_for_robots(site)  # By a busy machine more than once.
     site.pages["http://a.test/robots.txt"] = "User-agent: *\nDisallow: /"
     second = crawled(site, tmp_path, "two", "http://a.test/1")
-    assert asked_for_robots(site) == 2
+    assert asked_for_robots(site) == before + 1
     assert list(second.outcomes.values()) == ["robots_denied"]
 
 

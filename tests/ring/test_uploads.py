@@ -186,7 +186,7 @@ def test_two_signals_end_an_upload_at_once(web: SimwebProcess, bucket: Bucket, t
         assert cli.process is not None
         cli.process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
-            cli.wait(1.0)  # One waits for the uploads; the kernel would make one of two in a row.
+            cli.process.wait(1.0)  # One waits for the uploads; the kernel would make one of two in a row.
         cli.process.send_signal(signal.SIGINT)
         assert cli.wait(20.0) in (1, 130)
     assert "resume" in cli.errors.read_text()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gossamer.api.looking import Looking, about
-from gossamer.api.maintenance import no_trap, release
+from gossamer.api.releasing import no_trap, release
 from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting, assignments_of

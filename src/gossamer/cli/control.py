@@ -21,11 +21,15 @@ from gossamer.cli.status_text import line_of, state_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.status import read_status
 from gossamer.model.verbs import VERBS, Verb
+from gossamer.world.process import DirectoryLock
 from gossamer.world.sockets import reachable
 
 commands = typer.Typer()
 SOCKET = "control.sock"
 DEADLINE_S = 30.0
+BEGIN_S_MAX = 5.0
+"""Before a crawl listens that holds its directory."""
+PAUSE_S = 0.05
 REPLY_BYTES_MAX = 64 << 20
 STALLED = "state/stalled.json"
 LOCK = "state/lock"
@@ -171,22 +175,17 @@ def ask(
 ) -> object:
     """Send one request to the crawl that runs in `directory` and return its answer.
 
+    One that begins or ends is waited for: its process holds the directory and does not listen.
+
     Raises:
-        NotRunningError: no crawl listens there.
+        NoCrawlRunsError: no crawl listens there.
         ConfigError: the crawl refused, or did not answer within `deadline_s`.
     """
     ends_at = time.monotonic() + deadline_s
     try:
-        with (
-            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line,
-            reachable(directory / "state" / SOCKET) as path,
-        ):
-            line.settimeout(deadline_s)
-            line.connect(path)
+        with _connected(directory, deadline_s) as line:
             line.sendall(json.dumps({"verb": verb, **(arguments or {})}).encode() + b"\n")
             reply = _read_line(line, ends_at)
-    except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
-        raise NoCrawlRunsError(f"no crawl runs in {directory}") from error
     except (ConnectionResetError, BrokenPipeError) as error:
         raise NoCrawlRunsError(f"the crawl in {directory} ended before it answered") from error
     except TimeoutError as error:
@@ -194,6 +193,33 @@ def ask(
     except PermissionError as error:
         raise ConfigError(f"may not ask the crawl in {directory}; run this as the user who started it") from error
     return _result(reply, directory)
+
+
+def _connected(directory: Path, deadline_s: float) -> socket.socket:
+    begins_by = time.monotonic() + BEGIN_S_MAX
+    while True:
+        line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            line.settimeout(deadline_s)
+            with reachable(directory / "state" / SOCKET) as path:
+                line.connect(path)
+        except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
+            line.close()
+            if time.monotonic() > begins_by or not _is_held(directory):
+                raise NoCrawlRunsError(f"no crawl runs in {directory}") from error
+            time.sleep(PAUSE_S)
+        except BaseException:
+            line.close()
+            raise
+        else:
+            return line
+
+
+def _is_held(directory: Path) -> bool:
+    try:
+        return DirectoryLock.is_held(directory / LOCK)
+    except OSError:
+        return False
 
 
 def _read_line(line: socket.socket, ends_at: float) -> bytes:

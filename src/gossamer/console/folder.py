@@ -119,13 +119,7 @@ class Folder:
         """
         if wish.born and birth_of(wish.pid) == wish.born:
             return True
-        if not (self.path / name / "state/lock").exists():
-            return False
-        lock = DirectoryLock(self.path / name / "state/lock")
-        try:
-            return not lock.acquire(wait_s)
-        finally:
-            lock.release()
+        return DirectoryLock.is_held(self.path / name / "state/lock", wait_s)
 
     def complaint_file(self, name: str) -> Path:
         """Return where what it last said on standard error goes."""

@@ -121,6 +121,17 @@ class DirectoryLock:
     def release(self) -> None:
         os.close(self._fd)
 
+    @classmethod
+    def is_held(cls, path: Path, wait_s: float = 0.0) -> bool:
+        """Say whether a process holds a lock, for at least `wait_s`: readers hold it for a moment. Blocks as long."""
+        if not path.exists():
+            return False
+        lock = cls(path, reading=True)
+        try:
+            return not lock.acquire(wait_s)
+        finally:
+            lock.release()
+
 
 def limit_memory(most_bytes: int) -> None:
     """Let this process have so much address space and no more: a page must not take the machine's."""
