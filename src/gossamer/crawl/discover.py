@@ -22,6 +22,7 @@ LINKS_AT_ONCE = 1_000
 """Links that are taken before other work may have a turn: about 15 ms."""
 PATH_BITS = 16
 """Bits for the hops of a path; its depth takes the bits above."""
+HOPS_MASK = (1 << PATH_BITS) - 1
 
 
 class Discovery:
@@ -110,7 +111,7 @@ class Discovery:
             if answer == SHORTER and self._follows:
                 self._relax(link)
 
-    def _let_in(self, links: Sequence[Link], page: Url | None) -> list[Link]:
+    def _let_in(self, links: Sequence[Link], page: Url | None) -> Sequence[Link]:
         """Return the links that pass the filters.
 
         Navigation repeats on every page. Links that were admitted before, by a path that was not longer, are not judged
@@ -121,18 +122,22 @@ class Discovery:
         admitted, reason = self._admitted, self._stages.chain.reason
         if len(admitted) > ADMITTED_MAX:
             admitted.clear()
-        found = []
-        for link in links:
-            fingerprint, path = link.url.fingerprint, link.depth << PATH_BITS | link.hops
-            before = admitted.get(fingerprint)
-            # Equal paths are by far the most frequent: the first comparison spares the others.
-            is_known = before is not None and (before == path or _leads_no_farther(before, path))
-            if not is_known or link.seed or (page is not None and link.url.site != page.site):
-                if reason(link) is not None:
-                    continue
-                admitted[fingerprint] = path
-            found.append(link)
-        return found
+        rejected: set[int] = set()
+        for at, link in enumerate(links):
+            fingerprint = link.url.fingerprint
+            if (
+                fingerprint in admitted
+                and admitted[fingerprint] >> PATH_BITS <= link.depth
+                and admitted[fingerprint] & HOPS_MASK <= link.hops
+                and not link.seed
+                and (page is None or link.url.site == page.site)
+            ):
+                continue
+            if reason(link) is None:
+                admitted[fingerprint] = link.depth << PATH_BITS | link.hops
+            else:
+                rejected.add(at)
+        return [link for at, link in enumerate(links) if at not in rejected] if rejected else links
 
     def _routed(
         self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: Exchange
@@ -212,16 +217,8 @@ class Discovery:
         self.discover([Link(url, kind_of("anchor", url), depth + 1, 0, record.url) for url in named])
 
 
-def _slices(links: Sequence[Link]) -> Iterator[Sequence[Link]]:
-    """Yield the links in slices."""
+def _slices(links: Sequence[Link]) -> Sequence[Sequence[Link]]:
+    """Return the links in slices."""
     if len(links) < LINKS_AT_ONCE:
-        yield links
-    else:
-        for begin in range(0, len(links), LINKS_AT_ONCE):
-            yield links[begin : begin + LINKS_AT_ONCE]
-
-
-def _leads_no_farther(path: int, other: int) -> bool:
-    """Say whether neither depth nor hops of a path are more than those of another."""
-    mask = (1 << PATH_BITS) - 1
-    return path >> PATH_BITS <= other >> PATH_BITS and path & mask <= other & mask
+        return (links,)
+    return [links[begin : begin + LINKS_AT_ONCE] for begin in range(0, len(links), LINKS_AT_ONCE)]

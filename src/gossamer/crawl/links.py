@@ -21,25 +21,24 @@ class PageLinks:
         of them ends. Outside the scope, only embeds are followed; links that lead there may be outlinks.
         """
         texts = list(dict.fromkeys([found.url for found in findings.links]))
-        named = dict(zip(texts, self._stages.namer.names(texts), strict=True))
+        urls = {text: url for text, url in zip(texts, self._stages.namer.names(texts), strict=True) if url is not None}
+        mentions = [found for found in findings.links if found.url in urls]
+        visited.links += mentions
+        visited.link_keys += [urls[found.url].key for found in mentions]
         links: dict[tuple[str, str], Link] = {}
         outside = visit.link_type == EMBED and self._is_outside(visit)
         embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
         has_levels = False
-        for found in findings.links:
-            url = named[found.url]
-            if url is not None:
-                visited.links.append(found)
-                visited.link_keys.append(url.key)
-                key = found.url, found.link_type
-                if key in links:
-                    continue
-                if found.link_type == EMBED:
-                    links[key] = Link(url, EMBED, visit.depth + 1, embed_hops, visit.url.text)
-                elif not (found.nofollow or findings.nofollow or outside):
-                    kind = self._stages.chain.followed_as(found.link_type, url)
-                    links[key] = Link(url, kind, visit.depth + 1, 0, visit.url.text, level=found.level)
-                    has_levels = has_levels or found.level is not None
+        for found in mentions:
+            url, key = urls[found.url], (found.url, found.link_type)
+            if key in links:
+                continue
+            if found.link_type == EMBED:
+                links[key] = Link(url, EMBED, visit.depth + 1, embed_hops, visit.url.text)
+            elif not (found.nofollow or findings.nofollow or outside):
+                kind = self._stages.chain.followed_as(found.link_type, url)
+                links[key] = Link(url, kind, visit.depth + 1, 0, visit.url.text, level=found.level)
+                has_levels = has_levels or found.level is not None
         if has_levels:  # The first of several links to a page counts.
             return sorted(links.values(), key=lambda link: link.level is None)
         return list(links.values())

@@ -142,7 +142,7 @@ class HtmlDocument:
     @property
     def charset(self) -> str:
         """The encoding that was used, by its WHATWG name in lower case."""
-        return self._decode()[1]
+        return (self._decoded or self._decode())[1]
 
     @property
     def markup(self) -> Markup:

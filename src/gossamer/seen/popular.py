@@ -75,7 +75,14 @@ class Popular:
 
     def _unknown_by(self, urls: Sequence[Url], way: int) -> list[int]:
         if len(urls) < TOGETHER_MIN:
-            return [index for index, url in enumerate(urls) if not self._holds(url.fingerprint, way)]
+            hops, mask, at_place, ways = way & HOPS_MAX, self._mask, self._fingerprints, self._ways
+            return [
+                index
+                for index, url in enumerate(urls)
+                if at_place[at := url.fingerprint & mask] != url.fingerprint
+                or ways[at] > way
+                or ways[at] & HOPS_MAX > hops
+            ]
         fingerprints = np.array([url.fingerprint for url in urls], np.uint64)
         places = (fingerprints & np.uint64(self._mask)).view(np.int64)
         known = self._ways_at_once.take(places)

@@ -79,10 +79,9 @@ class Joiner:
         up, rest = plain.groups()
         if not up and (not rest or rest[0] == "?"):
             return self._page + rest if rest else self._base
-        start = self._starts.get(up)
-        if start is None:
-            start = self._starts[up] = _climb(self._starts[""], len(up) // 3)
-        return start + rest
+        if up not in self._starts:
+            self._starts[up] = _climb(self._starts[""], len(up) // 3)
+        return self._starts[up] + rest
 
 
 def _is_normal(base: str) -> bool:
