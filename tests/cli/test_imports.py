@@ -44,7 +44,7 @@ print(json.dumps([status, sorted(sys.modules)]))
 
 class Page(Answering):
     def get(self) -> None:
-        body = b"<!doctype html><title>One</title><p>and only" if self.path == "/" else b""
+        body = b"<!doctype html><title>One</title><p>and <a href=other>no other</a>" if self.path == "/" else b""
         self.answer(200 if body else 404, body)
 
 

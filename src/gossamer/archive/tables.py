@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -254,8 +253,7 @@ class LinksRows:
     def add(self, visited: Visited) -> None:
         links = visited.links
         assert len(links) == len(visited.link_keys), "every link has its key"
-        self._from.extend([len(self._from_urls)] * len(links))
-        self._from_urls.append(visited.url.text)
+        self._from_url += [visited.url.text] * len(links)
         self._to_url += [link.url for link in links]
         self._to_key += visited.link_keys
         self._link_type += [link.link_type for link in links]
@@ -266,21 +264,19 @@ class LinksRows:
             self._nofollow += [link.nofollow for link in links]
 
     def batch(self) -> pa.RecordBatch:
-        indices = pa.Array.from_buffers(pa.int32(), len(self._from), [None, pa.py_buffer(self._from)])
-        from_url = pa.DictionaryArray.from_arrays(indices, column_of(self._from_urls, pa.string()))
-        others: tuple[Sequence[object], ...] = (
+        values: tuple[Sequence[object], ...] = (
+            self._from_url,
             self._to_url,
             self._to_key,
             self._link_type,
             self._anchor_text,
             self._nofollow,
         )
-        columns = [column_of(values, field.type) for values, field in zip(others, list(LINKS)[1:], strict=True)]
-        return pa.record_batch([from_url.dictionary_decode(), *columns], schema=LINKS)
+        columns = [column_of(column, field.type) for column, field in zip(values, LINKS, strict=True)]
+        return pa.record_batch(columns, schema=LINKS)
 
     def clear(self) -> None:
-        self._from = array("i")
-        self._from_urls: list[str] = []
+        self._from_url: list[str] = []
         self._to_url: list[str] = []
         self._to_key: list[str] = []
         self._link_type: list[str] = []
