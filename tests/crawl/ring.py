@@ -195,9 +195,10 @@ class Ring:
     async def turns(self, until: float | None = None) -> None:
         """Carry leases through, one at a time, until none is left; time passes when all gates are closed."""
         for _ in range(STEPS_MAX):
-            lease = self.frontier.select(self.clock.now())
+            now = self.clock.now()
+            lease = self.frontier.select(now)
             if lease is not None:
-                work = self.pipeline.lease(lease)
+                work = self.pipeline.lease(lease, now)
                 if work is not None:
                     await work
                 if self.counters.fatal_error is not None:

@@ -51,26 +51,29 @@ class Discovery:
         """Apply the filters to every link from now on: they have changed."""
         self._admitted.clear()
 
-    def follow(self, links: Sequence[Link], page: Url) -> Iterator[None]:
-        """Take the links of a page that was just finished, and those that its redirect brought into scope. Yields where
-        other work may have a turn; a commit may not.
-        """
+    def follow(self, links: Sequence[Link], page: Url, now: float) -> None:
+        """Take the links of a page that was just finished, and those that its redirect brought into scope."""
+        for _ in self.follow_in_slices(links, page, now):
+            pass
+
+    def follow_in_slices(self, links: Sequence[Link], page: Url, now: float) -> Iterator[None]:
+        """As `follow`. Yields where other work may have a turn; a commit may not."""
         if not self._follows:
             return
-        yield from self._discover(links, page)
+        yield from self._discover(links, now, page)
         if self._stages.pending_scope is not None and (regained := self._stages.pending_scope.regained()):
-            yield from self._discover(regained)
+            yield from self._discover(regained, now)
 
     def discover(self, links: Sequence[Link]) -> None:
         """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link."""
-        for _ in self._discover(links):
+        for _ in self._discover(links, self._clock.now()):
             pass
 
-    def _discover(self, links: Sequence[Link], page: Url | None = None) -> Iterator[None]:
+    def _discover(self, links: Sequence[Link], now: float, page: Url | None = None) -> Iterator[None]:
         """As `discover`, in slices. `page` is the one that was just finished and has all these links, where there is
         one.
         """
-        stages, now = self._stages, self._clock.now()
+        stages = self._stages
         admitted: list[Link] = []
         for some in _slices(links):
             if stages.pending_scope is None or not stages.pending_scope.is_open:

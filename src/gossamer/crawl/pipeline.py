@@ -116,16 +116,16 @@ class Pipeline:
 
     # ---- select → permit → fetch → digest → process → record
 
-    def lease(self, lease: Lease) -> Coroutine[Any, Any, None] | None:
-        """Deal with a lease; return what is left to be waited for, None if nothing is.
+    def lease(self, lease: Lease, now: float) -> Coroutine[Any, Any, None] | None:
+        """Deal with a lease that was selected at `now`; return what is left to be waited for, None if nothing is.
 
         Neither this nor its result raises anything but a cancellation: an internal error ends as `internal_error`.
         """
         try:
             if self.discovery.counts_links and self._is_repeated(lease):
-                self._stages.frontier.drop(lease, self._clock.now())
+                self._stages.frontier.drop(lease, now)
                 return None
-            step = self._ring.leased(lease, self._clock.now())
+            step = self._ring.leased(lease, now)
         except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
             self._caught(lease, error)
             return None
@@ -179,23 +179,29 @@ class Pipeline:
         if lease.prerequisite is not None:
             self._answer(lease.prerequisite, result)
             return
-        wall = self._wall(lease.url, result)
-        links = self._outcomes.settle(lease, result, self._clock.now(), held, wall)
+        wall, now = self._wall(lease.url, result), self._clock.now()
+        links = self._outcomes.settle(lease, result, now, held, wall)
         if links is None:
             assert isinstance(result, Reply), "a failure is no document"
-            examined = await self._examine(lease, result)
-            if self._stages.rendering is not None and examined is not None:
-                examined = await self._render(lease, result, examined, self._stages.rendering)
-                if self.is_late():
-                    return
-            if examined is not None and len(examined.findings.links) >= LINKS_AT_ONCE:
-                await self._document_in_slices(lease, result, examined)
-                return
-            with self._turns.measured():
-                links = self._outcomes.document(lease, result, examined, self._clock.now())
+            await self._document(lease, result)
+            return
         with self._turns.measured():
-            for _ in self.discovery.follow(links, lease.url):
-                pass
+            self.discovery.follow(links, lease.url, now)
+
+    async def _document(self, lease: Lease, reply: Reply) -> None:
+        """Look into a document, conclude it and follow its links."""
+        examined = await self._examine(lease, reply)
+        if self._stages.rendering is not None and examined is not None:
+            examined = await self._render(lease, reply, examined, self._stages.rendering)
+            if self.is_late():
+                return
+        if examined is not None and len(examined.findings.links) >= LINKS_AT_ONCE:
+            await self._document_in_slices(lease, reply, examined)
+            return
+        with self._turns.measured():
+            now = self._clock.now()
+            links = self._outcomes.document(lease, reply, examined, now)
+            self.discovery.follow(links, lease.url, now)
 
     async def _turn(self, url: Url) -> None:
         """Wait until a page may be read. Its host gets no other request meanwhile: pages that wait hold the places of
@@ -217,9 +223,10 @@ class Pipeline:
         async with self.undivided:
             if self.is_late():
                 return
+            now = self._clock.now()
             with self._turns.measured():
-                links = self._outcomes.document(lease, reply, examined, self._clock.now())
-            following, is_done = self.discovery.follow(links, lease.url), False
+                links = self._outcomes.document(lease, reply, examined, now)
+            following, is_done = self.discovery.follow_in_slices(links, lease.url, now), False
             try:
                 while not is_done:
                     await asyncio.sleep(0)

@@ -161,7 +161,7 @@ class Shard:
     @property
     def blocked(self) -> str:
         """Why no visit may start although the crawl is not paused, for display; empty if one may."""
-        return self._pages_full or self._requests_blocked
+        return self._pages_full or self._requests_blocked(self._clock.now())
 
     @property
     def _pages_full(self) -> str:
@@ -175,10 +175,9 @@ class Shard:
             return "the coordinator: its part of limits.max_pages is used up"
         return "the reader of the pages" if delivery is not None and delivery.full else ""
 
-    @property
-    def _requests_blocked(self) -> str:
+    def _requests_blocked(self, now: float) -> str:
         """Why no request at all may be begun."""
-        if not self.may_begin(self._clock.now()):
+        if not self.may_begin(now):
             return "the coordinator: this shard must not begin anything without a word from it"
         if (
             self._counters.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages
@@ -246,6 +245,8 @@ class Shard:
                 return "stopped"
             if self._early is not None:
                 return self._early
+            if self._counters.in_epoch and self._committer.crowding() >= 1:
+                self._commit_now.set()
             if self._limit_reached():
                 return "limit"
             if not (self.paused or self.held) and self._lend(group):
@@ -273,15 +274,18 @@ class Shard:
             self._pipeline.is_full or self._pages_full
         )
         most += rendering
-        while lent < LEASES_A_PASS_MAX and len(self._turns) < most:
-            if self._requests_blocked if only else self.blocked:
+        if self._requests_blocked(now):
+            return 0
+        epoch_max = EPOCH_SPAN_MAX * self._options.commit_pages
+        while lent < LEASES_A_PASS_MAX and len(self._turns) < most and self._counters.in_epoch < epoch_max:
+            if not only and self._pages_full:
                 break
             lease = self._frontier.select(now)
             if lease is None:
                 break
             lent += 1
             self.activity += 1
-            work = self._pipeline.lease(lease)
+            work = self._pipeline.lease(lease, now)
             if work is not None:
                 task = group.create_task(work)
                 self._turns[task] = lease, now
@@ -294,13 +298,9 @@ class Shard:
         self._counters.last_at = self._clock.now()
         self._visits -= lease.prerequisite is None
         delivery = self._counters.delivery
-        if (
-            self._counters.in_epoch >= self._options.commit_pages
-            or self._committer.crowding() >= 1
-            or (delivery is not None and delivery.filling)
-        ):
+        if self._counters.in_epoch >= self._options.commit_pages or (delivery is not None and delivery.filling):
             self._commit_now.set()
-        self._wake.set()
+        self._wake.set()  # Which also looks how much waits for a commit: once for all that end together.
 
     def _limit_reached(self) -> bool:
         limits, totals = self._limits, self._counters.totals
@@ -316,7 +316,7 @@ class Shard:
         """
         limit_s = self._limits.max_time_s
         over = limit_s is not None and self.elapsed_s() >= limit_s + self._time_grace_s(limit_s)
-        return over or self._stopping == "now" or self._clock.now() >= self._leave_at
+        return over or self._stopping == "now" or (self._leave_at < inf and self._clock.now() >= self._leave_at)
 
     def _time_grace_s(self, limit_s: float) -> float:
         return min(self._options.stop_s, max(TIME_GRACE_S_MIN, TIME_GRACE_SHARE * limit_s))
@@ -330,7 +330,7 @@ class Shard:
         wake_at = self._frontier.wake_at()
         wait_s = IDLE_S_MAX if wake_at is None else min(max(wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
         rendering = self._pipeline.rendering
-        is_blocked = self._requests_blocked if rendering else self.blocked
+        is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocked
         if self.paused or self.held or len(self._turns) >= self.concurrency + rendering or is_blocked:
             wait_s = IDLE_S_MAX
         if self._limits.max_time_s is not None:
