@@ -162,8 +162,9 @@ class Driver:
             self._loop = asyncio.get_running_loop()
         loop = self._loop
         done: asyncio.Future[End] = loop.create_future()
-        transfer.begin(self, loop.time())
-        self._under_way[transfer.curl] = (transfer, done, loop.time() + until_s)
+        now = loop.time()
+        transfer.begin(self, now)
+        self._under_way[transfer.curl] = (transfer, done, now + until_s)
         self._multi.add_handle(transfer.curl)
         if self._look is None:
             self._look = loop.call_later(LOOK_S, self._look_at_all)
@@ -301,7 +302,7 @@ class Driver:
         if self._turn_of is transfer:
             self._turn_of = None
             self._rest(GRIND_REST_S_MIN)
-        with suppress(ValueError):
+        if transfer in self._grinding:
             self._grinding.remove(transfer)
 
     # ---- what is too much

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -24,23 +24,20 @@ class Head(NamedTuple):
     headers: tuple[tuple[str, str], ...]
 
 
-def parse_head(lines: Iterable[bytes]) -> Head | None:
+def parse_head(lines: Sequence[bytes]) -> Head | None:
     """Read a head from its lines, each with its line end, as libcurl hands them over.
 
     Interim replies (RFC 9110, section 15.2) are dropped, and so are trailers, after the head. A line that
     begins with white space continues the one before (RFC 9112, section 5.2); a line without colon is dropped. Values
     are decoded as latin-1, so that they can be written back byte for byte. None when there is no status line.
     """
-    block: list[bytes] = []
-    for line in lines:
-        if line not in LINE_ENDS:
-            block.append(line)
-            continue
-        head = _parse_block(block)
+    begin = 0
+    for end in [at for at, line in enumerate(lines) if line in LINE_ENDS]:
+        head = _parse_block(lines[begin:end])
         if head is not None and (head.status >= 200 or head.status == 101):
             return head
-        block = []
-    head = _parse_block(block)
+        begin = end + 1
+    head = _parse_block(lines[begin:])
     return head if head is not None and head.status >= 200 else None
 
 
@@ -48,7 +45,7 @@ LINE_ENDS = (b"\r\n", b"\n")
 _BLANK = " \t\r"
 
 
-def _parse_block(block: list[bytes]) -> Head | None:
+def _parse_block(block: Sequence[bytes]) -> Head | None:
     match = _STATUS_LINE.match(block[0]) if block else None
     if match is None:
         return None

@@ -6,7 +6,7 @@ import ipaddress
 import socket
 import ssl
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -167,6 +167,8 @@ class Transfer:
 
     def head_is_cut(self) -> bool:
         """Say whether a head began and did not end: no error to libcurl, where a connection is closed within one."""
+        if self.head and self.head[-1] in LINE_ENDS:
+            return False
         last = next((line for line in reversed(self.head) if line in LINE_ENDS or line.startswith(b"HTTP/")), b"\n")
         return last not in LINE_ENDS
 
@@ -212,7 +214,9 @@ class Transfer:
         self.paused = False
 
     def _sum_up(self) -> None:
-        self.wire_bytes = self._connections_bytes + sum(received_bytes(data.fileno()) for data in self._data)
+        self.wire_bytes = self._connections_bytes
+        if self._data:
+            self.wire_bytes += sum(received_bytes(data.fileno()) for data in self._data)
 
     def overdoes(self, now: float) -> bool:
         """Say whether it must end: it received too much for its content, or too slowly. `count` comes first."""
@@ -442,7 +446,7 @@ def trusted(options: FetchOptions) -> str:
     return ssl.get_default_verify_paths().cafile or certifi.where()
 
 
-def wanted(head: Iterable[bytes], media_types: tuple[str, ...]) -> bool:
+def wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:
     """Say whether a body is wanted, by the head that came before it: of a document, those types alone."""
     parsed = parse_head(head)
     if parsed is None or not 200 <= parsed.status < 300:

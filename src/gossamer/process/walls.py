@@ -87,8 +87,8 @@ class Walls:
     def in_headers(self, headers: Iterable[tuple[str, str]]) -> Wall | None:
         """Return the wall that the headers of a reply name."""
         known = self._headers
-        for name, value in headers:
-            for pattern, wall in known.get(name.lower(), ()):
+        for name, value in [header for header in headers if header[0].lower() in known]:
+            for pattern, wall in known[name.lower()]:
                 if pattern.fullmatch(value.strip()):
                     return wall
         return None
