@@ -28,7 +28,7 @@ class PageLinks:
         links: dict[tuple[str, str], Link] = {}
         outside = visit.link_type == EMBED and self._is_outside(visit)
         embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
-        has_levels = False
+        has_levels, leads_out = False, self._stages.chain.leads_out
         for found in mentions:
             url, key = urls[found.url], (found.url, found.link_type)
             if key in links:
@@ -36,7 +36,7 @@ class PageLinks:
             if found.link_type == EMBED:
                 links[key] = Link(url, EMBED, visit.depth + 1, embed_hops, visit.url.text)
             elif not (found.nofollow or findings.nofollow or outside):
-                kind = self._stages.chain.followed_as(found.link_type, url)
+                kind = self._stages.chain.followed_as(found.link_type, url) if leads_out else found.link_type
                 links[key] = Link(url, kind, visit.depth + 1, 0, visit.url.text, level=found.level)
                 has_levels = has_levels or found.level is not None
         if has_levels:  # The first of several links to a page counts.

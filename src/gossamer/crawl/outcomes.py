@@ -96,7 +96,7 @@ class Outcomes:
         if not 200 <= result.status < 300:
             self._http_error(lease, result, now)
             return []
-        if self._is_unwanted(self.visit(lease), result):
+        if self._is_unwanted(visit_of(lease), result):
             self._unwanted(lease, result, now)
             return []
         return None

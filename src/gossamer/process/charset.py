@@ -251,6 +251,7 @@ def _of_meta(found: dict[str, str]) -> str | None:
     return None
 
 
+@functools.lru_cache(maxsize=64)
 def _usable(label: str) -> str | None:
     """Return the encoding of a label found within the page: what could be read as ASCII is not UTF-16."""
     name = encoding_of_label(label)

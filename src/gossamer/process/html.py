@@ -50,13 +50,11 @@ class TreeMarkup:
     def anchors(self) -> list[tuple[str, str, LexborNode]]:
         """Return every `a` that has an href, in order: href, rel, the node."""
         if self._anchors is None:
-            self._anchors = anchors = []
-            for node in self._tree.tags("a"):
-                attributes = node.attrs
-                href = attributes.get("href", _ABSENT)
-                if href is _ABSENT:
-                    continue
-                anchors.append((href or "", attributes.get("rel") or "", node))
+            self._anchors = [
+                (href or "", attributes.get("rel") or "", node)
+                for node in self._tree.tags("a")
+                if (href := (attributes := node.attrs).get("href", _ABSENT)) is not _ABSENT
+            ]
         return self._anchors
 
     def anchor_text(self, within: LexborNode) -> str:

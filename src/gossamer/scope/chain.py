@@ -67,6 +67,11 @@ class Chain:
         for name in other.counts:
             self.counts.setdefault(name, 0)
 
+    @property
+    def leads_out(self) -> bool:
+        """Whether links may lead out of the scope; if not, `followed_as` returns what it is given."""
+        return self._inside is not None
+
     def followed_as(self, link_type: str, url: Url) -> str:
         """Return the type by which a link is followed: `outlink` where it leads out of the scope and may do so."""
         out = self._inside is not None and link_type in LEADING_OUT and not self._inside.contains(url)

@@ -81,7 +81,7 @@ class ExcludedHost:
     def __init__(self, hosts: Iterable[str] = (), *, only: Iterable[str] = ()) -> None:
         self._added = HostSet(hosts)
         self._listed = HostSet()
-        self._only = HostSet(only)
+        self._only = HostSet(only) or None
         self.revision = 0
         """Grows with every host added: what was dumped at an earlier one is stale."""
 
@@ -119,7 +119,7 @@ class ExcludedHost:
         return f"{host} is excluded by {by}"
 
     def _is_other(self, host: str) -> bool:
-        return bool(self._only) and not self._only.covers(host)
+        return self._only is not None and not self._only.covers(host)
 
     def dump(self) -> bytes:
         """Return all hosts that were added, for the commit. A list is read again at each start."""

@@ -20,8 +20,10 @@ DEEP_SEGMENTS = 4
 """Addresses of this many segments are also taken together by the first alone."""
 VERY_DEEP_SEGMENTS = 6
 """Addresses of this many segments are also taken together, all of a host; shorter ones by their number of segments."""
-DIRECTORIES_MAX = 1024
-"""Directories whose templates are remembered: most links of a page lead to a few."""
+ADDRESSES_MAX, DIRECTORIES_MAX = 256, 1024
+"""Addresses and directories whose templates are remembered: a page is looked at again as the source of its links, and
+most links of a page lead to a few directories.
+"""
 ID_CHARACTERS_MIN = 6
 """What is shorter is no id."""
 SLUG_HYPHENS = 3
@@ -40,6 +42,7 @@ _PARTICULAR = re.compile(r"[0-9;(]").search
 _SESSION = re.compile(r"(?i)(;[a-z]*(?:sess|sid)[a-z_]*=)[^/;]*|\([SAF]\([^)]*\)\)")
 
 
+@lru_cache(maxsize=ADDRESSES_MAX)
 def templates_of(text: str) -> tuple[str, ...]:
     """Return the templates of an address, the narrowest first; each begins with its path. About 3 µs in a recently seen
     directory, 7 µs in another.

@@ -141,7 +141,10 @@ class Ward:
         """Return the narrowest of an address's templates that is watched: where its evidence goes."""
         if not self.nodes:
             return None
-        return next((node for name in templates_of(address) if (node := self.nodes.get(name)) is not None), None)
+        for name in templates_of(address):
+            if name in self.nodes:
+                return self.nodes[name]
+        return None
 
     def dump(self) -> bytes:
         return msgspec.msgpack.encode(WardRecord(self.counts, [node.record(name) for name, node in self.nodes.items()]))
@@ -203,10 +206,10 @@ class Traps:
         """Return the trap that a URL is in. 0.1 µs for a host without any, 8 µs for an address that may be in one."""
         if self._cut and (found := self._cut.get(url.site)) is not None and fingerprint_of(url.host) not in found[1]:
             return found[0]
-        traps = self._traps.get(url.host)
-        if not traps:
+        if url.host not in self._traps:
             return None
         path = url.text[url.text.find("/", 8) :]
+        traps = self._traps[url.host]
         near = [trap for trap in traps if not trap.released and path.startswith(literal_start(trap.template))]
         if not near:
             return None
@@ -409,6 +412,8 @@ class Traps:
         among them may be all that is wrong. So do those that grow by no more than one address a page: calendars,
         galleries and lists do, and some of them have an end.
         """
+        if not (node.suspected or node.pages >= self._maze_pages_max):
+            return None
         score = node.stale.score
         chain = CHAIN_FACTOR if node.stale.growth < CHAIN_GROWTH else 1
         if score >= SCORE_MIN and node.pages >= self._pages_min * width * chain:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import msgspec
 from xxhash import xxh3_64_digest
@@ -54,12 +55,11 @@ class ExactContentSeen:
         self._epochs.put("content", self._key(digest, url), value)
 
     def _key(self, digest: bytes, url: Url) -> bytes:
-        if self._scope == "shard":
-            return CONTENT + digest
-        owner = url.host if self._scope == "host" else url.site
-        return url.partition.to_bytes(2) + xxh3_64_digest(owner.encode()) + digest
+        return _owner(self._scope, url) + digest
 
 
+OWNERS_MAX = 1024
+"""Hosts or sites whose beginning of keys is kept in memory: a host's pages come one after another."""
 BITS_MAX = 3
 """Of difference: what four blocks can find without fail."""
 SHINGLES_MIN = 24
@@ -130,13 +130,17 @@ class NearContentSeen:
             self._epochs.put("content", key, kept + entry)
 
     def _keys(self, simhash: int, url: Url) -> list[bytes]:
-        owner = self._owner(url)
+        owner = _owner(self._scope, url)
         return [
             owner + _TABLE + bytes((block,)) + (simhash >> 16 * block & 0xFFFF).to_bytes(2) for block in range(BLOCKS)
         ]
 
-    def _owner(self, url: Url) -> bytes:
-        if self._scope == "shard":
-            return CONTENT
-        name = url.host if self._scope == "host" else url.site
-        return url.partition.to_bytes(2) + xxh3_64_digest(name.encode())
+
+def _owner(scope: str, url: Url) -> bytes:
+    """Return what the keys of those contents begin with that a URL's content is compared with."""
+    return CONTENT if scope == "shard" else _begin(url.partition, url.host if scope == "host" else url.site)
+
+
+@lru_cache(maxsize=OWNERS_MAX)
+def _begin(partition: int, owner: str) -> bytes:
+    return partition.to_bytes(2) + xxh3_64_digest(owner.encode())
