@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -65,9 +66,13 @@ class IndexEntry(msgspec.Struct, frozen=True):
             "offset": str(self.offset),
             "filename": self.filename,
         }
-        stamp = f"{datetime.fromtimestamp(self.instant_s, UTC):%Y%m%d%H%M%S}"
         key = url if url.startswith("urn:") else surt(_with_request(url, sent) if mark else url)
-        return f"{key} {stamp} ".encode() + _JSON.encode(fields) + b"\n"
+        return f"{key} {_stamp(self.instant_s)} ".encode() + _JSON.encode(fields) + b"\n"
+
+
+@lru_cache(maxsize=64)  # Many pages are fetched in each second.
+def _stamp(instant_s: int) -> str:
+    return f"{datetime.fromtimestamp(instant_s, UTC):%Y%m%d%H%M%S}"
 
 
 class StandingRecords:

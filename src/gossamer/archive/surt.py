@@ -47,13 +47,15 @@ def surt(url: str) -> str:
     rest = rest.partition("#")[0]
     rest, _, query = rest.partition("?")
     authority, slash, path = rest.partition("/")
-    host, port = _host_and_port(authority.rpartition("@")[2])
-    scheme = scheme.lower()
-    if port and not (scheme in _WEB and is_default_port(scheme, port)):
-        host = f"{host}:{port}"
-    key = f"{host}){_path(slash + path)}"
+    key = f"{_start(scheme.lower(), authority.rpartition('@')[2])}){_path(slash + path)}"
     query = _query(query)
     return f"{key}?{query}" if query else key
+
+
+@lru_cache(maxsize=4096)
+def _start(scheme: str, authority: str) -> str:
+    host, port = _host_and_port(authority)
+    return f"{host}:{port}" if port and not (scheme in _WEB and is_default_port(scheme, port)) else host
 
 
 @lru_cache(maxsize=4096)

@@ -48,7 +48,8 @@ def received_bytes(fd: int) -> int:
     if sys.platform != "linux":
         return 0
     try:
-        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
+        # The type beneath `socket.socket`, whose methods are Python's.
+        connection = socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
     except OSError:
         return 0
     try:

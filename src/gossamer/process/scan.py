@@ -320,7 +320,7 @@ def _groups(
     if end - start <= _LONG_BYTES:
         return pattern.findall(body, start, end)
     matches = islice(pattern.finditer(body, start, end), max(0, most))
-    return (cast("tuple[bytes, bytes, bytes, bytes]", match.groups(b"")) for match in matches)
+    return cast("Iterable[tuple[bytes, bytes, bytes, bytes]]", (match.groups(b"") for match in matches))
 
 
 def _attributes_exactly(body: bytes, position: int) -> tuple[dict[str, str], int]:

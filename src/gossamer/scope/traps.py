@@ -157,7 +157,7 @@ class Ward:
     def _count(self, name: str, count: int) -> None:
         counts = self.counts
         if len(counts) >= COUNTS_MAX and name not in counts:
-            del counts[min(counts, key=lambda one: counts[one])]
+            del counts[min(counts, key=counts.__getitem__)]
         counts[name] = count
 
     def _made_room(self) -> bool:

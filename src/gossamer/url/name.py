@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -31,6 +32,9 @@ KEYS_MAX: Final = 16_384
 
 KEYS_BYTES_MAX: Final = 500
 """Longer ones are not remembered."""
+
+ORIGINS_MAX: Final = 1024
+"""Origins whose port is remembered: a host's pages come one after another."""
 
 START_BYTES_MAX: Final = 300
 """Longer ones are not remembered: a host name has 253 bytes at most (RFC 1035, section 3.1)."""
@@ -91,9 +95,8 @@ class Namer:
 
     def port(self, url: Url) -> int:
         """Return the port that a URL names, or its scheme's; 0 if that has none."""
-        scheme, _, authority = url.origin.partition("://")
-        port = split_authority(authority)[2]
-        return int(port) if port else self._added.get(scheme) or DEFAULT_PORTS.get(scheme, 0)
+        scheme, port = _port(url.origin)
+        return port if port is not None else self._added.get(scheme) or DEFAULT_PORTS.get(scheme, 0)
 
     def changes(self, text: str) -> list[tuple[str, str]]:
         """Return the rules that have a part in an address's key, each with what it made: for people who ask why."""
@@ -174,6 +177,14 @@ class Namer:
             return SharedPrefix(host, site, partition_of(site), plain, begun, occasion, bare, rooted)
         home = partition_of(hosts.home(site))
         return SharedPrefix(host, site, home, plain and hosts.resolve(host) == host, begun, occasion, bare, rooted)
+
+
+@lru_cache(maxsize=ORIGINS_MAX)
+def _port(origin: str) -> tuple[str, int | None]:
+    """Return the scheme of an origin, and the port that it names."""
+    scheme, _, authority = origin.partition("://")
+    port = split_authority(authority)[2]
+    return scheme, int(port) if port else None
 
 
 def _bare(prefix: str) -> str:
