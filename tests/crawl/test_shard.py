@@ -268,6 +268,15 @@ def test_an_epoch_that_cannot_close_stops_growing(tmp_path: Path) -> None:
         assert ring.epochs.number > 200 // (EPOCH_SPAN_MAX * 10 + 4)
 
 
+def test_an_epoch_that_holds_much_closes_early(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(200), crawl={"commit_pages": 10_000, "commit_s": 60.0, "concurrency": 4}) as ring:
+        ring.seed(ROOT)
+        shard = ring.shard()
+        ring.committer.crowding = lambda: ring.counters.in_epoch / 10
+        assert asyncio.run(shard.run()) == "finished"
+        assert ring.epochs.number > 200 // (EPOCH_SPAN_MAX * 10 + 4)
+
+
 @pytest.mark.promise("Bounds", "What waits for a commit or for a reader is bounded.")
 def test_a_reader_who_does_not_come_stops_the_crawl_from_growing(tmp_path: Path) -> None:
     with ring_of(tmp_path, star(300), crawl={"concurrency": 4, "commit_s": 0.01}) as ring:
