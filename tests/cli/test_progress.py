@@ -116,6 +116,9 @@ def test_an_unknown_or_empty_status_is_shown_as_well_as_can_be() -> None:
 
 def test_the_last_words_say_what_to_do() -> None:
     assert "gossamer resume my/dir continues" in summary_of(read_status(STATUS), "my/dir", "stopped")
+    at_limit = {**STATUS, "ended": "limit", "ended_says": "page limit reached"}
+    said = summary_of(read_status(at_limit), "my/dir", "limit")
+    assert "gossamer resume my/dir --max-pages N continues with a higher limit N." in said
     assert "gossamer report my/dir" in summary_of(read_status(STATUS), "my/dir", "finished")
     assert "Still queued" not in summary_of(read_status({**STATUS, "queued": 0}), "d", "finished")
     said = summary_of(read_status(STATUS), "my dir", "finished")

@@ -71,6 +71,7 @@ def test_of_a_crawl_that_does_not_run_it_reads_and_changes_nothing(run: Commands
     assert (status["state"], status["pages"], status["ended"]) == ("finished", 6, "limit")
     assert status["ended_says"] == "page limit reached"
     assert status["waiting_for"].startswith("page limit reached; `gossamer resume ")
+    assert status["waiting_for"].endswith(" --max-pages N` continues with a higher limit N")
     assert (status["eta_s"], status["watch"], status["shards"]) == (None, {}, [])
     text = run("status", "crawl")[1]
     assert "%" not in text

@@ -23,7 +23,7 @@ from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.record import QueueCounts
 from gossamer.model.damage import Damage
 from gossamer.model.modules import module_facts
-from gossamer.model.status import Alarm, Closing, SeedsState, SeedState, ShardHealth, Status
+from gossamer.model.status import Alarm, Closing, SeedsState, SeedState, ShardHealth, Status, resume_command
 from gossamer.revisit.state import whole_facts
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
@@ -272,7 +272,8 @@ def _stopped(counts: QueueCounts, totals: Totals, config: Config, directory: Pat
         return ""
     few = f"fewer hosts than frontier.hosts_min = {config.frontier.hosts_min} were left"
     why = {"low_water": few, "limit": ended_says, "patience": _awaited(totals)}.get(totals.ended, "nothing runs")
-    return f"{why}; `gossamer resume {directory}` continues"
+    command, how = resume_command(str(directory), ended_says)
+    return f"{why}; `{command}` continues{how}"
 
 
 def _awaited(totals: Totals) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 from msgspec import UNSET
 
 from gossamer.cli.output import count, counted, harmless, size
 from gossamer.model.outcomes import SUCCEEDED
-from gossamer.model.status import Status
+from gossamer.model.status import Status, resume_command
 from gossamer.model.words import duration
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -200,11 +201,13 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     lines += [f"{says[:1].upper()}{says[1:]}." for says in modules_of(status)]
     lines += awaited_of(status) if ended == "patience" else []
     if queued := status.queued:
-        lines.append(f"Still queued: {count(queued)}; gossamer resume {harmless(directory)} continues.")
+        command, how = resume_command(harmless(directory), status.ended_says)
+        lines.append(f"Still queued: {count(queued)}; {command} continues{how}.")
     lines += [f"Warning: {warning}." for warning in warnings_of(status)]
     if uploaded := uploaded_of(status):
         lines.append(f"Uploaded: {uploaded}.")
-    lines.append(f"Output: {harmless(directory)} (warc/, pages/, links/, index.cdxj).")
+    made = [name for name in ("warc/", "pages/", "links/", "index.cdxj") if (Path(directory) / name).exists()]
+    lines.append(f"Output: {harmless(directory)} ({', '.join(made)})." if made else f"Output: {harmless(directory)}.")
     word = harmless(shlex.quote(directory))
     lines += [f"  {command:<{COMMAND_COLUMNS}} {says}" for command, says in next_commands(word, status)]
     return "\n".join(lines)

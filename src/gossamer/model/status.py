@@ -23,6 +23,23 @@ def _meta(together: Together | None = None, says: str | None = None) -> Meta:
     return Meta(description=says, extra={"together": together})
 
 
+RAISED_BY: Mapping[str, str] = {
+    "page limit reached": "--max-pages",
+    "byte limit reached": "--max-bytes",
+    "time limit reached": "--max-time",
+}
+"""How a crawl ended, as `Status.ended_says` has it, and the option that raises that limit."""
+
+
+def resume_command(directory: str, ended_says: str) -> tuple[str, str]:
+    """Return the command that continues a crawl, and what follows `continues` in a sentence: a crawl that ended at a
+    limit would end there again.
+    """
+    option = RAISED_BY.get(ended_says)
+    command = f"gossamer resume {directory}"
+    return (f"{command} {option} N", " with a higher limit N") if option else (command, "")
+
+
 class Alarm(msgspec.Struct, frozen=True):
     """Something that people should know while it lasts."""
 
