@@ -107,6 +107,39 @@ def test_the_reports_hold_every_fault(checked: tuple[Path, Done], server: Hostil
     assert "<script" not in shown
 
 
+@pytest.mark.promise("Operation", "`gossamer check` finishes an interrupted check when it is repeated.")
+def test_an_interrupted_check_is_finished_by_the_same_command(tmp_path: Path) -> None:
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def interrupting() -> Iterator[bytes]:
+        if begun:
+            begun.pop().send_signal(signal.SIGINT)
+        yield b"<!doctype html><title>A</title><a href=/gone>gone</a>"
+
+    answers = {"/": page("Home", "/a"), "/a": Answer(interrupting)}
+    with HostileServer(answers) as server:
+        words = [sys.executable, "-m", "gossamer", "check", server.root, *QUICK]
+        environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parents[1])}
+        first = subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE)
+        begun.append(first)
+        shown, _ = first.communicate(timeout=60)
+        assert (first.returncode, b"fault" in shown) == (130, False)
+        done = run(tmp_path, *words[3:])
+        assert (done.returncode, f"{server.root}gone  HTTP 404" in done.stdout) == (1, True)
+        again = run(tmp_path, *words[3:])
+        assert (again.returncode, "check already holds a crawl" in again.stderr) == (2, True)
+    records = list(csv.DictReader((tmp_path / "check/faults.csv").read_text().splitlines()))
+    assert {one["fault"] for one in records} >= {"broken_link"}
+    assert commands.run("verify", str(tmp_path / "check"))[0] == 0
+
+
+def test_check_looks_for_the_folders_of_its_files_first(tmp_path: Path) -> None:
+    done = run(tmp_path, "check", "http://127.0.0.1:9/", "--csv", "no/faults.csv", *QUICK)
+    assert done.returncode == 2
+    assert done.stderr == "gossamer: there is no directory no; make it, or name another file than no/faults.csv\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_check_of_a_sound_site_ends_with_status_0(tmp_path: Path) -> None:
     with HostileServer({"/": page("Home", "/a"), "/a": page("A", "/")}) as server:
         done = run(tmp_path, "check", server.root, "-o", "sound", *QUICK)

@@ -10,8 +10,10 @@ import typer
 
 from gossamer.cli.arguments import Sets
 from gossamer.cli.crawl import with_flags
+from gossamer.cli.directory import holds_crawl
 from gossamer.cli.output import Exit, count, counted, harmless
 from gossamer.config.flags import FLAGS
+from gossamer.model.errors import ConfigError
 from gossamer.world.files import write_whole
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def archive(
 ) -> int:
     """Crawl a site with its embeds into a WACZ package.
 
-    The package is DIR.wacz beside the crawl's directory.
+    The package is DIR.wacz beside the crawl's directory. Repeat the command to finish an archive that was interrupted.
     """
     return carried_out("archive", urls, config, sets, options, show_config=show_config)
 
@@ -80,7 +82,8 @@ def corpus(
 ) -> int:
     """Crawl a site into Markdown and Parquet.
 
-    The main text of its pages is in DIR-markdown and DIR-parquet beside the crawl's directory.
+    The main text of its pages is in DIR-markdown and DIR-parquet beside the crawl's directory. Repeat the
+    command to finish a corpus that was interrupted.
     """
     return carried_out("corpus", urls, config, sets, options, show_config=show_config)
 
@@ -99,20 +102,23 @@ def check(
     """Crawl a site, and list its faults.
 
     Faults are broken links, redirect chains and loops, duplicate or missing titles, missing descriptions, and pages of
-    the sitemap that no page links to. Exit status 1: there are some. Links to other sites are checked too, with one
-    request each; --set scope.outlinks=false leaves them out.
+    the sitemap that no page links to. Exit status 1: there are some. All are in DIR/faults.csv. Links to other sites
+    are checked too, with one request each; --set scope.outlinks=false leaves them out. Repeat the command to finish a
+    check that was interrupted.
     """
+    _require_folders(page, records)
     status = carried_out("check", urls, config, sets, options, show_config=show_config)
     if show_config or status not in (Exit.FINISHED, Exit.NOTHING, Exit.WAITING):
         return status
     from gossamer.api.reading import NOT_CHECKED, as_csv, as_html, faults_of
 
-    faults = faults_of(directory_of("check", options))
+    directory = directory_of("check", options)
+    records = records or directory / "faults.csv"
+    faults = faults_of(directory)
     if page is not None:
         write_whole(page, as_html(faults, urls[0]).encode())
-    if records is not None:
-        write_whole(records, as_csv(faults).encode())
-    for line in _lines(faults):
+    write_whole(records, as_csv(faults).encode())
+    for line in _lines(faults, records):
         typer.echo(line)
     return Exit.FAILED if any(one.kind != NOT_CHECKED for one in faults) else status
 
@@ -140,7 +146,8 @@ def carried_out(
     from gossamer.cli import supervisor
 
     words = ["crawl", *urls, *_words(options), *(word for one in sets for word in ("--set", one))]
-    words += ["--or-resume"] if recipe in ("watch", "mirror") else []
+    # A check that has ended is not listed again: since then the site may have changed.
+    words += ["--or-resume"] if recipe != "check" or _is_interrupted(directory) else []
     status = supervisor.carried_out([*words, *(("--config", str(config)) if config is not None else ())])
     if status not in (Exit.FINISHED, Exit.WAITING):
         return status
@@ -158,6 +165,21 @@ def directory_of(recipe: str, options: Mapping[str, object]) -> Path:
     return Path(str(options.get("output") or recipe))
 
 
+def _is_interrupted(directory: Path) -> bool:
+    if not holds_crawl(directory):
+        return False
+    from gossamer.api.status import status_of
+
+    return status_of(directory)["state"] != "finished"
+
+
+def _require_folders(*files: Path | None) -> None:
+    """Raise ConfigError, before anything is crawled, where the folder of a file to write is missing."""
+    for file in files:
+        if file is not None and not file.parent.is_dir():
+            raise ConfigError(f"there is no directory {file.parent}; make it, or name another file than {file}")
+
+
 def _words(options: Mapping[str, object]) -> list[str]:
     """Return options as they are typed."""
     words: list[str] = []
@@ -171,7 +193,7 @@ def _words(options: Mapping[str, object]) -> list[str]:
     return words
 
 
-def _lines(faults: Sequence[SiteFault]) -> list[str]:
+def _lines(faults: Sequence[SiteFault], records: Path) -> list[str]:
     from gossamer.api.reading import KINDS, NOT_CHECKED
 
     lines: list[str] = []
@@ -185,6 +207,6 @@ def _lines(faults: Sequence[SiteFault]) -> list[str]:
             if len(one.pages) > 3:
                 lines.append(f"      and {count(len(one.pages) - 3)} more")
         if len(found) > SHOWN_MAX:
-            lines.append(f"  and {count(len(found) - SHOWN_MAX)} more; --csv FILE and --html FILE list all")
+            lines.append(f"  and {count(len(found) - SHOWN_MAX)} more; {harmless(records)} lists all")
     real = sum(one.kind != NOT_CHECKED for one in faults)
     return [*lines, "", counted(real, "fault") if real else "No faults were found."]
