@@ -57,6 +57,7 @@ CRAWLS = [
     ([*LOCAL, "-c", "type.toml"], 'type.toml line 2: limits.max_pages is "three", expected a whole number'),
     ([*LOCAL, "--max-pages", "three"], '--max-pages "three": expected a whole number'),
     ([*LOCAL, "--set", "limits.max_pages=three"], '--set: limits.max_pages is "three", expected a whole number'),
+    ([*LOCAL, "--max-time", "1h"], '--max-time "1h": expected a number of seconds'),
     ([*LOCAL, "--max-pages", "0"], "--max-pages 0: expected 1 or more"),
     ([*LOCAL, "--max-time", "0"], "--max-time 0.0: expected more than 0"),
     ([*LOCAL, "--delay", "-1"], "--delay -1.0: expected 0 or more"),
@@ -79,6 +80,7 @@ CRAWLS = [
     # Seeds.
     (["crawl"], "no seeds; name a URL (gossamer crawl https://example.org/) or a file of them"),
     (["crawl", ""], "an empty seed: give an address such as https://example.org/"),
+    (["crawl", "seeds.txt"], "'seeds.txt' is a file, not a URL; if it lists seeds, write --seeds seeds.txt"),
     (["crawl", "example.org"], "the seed 'example.org' has no scheme; did you mean https://example.org/ ?"),
     (["crawl", "mailto:me@example.org"], "has the scheme 'mailto'; those visited are http, https"),
     (["crawl", "http://127.0.0.1:99999/"], "its host or its port cannot be; check it for misprints"),

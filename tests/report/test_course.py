@@ -51,7 +51,7 @@ def test_text_shows_the_course(tmp_path: Path) -> None:
     rows = [page(0, fetch_s=0.0, fetched_at=1000.0 + at_s) for at_s in (0.0, 0.1, 0.2, 50.0)]
     text = as_text(summary(crawled(tmp_path, rows)), 80)
     assert "Pages a second over time, 0.5 s a column" in text
-    assert "nothing ended for 49.8 s, 0.2 s after the begin" in text
+    assert "nothing ended for 49.8 s, 0.2 s after the start" in text
 
 
 def test_commits_are_reported_with_the_longest_of_each_step(tmp_path: Path) -> None:

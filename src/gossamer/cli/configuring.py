@@ -53,7 +53,8 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The TOML fi
     config = configure(file)
     check_lists(config)
     changed = sum(config.origin(key) not in {"default", ORIGIN, MODE} for key in keys())
-    typer.echo(f"{file} is valid: {changed} of {len(keys())} keys set")
+    named = [key for key in config.all_keys() if key not in set(keys())]  # Rules for items, hosts, logins.
+    typer.echo(f"{file} is valid: {changed} of {len(keys())} keys set{', and ' if named else ''}{', '.join(named)}")
     return 0
 
 

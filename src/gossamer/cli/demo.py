@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 import typer
 
 from gossamer.cli.directory import make_writable
-from gossamer.cli.output import write_line
+from gossamer.cli.output import counted, write_line
 from gossamer.cli.supervisor import SIMWEB, carried_out
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import write_whole
@@ -80,7 +80,7 @@ def simweb(
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     try:
         with web_process as web:
-            typer.echo(f"serving {len(web.seeds)} seeds; to crawl it:")
+            typer.echo(f"serving {counted(len(web.seeds), 'seed')}; to crawl it:")
             typer.echo(f"gossamer crawl {web.seeds[0]} --hosts {web.hosts_file} --allow-private --scope any")
             signal.sigwait(stops)
     finally:

@@ -81,7 +81,7 @@ def why(
     from gossamer.config.seeds import seed
 
     require_crawl(directory)
-    address = seed(url)
+    address = seed(url, "URL")
     try:
         found = mapping(ask(directory, "why", {"url": address}))
     except NoCrawlRunsError:

@@ -148,6 +148,7 @@ def rank(
     if as_json:
         typer.echo(msgspec.json.encode(made))
         return Exit.FINISHED
+    shown.line("PageRank (mean 1), level, URL:")
     for one in made.first:
         typer.echo(f"{one.score:>12,.2f}  {one.level}  {harmless(one.url)}")
     shown.line(f"{made.path}: {counted(made.urls, 'URL')}, {counted(made.links, 'link')}, {made.iterations} iterations")
@@ -170,7 +171,7 @@ def changes(
     from gossamer.config.seeds import seed
 
     require_crawl(directory)
-    for change in changes_of(directory, since, seed(url) if url else ""):
+    for change in changes_of(directory, since, seed(url, "URL") if url else ""):
         if as_json:
             typer.echo(json.dumps(change.as_object()))
         elif isinstance(change, FieldChange):

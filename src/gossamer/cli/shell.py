@@ -154,7 +154,7 @@ def fetched_by(url: str, config: Config) -> Fetched:
     from gossamer.world.loop import loop_factory
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(fetch_of(seed(url), config))
+        return runner.run(fetch_of(seed(url, "URL"), config))
 
 
 def _status(fetched: Fetched) -> int:

@@ -29,9 +29,15 @@ NEAR = 0.75
 """Similarity of two words (difflib) from which on one is taken for a misprint of the other."""
 
 
+BEGINNING_MIN = 3
+"""Characters from which on the beginning of a name is taken for it."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean …?` for a misprint, or nothing when nothing is near."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
+    """Return `; did you mean …?` for a misprint or the beginning of one name, or nothing when nothing is near."""
+    known = list(known)
+    begins = [one for one in known if len(name) >= BEGINNING_MIN and one.startswith(name)]
+    found = difflib.get_close_matches(name, known, n=1, cutoff=NEAR) or (begins if len(begins) == 1 else [])
     return f"; did you mean {found[0]}?" if found else ""
 
 
@@ -49,6 +55,7 @@ def _line(mistake: ErrorDetails, origins: Mapping[str, str]) -> str:
         return where + _unknown(path)
     is_option = place.startswith("--") and place != "--set"
     given, message = _shown(REDACTED if may_be_secret(key) else mistake["input"]), _message(mistake["msg"])
+    message += " of seconds" if message == "expected a number" and SECONDS.search(path[-1]) else ""
     if not message.startswith("expected "):  # A package's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"
     return f"{place} {given}: {message}" if is_option else f"{where}{'.'.join(path)} is {given}, {message}"
@@ -103,6 +110,8 @@ def _nearest_inside(path: list[str]) -> str:
     return nearest(path[-1], known) or (f"; there are {', '.join(known)}" if known else "")
 
 
+SECONDS = re.compile(r"_s(_(min|max|mean|first))?$")
+"""The end of a key whose unit is the second."""
 WORDS = {
     "a valid integer": "a whole number",
     "a valid number": "a number",

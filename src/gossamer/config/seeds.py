@@ -18,13 +18,14 @@ from gossamer.scope.roots import seed_url
 from gossamer.url.url import Url
 
 
-def seed(text: str) -> str:
-    """Return what was typed as an absolute address of any scheme: which are visited the crawl itself knows.
+def seed(text: str, what: str = "seed") -> str:
+    """Return what was typed as an absolute address of any scheme: which are visited the crawl itself knows. `what`
+    names it in the message.
 
     Raises:
         ConfigError: it is none; the line says what to write instead.
     """
-    return seed_url(text, None)
+    return seed_url(text, None, what)
 
 
 def file_seeds(path: Path, schemes: Sequence[str]) -> Iterator[str]:
@@ -121,7 +122,7 @@ def check_addresses(config: Config, addresses: Iterable[str], local: frozenset[s
 def all_seeds(config: Config) -> Iterable[str]:
     """Yield the seeds of arguments and configuration, then those of the file, each checked."""
     for text in config.seeds.urls:
-        yield seed_url(text, config.scope.schemes)
+        yield _argument_seed(text, config.scope.schemes)
     if config.seeds.file:
         yield from file_seeds(Path(config.seeds.file), config.scope.schemes)
     if config.seeds.requests_file:
@@ -131,6 +132,22 @@ def all_seeds(config: Config) -> Iterable[str]:
             yield requests.sent_url(address)
     if config.seeds.domains_file:
         yield from domain_seeds(Path(config.seeds.domains_file))
+
+
+def _argument_seed(text: str, schemes: Sequence[str]) -> str:
+    try:
+        return seed_url(text, schemes)
+    except ConfigError as error:
+        if _is_file(text):
+            raise ConfigError(f"{text!r} is a file, not a URL; if it lists seeds, write --seeds {text}") from error
+        raise
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # Too long for a name, or with a zero byte.
+        return False
 
 
 def _has_segments(seeds: SeedsOptions) -> bool:

@@ -190,7 +190,7 @@ def _course(course: TimelineFigures, width: int) -> Iterator[str]:
         yield f"  {commits.count:,} commits took {mean} on average, {most} at most"
         yield f"  one stalled the crawl for {seconds(commits.cut_max_s)} at most"
     for silence in course.silences[:SILENCES_MAX]:
-        yield f"  nothing ended for {duration(silence.lasted_s)}, {duration(silence.at_s)} after the begin"
+        yield f"  nothing ended for {duration(silence.lasted_s)}, {duration(silence.at_s)} after the start"
 
 
 def _sparkline(values: Sequence[float], width: int) -> tuple[str, float]:

@@ -26,28 +26,30 @@ _ON_REQUEST = frozenset(("ftp", "ftps", "gopher", "file"))
 """Schemes that have a protocol module and are visited where the operator says so."""
 
 
-def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https")) -> str:
+def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https"), what: str = "seed") -> str:
     """Return a seed as an absolute address without fragment, user name and password: these are never sent in it.
 
     Raises ConfigError with one line that says how to fix it.
 
     `schemes` are those that can be visited; None: any will do. A byte order mark, left where files were joined, is no
-    part of an address.
+    part of an address. `what` names the text in messages.
     """
     text = text.strip("\ufeff \t\r\n\f\v")
     text = drop_user_info(text)
     shown = ascii(text[:_SHOWN_CHARACTERS_MAX])
     if not text:
-        raise ConfigError("an empty seed: give an address such as https://example.org/")
+        raise ConfigError(f"an empty {what}: give an address such as https://example.org/")
     scheme = _SCHEME(text)
     if scheme is None:
-        raise ConfigError(f"the seed {shown} has no scheme; {_suggestion(text)}")
+        raise ConfigError(f"the {what} {shown} has no scheme; {_suggestion(text)}")
     if schemes is not None and scheme[1].lower() not in schemes:
         hint = _hint(scheme[1].lower(), text[scheme.end() :], schemes)
-        raise ConfigError(f"the seed {shown} has the scheme {scheme[1].lower()!r}; {hint}")
+        raise ConfigError(f"the {what} {shown} has the scheme {scheme[1].lower()!r}; {hint}")
     url = absolute(text)
     if url is None or host_of(url, schemes) is None:
-        raise ConfigError(f"the seed {shown} is not an address: its host or its port cannot be; check it for misprints")
+        raise ConfigError(
+            f"the {what} {shown} is not an address: its host or its port cannot be; check it for misprints"
+        )
     return url
 
 

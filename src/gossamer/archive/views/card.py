@@ -158,8 +158,9 @@ def _readme(card: Mapping[str, Any], to: str) -> Iterator[str]:
     yield from _header(card, to)
     yield f"# {_plain(card['name'])}"
     yield ""
-    yield f"Texts of {counts['texts']:,} pages of {card['sources']['hosts']:,} hosts, fetched from "
-    yield f"{dates['first_fetched'] or 'never'} to {dates['last_fetched'] or 'never'}. Made by {card['made_by']} on "
+    hosts = card["sources"]["hosts"]
+    yield f"Texts of {counts['texts']:,} pages of {hosts:,} {'host' if hosts == 1 else 'hosts'}, fetched from"
+    yield f"{dates['first_fetched'] or 'never'} to {dates['last_fetched'] or 'never'}. Made by {card['made_by']} on"
     yield f"{card['exported_at']}. `{JSON_NAME}` holds the same figures for programs."
     yield from _table("Crawl", "setting", "value", {k: v for k, v in card["crawl"].items() if v})
     steps = {
