@@ -43,7 +43,9 @@ CRAWLS = [
     ([*LOCAL, "-c", "section.toml"], "section.toml line 1: no section [limit]; did you mean limits?"),
     ([*LOCAL, "-c", "outside.toml"], "max_pages is outside its section; did you mean limits.max_pages?"),
     ([*LOCAL, "--set", "limits.max_page=3"], "--set: no key limits.max_page; did you mean limits.max_pages?"),
-    ([*LOCAL, "--set", "max_pages=3"], "write --set section.key=value"),
+    ([*LOCAL, "--set", "max_pages=3"], "write --set section.key=value; the key is limits.max_pages"),
+    ([*LOCAL, "--set", "delay=3"], "write --set section.key=value; the key is politeness.delay_s_min"),
+    ([*LOCAL, "--set", "frobnicate"], "write --set section.key=value"),
     # Files.
     ([*LOCAL, "-c", "broken.toml"], "broken.toml is not TOML"),
     ([*LOCAL, "-c", "latin.toml"], "latin.toml is not UTF-8 (byte 20); save it as UTF-8"),

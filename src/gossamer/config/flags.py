@@ -73,7 +73,7 @@ FLAGS = (
     Flag(
         "max-depth", "scope.depth_max", int, "Follow links at most this many clicks from a seed.", "N", resumable=True,
     ),
-    Flag("max-time", "limits.max_time_s", float, "Stop after this many seconds.", "S", resumable=True),
+    Flag("max-time", "limits.max_time_s", float, "Stop after this many seconds, over all runs.", "S", resumable=True),
     Flag("max-bytes", "limits.max_bytes", int, "Stop after this many bytes received.", "N", resumable=True),
     Flag(
         "politeness", "politeness.preset", str, "Politeness preset: " + ", ".join(PRESETS) + ".", "PRESET",

@@ -16,8 +16,9 @@ from gossamer.config.footprint import fitted
 from gossamer.config.mend import lines_of, nearest
 from gossamer.config.presets import by_mode, preset_values
 from gossamer.config.secret import may_be_secret
-from gossamer.config.sections import Config
+from gossamer.config.sections import Config, keys
 from gossamer.config.seeds import with_segments
+from gossamer.config.synonyms import meant
 from gossamer.config.toml import line_numbers, recorded_origins
 from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, __version__
@@ -339,7 +340,7 @@ def _assigned(text: str) -> Values:
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or "." not in key:
-        raise ConfigError(f"--set {text}: write --set section.key=value")
+        raise ConfigError(f"--set {text}: write --set section.key=value{_meant(key)}")
     if value.strip() == "none":
         return {key: None}
     try:
@@ -348,6 +349,13 @@ def _assigned(text: str) -> Values:
         return {key: value.strip()}  # A bare word is a text: --set scope.scope=host
     except RecursionError:
         raise ConfigError(f"--set {key}: {NESTED}") from None
+
+
+def _meant(name: str) -> str:
+    """Return which key a name without section stands for, as a clause; nothing if that is not known."""
+    same = [key for key in keys() if key.partition(".")[2] == name]
+    found = f"the key is {' or '.join(same)}" if same else meant(name, as_option=False)
+    return f"; {found}" if found else ""
 
 
 def _places(file: Path, text: str) -> Callable[[str], str]:

@@ -31,7 +31,7 @@ def no_index(directory: Path) -> str:
     """Return what to say of a crawl that has no index."""
     return (
         f"{directory} has no search index; `gossamer search {directory} --build` makes one of what was crawled, "
-        "`--set search.enabled=true` has a crawl keep one"
+        "`--set search.enabled=true` keeps one while a crawl runs"
     )
 
 
