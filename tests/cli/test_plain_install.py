@@ -220,7 +220,7 @@ def test_commands_on_a_crawl_that_runs(run: Gossamer, site: str) -> None:
 def test_the_web_and_the_demo(run: Gossamer) -> None:
     serving = run.start("simweb")
     assert serving.stdout is not None
-    assert "seeds; to crawl it" in serving.stdout.readline()
+    assert "serving 1 seed; to crawl it" in serving.stdout.readline()
     serving.send_signal(signal.SIGINT)
     assert serving.wait(60) == 0
     status, out, err = run("demo")
