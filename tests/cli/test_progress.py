@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -112,6 +113,13 @@ def test_an_unknown_or_empty_status_is_shown_as_well_as_can_be() -> None:
     assert line_of(read_status({})).startswith("0 s: 0 pages")
     summary_of(read_status({}), "x", "finished")
     Live(Terminal()).show({})
+
+
+def test_the_last_words_name_the_outputs_that_are_there(tmp_path: Path) -> None:
+    for name in ("warc", "pages"):
+        (tmp_path / name).mkdir()
+    said = summary_of(read_status(STATUS), str(tmp_path), "finished")
+    assert f"Output: {tmp_path} (warc/, pages/)." in said
 
 
 def test_the_last_words_say_what_to_do() -> None:

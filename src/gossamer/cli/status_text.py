@@ -17,6 +17,7 @@ from gossamer.model.words import duration
 BARS = "▁▂▃▄▅▆▇█"
 COURSE_SHOWN_MAX = 60
 COMMAND_COLUMNS = 44
+OUTPUTS = ("warc/", "pages/", "links/", "index.cdxj")
 LIMITS = {
     "fetching": "fetching",
     "politeness": "delay",
@@ -206,8 +207,9 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     lines += [f"Warning: {warning}." for warning in warnings_of(status)]
     if uploaded := uploaded_of(status):
         lines.append(f"Uploaded: {uploaded}.")
-    made = [name for name in ("warc/", "pages/", "links/", "index.cdxj") if (Path(directory) / name).exists()]
-    lines.append(f"Output: {harmless(directory)} ({', '.join(made)})." if made else f"Output: {harmless(directory)}.")
+    # A directory that cannot be seen from here, of another machine for example, has all of them.
+    made = [name for name in OUTPUTS if (Path(directory) / name).exists()] or OUTPUTS
+    lines.append(f"Output: {harmless(directory)} ({', '.join(made)}).")
     word = harmless(shlex.quote(directory))
     lines += [f"  {command:<{COMMAND_COLUMNS}} {says}" for command, says in next_commands(word, status)]
     return "\n".join(lines)
