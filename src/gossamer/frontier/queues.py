@@ -427,7 +427,7 @@ class Queues:
 
 def _count(record: HostRecord, url: str, more: int) -> None:
     """Count a shortened URL by its origin where that is not `https` without a port."""
-    if url[:1] == ":":
+    if url.startswith(":"):
         record.plain += more
-    elif url[:1] != "/":
+    elif not url.startswith("/"):
         record.other += more

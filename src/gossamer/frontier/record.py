@@ -120,11 +120,11 @@ RUN_BYTES = 400
 
 def shortened(text: str, host: str) -> str:
     """Return an address without the host of the queue that it is in; others as they are."""
-    if text[:8] == "https://":
+    if text.startswith("https://"):
         end = 8 + len(host)
         if text.startswith(host, 8) and text.startswith("/", end):
             return text[end:]
-    elif text[:7] == "http://":
+    elif text.startswith("http://"):
         end = 7 + len(host)
         if text.startswith(host, 7) and text.startswith("/", end):
             return ":" + text[end:]
@@ -133,9 +133,9 @@ def shortened(text: str, host: str) -> str:
 
 def lengthened(text: str, host: str) -> str:
     """Return what `shortened` was given."""
-    if text[:1] == "/":
+    if text.startswith("/"):
         return f"https://{host}{text}"
-    if text[:1] == ":":
+    if text.startswith(":"):
         return f"http://{host}{text[1:]}"
     return text
 

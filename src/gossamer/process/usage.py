@@ -153,8 +153,7 @@ def _words(value: str) -> Iterator[str]:
 
 
 def _is_license(rel: str | None) -> bool:
-    # Most relations are shorter than the word.
-    return rel is not None and len(rel) >= 7 and "license" in rel.lower().split()
+    return rel is not None and len(rel) >= len("license") and "license" in rel.lower().split()
 
 
 def _tdm(name: str, value: str, rank: Rank, source: str) -> Statement:

@@ -87,7 +87,7 @@ class Namer:
         reach the output.
         """
         # As in `names`, written out: each visit names one.
-        prefix = text[: text.find("/", 8)] if text[:4] == "http" else _prefix(text)
+        prefix = text[: text.find("/", 8)] if text.startswith("http") else _prefix(text)
         start = self._young.get(prefix)
         if start is None or not start.plain or "%" in text or "#" in text:
             return self.names((text,))[0]
@@ -107,7 +107,7 @@ class Namer:
         named: list[Url | None] = []
         for text in texts:
             # An address of the web has a path, so this slash ends its authority; others are cut by `_prefix`.
-            prefix = text[: text.find("/", 8)] if text[:4] == "http" else _prefix(text)
+            prefix = text[: text.find("/", 8)] if text.startswith("http") else _prefix(text)
             try:
                 start = self._young[prefix]
             except KeyError:
