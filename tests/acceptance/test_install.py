@@ -28,7 +28,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(*words: str | Path, cwd: Path) -> str:
     """Run a program in a clean environment and return its output."""
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "LANG": "C.UTF-8"}
+    # Of itself uv knows no certificates but its own.
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "LANG": "C.UTF-8", "UV_NATIVE_TLS": "true"}
     done = subprocess.run(
         [str(word) for word in words],
         cwd=cwd,
@@ -55,3 +56,12 @@ def test_a_plain_installation_crawls_and_has_its_manual(wheel: Path, tmp_path: P
     assert run(programs / "gossamer", "--version", cwd=tmp_path) == f"{__version__}\n"
     assert "pages fetched in" in run(programs / "gossamer", "demo", cwd=tmp_path)
     assert (tmp_path / "plain/share/man/man1/gossamer-crawl.1").is_file()
+
+
+@pytest.mark.parametrize("command", [("pipx", "install"), ("uv", "tool", "install")], ids=["pipx", "uv"])
+def test_tools_that_install_commands_install_it(wheel: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+    programs = environment_in(tmp_path / "tools")
+    run(programs / "pip", "install", "--quiet", command[0], cwd=tmp_path)
+    python = ("--python", str(Path(sys.executable).resolve()))
+    run(programs / command[0], *command[1:], *python, wheel, cwd=tmp_path)
+    assert run(tmp_path / ".local/bin/gossamer", "--version", cwd=tmp_path) == f"{__version__}\n"
