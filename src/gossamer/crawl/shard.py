@@ -278,7 +278,8 @@ class Shard:
             return 0
         epoch_max = EPOCH_SPAN_MAX * self._options.commit_pages
         while lent < LEASES_A_PASS_MAX and len(self._turns) < most and self._counters.in_epoch < epoch_max:
-            if not only and self._pages_full:
+            # A process that was stopped may have lost its turn in the middle of a pass.
+            if not self.may_begin(self._clock.now()) or (not only and self._pages_full):
                 break
             lease = self._frontier.select(now)
             if lease is None:
