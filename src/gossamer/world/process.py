@@ -121,16 +121,28 @@ class DirectoryLock:
     def release(self) -> None:
         os.close(self._fd)
 
-    @classmethod
-    def is_held(cls, path: Path, wait_s: float = 0.0) -> bool:
-        """Say whether a process holds a lock, for at least `wait_s`: readers hold it for a moment. Blocks as long."""
-        if not path.exists():
-            return False
-        lock = cls(path, reading=True)
+    @staticmethod
+    def is_held(path: Path, wait_s: float = 0.0) -> bool:
+        """Say whether a process holds a lock, for at least `wait_s`: readers hold it for a moment. Blocks as long, and
+        changes nothing.
+        """
+        deadline = time.monotonic() + wait_s
         try:
-            return not lock.acquire(wait_s)
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if time.monotonic() >= deadline:
+                        return True
+                    time.sleep(0.05)
+                else:
+                    return False
         finally:
-            lock.release()
+            os.close(descriptor)
 
 
 def limit_memory(most_bytes: int) -> None:
