@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer.crawl.counters import KEPT_MAX, SHOWN_CHARACTERS_MAX, RecentList
+from gossamer.crawl.counters import KEPT_MAX, RecentList
+from gossamer.model.status import RECENT_CHARACTERS_MAX
 from gossamer.model.visits import PageRow
 
 
@@ -58,4 +59,4 @@ def test_texts_of_strangers_are_bounded() -> None:
     recent = RecentList()
     recent.add(row(1, title="t" * 5_000, error="e" * 5_000, media_type="m" * 5_000))
     [told] = recent.since(0)["pages"]  # type: ignore[misc]
-    assert {len(told[name]) for name in ("title", "error", "media_type")} == {SHOWN_CHARACTERS_MAX}  # type: ignore[index]
+    assert {len(told[name]) for name in ("title", "error", "media_type")} == {RECENT_CHARACTERS_MAX}  # type: ignore[index]
