@@ -59,8 +59,10 @@ class Crawl:
         """Return the process that crawls now."""
         process = self._running()
         listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        until(lambda: process.poll() is not None or listed.read_text().split())
-        return int(listed.read_text().split()[0])
+        found: list[str] = []
+        # Between two of its lives there is none.
+        until(lambda: found.extend(listed.read_text().split()) or found or process.poll() is not None)
+        return int(found[0])
 
     def kill(self, victim: Victim) -> None:
         """End processes as `kill -9` does. What is left of the command is waited for, unless it goes on by itself."""

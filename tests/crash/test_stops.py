@@ -8,6 +8,7 @@ from pathlib import Path
 from gossamer.lab.simweb.judge import repeats
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from tests.commands import run
 from tests.crash.crawls import Crawl, crawl_of, until
 from tests.crash.harvest import Harvest, differences, imbalances
 from tests.crash.killing import Reached, undisturbed
@@ -52,6 +53,25 @@ def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
     assert (status["discovered"], status["queued"], status["in_flight"]) == (1, 1, 0)
     # The answer was never waited for: the server saw the client go.
     assert not any(one.whole for one in served.requests())
+
+
+def test_a_crawl_that_dies_while_it_stops_is_not_started_again(tmp_path: Path) -> None:
+    """The next run is, as long as it is not told to stop."""
+    with SimwebProcess(STALLED, tmp_path / "web") as served:
+        crawl = crawl_of(served, tmp_path / "crawl")
+        crawl.start()
+        until((crawl.directory / "state/control.sock").exists)
+        until(lambda: crawl.ask("status")["in_flight"])
+        assert run("stop", str(crawl.directory))[0] == 0
+        crawl.kill("child")
+        assert crawl.wait() == 130, crawl.complaints
+        assert "while it stopped" in crawl.complaints
+        crawl.start()
+        child = crawl.child()
+        until(lambda: crawl.ask("status")["in_flight"])
+        crawl.kill("child")
+        until(lambda: crawl.child() != child)
+        crawl.kill("both")
 
 
 def test_a_directory_in_use_is_one_line_and_exit_2(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ def supervised(job: CrawlJob, child: Started) -> int:
         accuse=lambda: slots.accuse(state, started_at),
         overdue=lambda: slots.overdue(state, clock.now(), job.process_s_max, started_at),
         progress=lambda: slots.progress(state),
+        stopping=lambda: slots.was_told_to_stop(state, started_at),
     )
     status = Supervisor(start_again, watched, complain).run()
     show_cursor()
@@ -122,6 +123,8 @@ class SupervisorSlots(NamedTuple):
     """Whether a stage has been at one page for longer than its limit. Asked every `watch_s`."""
     progress: Callable[[], int]
     """The number of the last committed epoch; 0 before the first."""
+    stopping: Callable[[], bool] = bool
+    """Whether it was told to stop, other than by a signal to us."""
 
 
 class Patience(NamedTuple):
@@ -139,7 +142,8 @@ class Supervisor:
     """Runs a child until it ends by its own choice, and starts it again after any other end.
 
     Promises: SIGINT and SIGTERM reach the child once for each time they reach us, SIGHUP does as SIGTERM; after one of
-    them a child that dies is not started again; a child that hangs in a page is killed; restarts without progress end.
+    them, and after `gossamer stop`, a child that dies is not started again; a child that hangs in a page is killed;
+    restarts without progress end.
     """
 
     def __init__(
@@ -172,6 +176,9 @@ class Supervisor:
                 if overran or -status in CONTENT_DEATHS:
                     self._slots.accuse()
                 if self._signals or -status in FORWARDED:
+                    return Exit.INTERRUPTED
+                if self._slots.stopping():
+                    self._say(f"the crawl's process {death(status)} while it stopped; a resume continues the crawl")
                     return Exit.INTERRUPTED
                 reached = self._slots.progress()
                 fruitless = 1 if reached > committed else fruitless + 1

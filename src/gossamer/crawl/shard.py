@@ -77,6 +77,8 @@ class Shard:
         """Of a shard among others: pages that it may have fetched in all, for now. It waits there, and does not end."""
         self.may_begin: Callable[[float], bool] = _always
         """Of a shard among others: whether it is still the one that may crawl."""
+        self.on_stop: Callable[[float], None] | None = None
+        """Notes when it was told to stop."""
         self.activity = 0
         """Grows with every leased visit."""
 
@@ -88,6 +90,8 @@ class Shard:
     def stop(self, *, now: bool = False) -> None:
         """Begin no more visits; wait for those in flight, or with `now` leave them."""
         self._stopping = "now" if now else self._stopping or "drain"
+        if self.on_stop is not None:
+            self.on_stop(self._clock.now())
         self._wake.set()
 
     def end_early(self, end: End) -> None:

@@ -25,7 +25,10 @@ _STAGE_AT = 20
 _EPOCH_AT = _RECORD.size * SLOTS
 _EPOCH = struct.Struct(">QQ")
 """Number of the last commit, and its CRC-32: a changed bit must not look like commits that the store has lost."""
-_FILE_BYTES = _EPOCH_AT + _EPOCH.size
+_STOP_AT = _EPOCH_AT + _EPOCH.size
+_STOP = struct.Struct("<d")
+"""Wall time at which the crawl was last told to stop; 0 before the first."""
+_FILE_BYTES = _STOP_AT + _STOP.size
 
 
 class Suspect(NamedTuple):
@@ -71,6 +74,10 @@ class ShardSlots:
         """Say that an epoch was committed: progress, for a supervisor."""
         _EPOCH.pack_into(self._map, _EPOCH_AT, number, crc32(number.to_bytes(8)))
 
+    def note_stop(self, now: float) -> None:
+        """Say that the crawl was told to stop: a supervisor does not start it again."""
+        _STOP.pack_into(self._map, _STOP_AT, now)
+
     def close(self) -> None:
         self._map.close()
 
@@ -99,6 +106,11 @@ def progress(directory: Path) -> int:
     """Return the number of the last committed epoch that was noted; 0 before the first."""
     number, found = _EPOCH.unpack_from(_contents(directory), _EPOCH_AT)
     return int(number) if found == crc32(number.to_bytes(8)) else 0
+
+
+def was_told_to_stop(directory: Path, since: float) -> bool:
+    """Say whether a process that was started at `since` was told to stop."""
+    return float(_STOP.unpack_from(_contents(directory), _STOP_AT)[0]) >= since
 
 
 def _contents(directory: Path) -> bytes:

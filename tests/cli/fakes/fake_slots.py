@@ -17,3 +17,7 @@ def overdue(state: Path, now: float, limit_s: float, since: float) -> bool:
 def progress(state: Path) -> int:
     file = state / "epoch"
     return int(file.read_text()) if file.exists() else 0
+
+
+def was_told_to_stop(state: Path, since: float) -> bool:
+    return False
