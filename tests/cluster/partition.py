@@ -16,6 +16,7 @@ from pathlib import Path
 from gossamer.lab.simweb.judge import Promise, judge, repeats
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from tests import commands
 from tests.cluster.nodes import SYSTEM, command_of, descendants, kill_all
 
 HEAD, OTHER, PORT = "10.9.0.1", "10.9.0.2", 6399
@@ -88,14 +89,13 @@ def cut(seconds: float, there: subprocess.Popen[bytes]) -> tuple[int, int]:
 
 
 def ended(crawling: subprocess.Popen[bytes], folder: Path) -> int:
-    """Wait for the end of a crawl and return its exit status; a crawl that does not end is asked why."""
+    """Wait for the end of a crawl and return its exit status; print the status of one that does not end."""
     try:
         return crawling.wait(150)
     except subprocess.TimeoutExpired:
-        asked = [sys.executable, "-m", "gossamer", "status", str(folder / "crawl")]
-        status = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+        _, status, mistakes = commands.run("status", str(folder / "crawl"))
         errors = (folder / "errors").read_text()[-2000:]
-        raise AssertionError(f"it does not end: {errors}\n{status.stdout}{status.stderr}") from None
+        raise AssertionError(f"it does not end: {errors}\n{status}{mistakes}") from None
 
 
 def main() -> None:

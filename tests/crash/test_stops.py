@@ -39,12 +39,18 @@ def test_an_interrupt_saves_everything_and_nothing_is_asked_for_again(tmp_path: 
     assert Harvest(crawl.directory).faults() == []
 
 
+def waiting(served: SimwebProcess, folder: Path) -> Crawl:
+    """Begin a crawl that waits for an answer."""
+    crawl = crawl_of(served, folder / "crawl")
+    crawl.start()
+    until((crawl.directory / "state/control.sock").exists)
+    until(lambda: crawl.ask("status")["in_flight"])
+    return crawl
+
+
 def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
     with SimwebProcess(STALLED, tmp_path / "web") as served:
-        crawl = crawl_of(served, tmp_path / "crawl")
-        crawl.start()
-        until((crawl.directory / "state/control.sock").exists)
-        until(lambda: crawl.ask("status")["in_flight"])
+        crawl = waiting(served, tmp_path)
         crawl.signal(signal.SIGINT)
         until(lambda: "Once more" in crawl.said())
         crawl.signal(signal.SIGINT)
@@ -58,10 +64,7 @@ def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
 def test_a_crawl_that_dies_while_it_stops_is_not_started_again(tmp_path: Path) -> None:
     """The next run is, as long as it is not told to stop."""
     with SimwebProcess(STALLED, tmp_path / "web") as served:
-        crawl = crawl_of(served, tmp_path / "crawl")
-        crawl.start()
-        until((crawl.directory / "state/control.sock").exists)
-        until(lambda: crawl.ask("status")["in_flight"])
+        crawl = waiting(served, tmp_path)
         assert run("stop", str(crawl.directory))[0] == 0
         crawl.kill("child")
         assert crawl.wait() == 130, crawl.complaints

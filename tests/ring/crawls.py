@@ -23,6 +23,7 @@ from gossamer.config import configure
 from gossamer.config.gather import reopen
 from gossamer.lab.simweb.truth import TruthWalk
 from gossamer.state.slots import progress
+from tests import commands
 
 T = TypeVar("T")
 BRIEF = (
@@ -174,9 +175,8 @@ class CommandLine:
 
     def says(self) -> str:
         """What it printed, and what it says of itself."""
-        asked = [sys.executable, "-m", "gossamer", "status", str(self.directory)]
-        status = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
-        return f"{self.errors.read_text()[-2_000:]}\n{status.stdout}{status.stderr}"
+        _, status, errors = commands.run("status", str(self.directory))
+        return f"{self.errors.read_text()[-2_000:]}\n{status}{errors}"
 
 
 @contextmanager

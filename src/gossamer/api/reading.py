@@ -1,4 +1,4 @@
-"""Reading: what the files of a crawl hold: a page as Markdown, faults of a site, cookies, pages of a walk."""
+"""Reading: what the files of a crawl hold: a page as Markdown, and the faults of a site."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from gossamer.archive.views.bodies import RecordBodies
 from gossamer.archive.views.export import inputs_of
 from gossamer.archive.views.faults import KINDS, NOT_CHECKED, SiteFault, as_csv, as_html, faults_of_site
 from gossamer.archive.views.plan import make_plan, planned
-from gossamer.assembly import homes, namer_for, open_stopped
-from gossamer.assembly.sessions import netscape_file
+from gossamer.assembly import namer_for
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
-from gossamer.frontier.walked import sample
 from gossamer.model.errors import ConfigError
-from gossamer.state.epoch import Epochs
-from gossamer.world.dice import Dice
+
+__all__ = ["KINDS", "NOT_CHECKED", "ReadPage", "SiteFault", "as_csv", "as_html", "faults_of", "page_of"]
 
 PLAN_BYTES_MAX = 128_000_000
 """Memory of the question to the table of pages."""
@@ -66,9 +64,6 @@ def page_of(directory: str | Path, url: str) -> ReadPage:
     return ReadPage(row.url, row.title or "", row.fetched_at, row.media_type, text)
 
 
-__all__ = ["KINDS", "NOT_CHECKED", "SiteFault", "as_csv", "as_html", "faults_of"]
-
-
 def faults_of(directory: str | Path) -> list[SiteFault]:
     """Return the faults of a site that was crawled, by kind, then by URL; at the end the links that were not checked.
 
@@ -80,35 +75,3 @@ def faults_of(directory: str | Path) -> list[SiteFault]:
     with tempfile.TemporaryDirectory(prefix="gossamer-faults-") as name:
         folder = Path(name)
         return faults_of_site(inputs_of(crawl_in(directory), ["pages", "links"], folder).tables, folder)
-
-
-def cookies_of(directory: str | Path) -> str:
-    """Return the cookies of a crawl that does not run, as a file in Netscape format. They are credentials.
-
-    Raises:
-        ConfigError: there is no crawl in `directory`, or it runs.
-    """
-    directory = directory_of(directory)
-    config = reopen(directory / "crawl.toml")
-    return netscape_file(config, homes(directory, config.cluster.workers))
-
-
-def sample_of(directory: str | Path, size: int, seed: int | None = None) -> list[dict[str, object]]:
-    """Return pages of a walk that does not run, each with `url`, `visits` and `weight`; the same ones for one `seed`.
-
-    Raises:
-        ConfigError: there is no crawl, a process holds it, or it did not walk.
-    """
-    directory = directory_of(directory)
-    config = reopen(directory / "crawl.toml")
-    if config.frontier.strategy != "walk":
-        raise ConfigError(
-            f"{directory} did not walk; begin a crawl with --set frontier.strategy=walk to draw samples from it"
-        )
-    opened = open_stopped(config, directory)
-    try:
-        namer = namer_for(config)
-        drawn = sample(Epochs(opened.store), size, config.walk.restart_share, namer.name, Dice(seed))
-    finally:
-        opened.close()
-    return [{"url": page.url, "visits": page.visits, "weight": page.weight} for page in drawn]

@@ -4,6 +4,7 @@ what others read (`warc/`, `pages/`, `links/`, by names that carry the shard's n
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -75,6 +76,13 @@ class Home:
     def journals(self) -> Journals:
         """Return its journals, yet to be recovered."""
         return Journals(self.directory) if self.shards == 1 else Journals(self.directory, self.state, self.shard)
+
+
+def remove_unfinished_checkpoints(directory: Path, *shards: str) -> None:
+    """Remove what a kill left of checkpoints in a crawl's directory; `shards` are the beginnings of their names."""
+    for shard in shards:
+        for begun in (directory / CHECKPOINTS).glob(f".{shard}{'[0-9]' * 8}"):
+            shutil.rmtree(begun)
 
 
 def homes(directory: Path, shards: int) -> list[Home]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads
-from gossamer.assembly.home import CHECKPOINTS, Home
+from gossamer.assembly.home import CHECKPOINTS, Home, remove_unfinished_checkpoints
 from gossamer.assembly.integrity import changed, lost, require_sound
 from gossamer.config import Config
 from gossamer.config.lists import FORGOTTEN
@@ -76,8 +75,7 @@ class DurableState:
         folder = home.directory / CHECKPOINTS
         shard = f"shard-{home.shard}-" if home.shards > 1 else ""  # Each shard numbers its own epochs.
         name = f"{shard}{storage.store.epoch:08d}"
-        for killed in folder.glob(f".{shard}*"):
-            shutil.rmtree(killed)
+        remove_unfinished_checkpoints(home.directory, shard)
         begun = folder / f".{name}"  # A checkpoint is there whole or not at all.
         copy = Home(begun, home.shard, home.shards)
         copy.state.mkdir(parents=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -158,24 +157,26 @@ def _unfinished(directory: Path, folder: Path) -> str:
 
 def _status(directory: Path) -> tuple[StatusFields, bool]:
     """Return a crawl's status, and whether it runs."""
-    try:
-        try:
-            return _running_status(directory), True
-        except NoCrawlRunsError:
-            from gossamer import api
+    if (running := _running_status(directory)) is not None:
+        return running, True
+    from gossamer import api
 
-            try:
-                return api.status_of(directory), False
-            except ConfigError as error:
-                with suppress(NoCrawlRunsError):
-                    return _running_status(directory), True  # It began meanwhile.
-                raise error from None
+    try:
+        return api.status_of(directory), False
+    except ConfigError:
+        if (running := _running_status(directory)) is None:
+            raise
+        return running, True  # It began meanwhile.
+
+
+def _running_status(directory: Path) -> StatusFields | None:
+    """Return what a crawl answers; None if none runs."""
+    try:
+        return mapping(ask(directory, "status", {"detail": True}, deadline_s=STATUS_S_MAX))
+    except NoCrawlRunsError:
+        return None
     except SilentError as silence:
         raise ConfigError(f"{silence}; {why_silent(directory)}") from silence
-
-
-def _running_status(directory: Path) -> StatusFields:
-    return mapping(ask(directory, "status", {"detail": True}, deadline_s=STATUS_S_MAX))
 
 
 def _status_or_damage(directory: Path) -> Status:

@@ -128,10 +128,11 @@ class Discovery:
         rejected: set[int] = set()
         for at, link in enumerate(links):
             fingerprint = link.url.fingerprint
+            before = admitted.get(fingerprint)
             if (
-                fingerprint in admitted
-                and admitted[fingerprint] >> PATH_BITS <= link.depth
-                and admitted[fingerprint] & HOPS_MASK <= link.hops
+                before is not None
+                and before >> PATH_BITS <= link.depth
+                and before & HOPS_MASK <= link.hops
                 and not link.seed
                 and (page is None or link.url.site == page.site)
             ):

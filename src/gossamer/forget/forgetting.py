@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.home import CHECKPOINTS, Home, homes
+from gossamer.assembly.home import CHECKPOINTS, Home, homes, remove_unfinished_checkpoints
 from gossamer.assembly.integrity import FORGETTING, half_forgotten
 from gossamer.assembly.parts import locked
 from gossamer.assembly.schemes import namer_for
@@ -261,8 +261,7 @@ def _remove_unfinished_checkpoints(config: Config, directory: Path) -> None:
     """Remove what a kill left of checkpoints: links to files as they were."""
     for home in homes(directory, config.cluster.workers):
         shutil.rmtree(home.snapshot, ignore_errors=True)
-    for begun in (directory / CHECKPOINTS).glob(".*"):
-        shutil.rmtree(begun)
+    remove_unfinished_checkpoints(directory, "", "shard-*-")
 
 
 class _NoneLeftError(ConfigError):

@@ -104,19 +104,11 @@ class DirectoryLock:
 
     def acquire(self, wait_s: float) -> bool:
         """Take the lock, waiting a little for a holder that is about to die. Blocks."""
-        deadline = time.monotonic() + wait_s
-        while True:
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    return False
-                time.sleep(0.05)
-            else:
-                if self.writable:
-                    os.ftruncate(self._fd, 0)
-                    os.pwrite(self._fd, str(os.getpid()).encode(), 0)
-                return True
+        taken = _locked(self._fd, fcntl.LOCK_EX, wait_s)
+        if taken and self.writable:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, str(os.getpid()).encode(), 0)
+        return taken
 
     def release(self) -> None:
         os.close(self._fd)
@@ -126,23 +118,27 @@ class DirectoryLock:
         """Say whether a process holds a lock, for at least `wait_s`: readers hold it for a moment. Blocks as long, and
         changes nothing.
         """
-        deadline = time.monotonic() + wait_s
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    if time.monotonic() >= deadline:
-                        return True
-                    time.sleep(0.05)
-                else:
-                    return False
+            return not _locked(descriptor, fcntl.LOCK_SH, wait_s)
         finally:
             os.close(descriptor)
+
+
+def _locked(descriptor: int, kind: int, wait_s: float) -> bool:
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.05)
+        else:
+            return True
 
 
 def limit_memory(most_bytes: int) -> None:

@@ -1,0 +1,46 @@
+"""Stored: what the store of a crawl that does not run holds: its cookies, and near-uniform pages of a walk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gossamer.api.given import directory_of
+from gossamer.assembly import homes, namer_for, open_stopped
+from gossamer.assembly.sessions import netscape_file
+from gossamer.config.gather import reopen
+from gossamer.frontier.walked import sample
+from gossamer.model.errors import ConfigError
+from gossamer.state.epoch import Epochs
+from gossamer.world.dice import Dice
+
+
+def cookies_of(directory: str | Path) -> str:
+    """Return the cookies of a crawl that does not run, as a file in Netscape format. They are credentials.
+
+    Raises:
+        ConfigError: there is no crawl in `directory`, or it runs.
+    """
+    directory = directory_of(directory)
+    config = reopen(directory / "crawl.toml")
+    return netscape_file(config, homes(directory, config.cluster.workers))
+
+
+def sample_of(directory: str | Path, size: int, seed: int | None = None) -> list[dict[str, object]]:
+    """Return pages of a walk that does not run, each with `url`, `visits` and `weight`; the same ones for one `seed`.
+
+    Raises:
+        ConfigError: there is no crawl, a process holds it, or it did not walk.
+    """
+    directory = directory_of(directory)
+    config = reopen(directory / "crawl.toml")
+    if config.frontier.strategy != "walk":
+        raise ConfigError(
+            f"{directory} did not walk; begin a crawl with --set frontier.strategy=walk to draw samples from it"
+        )
+    opened = open_stopped(config, directory)
+    try:
+        namer = namer_for(config)
+        drawn = sample(Epochs(opened.store), size, config.walk.restart_share, namer.name, Dice(seed))
+    finally:
+        opened.close()
+    return [{"url": page.url, "visits": page.visits, "weight": page.weight} for page in drawn]
