@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.api.reading import sample_of
+from gossamer.api import sample_of
 from gossamer.api.status import status_of, why_of
 from gossamer.assembly import open_stopped
 from gossamer.config.gather import reopen
