@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from gossamer.archive.surt import surt
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import DamagedError
 from gossamer.state.sums import Sums, sums_of
 from gossamer.url.name import REQUEST_MARK
@@ -112,6 +113,7 @@ def _fields(line: bytes) -> dict[str, str]:
     return _FIELDS.decode(line[line.find(b"{") :])
 
 
+@decodable
 class Seal(msgspec.Struct, frozen=True):
     """What is recorded of an index: of the one that is written, and of the one whose place it takes."""
 

@@ -16,6 +16,7 @@ import msgspec
 
 from gossamer.archive.objectstore import ObjectStore
 from gossamer.archive.options import ArchiveOptions
+from gossamer.model.decodable import decodable
 from gossamer.state.journals import STATE
 
 STORE = STATE + "store/"
@@ -44,6 +45,7 @@ class Part(msgspec.Struct, frozen=True):
     """A journal that was open: it goes on under its working name."""
 
 
+@decodable
 class SavedCheckpoint(msgspec.Struct, frozen=True):
     """A checkpoint that is complete."""
 

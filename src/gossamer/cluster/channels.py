@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from gossamer.cluster.frames import FRAME_BYTES_MAX, FramePacker, Position, encode
+from gossamer.model.decodable import decodable
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import BATCHES, OUTBOX, POSITIONS, under
 
@@ -30,6 +31,7 @@ class Channel(msgspec.Struct, array_like=True):
     bytes: int = 0
 
 
+@decodable
 class OutboxRecord(msgspec.Struct, array_like=True):
     """What the commit keeps of the outbox beside its batches."""
 

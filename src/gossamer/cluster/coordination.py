@@ -19,6 +19,7 @@ import msgspec
 
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.reports import LimitShare, Orders, Quotas, ScopeFinal, ShardReport, Termination
+from gossamer.model.decodable import decodable
 
 
 class Tenure:
@@ -105,6 +106,7 @@ class Limits(msgspec.Struct, frozen=True):
     """With fewer hosts left in all shards, after there were as many, the crawl ends; 0: it does not."""
 
 
+@decodable
 class CoordinatorRecord(msgspec.Struct):
     """What a coordinator must find again."""
 
@@ -120,6 +122,7 @@ class CoordinatorRecord(msgspec.Struct):
     """Every shard's process ended as ordered, and none was started since: none is leased."""
 
 
+@decodable
 class Look(msgspec.Struct, frozen=True, kw_only=True):
     """A round's question to one shard."""
 
@@ -132,6 +135,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """The crawl seems to be over: make a checkpoint, so that the loss of a machine costs nothing."""
 
 
+@decodable
 class ShardAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a shard, or of its parent process for it."""
 

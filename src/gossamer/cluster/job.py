@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.cluster.coordination import Limits
+from gossamer.model.decodable import decodable
 
 STATE_FILE = "state/coordinator.json"
 """State of the coordinator, in the crawl's directory."""
@@ -55,6 +56,7 @@ def asks_for_token(environment: Mapping[str, str], address: str) -> bool:
     return done.returncode == ASKED
 
 
+@decodable
 class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One crawl, as its engine is to run it."""
 

@@ -14,6 +14,7 @@ from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.model.counters import Counters
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import CrawlFailedError
 from gossamer.model.modules import INVALID, ModuleCounts, ModuleError
 from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
@@ -43,6 +44,7 @@ class SeedCounters(msgspec.Struct):
     """Whether one of them, or the target of its redirects, was fetched."""
 
 
+@decodable
 class Totals(msgspec.Struct):
     """Sums over the whole crawl, all runs of it. Committed with the epoch."""
 

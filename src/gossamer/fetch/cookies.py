@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.url.site import is_suffix, site_of
 from gossamer.url.url import Url, split
@@ -312,6 +313,7 @@ class _StateCookie(msgspec.Struct, rename="camel"):
     same_site: str = ""
 
 
+@decodable
 class _StorageState(msgspec.Struct):
     cookies: list[_StateCookie]
 

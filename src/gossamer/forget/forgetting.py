@@ -25,6 +25,7 @@ from gossamer.forget import tables, views, warcs
 from gossamer.forget.holdings import FOLDER, ForgottenPages, Holdings, made
 from gossamer.forget.keys import Keys
 from gossamer.forget.remote import UploadedCopies, replace_checkpoint
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.scope.forgotten import ForgottenEntry, moment
 from gossamer.state.journals import ManifestEntry as FileEntry
@@ -45,6 +46,7 @@ class ForgetRequest(msgspec.Struct, frozen=True):
     """All pages of the crawl may be meant."""
 
 
+@decodable
 class ForgetPlan(msgspec.Struct):
     """A removal in progress. `pattern` comes first, for a quick check whether there is a plan."""
 

@@ -18,6 +18,7 @@ from gossamer.assembly.parts import stored
 from gossamer.config import Config
 from gossamer.crawl.counters import Totals
 from gossamer.model.damage import require_none
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import DamagedError
 from gossamer.scope.forgotten import Matching
 from gossamer.state.journals import DIFFERS, ManifestEntry, Phase, differs
@@ -55,6 +56,7 @@ class ForgottenPages:
         return all(self.has(f"{scheme}://{host}{path}") for scheme in ("http", "https") for path in ("/", probe))
 
 
+@decodable
 class _Swap(msgspec.Struct, frozen=True):
     """The next file that is renamed."""
 

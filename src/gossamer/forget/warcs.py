@@ -32,6 +32,7 @@ from gossamer.archive.warc import NOT_MODIFIED, WarcInfo, warc_date, warcinfo_bl
 from gossamer.forget.holdings import ASIDE, ForgottenPages, Holdings, copied
 from gossamer.forget.remote import UploadedCopies, brought
 from gossamer.forget.tables import Moved
+from gossamer.model.decodable import decodable
 from gossamer.model.product import __version__
 from gossamer.model.visits import Original
 from gossamer.state.journals import ManifestEntry
@@ -67,6 +68,7 @@ class RecordIdentity(msgspec.Struct, frozen=True):
     profile: str = ""
 
 
+@decodable
 class SavedPayloads(msgspec.Struct):
     """What was saved, for the steps behind."""
 

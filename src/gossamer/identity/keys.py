@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import write_whole
 
@@ -42,6 +43,7 @@ class _Jwk(msgspec.Struct, omit_defaults=True):
     exp: int = 0
 
 
+@decodable
 class _JwkSet(msgspec.Struct):
     keys: list[_Jwk]
 

@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from gossamer.model.decodable import decodable
+
 CHARACTERS_MAX = 300
 VERSIONS_MAX = 100
 """Of one page in one answer, the newest."""
@@ -34,6 +36,7 @@ class PageVersion(msgspec.Struct, frozen=True, kw_only=True):
     replay: Annotated[str, Meta(description="Path of this version on the replay port; empty: none is archived.")]
 
 
+@decodable
 class PageVersions(msgspec.Struct, frozen=True, kw_only=True):
     """The attempts at a page, the newest first."""
 
@@ -58,6 +61,7 @@ class ItemRow(msgspec.Struct, frozen=True, kw_only=True):
     values: Annotated[tuple[str | None, ...], Meta(description="In the order of the columns; null: none.")]
 
 
+@decodable
 class ItemList(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the items of one kind, the newest first."""
 
@@ -77,6 +81,7 @@ class HostPeriod(msgspec.Struct, frozen=True, kw_only=True):
     failed: Annotated[int, Meta(description="All other outcomes.")]
 
 
+@decodable
 class HostHistory(msgspec.Struct, frozen=True, kw_only=True):
     """How requests to a host ended, over time."""
 
@@ -96,6 +101,7 @@ class ComparedPage(msgspec.Struct, frozen=True, kw_only=True):
     status: Annotated[int | None, Meta(description="Of the second crawl; null: no answer.")]
 
 
+@decodable
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between two crawls, by the last visit of each to a URL."""
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from gossamer.model.decodable import decodable
 from gossamer.model.visits import Awaited
 
 Together = Literal["sum", "sums", "most", "list"]
@@ -114,6 +115,7 @@ class ShardHealth(msgspec.Struct, kw_only=True):
     idle: Annotated[bool | UnsetType, _meta(says="It has no URLs: no site of the crawl is its own.")] = UNSET
 
 
+@decodable
 class Status(msgspec.Struct, kw_only=True):
     """Counts, rates and state of a crawl. At the start only `state` is certain; UNSET fields are omitted."""
 

@@ -13,6 +13,7 @@ from typing import Self
 
 import msgspec
 
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import sync_directory, write_whole
 from gossamer.world.process import DirectoryLock
@@ -30,6 +31,7 @@ class BuildPiece(msgspec.Struct, frozen=True):
     """Of a WARC file: a table has its pages."""
 
 
+@decodable
 class BuildInputs(msgspec.Struct):
     """What a build reads, as it stood when the build began."""
 
@@ -40,6 +42,7 @@ class BuildInputs(msgspec.Struct):
     """Crawls that went on meanwhile: their finished files count."""
 
 
+@decodable
 class BuildState(msgspec.Struct):
     """How far a build is."""
 

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gossamer.model.decodable import decodable
 from gossamer.process.outline import HEADINGS, Outline
 from gossamer.process.signals import Rows, Weights, signals
 
@@ -30,6 +31,19 @@ _WORDS_MIN = 20.0
 """Words that a page is taken to have at least: of one without content, something unlikely is not all there is."""
 
 
+class Trees(msgspec.Struct, frozen=True):
+    """Trees of one depth, as `benchmarks/train_text.py` writes them."""
+
+    features: Sequence[Sequence[int]]
+    """For each level, the column that each tree looks at."""
+    borders: Sequence[Sequence[float]]
+    """For each level, the value above which each tree goes on to the right."""
+    leaves: Sequence[Sequence[int]]
+    """For each tree, its leaves in thousandths; bit n of a leaf's place is the answer at level n."""
+    bias: float
+
+
+@decodable
 class Learned(msgspec.Struct, frozen=True):
     """What training wrote."""
 
@@ -94,18 +108,6 @@ def completed(outline: Outline, keep: list[bool]) -> list[bool]:
         if name == "pre" and (out[at - 1 : at] == [True] or out[at + 1 : at + 2] == [True]):
             out[at] = True
     return out
-
-
-class Trees(msgspec.Struct, frozen=True):
-    """Trees of one depth, as `benchmarks/train_text.py` writes them."""
-
-    features: Sequence[Sequence[int]]
-    """For each level, the column that each tree looks at."""
-    borders: Sequence[Sequence[float]]
-    """For each level, the value above which each tree goes on to the right."""
-    leaves: Sequence[Sequence[int]]
-    """For each tree, its leaves in thousandths; bit n of a leaf's place is the answer at level n."""
-    bias: float
 
 
 class Forest:

@@ -15,6 +15,7 @@ from typing import Final, Self
 
 import msgspec
 
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 
 LOOKED_AT_BYTES_MAX: Final = 65_536
@@ -46,6 +47,7 @@ class Wall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the addresses of its pages begin."""
 
 
+@decodable
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     wall: tuple[Wall, ...] = ()
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from gossamer.model.decodable import decodable
 from gossamer.model.visits import Awaited
 
 
@@ -213,6 +214,7 @@ class Dns(msgspec.Struct, frozen=True):
     within_1_s: int = 0
 
 
+@decodable
 class Report(msgspec.Struct, frozen=True):
     """A crawl in figures. Lists are in falling order. Counts are complete up to 10,000 rows; behind these, one row
     `(other)` has the rest. Lists of hosts, copies and errors name the first ones alone.

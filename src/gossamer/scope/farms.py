@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 from xxhash import xxh3_64_intdigest
 
+from gossamer.model.decodable import decodable
 from gossamer.model.digests import Sketch
 from gossamer.model.links import Link
 from gossamer.ports import NEW
@@ -48,6 +49,7 @@ ANY = "*."
 """Before a site's name: all of its hosts."""
 
 
+@decodable
 class FarmRecord(msgspec.Struct, array_like=True, frozen=True):
     """A site under watch as the store keeps it."""
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import msgspec
 
+from gossamer.model.decodable import decodable
 from gossamer.model.digests import Sketch
 
 SEGMENT_CHARACTERS_MAX = 48
@@ -178,6 +179,7 @@ class Suspicion(msgspec.Struct, array_like=True):
             self.confirmed += agrees
 
 
+@decodable
 class NodeRecord(msgspec.Struct, array_like=True, frozen=True):
     """A watched template as the store keeps it."""
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from gossamer.model.decodable import decodable
 from gossamer.model.digests import Sketch
 from gossamer.model.links import Link
 from gossamer.model.patterns import PatternSet
@@ -99,6 +100,7 @@ class Trap(msgspec.Struct):
         return f"{self.name} is a trap (score {self.score:.2f} after {self.pages} {pages}): {self.reason}"
 
 
+@decodable
 class WardRecord(msgspec.Struct, array_like=True, frozen=True):
     """A host as the store keeps it."""
 

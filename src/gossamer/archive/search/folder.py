@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import DamagedError
 from gossamer.state.sums import Sums, crc_of
 from gossamer.world.files import write_whole
@@ -50,6 +51,7 @@ class _Segment(msgspec.Struct):
     segment_id: str
 
 
+@decodable
 class _Meta(msgspec.Struct):
     segments: list[_Segment]
 

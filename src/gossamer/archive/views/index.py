@@ -23,12 +23,14 @@ from gossamer.archive.views.sorting import SortedRun, Sorter
 from gossamer.archive.views.source import BATCH_ROWS, RowSource
 from gossamer.archive.views.tables import Advance
 from gossamer.archive.views.work import CHECKPOINT_BYTES, ExportFolder, ExportPiece
+from gossamer.model.decodable import decodable
 from gossamer.world.files import AppendFile
 
 LINE = "line"
 _SCHEMA = pa.schema([(LINE, pa.binary())])
 
 
+@decodable
 class IndexProgress(msgspec.Struct):
     """Progress of an index: rows read into sorted runs, then lines of each run written to the file."""
 

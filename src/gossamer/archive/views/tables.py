@@ -19,6 +19,7 @@ from gossamer.archive.logs import stem_of
 from gossamer.archive.views.sorting import SortedRun, Sorter
 from gossamer.archive.views.source import RowSource
 from gossamer.archive.views.work import CHECKPOINT_BYTES, ExportFolder
+from gossamer.model.decodable import decodable
 from gossamer.world.files import AppendFile, sync_file
 
 ROW_GROUP_ROWS_MAX = 50_000
@@ -34,6 +35,7 @@ Advance = Callable[[int], None]
 """Called with the rows read so far, of the current table."""
 
 
+@decodable
 class Sorting(msgspec.Struct):
     """Progress of a table: rows read into runs, then rows of each run in finished files."""
 

@@ -25,6 +25,7 @@ from gossamer.archive.views.permitted import FOLDER, LIST
 from gossamer.archive.views.source import RowSource
 from gossamer.archive.views.tables import Advance
 from gossamer.archive.views.work import ExportFolder, ExportInputs, ExportPiece
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.product import __version__
 from gossamer.world.files import publish, sync_file
@@ -51,6 +52,7 @@ class ZipMember(msgspec.Struct):
     """Of ZIP, that a reader needs: 45 when it is larger than 2 GB."""
 
 
+@decodable
 class WaczProgress(msgspec.Struct):
     """How far a WACZ is."""
 

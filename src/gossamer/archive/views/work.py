@@ -14,6 +14,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.world.files import sync_directory, sync_everything, sync_file, write_whole
 from gossamer.world.process import DirectoryLock
@@ -46,6 +47,7 @@ class ExportOrder(msgspec.Struct, frozen=True):
     dedupe: str = ""
 
 
+@decodable
 class KnownTexts(msgspec.Struct, frozen=True):
     """A crawl or an export whose texts count as known."""
 
@@ -56,6 +58,7 @@ class KnownTexts(msgspec.Struct, frozen=True):
     """Of an export: what its texts are recognized by."""
 
 
+@decodable
 class ExportInputs(msgspec.Struct):
     """What an export reads, as it stood when the export began."""
 
@@ -73,6 +76,7 @@ class ExportInputs(msgspec.Struct):
     """Of all attempts of the crawl, for a data card."""
 
 
+@decodable
 class _State(msgspec.Struct):
     order: ExportOrder
     inputs: ExportInputs | None = None
