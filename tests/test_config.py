@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gossamer.config import Config, configure, effective_toml, reopen
 from gossamer.config import presets as crawl_presets
 from gossamer.config.flags import BY_NAME, FLAGS, PRESETS, SCOPES
+from gossamer.config.gather import mistakes
 from gossamer.config.mend import NAMED
 from gossamer.config.reference import markdown
 from gossamer.config.sections import keys, sections
@@ -88,6 +89,27 @@ def test_options_and_sets_name_themselves() -> None:
     assert complaint(sets=["limits.max_pages=abc"]).startswith('--set: limits.max_pages is "abc"')
     assert "write --set section.key=value" in complaint(sets=["max_pages=3"])
     assert "did you mean limits.max_pages?" in complaint(sets=["limits.maxpages=3"])
+
+
+def test_a_mistake_inside_a_table_is_named_with_its_own_line(tmp_path: Path) -> None:
+    text = """[extract.book]
+urls = ["x"]
+[extract.book.fields]
+title = { css = "h1" }
+price = { csss = "h1" }
+[extract.book.fields.author]
+css = "a"
+requird = true
+"""
+    file = write(tmp_path, text)
+    assert mistakes(file) == [
+        f"{file} line 5: no key extract.book.fields.price.csss; did you mean css?",
+        f"{file} line 8: no key extract.book.fields.author.requird; did you mean required?",
+    ]
+    other = complaint(file, sets=["extract.book={ fields = { price = { csss = 'h1' } } }"])
+    assert other == "--set: no key extract.book.fields.price.csss; did you mean css?"
+    book = write(tmp_path, "[extract.book.fields]\ntitle = { css = 'h1' }\n")
+    assert [key for key in configure(book).origins if key.startswith("extract.")] == ["extract.book"]
 
 
 def test_later_sources_win_and_origins_tell(tmp_path: Path) -> None:

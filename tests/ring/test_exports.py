@@ -152,6 +152,7 @@ def test_a_crawl_that_was_killed_is_exported_whole_without_a_resume(web: SimwebP
     [
         (("export", "crawl", "--to", "xls", "-o", "x"), "expected parquet, jsonl"),
         (("export", "crawl", "--to", "wacz", "-o", "-"), "cannot be written to standard output"),
+        (("export", "crawl", "--to", "bulk", "-o", "all.ndjson"), "name a folder, such as -o all"),
         (("export", "crawl", "--to", "csv", "-o", "absent/x"), "there is no directory absent"),
         (("export", "crawl", "--to", "csv", "-o", "x", "--table", "pags"), "the crawl has pages, links"),
         (("export", "crawl", "--to", "csv", "-o", "x", "--where", "hots = 1"), "hots"),

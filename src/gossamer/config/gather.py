@@ -75,6 +75,7 @@ def configure(
         _take(values, origins, preset_values(str(preset)), lambda _: f"preset {preset}", Path())
     if file is not None:
         _take(values, origins, given, _places(file, text), file.parent)
+        origins |= _places_within(file, text)
     listed = values.get("seeds.urls", [])
     listed = listed if isinstance(listed, list) else []
     if seeds:
@@ -215,6 +216,7 @@ def mistakes(file: Path) -> list[str]:
     values: Values = {}
     origins: dict[str, str] = {}
     _take(values, origins, _flattened(_parsed(text, file)), _places(file, text), file.parent)
+    origins |= _places_within(file, text)
     values.pop("preset", None)
     found: list[str] = []
     wrong: frozenset[str] | None = None
@@ -265,7 +267,8 @@ def _checked(values: Values, origins: dict[str, str]) -> Config:
     except ConfigError as error:  # A package's own word about one of its values.
         key = _blamed(nested, origins)
         raise MistakesError([f"{_named(key, origins)}{error}"], {key}) from error
-    return fitted(by_mode(config.with_origins({key: place for key, place in origins.items() if "." in key})))
+    known = {key: place for key, place in origins.items() if "." in key and key in values}
+    return fitted(by_mode(config.with_origins(known)))
 
 
 def _not_unicode(values: Values, origins: Mapping[str, str]) -> str | None:
@@ -368,3 +371,8 @@ def _places(file: Path, text: str) -> Callable[[str], str]:
         return f"{file} line {line}" if line else str(file)
 
     return place
+
+
+def _places_within(file: Path, text: str) -> dict[str, str]:
+    """Return where a file sets what is inside the value of a key, such as a field of an item."""
+    return {name: f"{file} line {line}" for name, line in line_numbers(text).items() if name.count(".") > 1}

@@ -49,7 +49,7 @@ def lines_of(error: ValidationError, origins: Mapping[str, str]) -> list[str]:
 def _line(mistake: ErrorDetails, origins: Mapping[str, str]) -> str:
     path = [str(part) for part in mistake["loc"]]
     key = ".".join(path[:2])
-    place = origins.get(key) or _place_of_section(path[0], mistake, origins)
+    place = _place(path, origins) or _place_of_section(path[0], mistake, origins)
     where = f"{place}: " if place else ""
     if mistake["type"] == "extra_forbidden":
         return where + _unknown(path)
@@ -59,6 +59,14 @@ def _line(mistake: ErrorDetails, origins: Mapping[str, str]) -> str:
     if not message.startswith("expected "):  # A package's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"
     return f"{place} {given}: {message}" if is_option else f"{where}{'.'.join(path)} is {given}, {message}"
+
+
+def _place(path: list[str], origins: Mapping[str, str]) -> str:
+    """Return where a key was written; in a file, the line of the innermost table or key around the mistake."""
+    key = origins.get(".".join(path[:2]), "")
+    file = key.rpartition(" line ")[0]
+    inner = (origins.get(".".join(path[:length]), "") for length in range(len(path), 2, -1))
+    return next((one for one in inner if file and one.rpartition(" line ")[0] == file), key)
 
 
 def _place_of_section(section: str, mistake: ErrorDetails, origins: Mapping[str, str]) -> str:

@@ -139,6 +139,11 @@ def export(
         OSError: the disk is full; another call goes on.
     """
     check(to, table, where, memory_bytes_max)
+    if to == "bulk" and target.suffix in (".json", ".jsonl", ".ndjson"):
+        raise ConfigError(
+            f"-o {target}: bulk makes a folder of files, one for each request; name a folder, such as "
+            f"-o {target.with_suffix('')}"
+        )
     copies = _copies(to, dedupe, against)
     tables = tables_of(crawl, to, table)
     crawl.require(tables, warcs=to in NEED_WARCS)
