@@ -30,6 +30,7 @@ def call(commands: Commands, web: str) -> Iterator[Caller]:
     caller, process = commands.served("crawl", web, "-o", "crawl", "--serve", "0", *CRAWL)
     until(lambda: caller.status().get("pages", 0) > 3)
     yield caller
+    assert process.poll() is None, process.communicate()
     assert caller.post("/api/stop", now=True).json["state"] == "stopping"
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "")

@@ -86,12 +86,13 @@ def test_robots_txt_is_asked_for_again_when_it_is_too_old(site: Site, tmp_path: 
 
 
 def test_a_crawl_that_begins_right_after_another_waits(site: Site, tmp_path: Path) -> None:
-    polite = (*POLITE, "robots.obey=false")
+    delay_s = 4.0
+    polite = (*OWN, f"politeness.delay_s_min={delay_s}", "politeness.per_host=1", "robots.obey=false")
     first = crawled(site, tmp_path, "one", "http://a.test/0", sets=polite)
     second = crawled(site, tmp_path, "two", "http://a.test/1", "http://b.test/1", sets=polite)
     rows = {str(row["host"]): row for row in second.rows}
-    assert started_at(rows["a.test"]) - ended_at(first.rows[-1]) >= DELAY_S
-    assert started_at(rows["b.test"]) < started_at(rows["a.test"]), "and nobody else does"
+    assert started_at(rows["a.test"]) - ended_at(first.rows[-1]) >= delay_s
+    assert started_at(rows["b.test"]) < started_at(rows["a.test"]), "and no other host does"
 
 
 def test_contacts_that_no_commit_holds_are_known_to_the_next_crawl(site: Site, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ def attempts(found: dict[str, object]) -> int:
     return found["attempts"]
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_report_counts_what_is_in_no_finished_table(web: SimwebProcess, tmp_path: Path, workers: int) -> None:
     shards = (f"cluster.workers={workers}",) if workers > 1 else ()
