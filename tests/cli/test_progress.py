@@ -124,9 +124,16 @@ def test_the_last_words_name_the_outputs_that_are_there(tmp_path: Path) -> None:
 
 def test_the_last_words_say_what_to_do() -> None:
     assert "gossamer resume my/dir continues" in summary_of(read_status(STATUS), "my/dir", "stopped")
-    at_limit = {**STATUS, "ended": "limit", "ended_says": "page limit reached"}
-    said = summary_of(read_status(at_limit), "my/dir", "limit")
-    assert "gossamer resume my/dir --max-pages N continues with a higher limit N." in said
+    for field, bound, option in (
+        ("pages", "max_pages", "--max-pages"),
+        ("wire_bytes", "max_bytes", "--max-bytes"),
+        ("elapsed_s", "max_time_s", "--max-time"),
+    ):
+        at_limit = read_status({**STATUS, "ended": "limit", field: 9, bound: 9, "ended_says": "in other words"})
+        said = summary_of(at_limit, "my/dir", "limit")
+        assert f"gossamer resume my/dir {option} N continues with a higher limit N." in said
+        at_limit.ended = "stopped"
+        assert "gossamer resume my/dir continues." in summary_of(at_limit, "my/dir", "stopped")
     assert "gossamer report my/dir" in summary_of(read_status(STATUS), "my/dir", "finished")
     assert "Still queued" not in summary_of(read_status({**STATUS, "queued": 0}), "d", "finished")
     said = summary_of(read_status(STATUS), "my dir", "finished")

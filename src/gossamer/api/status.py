@@ -18,12 +18,20 @@ from gossamer.cluster.aggregate import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.crawl.counters import SeedCounters, Totals, login_warning
-from gossamer.crawl.options import LimitsOptions
 from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.record import QueueCounts
 from gossamer.model.damage import Damage
 from gossamer.model.modules import module_facts
-from gossamer.model.status import Alarm, Closing, SeedsState, SeedState, ShardHealth, Status, resume_command
+from gossamer.model.status import (
+    Alarm,
+    Closing,
+    SeedsState,
+    SeedState,
+    ShardHealth,
+    Status,
+    limit_reached,
+    resume_command,
+)
 from gossamer.revisit.state import whole_facts
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
@@ -148,7 +156,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         status.traps = trap_lines(opened.traps)
         status.revisits = whole_facts(opened.revisits, now) if opened.revisits is not None else None
         status.concurrency = config.crawl.concurrency
-        status.waiting_for = _stopped(counts, totals, config, directory, status.ended_says)
+        status.waiting_for = _stopped(counts, totals, config, directory, status)
         status.uploads = msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None
         _tell_damage(status, opened.lost, directory)
         return status
@@ -172,17 +180,12 @@ def _state_of(counts: QueueCounts, totals: Totals, config: Config) -> str:
     return "finished" if is_over or totals.ended in COMPLETE else "stopped"
 
 
-def _ended_says(totals: Totals, elapsed_s: float, limits: LimitsOptions) -> str:
+def _ended_says(status: Status) -> str:
     """Return how the last run ended, for people; empty while one goes on, and after one that died."""
-    if totals.ended != "limit":
-        return ENDED_SAYS.get(totals.ended, "")
-    if limits.max_pages is not None and totals.pages >= limits.max_pages:
-        return "page limit reached"
-    if limits.max_bytes is not None and totals.wire_bytes >= limits.max_bytes:
-        return "byte limit reached"
-    if limits.max_time_s is not None and elapsed_s >= limits.max_time_s:
-        return "time limit reached"
-    return "limit reached"
+    if status.ended != "limit":
+        return ENDED_SAYS.get(status.ended, "")
+    limit = limit_reached(status)
+    return limit.says if limit is not None else "limit reached"
 
 
 def seeds_state(seeds: SeedCounters, why: Callable[[str], dict[str, object]]) -> SeedsState:
@@ -235,7 +238,7 @@ def _why_of(config: Config, directory: Path, shard: int, url: str) -> dict[str, 
 
 def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Config) -> Status:
     limits = config.limits
-    return Status(
+    status = Status(
         state="",
         pages=totals.pages,
         attempts=totals.attempts,
@@ -256,7 +259,6 @@ def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Confi
         hosts_left=counts.working,
         runs=totals.incarnation,
         ended=totals.ended,
-        ended_says=_ended_says(totals, elapsed_s, limits),
         awaited=list(totals.awaited),
         warnings=[login_warning(name, reason) for name, reason in sorted(totals.logins.items())],
         max_pages=limits.max_pages,
@@ -265,14 +267,16 @@ def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Confi
         mode=config.crawl.mode,
         hosts_deferred=counts.deferred if budget_of(config).is_set else UNSET,
     )
+    status.ended_says = _ended_says(status)
+    return status
 
 
-def _stopped(counts: QueueCounts, totals: Totals, config: Config, directory: Path, ended_says: str) -> str:
+def _stopped(counts: QueueCounts, totals: Totals, config: Config, directory: Path, status: Status) -> str:
     if not counts.pending and config.crawl.mode != "continuous":
         return ""
     few = f"fewer hosts than frontier.hosts_min = {config.frontier.hosts_min} were left"
-    why = {"low_water": few, "limit": ended_says, "patience": _awaited(totals)}.get(totals.ended, "nothing runs")
-    command, how = resume_command(str(directory), ended_says)
+    why = {"low_water": few, "limit": status.ended_says, "patience": _awaited(totals)}.get(totals.ended, "nothing runs")
+    command, how = resume_command(str(directory), status)
     return f"{why}; `{command}` continues{how}"
 
 

@@ -202,7 +202,7 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     lines += [f"{says[:1].upper()}{says[1:]}." for says in modules_of(status)]
     lines += awaited_of(status) if ended == "patience" else []
     if queued := status.queued:
-        command, how = resume_command(harmless(directory), status.ended_says)
+        command, how = resume_command(harmless(directory), status)
         lines.append(f"Still queued: {count(queued)}; {command} continues{how}.")
     lines += [f"Warning: {warning}." for warning in warnings_of(status)]
     if uploaded := uploaded_of(status):

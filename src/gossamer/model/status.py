@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -22,23 +22,6 @@ RECENT_CHARACTERS_MAX = 300
 
 def _meta(together: Together | None = None, says: str | None = None) -> Meta:
     return Meta(description=says, extra={"together": together})
-
-
-RAISED_BY: Mapping[str, str] = {
-    "page limit reached": "--max-pages",
-    "byte limit reached": "--max-bytes",
-    "time limit reached": "--max-time",
-}
-"""How a crawl ended, as `Status.ended_says` has it, and the option that raises that limit."""
-
-
-def resume_command(directory: str, ended_says: str) -> tuple[str, str]:
-    """Return the command that continues a crawl, and what follows `continues` in a sentence: a crawl that ended at a
-    limit would end there again.
-    """
-    option = RAISED_BY.get(ended_says)
-    command = f"gossamer resume {directory}"
-    return (f"{command} {option} N", " with a higher limit N") if option else (command, "")
 
 
 class Alarm(msgspec.Struct, frozen=True):
@@ -192,6 +175,45 @@ class Status(msgspec.Struct, kw_only=True):
         """Return it as JSON has it. About 20 µs."""
         found: dict[str, object] = msgspec.to_builtins(self)
         return found
+
+
+class Limit(NamedTuple):
+    """A limit at which a crawl ends."""
+
+    measured: str
+    """The field of `Status` that it bounds."""
+    bound: str
+    """The field that has the bound."""
+    option: str
+    """Raises it."""
+    says: str
+    """For people, once it is reached."""
+
+
+LIMITS = (
+    Limit("pages", "max_pages", "--max-pages", "page limit reached"),
+    Limit("wire_bytes", "max_bytes", "--max-bytes", "byte limit reached"),
+    Limit("elapsed_s", "max_time_s", "--max-time", "time limit reached"),
+)
+
+
+def limit_reached(status: Status) -> Limit | None:
+    """Return the limit at which a crawl ended; None for another end, and where the figures do not show which."""
+    if status.ended != "limit":
+        return None
+    for limit in LIMITS:
+        bound = getattr(status, limit.bound)
+        if bound is not None and getattr(status, limit.measured) >= bound:
+            return limit
+    return None
+
+
+def resume_command(directory: str, status: Status) -> tuple[str, str]:
+    """Return the command that continues a crawl, and what follows `continues` in a sentence: a crawl that ended at a
+    limit would end there again.
+    """
+    limit, command = limit_reached(status), f"gossamer resume {directory}"
+    return (f"{command} {limit.option} N", " with a higher limit N") if limit is not None else (command, "")
 
 
 @cache
