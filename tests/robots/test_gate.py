@@ -1,9 +1,11 @@
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.model.outcomes import ANSWERED
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.gate import RETRY_AFTER_S_MAX, Redirect, RobotsGate, asked_s, robots_url
 from gossamer.robots.options import RobotsOptions
@@ -156,6 +158,26 @@ def test_not_modified_renews_the_copy() -> None:
     first = after(200, b"User-agent: *\nDisallow: /x")
     renewed = after(304, previous=failed(first, NOW + 1), now=NOW + DAY_S)
     assert (renewed.text, renewed.fetched_at, renewed.failures) == (first.text, NOW + DAY_S, 0)
+
+
+@pytest.mark.parametrize(
+    ("result", "failure", "answered"),
+    [
+        (reply(503), None, True),
+        (reply(200, truncated="time"), None, True),
+        (None, FAILURE, False),
+        (None, Failure("connect_error", "connection refused"), False),
+    ],
+)
+def test_the_error_of_a_server_that_answered_can_be_told_from_others(
+    result: Reply | None, failure: Failure | None, answered: bool
+) -> None:
+    """The tables have the text alone, and exports of faults judge by it."""
+    record = gate().after_reply(None, result, failure, b"", NOW)
+    assert isinstance(record, RobotsRecord)
+    given_up = gate(robots_wait_max_s=0.0).verdict(record, url("https://example.org/x"), NOW)
+    assert given_up.kind == "given_up"
+    assert (re.search(ANSWERED, given_up.reason) is not None) == answered
 
 
 def test_a_file_cut_by_time_is_no_answer() -> None:

@@ -55,6 +55,18 @@ MEANINGS: Final[dict[Outcome, Meaning]] = {
     "usage_withheld": Meaning(succeeded=True),  # The page itself refuses them: fetched, and not kept.
 }
 OUTCOMES: Final = tuple(MEANINGS)
+
+
+def status_error(status: int | str) -> str:
+    """Return the error of an attempt whose reply has an HTTP status that is no success."""
+    return f"HTTP {status}"
+
+
+CUT_SHORT: Final = "its answer was cut short"
+"""The error of a robots.txt of which not all came."""
+ANSWERED: Final = f": ({status_error('[0-9]+')}|{CUT_SHORT})$"
+"""A regular expression: matches the error of a `robots_unreachable` whose server answered. Tables have no other mark of
+it."""
 # Sets, for the places that ask for each page.
 WITH_CONTENT: Final[frozenset[str]] = frozenset(name for name, one in MEANINGS.items() if one.has_content)
 SUCCEEDED: Final[frozenset[str]] = frozenset(name for name, one in MEANINGS.items() if one.succeeded)

@@ -12,7 +12,7 @@ import msgspec
 
 from gossamer.model.counters import Counters
 from gossamer.model.headers import max_age_s, retry_after_s
-from gossamer.model.outcomes import UNCONNECTED
+from gossamer.model.outcomes import CUT_SHORT, UNCONNECTED, status_error
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.record import AnswerKind, RecentlyUsed, RobotsRecord
@@ -139,14 +139,14 @@ class RobotsGate:
         status = reply.status
         if 200 <= status < 300:
             if reply.truncated not in ("", "length"):
-                return self._failed(previous, now, "its answer was cut short")  # What is missing may be what forbids.
+                return self._failed(previous, now, CUT_SHORT)  # What is missing may be what forbids.
             text = cut(decoded_body, self._options.body_bytes_max)
             return RobotsRecord(AnswerKind.RULES, text, now, now + self._ttl_s(reply))
         if 300 <= status < 400:
             return self._redirected(previous, reply, now, hops)
         if 400 <= status < 500 and status != 429:
             return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
-        return self._failed(previous, now, f"HTTP {status}", asked_s=asked_s(reply, now))
+        return self._failed(previous, now, status_error(status), asked_s=asked_s(reply, now))
 
     def _redirected(
         self, previous: RobotsRecord | None, reply: Reply, now: float, hops: int

@@ -13,6 +13,7 @@ import msgspec
 
 from gossamer.archive.views.changes import database_of
 from gossamer.archive.views.work import ExportPiece
+from gossamer.model.outcomes import ANSWERED
 
 NOT_CHECKED = "not_checked"
 """No fault: the link may be sound."""
@@ -46,7 +47,7 @@ _LINKING = """
     SELECT to_key AS key, list(from_url ORDER BY from_url)[1:{most}] AS pages
     FROM (SELECT DISTINCT to_key, from_url FROM links WHERE link_type::VARCHAR NOT IN ('redirect', 'canonical', 'self'))
     GROUP BY to_key"""
-_ANSWERED = "regexp_matches(error, ': (HTTP [0-9]+|its answer was cut short)$')"
+_ANSWERED = f"regexp_matches(error, '{ANSWERED}')"
 """The server answered, without its robots.txt: the page may be there."""
 _ATTEMPTS = """
     SELECT url, CASE WHEN status IS NULL THEN outcome || ': ' || error ELSE 'HTTP ' || status END,
