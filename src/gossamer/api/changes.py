@@ -27,6 +27,7 @@ from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import iso_time
 from gossamer.world.clock import WallClock
 
 __all__ = ["FieldChange", "PageChange", "RobotsVersion", "changes", "robots_history"]
@@ -61,7 +62,7 @@ def changes(directory: Path, since: str = "", url: str = "") -> Iterator[PageCha
         named = namer_for(config).name(url)
         if named is None:
             raise ConfigError(f"--url {url}: it is not an address that can be visited")
-        begin = f"{datetime.fromtimestamp(since_s, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+        begin = iso_time(since_s, "microseconds")
         for one in versions_of(pieces, named.key, folder):
             if one.at >= begin:
                 yield msgspec.structs.replace(one, compared=compared)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,7 @@ import typer
 from gossamer.cli.arguments import Json
 from gossamer.cli.output import harmless, write_line
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import iso_time
 
 if TYPE_CHECKING:
     from gossamer.config import Config
@@ -77,7 +77,7 @@ def rotate(
     from gossamer.identity.keys import rotate_keys
 
     made = rotate_keys(path, time.time(), at_once=now)
-    typer.echo(f"{path}: the key {made.id} signs from {_instant(made.begins_at)}")
+    typer.echo(f"{path}: the key {made.id} signs from {iso_time(made.begins_at, zone='+00:00')}")
     typer.echo("publish the directory again now: gossamer identity directory")
     return 0
 
@@ -147,11 +147,11 @@ def _configured(file: Path) -> Config:
 def _facts(key: SigningKey, now: float, *, signs: bool) -> dict[str, object]:
     state = "signs" if signs else "later" if key.begins_at > now else "published" if key.is_listed(now) else "expired"
     times = {"begins_at": key.begins_at, "ends_at": key.ends_at}
-    return {"keyid": key.id, "state": state, **{name: _instant(at) if at else None for name, at in times.items()}}
-
-
-def _instant(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    return {
+        "keyid": key.id,
+        "state": state,
+        **{name: iso_time(at, zone="+00:00") if at else None for name, at in times.items()},
+    }
 
 
 def _write(file: Path | None, text: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import msgspec
 
 from gossamer.crawl.history import PageRecord, UrlMemory
 from gossamer.model.links import Link
 from gossamer.model.visits import BudgetFacts, HostFacts, OriginFacts
+from gossamer.model.words import iso_time
 from gossamer.ports import UrlSeen, WaylessUrlSeen
 from gossamer.scope.chain import Chain
 from gossamer.scope.forgotten import NAME as FORGOTTEN
@@ -208,4 +208,4 @@ def _origin(facts: OriginFacts) -> dict[str, object]:
 
 
 def _instant(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    return iso_time(at, "milliseconds", "+00:00")

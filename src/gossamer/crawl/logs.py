@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
 import msgspec
 
 from gossamer.crawl.options import Level, LogsOptions
+from gossamer.model.words import iso_time
 from gossamer.world.clock import Clock
 from gossamer.world.files import AppendFile
 
@@ -93,7 +93,7 @@ class Logs:
         package = PACKAGE_OF.get(event, "fetch")
         if LEVELS[level] < self._levels.get(package, self._level):
             return
-        at = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="milliseconds")
+        at = iso_time(self._clock.now(), "milliseconds", "+00:00")
         self._lines[name] += _encode({"at": at, "level": level, "package": package, "event": event, **facts}) + b"\n"
 
     def _turn(self, name: str) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -44,6 +43,7 @@ from gossamer.model.visits import (
     Reply,
     Request,
 )
+from gossamer.model.words import iso_time
 from gossamer.ports import PrerequisiteArchive
 from gossamer.render.cache import ResourceCache
 from gossamer.render.options import RenderOptions
@@ -370,7 +370,7 @@ class PageRendering:
             urls = {
                 url: {"status": status, "mime": mime, "type": kind} for url, (status, mime, kind) in answers.items()
             }
-            at = datetime.fromtimestamp(reply.started_at, UTC).isoformat(timespec="milliseconds")
+            at = iso_time(reply.started_at, "milliseconds", "+00:00")
             about = {"pageid": page_id, "urls": urls, "url": reply.url, "ts": at}
             found.append(PageCapture("pageinfo", "application/json", msgspec.json.encode(about)))
         return tuple(found)

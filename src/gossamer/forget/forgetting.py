@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from gossamer.forget.keys import Keys
 from gossamer.forget.remote import UploadedCopies, replace_checkpoint
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import iso_time
 from gossamer.scope.forgotten import ForgottenEntry, moment
 from gossamer.state.journals import ManifestEntry as FileEntry
 from gossamer.world.files import sync_directory, write_whole
@@ -290,7 +291,7 @@ def _entry(asked: ForgetRequest, now: float, removed: dict[str, int]) -> Forgott
     until = moment(asked.until) if asked.until else ""
     if until and datetime.fromisoformat(until).timestamp() <= now:
         raise ConfigError(f"--until {asked.until}: that is past; name a later date, or leave it out: for good")
-    at = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
+    at = iso_time(now, zone="+00:00")
     return ForgottenEntry(asked.pattern, at, until, asked.reason, asked.whom, removed)
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -39,6 +38,7 @@ from gossamer.model.archived import CHARACTERS_MAX, VERSIONS_MAX, HostHistory, P
 from gossamer.model.errors import ConfigError, CrawlFailedError, DamagedError
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.visits import Page
+from gossamer.model.words import iso_time
 from gossamer.world.workers import answer_frames
 
 COMPARISON_BYTES_MAX = 320_000_000
@@ -127,7 +127,8 @@ def _versions(directory: Path, asked: ReadVersions, folder: Path) -> msgspec.Str
             before = visit.digest
         found.append(
             PageVersion(
-                at=_instant(visit.at), outcome=visit.outcome, status=visit.status, content=content,
+                at=iso_time(visit.at / 1e6, "microseconds"), outcome=visit.outcome, status=visit.status,
+                content=content,
                 digest=visit.digest if content else "", body_bytes=visit.body_bytes,
                 title=visit.title[:CHARACTERS_MAX],
                 replay=sealed(asked.secret, _place(asked.crawl, visit)) if _has_content(visit) else "",
@@ -212,7 +213,3 @@ def _nearest(urls: set[str], asked: ReadReplay, pages: Browsed, key_of: Callable
         if not left:
             break
     return found
-
-
-def _instant(microseconds: int) -> str:
-    return f"{datetime.fromtimestamp(microseconds / 1e6, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"

@@ -1,6 +1,9 @@
-"""Words: quantities as people read them."""
+"""Words: quantities and instants as they are shown and written."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
 
 
 def duration(seconds: float) -> str:
@@ -16,3 +19,10 @@ def duration(seconds: float) -> str:
     if not days:
         return f"{hours} h {minutes_left} min"
     return f"{days} d {hours_left} h"
+
+
+def iso_time(
+    at: float, precision: Literal["seconds", "milliseconds", "microseconds"] = "seconds", zone: str = "Z"
+) -> str:
+    """Return a wall time as ISO 8601 in UTC, cut at `precision`; `zone` is how UTC is written, `Z` or `+00:00`."""
+    return datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(timespec=precision) + zone

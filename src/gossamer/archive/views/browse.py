@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -27,6 +26,7 @@ from gossamer.model.archived import (
     ItemRow,
 )
 from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
+from gossamer.model.words import iso_time
 
 PERIODS_MAX = 48
 
@@ -177,7 +177,7 @@ def items_in(tables: Mapping[str, Sequence[ExportPiece]], kind: str, limit: int,
             f"SELECT url, epoch_us(fetched_at){shown} FROM items "  # noqa: S608 - column names are quoted
             f"ORDER BY fetched_at DESC, url, {ITEM} LIMIT {limit:d} OFFSET {offset:d}"
         ).fetchall()
-    items = tuple(ItemRow(url=url, at=_instant(at), values=tuple(values)) for url, at, *values in found)
+    items = tuple(ItemRow(url=url, at=iso_time(at / 1e6), values=tuple(values)) for url, at, *values in found)
     return ItemList(kinds=kinds, kind=chosen, columns=tuple(fields), items=items, offset=offset, total=total)
 
 
@@ -251,7 +251,3 @@ def comparison_of(
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _instant(microseconds: int) -> str:
-    return f"{datetime.fromtimestamp(microseconds / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ}"

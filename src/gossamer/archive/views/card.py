@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from gossamer.archive.views.forms import features
 from gossamer.archive.views.pages import quoted
 from gossamer.archive.views.work import ExportPiece
 from gossamer.model.product import PRODUCT, __version__
+from gossamer.model.words import iso_time
 
 JSON_NAME, README_NAME = "data-card.json", "README.md"
 LISTED_MAX = 100
@@ -95,7 +95,7 @@ def _card(
     return {
         "name": facts.name,
         "made_by": f"{PRODUCT} {__version__}",
-        "exported_at": _written(facts.exported_at),
+        "exported_at": iso_time(facts.exported_at),
         "format": to,
         "crawl": dict(facts.crawl),
         "counts": {
@@ -240,7 +240,3 @@ def _plain(value: object) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     text = "".join(c if c.isprintable() else " " for c in text)[:1_000]
     return re.sub(r"([\\`*_\[\]<>|#!])", r"\\\1", text)
-
-
-def _written(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from difflib import unified_diff
 from itertools import chain
 from pathlib import Path
@@ -19,6 +18,7 @@ from gossamer.archive.views.bodies import BODY_BYTES_MAX, Decode
 from gossamer.archive.views.source import require_sound
 from gossamer.archive.views.work import ExportPiece
 from gossamer.model.visits import Reply
+from gossamer.model.words import iso_time
 
 KINDS = ("appeared", "changed", "vanished")
 MEMORY_BYTES = 256_000_000
@@ -189,7 +189,7 @@ def field_changes_of(pieces: Sequence[ExportPiece], items: str, since_s: float, 
         answer = database.execute(f"{' UNION ALL '.join(questions)} ORDER BY 1, 2, 3, 4") if questions else None
         while answer is not None and (found := answer.fetchmany(ROWS_AT_ONCE)):
             for at, url, item, field, before, after in found:
-                yield FieldChange(_instant(at), url, items, item, field, before, after)
+                yield FieldChange(iso_time(at / 1e6, "microseconds"), url, items, item, field, before, after)
 
 
 def pages_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConnection:
@@ -221,12 +221,8 @@ def _rows(answer: duckdb.DuckDBPyConnection) -> Iterator[PageChange]:
             yield _change(row)
 
 
-def _instant(microseconds: int) -> str:
-    return f"{datetime.fromtimestamp(microseconds / 1e6, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
-
-
 def _change(row: tuple[Any, ...]) -> PageChange:
-    at = _instant(row[0])
+    at = iso_time(row[0] / 1e6, "microseconds")
     texts = [value or "" for value in (row[1], row[2], row[3], row[5], row[6], row[8], row[11])]
     kind, url, outcome, title, digest, warc_file, warc_type = texts
     return PageChange(
