@@ -13,11 +13,11 @@ import pytest
 
 import gossamer
 from tests.acceptance.noting import Site
+from tests.chromium import require_chromium
 from tests.cluster.nodes import Nodes
 
 Crawl = Callable[..., subprocess.CompletedProcess[str]]
 CRAWL_S_MAX = 300
-CHROMIUM = Path("/usr/bin/chromium")
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +50,7 @@ def nodes() -> Iterator[Nodes]:
 @pytest.fixture
 def site() -> Iterator[Callable[..., Site]]:
     """Makes servers, as `Site` takes their pages, for rendered crawls."""
-    assert CHROMIUM.exists(), "chromium is missing: `make acceptance` installs it"
+    require_chromium()
     made: list[Site] = []
 
     def make(*arguments: Any, **named: Any) -> Site:

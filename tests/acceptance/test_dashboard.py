@@ -20,11 +20,11 @@ from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from gossamer.cli.output import Exit
 from tests.acceptance.endless import SCRIPT, WAIT_S_MAX, Endless, until
+from tests.chromium import launch_chromium
 from tests.crash.crawls import environment
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(120)]
 
-CHROMIUM = Path("/usr/bin/chromium")
 END_S_MAX = 30
 REFUSED = ("status of 422",)
 """What the browser says where the server refuses, beside what the page says."""
@@ -85,10 +85,9 @@ def crawl_of(web: Endless, directory: Path, *hosts: str, port: int = 0, more: tu
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    assert CHROMIUM.exists(), "chromium is missing: `make acceptance` installs it"
     expect.set_options(timeout=1_000 * WAIT_S_MAX)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        browser = launch_chromium(playwright)
         yield browser
         browser.close()
 

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.acceptance.conftest import Crawl
 from tests.answering import Answering, serving
+from tests.chromium import launch_chromium
 
-CHROMIUM = Path("/usr/bin/chromium")
 LONG = "long" * 40
 PNG = (
     b"\x89PNG\r\n\x1a\n" + b"".join(
@@ -104,15 +104,14 @@ class _Proxy(Answering):
 @pytest.fixture
 def browser() -> Iterator[Browser]:
     """A browser that reaches a proxy alone, which notes all requests."""
-    assert CHROMIUM.exists(), "chromium is missing: `make acceptance` installs it"
     _Proxy.asked.clear()
     proxy = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
     with serving(proxy), sync_playwright() as playwright:
         options = [
-            "--no-sandbox", "--disable-gpu", f"--proxy-server=http://127.0.0.1:{proxy.server_address[1]}",
+            f"--proxy-server=http://127.0.0.1:{proxy.server_address[1]}",
             "--proxy-bypass-list=<-loopback>", "--disable-background-networking", "--disable-component-update",
         ]  # fmt: skip
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=options)
+        browser = launch_chromium(playwright, *options)
         yield browser
         browser.close()
 

@@ -20,12 +20,13 @@ import pytest
 from playwright.sync_api import Error, Page, sync_playwright
 
 from gossamer.archive.cdxj import entries_of_rendered
-from tests.acceptance.conftest import CHROMIUM, Crawl
+from tests.acceptance.conftest import Crawl
 from tests.acceptance.mixed import FRAMEWORKS
 from tests.acceptance.noting import Site
 from tests.acceptance.replay import Pywb
 from tests.acceptance.test_render import APP, SHELL, records
 from tests.answering import serving
+from tests.chromium import CHROMIUM_OPTIONS, launch_chromium, require_chromium
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(600)]
 OPTIONS = ("--render", "always", "--allow-private", "--quiet", "--politeness", "own", "--delay", "0")
@@ -151,8 +152,7 @@ def replayed_in_browser(wacz: Path, url: str, folder: Path) -> str:
     )
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Folder, directory=str(folder)))
     with serving(server), sync_playwright() as playwright:
-        options = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        browser = launch_chromium(playwright, "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
         page = browser.new_page()
         for _ in range(LOADS_MAX):  # The first one may come before the worker answers.
             page.goto(f"http://127.0.0.1:{server.server_address[1]}/page.html")
@@ -182,7 +182,7 @@ def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 def seen_in_chromium(url: str, folder: Path) -> str:
     """Return the document that Chromium shows of an address."""
     done = subprocess.run(
-        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", "--dump-dom",
+        [require_chromium(), "--headless", *CHROMIUM_OPTIONS, "--virtual-time-budget=10000", "--dump-dom",
          f"--user-data-dir={folder}/browser", url],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip

@@ -9,19 +9,18 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import Crawl
+from tests.chromium import CHROMIUM_OPTIONS, require_chromium
 from tests.report.crawled import START, crawled, page
 
 pytestmark = pytest.mark.acceptance
 
-CHROMIUM = Path("/usr/bin/chromium")
 BROWSER_S_MAX = 60
 
 
 def browsed(directory: Path, report: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    assert CHROMIUM.exists(), "chromium is missing: `make acceptance` installs it"
     return subprocess.run(
         [
-            str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+            require_chromium(), "--headless", *CHROMIUM_OPTIONS, "--no-first-run", "--disable-sync",
             "--disable-background-networking", "--disable-component-update", "--enable-logging=stderr",
             f"--user-data-dir={directory / 'profile'}", *arguments, report.as_uri(),
         ],

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from tests.acceptance.test_dashboard import CHROMIUM
 from tests.answering import serving
+from tests.chromium import launch_chromium
 from tests.publish import publish
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(120)]
@@ -43,7 +43,7 @@ def address(folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        browser = launch_chromium(playwright)
         yield browser
         browser.close()
 

@@ -10,6 +10,7 @@ from playwright.sync_api import sync_playwright
 
 from gossamer.model.errors import ConfigError
 from tests import guarded
+from tests.chromium import launch_chromium
 from tests.commands import run
 from tests.guarded import AREAS, KEY, PAGES, PASSWORD, TOKEN, USER, Site, served, settings
 from tests.ring.crawls import OWN, Crawled, command_line, crawl, rows, until
@@ -179,8 +180,7 @@ def test_a_session_that_a_browser_began_is_continued(tmp_path: Path, names: str)
         ours.session_pages = 2 * PAGES
         root = f"http://ours.test:{ours.port}"
         with sync_playwright() as playwright:
-            options = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP ours.test 127.0.0.1"]
-            browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=options)
+            browser = launch_chromium(playwright, "--host-resolver-rules=MAP ours.test 127.0.0.1")
             page = browser.new_page()
             page.goto(f"{root}/login")
             page.fill("[name=user]", USER)
