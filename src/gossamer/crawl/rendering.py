@@ -312,12 +312,12 @@ class PageRendering:
         """Return the fingerprints of the links that rendering added: addresses with equal keys are one link."""
         if after.rendered is None:
             return []
-        sent = {one.url for one in before.findings.links}
         name = self.resources.namer.name
-        fingerprints = {url.fingerprint for text in sent if (url := name(text)) is not None}
-        added = dict.fromkeys(one.url for one in after.findings.links if one.url not in sent)
+        texts = {one.url for one in before.findings.links}
+        sent = {url.fingerprint for text in texts if (url := name(text)) is not None}
+        added = _added_links(before.findings, after.findings)
         found = [url.fingerprint for text in added if (url := name(text)) is not None]
-        return [one for one in found if one not in fingerprints]
+        return [one for one in found if one not in sent]
 
     def _gains_text(self, before: Examined, after: Examined) -> bool:
         if after.rendered is None:
@@ -346,10 +346,10 @@ class PageRendering:
         html = dom.html.encode()
         seen = self._examiner.look_again(reply, Content(BOM + html), url.fingerprint, dom.url)
         seen.findings.links += [Found(target, SCRIPT) for target in dom.leads_to]
-        gained = {one.url for one in seen.findings.links} - {one.url for one in examined.findings.links}
+        gained = len(_added_links(examined.findings, seen.findings))
         _add_statements(seen.findings, examined.findings)
         self._counters.rendered(RENDERED)
-        self._counters.rendering("links_gained", len(gained))
+        self._counters.rendering("links_gained", gained)
         for reason, count in dom.refused.items():
             self._counters.rendering(f"refused_{reason}", count)
         return msgspec.structs.replace(
@@ -359,7 +359,7 @@ class PageRendering:
             sent=examined.content,
             rendering=RENDERED,
             rendered=Rendered(html, page_id, self._records(reply, dom, page_id)),
-            links_gained=len(gained),
+            links_gained=gained,
         )
 
     def _records(self, reply: Reply, dom: Dom, page_id: str) -> tuple[PageCapture, ...]:
@@ -390,6 +390,12 @@ class PageRendering:
     async def close(self) -> None:
         """End all browsers."""
         await self._renderer.close()
+
+
+def _added_links(sent: Findings, rendered: Findings) -> list[str]:
+    """Return the addresses of links that a page has only when rendered, each once."""
+    known = {one.url for one in sent.links}
+    return [url for url in dict.fromkeys(one.url for one in rendered.links) if url not in known]
 
 
 def _add_statements(findings: Findings, sent: Findings) -> None:
