@@ -25,7 +25,6 @@ from gossamer.state.sums import sums_of
 
 MEMORY_BYTES = 256_000_000
 ROWS_A_BATCH = 50_000
-EXAMPLES_MAX = 3
 _PLACES = pa.schema(
     [(name, pa.string()) for name in ("file", "url", "what")] + [(name, pa.int64()) for name in ("offset", "length")]
 )

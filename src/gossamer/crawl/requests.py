@@ -29,7 +29,6 @@ IDEMPOTENT: Final = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "QUERY
 BODY_BYTES_MAX: Final = 1 << 20
 DIGEST_CHARACTERS: Final = 32
 """128 bits of SHA-256."""
-NOT_REPEATED: Final = "not_repeated"
 
 
 class RequestLine(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -272,9 +272,6 @@ class Findings(msgspec.Struct):
 
 
 RENDERED = "rendered"
-NOT_RENDERED = ("timeout", "hangs", "crashed", "memory", "too_large", "too_many_requests", "not_loaded")
-"""Why a page was not rendered that was to be: it took too long with all its waiting; it kept its browser busy, ended
-it, or took too much memory; it is too long, makes too many requests, or the browser shows no document of it."""
 
 
 class PageCapture(msgspec.Struct, frozen=True):
@@ -360,7 +357,9 @@ class PageRow(msgspec.Struct):
     authenticated: bool = False
     """The request carried a credential (`Reply.authenticated`)."""
     rendered: str = ""
-    """`rendered`, or why not (`NOT_RENDERED`); empty where the page was not to be rendered."""
+    """`rendered`, or why not; empty where the page was not to be rendered. `timeout`: it took too long with all its
+    waiting. `hangs`, `crashed`, `memory`: it kept its browser busy, ended it, or took too much memory. `too_large`,
+    `too_many_requests`: more than the bounds. `not_loaded`: the browser shows no document of it."""
     links_gained: int | None = None
     """Different links of the rendered page that the page as sent does not have; null where it was not rendered."""
     render_reason: str = ""

@@ -10,7 +10,7 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO
 from urllib.parse import unquote
 from xml.parsers import expat
@@ -376,4 +376,3 @@ _READERS: Mapping[str, Callable[[zipfile.ZipFile, Gathered], None]] = {
     "application/vnd.oasis.opendocument.text": _odt,
     "application/epub+zip": _epub,
 }
-DOCUMENT_TYPES: Sequence[str] = tuple(_READERS)

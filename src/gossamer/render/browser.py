@@ -54,7 +54,7 @@ class BrowserError(Exception):
     """A browser that died, hangs, or refused a call; the text says so in one line."""
 
     def __init__(self, text: str, reason: str = "crashed") -> None:
-        """`reason` is one of `model.visits.NOT_RENDERED`."""
+        """`reason` is one of those of `PageRow.rendered`."""
         super().__init__(text)
         self.reason = reason
 

@@ -73,7 +73,7 @@ class PageError(Exception):
     """A page that is not rendered, by its own doing."""
 
     def __init__(self, reason: str, text: str) -> None:
-        """`reason` is one of `model.visits.NOT_RENDERED`; `text` says it to people, in one line."""
+        """`reason` is one of those of `PageRow.rendered`; `text` says it to people, in one line."""
         super().__init__(text)
         self.reason = reason
 

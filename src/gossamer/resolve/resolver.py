@@ -78,11 +78,6 @@ class DnsResolver:
             if answer is not None:
                 return answer
 
-    def reread(self) -> None:
-        """Read the hosts file again and forget all answers. Raises ConfigError, and then changes nothing."""
-        self._hosts.read()
-        self._known.clear()
-
     def count(self, into: Counters) -> None:
         """Say what lookups and the cache did."""
         for name in _COUNTED:

@@ -15,7 +15,6 @@ visits at even intervals (Cho and Garcia-Molina 2003, "Effective page refresh po
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import exp, expm1, floor, inf, log, log2
 
 import msgspec
@@ -125,22 +124,6 @@ def rate_of(history: VisitHistory, prior: float, weight: float = PRIOR_WEIGHT) -
         if high - low < 1e-4:
             break
     return exp((low + high) / 2)
-
-
-def pooled_rate(histories: Iterable[VisitHistory], prior: float) -> float:
-    """Return the rate of many pages together: a prior for others of their kind.
-
-    It is the rate of one page with all their visits; the mean of their own estimates would be drawn up by the few that
-    change most.
-    """
-    whole = VisitHistory()
-    for history in histories:
-        whole.quiet_s += history.quiet_s
-        whole.dated += history.dated
-        for number, (count, sum_s) in history.undated.items():
-            held, held_s = whole.undated.get(number, (0.0, 0.0))
-            whole.undated[number] = (held + count, held_s + sum_s)
-    return rate_of(whole, prior)
 
 
 def _pull(rate: float, dated: float, changed: list[tuple[float, float]]) -> float:

@@ -34,7 +34,6 @@ SHINGLES_MIN = 24
 
 Hashes = npt.NDArray[np.uint64]
 _U64 = np.uint64
-_MASK = (1 << 64) - 1
 _BASE = 0x9E3779B97F4A7C15
 _SECOND, _THIRD = _U64(0xC2B2AE3D27D4EB4F), _U64(0x165667B19E3779F9)
 _TEXTS = re.compile(rb">\s*+([^<]{3,}+)").findall

@@ -189,7 +189,6 @@ class _Shard:
         self._epochs = Epochs(self._store)
         self._contacts = Contacts(directory, BOOT, BEGUN_AT)
         rules = politeness(PolitenessOptions(preset="polite"))
-        self._gap_s = rules.delay_s_min
         self.frontier = Frontier(
             HostRecords(self._store, self._epochs, self._contacts),
             FrontierRules(rules, FrontierOptions(), share_new=options.share_new),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 TTL_S = 300
-A, SOA, AAAA, ANY = 1, 6, 28, 255
+A, SOA, ANY = 1, 6, 255
 NAME_ERROR, REFUSED, NOT_IMPLEMENTED = 3, 5, 4
 
 

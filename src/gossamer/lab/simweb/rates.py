@@ -38,11 +38,6 @@ class HostRate(msgspec.Struct, frozen=True):
         """Requests a second that were permitted."""
         return self.permitted / self.backlog_s if self.backlog_s else 0.0
 
-    @property
-    def achieved_per_s(self) -> float:
-        """Requests a second that were made."""
-        return self.achieved / self.backlog_s if self.backlog_s else 0.0
-
 
 def rates(
     log: Iterable[Logged],
