@@ -20,8 +20,8 @@ from gossamer.crawl.options import WatchOptions
 from gossamer.crawl.shard import Shard
 from gossamer.model.errors import ConfigError
 from gossamer.model.status import Alarm
+from gossamer.world.alarm import Pulse
 from gossamer.world.machine import Disk, ThisMachine
-from gossamer.world.pulse import Pulse
 
 BEAT_S = 0.1
 """Interval of the event loop's heartbeats."""
