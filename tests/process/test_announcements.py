@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.model.announced import Announcement
+from gossamer.model.links import Announcement
 from gossamer.model.visits import Findings, Page
 from gossamer.process.announcements import Announcements
 from gossamer.process.chain import Modules

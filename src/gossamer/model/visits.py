@@ -7,9 +7,8 @@ from typing import BinaryIO, Literal, Protocol
 
 import msgspec
 
-from gossamer.model.announced import Announcement
 from gossamer.model.counters import Counters
-from gossamer.model.links import NOT_SEED, Found
+from gossamer.model.links import NOT_SEED, Announcement, Found
 from gossamer.model.modules import ModuleError
 from gossamer.model.usage import UNKNOWN, Statement
 from gossamer.url.url import Url

@@ -7,8 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO, Final, cast
 
-from gossamer.model.announced import Announced, Announcement
-from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Found
+from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Announced, Announcement, Found
 from gossamer.model.visits import Findings, Page
 from gossamer.process.charset import codec_of
 from gossamer.process.feeds import FEED_ROOTS, SITEMAP_ROOTS, FeedHandler, SitemapHandler, listed, read_json_feed

@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
-from gossamer.model.announced import Announced, Announcement
+from gossamer.model.links import Announced, Announcement
 from gossamer.process.xml import StopParsing
 from gossamer.url.join import join
 

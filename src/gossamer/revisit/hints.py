@@ -15,9 +15,8 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.model.announced import Announced, Announcement
 from gossamer.model.headers import max_age_s
-from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Link
+from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Announced, Announcement, Link
 from gossamer.model.revisits import Notice
 from gossamer.revisit.options import DiscoveryOptions
 from gossamer.revisit.schedule import Schedule
