@@ -23,7 +23,7 @@ from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import Asking, checked
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, homes, locked, require_files, text_of
-from gossamer.assembly.discovery import may_be_called_back
+from gossamer.assembly.revisits import may_be_called_back
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord, Limits
 from gossamer.cluster.job import HERE, STATE_FILE, ClusterPlan, environment_of_a_cluster, environment_of_our_own

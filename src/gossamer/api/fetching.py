@@ -11,8 +11,8 @@ import msgspec
 from gossamer.api.crawler import Crawler
 from gossamer.api.page import CrawledPage
 from gossamer.assembly import Assembled, text_of
-from gossamer.assembly.discovery import scope_options
 from gossamer.assembly.parts import item_modules
+from gossamer.assembly.revisits import scope_options
 from gossamer.config import Config
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import End

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 
 from gossamer.archive.archive import Archives
 from gossamer.archive.uploads import uploads_of
-from gossamer.assembly.discovery import hints_of, hubs_of
 from gossamer.assembly.earlier import earlier_of
 from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
 from gossamer.assembly.frontiers import frontier_for, hosts_kept
@@ -46,7 +45,7 @@ from gossamer.assembly.parts import (
 )
 from gossamer.assembly.permits import forgotten_of, permit_of, scope_of, usage_of
 from gossamer.assembly.protocols import protocol_modules
-from gossamer.assembly.revisits import enrolment_of, patient, revisiting_of, schedule_of
+from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, patient, revisiting_of, schedule_of
 from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.schemes import without_robots
 from gossamer.assembly.values import Controls, CrawlRing, DurableState, Outputs, Recrawl, Settings, Setup

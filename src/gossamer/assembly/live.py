@@ -7,9 +7,8 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from gossamer.assembly.discovery import scope_options
 from gossamer.assembly.parts import budget_of, crawl_options_of, judges_again, politeness_of, retries_of
-from gossamer.assembly.revisits import frontier_options_of, patient
+from gossamer.assembly.revisits import frontier_options_of, patient, scope_options
 from gossamer.assembly.values import CrawlRing
 from gossamer.config import Config
 from gossamer.crawl.counters import Telemetry

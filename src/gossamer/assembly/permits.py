@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.discovery import scope_options
 from gossamer.assembly.parts import filters_of, scoped, traps_of
+from gossamer.assembly.revisits import scope_options
 from gossamer.assembly.values import CrawlScope
 from gossamer.config import Config
 from gossamer.config.lists import forgotten_in, scope_lists

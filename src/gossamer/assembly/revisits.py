@@ -1,4 +1,4 @@
-"""Revisits: the schedule of a continuous crawl, joined with what it needs; a batch crawl has none."""
+"""Revisits: the schedule of a continuous crawl, joined with what it needs; what listens to sitemaps, feeds and hubs."""
 
 from __future__ import annotations
 
@@ -6,24 +6,31 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
+from gossamer.assembly.parts import scoped
 from gossamer.config import Config
+from gossamer.crawl.permit import Permit
 from gossamer.crawl.revisiting import Enrolment, Revisiting
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
+from gossamer.model.links import FEED_FILE
 from gossamer.plugins import component, fitting
 from gossamer.ports import RevisitPolicy
+from gossamer.revisit.hints import SitemapHints
 from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.schedule import Schedule
+from gossamer.revisit.websub import Subscriptions
+from gossamer.scope.options import ScopeOptions
 from gossamer.seen.shingles import sketch, text_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE
 from gossamer.state.storage import Storage
 from gossamer.url.name import Namer
+from gossamer.url.url import Url
 from gossamer.world.clock import Clock
-from gossamer.world.dice import Dice
+from gossamer.world.dice import Dice, unguessable
 
 SLEEPS_MAX = 1 << 30
 
@@ -113,3 +120,44 @@ def enrolment_of(
 ) -> Enrolment:
     """Return what schedules the pages that a batch crawl has left."""
     return Enrolment(storage, namer, revisiting, config.revisit.interval_s_mean, clock, dice)
+
+
+def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Schedule | None) -> SitemapHints | None:
+    """Return what knows of sitemaps and feeds; None for a crawl that discovers nothing."""
+    if config.crawl.mode == "offline":
+        return None
+    wanted = config.discovery.sitemaps
+    clicks_count = config.scope.depth_max is not None or config.frontier.strategy == "walk"
+    sitemaps = wanted == "always" or (wanted == "auto" and not clicks_count)
+    return SitemapHints(epochs, config.discovery, namer.name, revisits, sitemaps=sitemaps, feeds=wants_feeds(config))
+
+
+def hubs_of(config: Config, epochs: Epochs, namer: Namer, permit: Permit) -> Subscriptions | None:
+    """Return the subscriptions to hubs; None if hubs cannot call back, or a notification would change nothing."""
+    if not may_be_called_back(config):
+        return None
+    base = config.websub.callback_url or config.console.public_url
+
+    def may_ask(hub: Url) -> bool:
+        return not permit.excludes(hub)
+
+    return Subscriptions(epochs, config.websub, base, namer.name, may_ask, unguessable)
+
+
+def may_be_called_back(config: Config) -> bool:
+    """Return whether hubs can report changes, and the crawl uses them."""
+    base = config.websub.callback_url or config.console.public_url
+    return bool(is_continuous(config) and config.websub.enabled and base and config.console.port is not None)
+
+
+def wants_feeds(config: Config) -> bool:
+    """Say whether feeds that pages name are fetched."""
+    return config.discovery.feeds == "always" or (config.discovery.feeds == "auto" and is_continuous(config))
+
+
+def scope_options(config: Config) -> ScopeOptions:
+    """Return the scope's options, with the types of link that lead to sitemaps and feeds."""
+    scope = scoped(config).scope
+    if wants_feeds(config):
+        return scope.model_copy(update={"follow": (*scope.follow, FEED_FILE)})
+    return scope
