@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.api.remainder import FILE, write_remainder
+from gossamer.api.feeding import REMAINDER, write_remainder
 from gossamer.config import Config
 from gossamer.model.links import Link
 from gossamer.offline.segment import Segment
@@ -25,6 +25,6 @@ def test_segments_that_were_not_read_leave_what_was_never_offered(form: str, tmp
     left = write_remainder(tmp_path, Config(), opened.store, named, [unread], opened.seen)
 
     assert left == 5
-    with closing(Segment(tmp_path / FILE)) as found:
+    with closing(Segment(tmp_path / REMAINDER)) as found:
         assert [link.url.text for batch in found.links() for link in batch.links] == [url.text for url in urls[15:]]
     opened.crash()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gossamer.api.maintenance import scale_crawl as scale_crawl
     from gossamer.api.maintenance import verify_of as verify_of
     from gossamer.api.page import CrawledPage as CrawledPage
-    from gossamer.api.releasing import release_of as release_of
+    from gossamer.api.setting import release_of as release_of
     from gossamer.api.status import status_of as status_of
     from gossamer.api.status import why_of as why_of
     from gossamer.api.stored import cookies_of as cookies_of
@@ -50,7 +50,7 @@ __all__ = [
 _HOMES = {
     "ClusterCrawler": "cluster", "Crawler": "crawler", "CrawledPage": "page", "about_of": "looking",
     "accept_loss_of": "maintenance", "cookies_of": "stored", "forget_of": "maintenance",
-    "forgettable_of": "maintenance", "release_of": "releasing", "sample_of": "stored", "scale_crawl": "maintenance",
+    "forgettable_of": "maintenance", "release_of": "setting", "sample_of": "stored", "scale_crawl": "maintenance",
     "status_of": "status", "verify_of": "maintenance", "why_of": "status",
 }  # fmt: skip
 

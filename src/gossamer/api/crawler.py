@@ -18,13 +18,11 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from gossamer.api.callbacks import Callbacks
-from gossamer.api.feeding import Feeding, check_segments, feeding_of
+from gossamer.api.feeding import REMAINDER, Feeding, check_segments, feeding_of, write_remainder
 from gossamer.api.given import directory_of, named_as_keywords, require_callable, require_config, seeds_of, sets_of
 from gossamer.api.low_water import LowWater, MoreSeeds, Sources
 from gossamer.api.page import CrawledPage, settled
 from gossamer.api.progress import notebook_progress
-from gossamer.api.remainder import FILE as REMAINDER
-from gossamer.api.remainder import write_remainder
 from gossamer.api.restoring import Vault, check_vault, vault_of
 from gossamer.api.seeding import Seeding, seeding_of
 from gossamer.api.setting import Setting, Watching

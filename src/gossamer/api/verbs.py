@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gossamer.api.looking import Looking, about
-from gossamer.api.releasing import no_trap, release
 from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
-from gossamer.api.setting import Setting, assignments_of
+from gossamer.api.setting import Setting, assignments_of, no_trap, release
 from gossamer.assembly import Assembled, Controls, CrawlRing
 from gossamer.config.live import KeyChange
 from gossamer.config.seeds import check_addresses
