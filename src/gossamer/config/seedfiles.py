@@ -98,6 +98,8 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def _sitemap(path: Path) -> Iterator[str]:
     """Yield the addresses of a sitemap, or of the sitemaps that an index names. It may be a single line of 50 MB."""
+    # Not by process.feeds: its bounds (50,000 addresses, tags of 1 MiB, nothing after an error that cannot be repaired)
+    # are for documents of the web, and it hands over all addresses at the end. An operator's file may be larger.
     with _opened(path) as file:
         rest = b""
         while piece := file.read(LINE_BYTES_MAX):
