@@ -158,4 +158,5 @@ def test_a_crawl_in_several_runs_keeps_what_it_knows_of_hosts(tmp_path: Path) ->
     assert early_after_backoff(log, BACKOFF_S) == []
     assert robots_asked_again(log, ()) == []
     walked = Truth(simweb.web).walk(simweb.seeds)
-    assert walked.differences(third.ends(walked), simweb.web) == []
+    differences = walked.differences(third.ends(walked), simweb.web)
+    assert differences == [], differences
