@@ -6,6 +6,7 @@ import http.client
 import http.server
 import json
 import os
+import random
 import signal
 import subprocess
 import threading
@@ -121,13 +122,14 @@ class Commands(Real):
 
 
 class _Web(Answering):
-    """Each page leads to three others, and there is no end of them."""
+    """Each page leads to three others, and there is no end of them. Each has a text of its own: it is no trap."""
 
     def get(self) -> None:
         number = self.path.strip("/") or "0"
         found = number.isdecimal()
         links = "".join(f'<a href="/{3 * int(number) + n}">on</a>' for n in (1, 2, 3)) if found else ""
-        body = f"<title>Page &lt;{number}&gt;</title><p>words {links}".encode()
+        text = random.Random(number).randbytes(300).hex(" ", 4)
+        body = f"<title>Page &lt;{number}&gt;</title><p>words {text} {links}".encode()
         self.answer(200 if found else 404, body)
 
 
