@@ -20,7 +20,7 @@ import gossamer
 from gossamer.model.verbs import VERBS
 
 PASSED_ON = {"stored": 2, "step": 0, "_asked": 2}
-"""Functions that decode what they are told to, and which of their arguments says so."""
+"""Functions that decode a type which is passed to them, and which of their arguments it is."""
 TYPE = re.compile(r"_?[A-Z]|(dict|list|tuple)\[")
 """How a type begins, as such an argument; in a function that decodes, it is a parameter."""
 
