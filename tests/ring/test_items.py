@@ -173,7 +173,7 @@ def test_a_wrong_rule_is_one_line_before_anything_starts(tmp_path: Path) -> None
     with pytest.raises(ConfigError) as told:
         configure(file)
     assert str(told.value) == (
-        f"{file} line 2: extract.book.fields.title: css: 'h1[' is not a CSS selector that lexbor knows"
+        f"{file} line 3: extract.book.fields.title: css: 'h1[' is not a CSS selector that lexbor knows"
     )
 
 
