@@ -148,6 +148,9 @@ def test_what_cannot_be_ranked_is_refused_in_one_line(crawled: tuple[Path, Site]
     assert list(tmp_path.iterdir()) == []
     assert run("rank", str(directory), "--damping", "1")[2].startswith("gossamer: --damping 1: expected a share")
     assert run("rank", str(directory), "--limit", "-1")[2].startswith("gossamer: --limit -1: expected a number")
+    said = run("rank", str(directory), "-o", "/proc/ranks.bin")[2]
+    assert said == "gossamer: cannot write to /proc/ranks.bin: No such file or directory; name another with -o\n"
+    assert run("rank", str(directory), "-o", str(tmp_path))[2].endswith("is a directory; name a file with -o\n")
     for key, says in (
         ("frontier.level_bias=2", "set frontier.ranks_file to a file of gossamer rank"),
         (f"frontier.ranks_file={tmp_path}/none", "No such file or directory; make it with gossamer rank DIR"),

@@ -303,7 +303,7 @@ def test_streaming_gives_the_same_bytes(crawled: Path, exporting: Exporting, tmp
 def test_what_was_not_begun_here_is_not_touched(exporting: Exporting, tmp_path: Path) -> None:
     target = tmp_path / "out"
     target.write_text("thesis")
-    with pytest.raises(ConfigError, match="out is there already, a file of 6 bytes, written 20"):
+    with pytest.raises(ConfigError, match="out already exists, a file of 6 bytes, written 20"):
         exporting("csv", target)
     assert target.read_text() == "thesis"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -314,7 +314,7 @@ def test_a_finished_export_is_not_written_over(exporting: Exporting, tmp_path: P
     target = tmp_path / "out"
     exporting(to, target)
     finished = target.stat()
-    said = f"out is there already, {what}, written .* UTC: an export writes over nothing; name another"
+    said = f"out already exists, {what}, written .* UTC; an export overwrites nothing: name another"
     with pytest.raises(ConfigError, match=said) as caught:
         exporting(to, target)
     assert "\n" not in str(caught.value)

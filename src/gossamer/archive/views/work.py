@@ -209,7 +209,10 @@ class ExportFolder:
     def _make_folder(self, state: _State) -> None:
         beginning = self.folder.with_name(f".{self.folder.name}.new")
         shutil.rmtree(beginning, ignore_errors=True)
-        beginning.mkdir()
+        try:
+            beginning.mkdir()
+        except (FileNotFoundError, PermissionError) as error:
+            raise ConfigError(f"cannot write to {self.target}: {error.strerror}; name another with -o") from error
         write_whole(beginning / "state.json", msgspec.json.encode(state))
         try:
             beginning.rename(self.folder)
@@ -221,12 +224,12 @@ class ExportFolder:
 
 
 def _taken(target: Path, order: ExportOrder) -> ConfigError:
-    """Return what is said of a target that is there already. It never advises to remove a crawl."""
+    """Return what is said of a target that already exists. It never advises to remove a crawl."""
     if Path(order.crawl).is_relative_to(target.resolve()):
         return ConfigError(f"{target} is the crawl itself, or holds it; name another place with -o")
     return ConfigError(
-        f"{target} is there already, {_standing(target)}: an export writes over nothing; name another with -o, or "
-        "delete it first"
+        f"{target} already exists, {_standing(target)}; an export overwrites nothing: name another with -o, or delete "
+        "it first"
     )
 
 
