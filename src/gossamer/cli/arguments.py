@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -63,6 +64,10 @@ def bytes_of(memory: str) -> int:
     return memory_bytes
 
 
+NUMBER = re.compile(r"Invalid value for '(.+)': Input should be a valid (integer|number)")
+"""What the parser says of a text where a number belongs."""
+
+
 def one_line(error: TyperException) -> str:
     """Return a parser's complaint as one line that names the command and the nearest thing that is right."""
     context = getattr(error, "ctx", None)
@@ -80,6 +85,8 @@ def one_line(error: TyperException) -> str:
         known = list(getattr(getattr(context, "command", None), "commands", {}))
         found = near(name, known)
         return f"no command {name!r}{found}{_lists(found, command)}"
+    if mistyped := NUMBER.match(message):
+        return f"{mistyped[1]}: expected {'a whole number' if mistyped[2] == 'integer' else 'a number'}"
     message = message.rstrip(".")
     return f"{message[:1].lower()}{message[1:]}; {command} --help says more"
 
