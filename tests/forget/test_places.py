@@ -218,6 +218,7 @@ def test_a_running_crawl_stops_for_it_and_goes_on(site: Site, tmp_path: Path) ->
     crawl = tmp_path / "crawl"
     seeds = tuple(site.url(name) for name in ("gone.test/", "third.test/", "kept.test/"))
     with command_line(crawl) as first, command_line(crawl) as second:
+        site.asked.clear()
         first.crawl(seeds, *AGAIN, hosts=str(site.hosts_file(tmp_path)), scope="any")
         until(lambda: site.asked[f"{GONE}/secret-5.html"] > 2, timeout_s=60)
         second.start("forget", str(crawl), GONE, "--reason", "a letter")  # It writes to the same file of errors.
