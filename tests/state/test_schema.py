@@ -88,7 +88,7 @@ def simweb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimwebProcess]:
 
 CRAWLS: dict[str, tuple[int, tuple[str, ...], set[str]]] = {
     "shards": (2, (), {"outbox", ""}),
-    "budgets": (1, ("budget.host_pages=3", "budget.growth_max=4"), {"budgets", "linking_max"}),
+    "budgets": (1, ("budget.host_pages=3", "budget.growth_max=4", "limits.max_pages=40"), {"budgets", "linking_max"}),
     "walk": (1, ("frontier.strategy='walk'", "walk.walkers=2", "walk.steps_max=60"), {"c", "w", "h"}),
     "continuous": (1, ("crawl.mode='continuous'", "limits.max_pages=50"), {"revisit"}),
 }
