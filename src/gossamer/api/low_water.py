@@ -22,6 +22,7 @@ from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_FILE
 from gossamer.scope.roots import seed_url
+from gossamer.world.process import end_process
 
 MoreSeeds = Callable[[], Iterable[str] | Awaitable[Iterable[str]]]
 """Called when few hosts are left; returns more seeds, or none when there are none."""
@@ -189,7 +190,7 @@ class LowWater:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, SIGKILL)  # With all that it has started.
-            await process.wait()
+            await end_process(process)
         return await asyncio.to_thread(_lines, output)
 
     def _tell(self, sentence: str) -> None:

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from gossamer.console.events import left
 from gossamer.console.operations import NEVER_KEPT, answer
 from gossamer.model import verbs
-from gossamer.world.process import child_environment
+from gossamer.world.process import child_environment, end_process
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,9 +110,7 @@ class _ItemsFile(Response):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
+                await end_process(process)
 
     async def _begun(self) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -16,7 +16,7 @@ from gossamer.isolated.reads import ReadHost, ReadItems, ReadVersions
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, Nothing, Text, VerbRequest, Why
-from gossamer.world.process import child_environment
+from gossamer.world.process import child_environment, end_process
 
 if TYPE_CHECKING:
     from gossamer.console.service import Service
@@ -175,9 +175,7 @@ async def _reported(directory: Path) -> dict[str, object]:
             out, complaint = await process.communicate()
     finally:
         if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+            await end_process(process)
     if process.returncode:
         says = complaint.decode(errors="replace").strip().removeprefix("gossamer: ")
         raise ConflictError(says or f"the report ended with status {process.returncode}")

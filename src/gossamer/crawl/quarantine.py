@@ -13,6 +13,7 @@ from gossamer.model.visits import LargeBody, Reply
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import SUSPECTS
 from gossamer.state.slots import Suspect
+from gossamer.world.process import end_process
 
 SUSPECTS_MAX = 100_000
 START_S_MAX = 5.0
@@ -85,8 +86,7 @@ class Quarantine:
             return None
         finally:
             if process.returncode is None:  # It hangs, or this task is cancelled.
-                process.kill()
-                await process.wait()
+                await end_process(process)
         return output if process.returncode == 0 else None
 
     def _save(self) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import BinaryIO, TypeVar
 
 from gossamer.world.alarm import ProcessorLimit
-from gossamer.world.process import limit_data
+from gossamer.world.process import end_process, limit_data
 
 LENGTH_BYTES = 8
 START_S_MAX = 10.0
@@ -104,7 +104,7 @@ class Workers:
                     self._idle.append(process)
                     self._end_when_idle()
                 else:
-                    await _end(process)
+                    await end_process(process)
             return found
 
     async def close(self) -> None:
@@ -112,7 +112,7 @@ class Workers:
         if self._ending is not None:
             self._ending.cancel()
         while self._idle:
-            await _end(self._idle.pop())
+            await end_process(self._idle.pop())
 
     def _alive(self) -> asyncio.subprocess.Process | None:
         """Return an idle worker that has not died since its last answer."""
@@ -187,13 +187,6 @@ def frame_from(source: BinaryIO) -> bytes | None:
     """Return the content of the next frame; None at the end of the input. Blocks."""
     head = source.read(LENGTH_BYTES)
     return source.read(int.from_bytes(head)) if head else None
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            process.kill()
-    await process.wait()
 
 
 def _ended_by(returncode: int | None) -> str:
