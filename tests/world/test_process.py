@@ -6,10 +6,13 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
+from typing import Any
 
 import pytest
+import uvloop
 from starlette.types import Message
 
 from gossamer.console import exports
@@ -19,6 +22,7 @@ from gossamer.world.process import end_process
 from gossamer.world.workers import WorkerError, Workers
 
 WITHIN_S = 60.0
+Run = Callable[[Coroutine[Any, Any, int | None]], int | None]
 WITHOUT_END = "import sys\nwhile True: sys.{}.write('x' * 65536)"
 
 
@@ -33,15 +37,16 @@ async def begun(code: str) -> asyncio.subprocess.Process:
     return process
 
 
+@pytest.mark.parametrize("loop", [asyncio.run, uvloop.run])
 @pytest.mark.parametrize("pipe", ["stdout", "stderr"])
-def test_a_process_whose_pipe_is_full_is_ended(pipe: str) -> None:
-    async def run() -> int | None:
+def test_a_process_whose_pipe_is_full_is_ended(pipe: str, loop: Run) -> None:
+    async def end() -> int | None:
         process = await begun(WITHOUT_END.format(pipe))
         async with asyncio.timeout(WITHIN_S):
             await end_process(process)
         return process.returncode
 
-    assert asyncio.run(run()) == -signal.SIGKILL
+    assert loop(end()) == -signal.SIGKILL
 
 
 def test_of_a_pipe_that_another_process_holds_the_end_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ import msgspec
 from gossamer.model.errors import ConfigError
 from gossamer.render import guard
 from gossamer.render.options import RenderOptions
+from gossamer.world.process import end_process
 
 CALL_S_MAX: Final = 15.0
 """An answer that takes longer does not come: every call is answered by the browser's own process."""
@@ -171,9 +172,7 @@ class Browser:
             async with asyncio.timeout(END_S_MAX):
                 await self._process.wait()
                 return
-        with suppress(ProcessLookupError):
-            self._process.kill()  # The browser dies with its guard.
-        await self._process.wait()
+        await end_process(self._process)  # The browser dies with its guard.
 
     async def _read(self) -> None:
         """Take answers and events until there are none."""
