@@ -1,7 +1,7 @@
 import codecs
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gossamer.process import charset
@@ -93,6 +93,14 @@ pieces_of_heads = st.sampled_from(
 
 
 @given(st.lists(pieces_of_heads, max_size=9).map(b"".join))
+@example(b"<head><meta charset=koi8-r/>")
+@example(b"<head><meta charset=koi8-r />")
+@example(b"<head><meta charset=koi8-r>")
+@example(b'<head><meta charset=koi8-r">')
+@example(b'<head><meta charset="koi8-r>')
+@example(b"<head><meta charset=koi8-r\v>")
+@example(b"<head><meta\vcharset=koi8-r>")
+@example(b'<head><meta http-equiv="Content-Type" content="text/html; charset=koi8-r>')
 def test_a_plain_beginning_declares_what_the_steps_of_the_standard_find(head: bytes) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(charset, "_PLAIN_HEAD", lambda _: None)

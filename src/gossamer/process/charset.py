@@ -99,7 +99,9 @@ _META = re.compile(rb"<(?:(?P<comment>!--)|(?P<meta>(?i:meta)[\t\n\f\r /])|(?P<t
 _INSIDE = rb"(?:[^<>\"']|\"[^<>\"]*\"|'[^<>']*')*>\s*"
 _PLAIN_HEAD = re.compile(
     rb"\s*(?:<\?xml" + _INSIDE + rb")?(?:<!doctype" + _INSIDE + rb")?(?:<html(?=[\s>])" + _INSIDE + rb")?<head>\s*"
-    rb"<meta\s+(?:http-equiv=\"content-type\"\s+content=\"text/html;\s*charset=|charset=\"?)([a-z0-9_-]+)\"?\s*/?>",
+    rb"<meta[\t\n\f\r ]+(?:"
+    rb"http-equiv=\"content-type\"[\t\n\f\r ]+content=\"text/html;[\t\n\f\r ]*charset=([a-z0-9_-]+)\""
+    rb"|charset=\"([a-z0-9_-]+)\"|charset=([a-z0-9_-]+)(?=[\t\n\f\r >]))[\t\n\f\r ]*/?>",
     re.IGNORECASE,
 ).match
 """How most pages begin that say in what they are written: what the standard's steps find there, in one."""
@@ -213,7 +215,7 @@ def _declared(body: bytes, header_charset: str) -> tuple[str | None, int]:
 def _prescan(head: bytes) -> str | None:
     """Look for a declaration in the first bytes (HTML standard, section 13.2.3.2)."""
     plain = _PLAIN_HEAD(head)
-    if plain is not None and (name := _usable(plain[1].decode("ascii"))) is not None:
+    if plain is not None and (name := _usable(plain[plain.lastindex or 0].decode("ascii"))) is not None:
         return name
     if head[:6] == b"<\0?\0x\0":
         return "utf-16le"
