@@ -286,6 +286,7 @@ def test_a_crawl_goes_on_when_its_client_leaves(
     async def run() -> None:
         async with over_stdio(commands, *allowed) as client:
             await called(client, "start_crawl", name="left", urls=[f"http://www.test:{port}/"])
+            assert json.loads((started / ".gossamer/left.json").read_text())["pid"], "its process is there when we know"
 
     asyncio.run(run())
     until(lambda: json.loads(commands("status", str(started / "left"), "--json")[1] or "{}").get("state") == "finished")

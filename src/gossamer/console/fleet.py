@@ -40,6 +40,8 @@ LIVED_S = 60.0
 """A crawl that lived so long has not died in a row."""
 ENDING_S_MAX = 20.0
 """A crawl whose end was requested is begun again once its process is gone, if that takes no longer."""
+STARTING_S_MAX = 10.0
+"""A request to begin a crawl is answered once the crawl has a process, and after this long without."""
 READING_S_MAX = 5.0
 """Readers of a stopped crawl hold its directory for a moment, too."""
 STATUS_S_MAX = 5.0
@@ -125,6 +127,8 @@ class _Entry:
         self.keeping = asyncio.Lock()
         self.process: asyncio.subprocess.Process | None = None
         self.attending: asyncio.Task[None] | None = None
+        self.has_process = asyncio.Event()
+        """A process was started since it was last requested."""
         self.deaths = 0
         self.problem = ""
 
@@ -350,11 +354,19 @@ class Fleet:
             raise ConflictError(f"{name!r} runs already")
         self._require_room()
         entry.problem, entry.deaths, entry.wish.runs = "", 0, True
-        self._attend(name, arguments)
+        entry.has_process.clear()
+        attending = self._attend(name, arguments)
+        # Who has our answer may leave, and a server on standard input leaves with its client.
+        started = asyncio.ensure_future(entry.has_process.wait())
+        try:
+            await asyncio.wait((attending, started), timeout=STARTING_S_MAX, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            started.cancel()
 
-    def _attend(self, name: str, arguments: tuple[str, ...] | None) -> None:
+    def _attend(self, name: str, arguments: tuple[str, ...] | None) -> asyncio.Task[None]:
         """Begin to run a crawl with `arguments`, or to look after one that may run already."""
-        self._entry(name).attending = self._group.create_task(self._attended(name, arguments))
+        attending = self._entry(name).attending = self._group.create_task(self._attended(name, arguments))
+        return attending
 
     async def _attended(self, name: str, arguments: tuple[str, ...] | None) -> None:
         entry = self._entry(name)
@@ -402,6 +414,7 @@ class Fleet:
             )  # fmt: skip
         entry.wish.pid, entry.wish.born = process.pid, birth_of(process.pid)
         await self._keep(name, entry)
+        entry.has_process.set()
         if self._is_ending or not entry.wish.runs:  # Its end was requested while it had no process.
             self._signal(entry)
         return await process.wait()
