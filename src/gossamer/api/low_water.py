@@ -22,7 +22,7 @@ from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_FILE
 from gossamer.scope.roots import seed_url
-from gossamer.world.process import end_process
+from gossamer.world.workers import end_process
 
 MoreSeeds = Callable[[], Iterable[str] | Awaitable[Iterable[str]]]
 """Called when few hosts are left; returns more seeds, or none when there are none."""

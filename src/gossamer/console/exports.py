@@ -17,7 +17,8 @@ from starlette.types import Receive, Scope, Send
 from gossamer.console.events import left
 from gossamer.console.operations import NEVER_KEPT, answer
 from gossamer.model import verbs
-from gossamer.world.process import child_environment, end_process
+from gossamer.world.process import child_environment
+from gossamer.world.workers import end_process
 
 if TYPE_CHECKING:
     from pathlib import Path

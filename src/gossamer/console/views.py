@@ -16,7 +16,8 @@ from gossamer.isolated.reads import ReadHost, ReadItems, ReadVersions
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, Nothing, Text, VerbRequest, Why
-from gossamer.world.process import child_environment, end_process
+from gossamer.world.process import child_environment
+from gossamer.world.workers import end_process
 
 if TYPE_CHECKING:
     from gossamer.console.service import Service

@@ -13,7 +13,7 @@ from gossamer.model.visits import LargeBody, Reply
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import SUSPECTS
 from gossamer.state.slots import Suspect
-from gossamer.world.process import end_process
+from gossamer.world.workers import end_process
 
 SUSPECTS_MAX = 100_000
 START_S_MAX = 5.0

@@ -19,7 +19,7 @@ import msgspec
 from gossamer.model.errors import ConfigError
 from gossamer.render import guard
 from gossamer.render.options import RenderOptions
-from gossamer.world.process import end_process
+from gossamer.world.workers import end_process
 
 CALL_S_MAX: Final = 15.0
 """An answer that takes longer does not come: every call is answered by the browser's own process."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import errno
 import fcntl
@@ -12,15 +11,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_GET_PDEATHSIG = 1, 2
 NOT_OURS = frozenset((errno.EROFS, errno.EACCES, errno.EPERM))
 """Errors that prevent writing a file but not reading it."""
-END_S_MAX = 5.0
-"""Seconds within which a process that was killed is gone."""
-_PIECE_BYTES = 1 << 16
 
 
 def boot_id() -> bytes:
@@ -39,24 +34,6 @@ def processors() -> int:
 def child_environment() -> dict[str, str]:
     """Return our environment, with which a Python process finds the modules that we find."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
-
-
-async def end_process(process: asyncio.subprocess.Process) -> None:
-    """Kill a process and wait until it is gone; what it wrote and was not read is dropped.
-
-    asyncio stops reading a pipe of which too much is unread, and then never notices that it ended: `wait` of a process
-    that was killed waited forever (CPython 3.11, gh-119710). So its pipes are read to their end first. If a process
-    that it has started holds them open, waiting ends after `END_S_MAX`.
-    """
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            process.kill()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(END_S_MAX):
-            for pipe in (process.stdout, process.stderr):
-                while pipe is not None and await pipe.read(_PIECE_BYTES):
-                    pass
-            await process.wait()
 
 
 def die_with_parent(parent_pid: int) -> None:

@@ -12,9 +12,12 @@ from contextlib import suppress
 from typing import BinaryIO, TypeVar
 
 from gossamer.world.alarm import ProcessorLimit
-from gossamer.world.process import end_process, limit_data
+from gossamer.world.process import limit_data
 
 LENGTH_BYTES = 8
+END_S_MAX = 5.0
+"""Seconds within which a process that was killed is gone."""
+_PIECE_BYTES = 1 << 16
 START_S_MAX = 10.0
 """Time that a process may take to start and to import its modules, on a busy machine."""
 STATUS_S_MAX = 1.0
@@ -187,6 +190,24 @@ def frame_from(source: BinaryIO) -> bytes | None:
     """Return the content of the next frame; None at the end of the input. Blocks."""
     head = source.read(LENGTH_BYTES)
     return source.read(int.from_bytes(head)) if head else None
+
+
+async def end_process(process: asyncio.subprocess.Process) -> None:
+    """Kill a process and wait until it is gone; what it wrote and was not read is dropped.
+
+    asyncio stops reading a pipe of which too much is unread, and then never notices that it ended: `wait` of a process
+    that was killed waited forever (CPython 3.11, gh-119710). So its pipes are read to their end first. If a process
+    that it has started holds them open, waiting ends after `END_S_MAX`.
+    """
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.kill()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_S_MAX):
+            for pipe in (process.stdout, process.stderr):
+                while pipe is not None and await pipe.read(_PIECE_BYTES):
+                    pass
+            await process.wait()
 
 
 def _ended_by(returncode: int | None) -> str:

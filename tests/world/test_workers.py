@@ -17,9 +17,8 @@ from starlette.types import Message
 
 from gossamer.console import exports
 from gossamer.console.service import Service
-from gossamer.world import process as processes
-from gossamer.world.process import end_process
-from gossamer.world.workers import WorkerError, Workers
+from gossamer.world import workers
+from gossamer.world.workers import WorkerError, Workers, end_process
 
 WITHIN_S = 60.0
 Run = Callable[[Coroutine[Any, Any, int | None]], int | None]
@@ -50,7 +49,7 @@ def test_a_process_whose_pipe_is_full_is_ended(pipe: str, loop: Run) -> None:
 
 
 def test_of_a_pipe_that_another_process_holds_the_end_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "END_S_MAX", 0.2)
+    monkeypatch.setattr(workers, "END_S_MAX", 0.2)
     code = (
         "import os, subprocess, sys\n"
         "held = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\n"
@@ -74,7 +73,7 @@ def test_of_a_pipe_that_another_process_holds_the_end_is_not_awaited(monkeypatch
 def test_a_worker_that_writes_without_end_is_ended() -> None:
     """Of an answer that is too long the head is read, and no more."""
     code = "import sys\nout = sys.stdout.buffer\nout.write((1 << 40).to_bytes(8))\nwhile True: out.write(bytes(65536))"
-    workers = Workers([sys.executable, "-c", code], WITHIN_S, 1, answer_bytes_max=1)
+    asked = Workers([sys.executable, "-c", code], WITHIN_S, 1, answer_bytes_max=1)
 
     async def send(_: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.5)  # Meanwhile its answer fills what holds it.
@@ -83,10 +82,10 @@ def test_a_worker_that_writes_without_end_is_ended() -> None:
         async with asyncio.timeout(WITHIN_S):
             for _ in range(2):
                 with pytest.raises(WorkerError, match="1099511627776 bytes"):
-                    await workers.ask(send, bytes)
+                    await asked.ask(send, bytes)
 
     asyncio.run(run())
-    assert workers.starts == 2
+    assert asked.starts == 2
 
 
 def test_a_reader_who_leaves_during_an_export_does_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
