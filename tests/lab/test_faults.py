@@ -70,6 +70,14 @@ FOUND = {
             Fault("kill", 1, 26, in_disk=True, power=True, jump_s=6521.747323373176),
         ],
     ),
+    "what opening a store had synced after a sync that failed was lost with a power cut: the simulated one did not": (
+        3001152,
+        [
+            Fault("write", 35, 34, in_disk=True, power=False, jump_s=1605.0),
+            Fault("fsync", 46, 37, in_disk=False, power=False, jump_s=0.0),
+            Fault("write", 24, 20, in_disk=True, power=True, jump_s=0.0),
+        ],
+    ),
 }
 """Seeds and faults by what they found."""
 

@@ -104,6 +104,7 @@ class ModelDisk:
             path.mkdir(parents=True, exist_ok=True)
             (path / "CURRENT").touch()
             self._synced[STORE], self.platter = self._names(path), Platter()
+        self.platter.sync()  # RocksDB writes what it finds in its log into a table, and syncs that.
         return ModelStore(path, self.platter, self.touch, fresh=fresh)
 
     # ---- what a later process finds
@@ -221,7 +222,7 @@ class Platter:
         self._since.clear()
 
     def copy(self) -> Platter:
-        """Return what a killed process leaves; who opens it syncs it, as RocksDB does."""
+        """Return what a killed process leaves."""
         return Platter(_copied(self.tables))
 
     def cut(self, dice: Dice) -> Platter:
