@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from gossamer.api import scale_crawl
+from gossamer.assembly import homes
+from gossamer.assembly.integrity import opened_store
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.lab.shards import ends_of
@@ -15,12 +18,23 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Truth
 from gossamer.model.errors import ConfigError
+from gossamer.revisit.state import Memory, RevisitState, decode_memory, decode_state
+from gossamer.state.schema import ENROLLED, FAMILIES, PARTITIONED, REVISIT_STATE
 from tests.cluster.crawls import begun, config_of, ended
 
 WEB = SimwebOptions(
     seed=5, hosts=30, pages=900, links_per_page=10, same_host_share=0.4, bytes_median=2_000, latency_s=0.03,
     behaviours=("robots_404", "robots_part", "redirects", "copies", "nofollow", "distinct"),
 )  # fmt: skip
+
+
+CONTINUOUS = (
+    "crawl.mode='continuous'",
+    "revisit.interval_s_mean=1.0",
+    "revisit.interval_s_min=0.2",
+    "revisit.interval_s_max=3.0",
+    "revisit.max_age_s={'/' = 2.0}",
+)
 
 
 def opened(directory: Path) -> Config:
@@ -63,6 +77,67 @@ def test_a_crawl_of_one_shard_becomes_one_of_several_and_one_again(tmp_path: Pat
         ends = ended(opened(directory), directory, 3)
         assert Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web) == []
         assert asked_twice(simweb) == {}
+
+
+def test_a_continuous_crawl_goes_on_with_another_number_of_shards(tmp_path: Path) -> None:
+    """Each page is due where its partition is, and the sums are those of a shard's own pages: were they not, taking a
+    page out of them would fail.
+    """
+    directory = tmp_path / "crawl"
+    with SimwebProcess(SimwebOptions.plain(hosts=12, pages=60), tmp_path / "web") as simweb:
+        config = config_of(simweb, directory, 2, *CONTINUOUS)
+        begun(config, directory, 2, pages=80)
+        with closing(
+            opened_store(config, homes(directory, 2)[0])
+        ) as store:  # It has seen all of a batch crawl's pages.
+            epoch = store.epoch + 1
+            store.commit(epoch, [], {FAMILIES.index("meta"): {ENROLLED: PARTITIONED[1]}})
+            store.apply(epoch)
+        for shards, pages in ((4, 160), (1, 0), (3, 240)):
+            before = sums_of(directory)
+            assert scale_crawl(directory, shards).after == shards
+            states = [state for state, _ in shards_of(directory)]
+            assert sums_of(directory) == before
+            assert before["visits"] > before["pages"] > 30, "pages are visited again"
+            for state, memories in shards_of(directory):
+                assert state.pages == sum(bool(memory.due_at) for memory in memories)
+                assert state.there == sum(memory.counted for memory in memories)
+                assert sum(state.due.spans.values()) == state.pages
+                assert state.promises[0].pages == sum(memory.promise == 0 for memory in memories)
+            assert enrolled_of(directory) == {PARTITIONED[0]}, (
+                "what a shard has not looked at is looked at where it is now"
+            )
+            assert sum(bool(state.pages) for state in states) >= min(shards, 2)
+            if pages:
+                begun(opened(directory), directory, shards, pages=pages)
+
+
+def shards_of(directory: Path) -> list[tuple[RevisitState, list[Memory]]]:
+    """Return what each shard of a stopped crawl has of its pages: sums, and each page."""
+    config, found = opened(directory), []
+    for home in homes(directory, config.cluster.workers):
+        with closing(opened_store(config, home)) as store:
+            data = store.get("meta", REVISIT_STATE)
+            assert data is not None
+            found.append(
+                (decode_state(data), [decode_memory(value) for _, value in store.scan("revisit", *PARTITIONED)])
+            )
+    return found
+
+
+def enrolled_of(directory: Path) -> set[bytes | None]:
+    config, found = opened(directory), set()
+    for home in homes(directory, config.cluster.workers):
+        with closing(opened_store(config, home)) as store:
+            found.add(store.get("meta", ENROLLED))
+    return found
+
+
+def sums_of(directory: Path) -> dict[str, int]:
+    states = [state for state, _ in shards_of(directory)]
+    return {
+        name: sum(getattr(state, name) for state in states) for name in ("pages", "there", "visits", "changes", "same")
+    }
 
 
 def test_what_cannot_be_scaled_is_refused_in_one_line(tmp_path: Path) -> None:

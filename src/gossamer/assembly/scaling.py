@@ -28,16 +28,20 @@ from gossamer.crawl.counters import SEEDS_NAMED_MAX, Totals
 from gossamer.crawl.pending_scope import counted as beyond_counted
 from gossamer.frontier.record import QueueCounts, decode_record
 from gossamer.model.errors import ConfigError
+from gossamer.revisit.rhythm import decode_rhythm
+from gossamer.revisit.state import RevisitState, begun_like, decode_memory, decode_state, encode_state, recounted
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.redo import Range
 from gossamer.state.schema import (
     ABSORBED,
+    ENROLLED,
     FAMILIES,
     FRONTIER_COUNTS,
     MANIFEST,
     OUTBOX,
     PARTITIONED,
     PENDING_SCOPE,
+    REVISIT_STATE,
     TOTALS,
     Sharing,
     with_sharing,
@@ -109,6 +113,8 @@ def scale(config: Config, directory: Path, shards: int, note: Note, write_config
                 _write(directory, plan)
             _clear(stores, partitions, target)
             weights = _recount(stores[: plan.after])
+            if config.crawl.mode == "continuous":
+                _recount_visits(stores[: plan.after])
         _finish(directory, plan, target, write_config)
     return Scaled(plan.before, plan.after, moved, keys, target.evenness(), target.evenness(weights))
 
@@ -138,8 +144,6 @@ def _planned(config: Config, directory: Path, shards: int) -> ScalingPlan:
         )
     if config.frontier.strategy == "walk":
         raise ConfigError("frontier.strategy = 'walk' walks in one shard and cannot be scaled")
-    if config.crawl.mode == "continuous":
-        raise ConfigError("a continuous crawl cannot be scaled: its plan of visits is kept per shard")
     partitions = PartitionMap.load(directory) or PartitionMap.even(before)
     partitions.moved_to(shards)  # Raises for a number that cannot be.
     for number in range(before):
@@ -221,7 +225,13 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
         leaving = [stores[number] for number in range(plan.after, plan.before)]
         # In one commit, and with the word that it is done: what is added up twice is wrong.
         sums = {one.key: ADD[one.key](stores[0], leaving) for one in with_sharing(Sharing.ADDED)}
-        _put(stores[0], "meta", {**sums, ABSORBED: encode(plan.version)})
+        known = {key: value for key, value in sums.items() if value}
+        _put(stores[0], "meta", {**known, ABSORBED: encode(plan.version)})
+    if any(store.get("meta", ENROLLED) is not None for store in stores):
+        # Pages that were enrolled are passed over: a shard that begins too early loses nothing.
+        lowest = min(store.get("meta", ENROLLED) or PARTITIONED[0] for store in stores[: plan.before])
+        for store in stores:
+            _put(store, "meta", {ENROLLED: lowest})
     # Another shard may have a number now than had it before.
     cleared = [(FAMILIES.index(one.family), *one.range) for one in with_sharing(Sharing.CLEARED)]
     for store in stores:
@@ -266,12 +276,37 @@ def _manifest(kept: Store, leaving: Sequence[Store]) -> bytes:
     return encode(list(files.values()))
 
 
+def _visits_of(store: Store) -> RevisitState | None:
+    data = store.get("meta", REVISIT_STATE)
+    return decode_state(data) if data is not None else None
+
+
+def _visits(kept: Store, leaving: Sequence[Store]) -> bytes:
+    """Add up what visits saw; empty in a batch crawl. What is due is counted by `_recount_visits`."""
+    found = [state for store in (kept, *leaving) if (state := _visits_of(store)) is not None]
+    if not found:
+        return b""
+    state = found[0]
+    for gone in found[1:]:
+        state.visits += gone.visits
+        state.changes += gone.changes
+        state.same += gone.same
+        state.not_modified += gone.not_modified
+        state.late += gone.late
+        for promise, other in zip(state.promises, gone.promises, strict=False):
+            promise.kept += other.kept
+            promise.broken += other.broken
+            promise.late_s_worst = max(promise.late_s_worst, other.late_s_worst)
+    return encode_state(state)
+
+
 ADD: Final[dict[bytes, Callable[[Store, Sequence[Store]], bytes]]] = {
     TOTALS: _counters,
     FRONTIER_COUNTS: _counts,
     MANIFEST: _manifest,
+    REVISIT_STATE: _visits,
 }
-"""How the values that shards count each for themselves are added up."""
+"""How the values that shards count each for themselves are added up; empty: none has one."""
 
 
 # ---- partitions
@@ -340,6 +375,19 @@ def _recount(stores: list[Store]) -> list[float]:
         scope = beyond_counted(store.scan("scope", *PARTITIONED))
         _put(store, "meta", {FRONTIER_COUNTS: encode(counts), PENDING_SCOPE: encode(scope)})
     return weights
+
+
+def _recount_visits(stores: list[Store]) -> None:
+    """Make each shard's sums of a continuous crawl those of the pages and hosts that it has now."""
+    states = [_visits_of(store) for store in stores]
+    for store, state in zip(stores, states, strict=True):
+        # A new shard has seen nothing: of another it takes the numbers of the promises, and how often pages change.
+        kept = state or next((begun_like(other) for other in states if other is not None), None)
+        if kept is None:
+            return
+        rhythms = (decode_rhythm(data) for _, data in store.scan("rhythm", *PARTITIONED))
+        memories = (decode_memory(data) for _, data in store.scan("revisit", *PARTITIONED))
+        _put(store, "meta", {REVISIT_STATE: encode_state(recounted(kept, rhythms, memories))})
 
 
 # ---- links on their way

@@ -238,5 +238,10 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Rhythm).decode
 
 
+def decode_rhythm(data: bytes) -> Rhythm:
+    """Return what was kept of a host."""
+    return _decode(data)
+
+
 def _key(name: tuple[int, str]) -> bytes:
     return name[0].to_bytes(2) + name[1].encode()

@@ -5,6 +5,7 @@ Both are committed with the epoch; the sums are never recomputed from pages.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -217,6 +218,48 @@ def count_page(state: RevisitState, memory: Memory, rhythm: Rhythm, sign: int) -
             census.remove(memory.change_rate, memory.importance)
     rhythm.stirred += 1
     state.stirred += 1
+
+
+def begun_like(other: RevisitState) -> RevisitState:
+    """Return the sums of a shard that has seen nothing, with the promises of another by the same numbers."""
+    promises = [
+        AgePromise(one.pattern, one.age_s_max, deadlines=Calendar(one.deadlines.span_s)) for one in other.promises
+    ]
+    return RevisitState(Calendar(other.due.span_s), pool=other.pool, price=other.price, promises=promises)
+
+
+def recounted(kept: RevisitState, rhythms: Iterable[Rhythm], memories: Iterable[Memory]) -> RevisitState:
+    """Return the sums of other hosts and pages than before; what visits saw stays. About 5 µs a page."""
+    span_s = kept.due.span_s
+    promises = [
+        msgspec.structs.replace(one, pages=0, deadlines=Calendar(one.deadlines.span_s)) for one in kept.promises
+    ]
+    state = msgspec.structs.replace(
+        kept, due=Calendar(span_s), census=Census(), promises=promises, pages=0, there=0, retired=0, capped_hosts=0,
+        capped_per_s=0.0, promised_per_s=0.0, importance=0.0, fresh=0.0,
+    )  # fmt: skip
+    for rhythm in rhythms:
+        state.promised_per_s += rhythm.promised_per_s
+        state.capped_hosts += rhythm.is_capped
+        state.capped_per_s += rhythm.spent_per_s
+        if not rhythm.is_capped:
+            state.census.take_in(rhythm.census)
+    for memory in memories:
+        if memory.due_at:
+            state.pages += 1
+            state.due.add(memory.due_at)
+        else:
+            state.retired += memory.failures > 0
+        if memory.counted:
+            state.there += 1
+            state.importance += memory.importance
+            state.fresh += memory.importance * memory.freshness
+            if memory.promise >= 0:
+                promise = promises[memory.promise]
+                promise.pages += 1
+                promise.deadlines.add(memory.visited_at + promise.age_s_max)
+    state.stirred = state.census.pages  # The price follows with the next visit.
+    return state
 
 
 def page_facts(epochs: Epochs, url: Url) -> dict[str, object] | None:

@@ -115,7 +115,8 @@ MANIFEST: Final = _key(
 )
 TOTALS: Final = _key("meta", b"tally", "gossamer.crawl.counters", "gossamer.crawl.counters.Totals", _ADDED)
 SUSPECTS: Final = _key("meta", b"suspects", "gossamer.crawl.quarantine", "dict[int, str]", _OWN)
-ENROLLED: Final = _key("meta", b"enrolled", "gossamer.crawl.revisiting", "bytes", _COPIED)
+ENROLLED: Final = _key("meta", b"enrolled", "gossamer.crawl.revisiting", "bytes", _OWN)
+"""The lowest of all shards' after scaling."""
 ABSORBED: Final = _key("meta", b"absorbed", "gossamer.assembly.scaling", "int", _OWN)
 """Version of the partition map when the shard last took in what shards that went had done."""
 
@@ -132,9 +133,8 @@ WALKED_HOSTS: Final = _key("walk", b"h", "gossamer.frontier.walked", "tuple[int,
 """The host's number follows."""
 
 # Visits again, duplicates.
-REVISIT_STATE: Final = _key(
-    "meta", b"revisit", "gossamer.revisit.state", "gossamer.revisit.state.RevisitState", _COPIED
-)
+REVISIT_STATE: Final = _key("meta", b"revisit", "gossamer.revisit.state", "gossamer.revisit.state.RevisitState", _ADDED)
+"""What is due is counted again after scaling."""
 CONTENT: Final = _key("content", b"", "gossamer.seen.content", "bytes", _OWN, prefix=True)
 """Where duplicates are found within a shard: the digest, or a block of the simhash, follows."""
 
