@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-import gossamer
+import gossamer as package
 from gossamer.api import scale_crawl
 from gossamer.lab.shards import Shards
+from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Truth
 from gossamer.model.errors import ConfigError
+from tests.acceptance.test_workers import begun as begun_command
+from tests.acceptance.test_workers import crawl_of, gossamer
 from tests.cluster.crawls import begun, config_of, ended
 from tests.cluster.test_scale import WEB, asked_twice, opened
+from tests.crash.harvest import Harvest, differences
+from tests.ring.crawls import until
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -27,6 +36,10 @@ pytestmark = [
     ),
 ]
 
+RUNNING = SimwebOptions(
+    seed=4, hosts=24, hosts_per_site=1, pages=300, latency_s=0.02, bytes_median=3_000,
+    behaviours=("redirects", "robots_part", "nofollow", "distinct"),
+)  # fmt: skip
 SCALE = "import sys; from gossamer.api import scale_crawl; print(scale_crawl(sys.argv[1], int(sys.argv[2])).after)"
 
 
@@ -78,6 +91,70 @@ scaling.write_whole = counted(scaling.write_whole)
 Path.rename, Path.unlink, Path.rmdir = counted(Path.rename), counted(Path.unlink), counted(Path.rmdir)
 {SCALE}
 """
-    environment = os.environ | {"PYTHONPATH": str(Path(gossamer.__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": str(Path(package.__file__).parents[1])}
     command = [sys.executable, "-c", script, str(directory), str(shards)]
     return subprocess.run(command, env=environment, check=False, capture_output=True).returncode
+
+
+ROUNDS = int(os.environ.get("GOSSAMER_SCALINGS", "2"))
+"""Of the test below; 25 are 50 changes of the number of shards."""
+
+
+@pytest.mark.timeout(120 * ROUNDS + 180)
+@pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
+    """From two shards to five, then to three; the command, the crawl's process, or neither is killed meanwhile."""
+    with SimwebProcess(RUNNING, tmp_path / "web") as web:
+        once = gossamer(*crawl_of(web, tmp_path / "alone", 1))
+        assert once.returncode == 0, once.stderr
+        alone, dice = Harvest(tmp_path / "alone"), random.Random(7)
+        for number in range(ROUNDS):
+            directory = tmp_path / f"crawl-{number}"
+            words = crawl_of(web, directory, 2, "politeness.delay_s_min=2.0", politeness="weak")
+            running = begun_command(*words, complaints=tmp_path / f"complaints-{number}")
+            try:
+                for pages, shards in ((10, 5), (50, 3)):
+                    until(partial(has_pages, directory, pages), 90)
+                    scaled_with_a_kill(directory, shards, running.pid, dice)
+                assert running.poll() is None, (tmp_path / f"complaints-{number}").read_text()
+                set_delay(directory, 0)
+                assert running.wait(120) == 0, (tmp_path / f"complaints-{number}").read_text()
+            finally:
+                running.kill()
+                running.wait()
+            found = Harvest(directory)
+            assert differences(found, alone) == []
+            assert found.faults() == []
+            assert opened(directory).cluster.workers == 3
+
+
+def scaled_with_a_kill(directory: Path, shards: int, supervisor: int, dice: random.Random) -> None:
+    """Change the number of shards of a crawl that runs, with a kill on the way; repeated as the command says."""
+    victim, after_s = dice.choice(["command", "crawl", "none"]), dice.uniform(0.0, 3.0)
+    command = begun_command("scale", directory, "--workers", str(shards), "--quiet")
+    time.sleep(after_s)
+    if victim == "command":
+        command.kill()
+    elif victim == "crawl":
+        for child in children_of(supervisor):
+            os.kill(child, signal.SIGKILL)
+    command.wait(120)
+    until(lambda: opened(directory).cluster.workers == shards or repeated(directory, shards), 120)
+    until((directory / "state/control.sock").exists, 60)
+
+
+def repeated(directory: Path, shards: int) -> bool:
+    return gossamer("scale", directory, "--workers", str(shards), "--quiet").returncode == 0
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def has_pages(directory: Path, pages: int) -> bool:
+    done = gossamer("status", directory, "--json")
+    return done.returncode == 0 and json.loads(done.stdout)["pages"] >= pages
+
+
+def set_delay(directory: Path, seconds: float) -> None:
+    until(lambda: gossamer("set", directory, f"politeness.delay_s_min={seconds}").returncode == 0, 60)

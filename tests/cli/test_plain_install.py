@@ -39,7 +39,7 @@ LOOKING: dict[str, list[list[str]]] = {
     "changes": [["changes", "one"], ["changes", "one", "--url", "SEED", "--json"]],
     "robots": [["robots", "one", "127.0.0.1"], ["robots", "one", "127.0.0.1", "--json"]],
     "sample": [["sample", "walked", "-n", "1"]],
-    "scale": [["scale", "one", "--workers", "2", "--quiet"], ["scale", "one", "--workers", "1", "--quiet"]],
+    "scale": [["scale", "one", "--workers", "1", "--quiet"]],
     "config show": [["config", "show", "one"]],
     "cookies": [["cookies", "one"]],
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.cli.job import AGAIN
 from gossamer.cli.supervisor import CONTENT_DEATHS, Patience, Supervisor, SupervisorSlots
 
 # A child takes signals as the real one does: it starts with them blocked and unblocks once it has handlers.
@@ -39,6 +40,8 @@ class Watched:
         self.accused = 0
         self.said: list[str] = []
         self.overdue: Callable[[], bool] = lambda: False
+        self.stopping: Callable[[], bool] = lambda: False
+        self.held: Callable[[], bool] = lambda: False
         self.arguments: list[str] = []
         self.progress = progress
         self.patience = Patience(watch_s=0.05, **patience)  # type: ignore[arg-type]
@@ -53,7 +56,7 @@ class Watched:
         self.accused += 1
 
     def run(self) -> int:
-        slots = SupervisorSlots(self.accuse, self.overdue, self.progress)
+        slots = SupervisorSlots(self.accuse, self.overdue, self.progress, self.stopping, self.held)
         return Supervisor(self.start, slots, self.said.append, self.patience).run()
 
 
@@ -73,6 +76,24 @@ def test_an_end_of_its_own_choice_is_the_end(status: int) -> None:
     watched = Watched(exits(status))
     assert watched.run() == status
     assert (watched.starts, watched.accused, watched.said) == (1, 0, [])
+
+
+def test_a_child_that_makes_way_for_a_command_is_started_when_the_command_has_ended() -> None:
+    looks: list[int] = []
+    watched = Watched(exits(AGAIN), exits(0))
+    watched.held = lambda: looks.append(watched.starts) or len(looks) < 4
+    assert watched.run() == 0
+    assert looks == [1, 1, 1, 1]
+    assert watched.said == []
+
+
+def test_a_child_that_dies_while_a_command_holds_the_crawl_is_started_after_it() -> None:
+    looks: list[int] = []
+    watched = Watched(dies_of(signal.SIGKILL), exits(0))
+    watched.stopping = lambda: True
+    watched.held = lambda: looks.append(watched.starts) or len(looks) < 4
+    assert watched.run() == 0
+    assert looks[:4] == [1, 1, 1, 1]
 
 
 @pytest.mark.promise(

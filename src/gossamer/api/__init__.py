@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gossamer.api.crawler import Crawler as Crawler
     from gossamer.api.looking import about_of as about_of
     from gossamer.api.maintenance import accept_loss_of as accept_loss_of
+    from gossamer.api.maintenance import check_scalable as check_scalable
+    from gossamer.api.maintenance import finish_scaling as finish_scaling
     from gossamer.api.maintenance import forget_of as forget_of
     from gossamer.api.maintenance import forgettable_of as forgettable_of
     from gossamer.api.maintenance import scale_crawl as scale_crawl
@@ -36,7 +38,9 @@ __all__ = [
     "Crawler",
     "about_of",
     "accept_loss_of",
+    "check_scalable",
     "cookies_of",
+    "finish_scaling",
     "forget_of",
     "forgettable_of",
     "release_of",
@@ -49,9 +53,10 @@ __all__ = [
 
 _HOMES = {
     "ClusterCrawler": "cluster", "Crawler": "crawler", "CrawledPage": "page", "about_of": "looking",
-    "accept_loss_of": "maintenance", "cookies_of": "stored", "forget_of": "maintenance",
-    "forgettable_of": "maintenance", "release_of": "setting", "sample_of": "stored", "scale_crawl": "maintenance",
-    "status_of": "status", "verify_of": "maintenance", "why_of": "status",
+    "accept_loss_of": "maintenance", "check_scalable": "maintenance", "cookies_of": "stored",
+    "finish_scaling": "maintenance", "forget_of": "maintenance", "forgettable_of": "maintenance",
+    "release_of": "setting", "sample_of": "stored", "scale_crawl": "maintenance", "status_of": "status",
+    "verify_of": "maintenance", "why_of": "status",
 }  # fmt: skip
 
 

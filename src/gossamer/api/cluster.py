@@ -18,12 +18,11 @@ from gossamer.api.given import directory_of, named_as_keywords, require_config, 
 from gossamer.api.looking import about, hosts_of_all, joined_of_all, recent_of_all
 from gossamer.api.page import CrawledPage, settled
 from gossamer.api.restoring import check_vault, gather
-from gossamer.api.shards import keep_standing, map_of, owner_of, require_states
+from gossamer.api.shards import check_several, keep_standing, map_of, owner_of, require_states
 from gossamer.api.status import ENDED_SAYS
-from gossamer.api.verbs import Asking, checked
+from gossamer.api.verbs import Asking, checked, require_restart
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, homes, locked, require_files, text_of
-from gossamer.assembly.revisits import may_be_called_back
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord, Limits
 from gossamer.cluster.job import HERE, STATE_FILE, ClusterPlan, environment_of_a_cluster, environment_of_our_own
@@ -40,7 +39,6 @@ from gossamer.crawl.counters import Point, Timeline
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.shard import End
 from gossamer.model.errors import ConfigError, CrawlFailedError
-from gossamer.model.extras import require
 from gossamer.model.verbs import (
     VERBS,
     ConflictError,
@@ -107,13 +105,16 @@ class ClusterCrawler:
                 config = config if config is not None else configure(options=given, seeds=seeds_of(seeds))
             check_lists(config)
             check_seeds(config)
-        check_cluster(config, directory)
+        check_several(config)
+        map_of(config, directory)
         self.directory = directory
         self.config = config
         self._resuming = resuming
         self._engine: Engine | None = None
         self._status = whole([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
+        self.starts_again = False
+        """Whether its process is to start it again once it has stopped."""
         self._listeners: list[Callable[[str], None]] = []
         self._course = Timeline()
         self._warned = False
@@ -147,9 +148,10 @@ class ClusterCrawler:
         """Nothing: hubs speak to crawls of one shard."""
         return
 
-    def stop(self, *, now: bool = False) -> None:
-        """End the crawl: finish what is in flight and commit, or with `now` commit and go."""
+    def stop(self, *, now: bool = False, again: bool = False) -> None:
+        """End the crawl: finish what is in flight and commit; with `now`, commit and go; with `again`, start again."""
         self._stop = "now" if now else self._stop or "drain"
+        self.starts_again = again
 
     def on_note(self, callback: Callable[[str], None]) -> None:
         """Have `callback` called with sentences for people."""
@@ -398,7 +400,8 @@ class ClusterCrawler:
         return {"state": "running"}
 
     async def _stopped(self, request: StopCrawl) -> object:
-        self.stop(now=request.now)
+        require_restart(request)
+        self.stop(now=request.now, again=request.again)
         return {"state": "stopping"}
 
     def _for_all(self, name: str) -> Callable[[VerbRequest], Awaitable[object]]:
@@ -430,26 +433,6 @@ class ClusterCrawler:
             await self._engine.call(name, **arguments)
         except ConnectionError as error:
             raise ConflictError("the coordinator is restarting; try again") from error
-
-
-def check_cluster(config: Config, directory: Path) -> None:
-    """Check what several shards need.
-
-    Raises:
-        ConfigError: it is not there, or cannot be with several.
-    """
-    require("ray", f"--workers {config.cluster.workers}")
-    if config.frontier.strategy == "walk":
-        raise ConfigError("frontier.strategy: a walk is one shard's; leave out --workers, or sweep")
-    if config.frontier.hosts_min and config.crawl.mode == "offline":
-        raise ConfigError("frontier.hosts_min: offline crawls of several workers save no remainder; leave it out")
-    if config.frontier.more_seeds_command:
-        raise ConfigError("frontier.more_seeds_command: for one worker; add seeds to several with `gossamer seed`")
-    if may_be_called_back(config):
-        raise ConfigError("websub: hubs are for one worker; leave out --workers, or set websub.enabled=false")
-    if config.cluster.work_directory and not config.state.checkpoint_uri:
-        raise ConfigError("cluster.work_directory: its shards' state must be elsewhere too; set state.checkpoint_uri")
-    map_of(config, directory)
 
 
 def started(plan: ClusterPlan, options: ClusterOptions) -> Engine:

@@ -123,6 +123,8 @@ class Crawler:
         self._shard: Assembled | None = None
         self._last_status: dict[str, object] = {"state": "starting"}
         self._stop: bool | None = None
+        self.starts_again = False
+        """Whether its process is to start it again once it has stopped."""
         """Whether a stop was asked for, and whether at once."""
         self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
@@ -223,12 +225,13 @@ class Crawler:
         """
         return await self._asking.ask(request)
 
-    def stop(self, *, now: bool = False) -> None:
-        """End the crawl: finish what is in flight and commit, or with `now` commit and go."""
+    def stop(self, *, now: bool = False, again: bool = False) -> None:
+        """End the crawl: finish what is in flight and commit; with `now`, commit and go; with `again`, start again."""
         self._stop = now or bool(self._stop)
+        self.starts_again = again
         if self._shard is None:
             return
-        if self._callbacks is not None and self.config.websub.unsubscribe and not now:
+        if self._callbacks is not None and self.config.websub.unsubscribe and not (now or again):
             self._callbacks.leave(self._shard.ring.loop.stop)
         else:
             self._shard.ring.loop.stop(now=now)
@@ -322,7 +325,7 @@ class Crawler:
         save_copy = partial(checkpoint_of, shard, self._vault)
         return table_of(
             Queries(self.directory, ring, controls, self.status),
-            Commands(ring, controls, seeding, setting, self.status, save_copy),
+            Commands(ring, controls, seeding, setting, self.status, save_copy, self.stop),
         )
 
     def _reconfigured(self, config: Config) -> None:

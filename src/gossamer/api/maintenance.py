@@ -8,8 +8,11 @@ from pathlib import Path
 import msgspec
 
 from gossamer.api.given import directory_of
+from gossamer.api.shards import check_several
 from gossamer.assembly import Scaled, accept_loss, homes, locked, scale
+from gossamer.assembly.scaling import refuse_indivisible, shards_to_be
 from gossamer.assembly.verify import Verification
+from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.live import save
 from gossamer.forget.forgetting import ForgetRequest, Result, count, forget
@@ -111,6 +114,21 @@ def forgettable_of(directory: str | Path, pattern: str) -> dict[str, int]:
     return count(reopen(directory / "crawl.toml"), directory, ForgetRequest(pattern, everything=True))
 
 
+def check_scalable(directory: str | Path, workers: int) -> None:
+    """Check whether `scale_crawl` may divide a crawl, which may run; changes nothing. A change that was interrupted may
+    go on.
+
+    Raises:
+        ConfigError: there is no crawl, or it cannot be divided so; one line says why.
+    """
+    directory = directory_of(directory)
+    config = _local(directory)
+    if shards_to_be(directory) is None:
+        refuse_indivisible(config, directory, workers)
+        if workers > 1:
+            check_several(_divided(config, workers))
+
+
 def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None] = lambda _: None) -> Scaled:
     """Divide a stopped crawl among `workers` shards, by moving partitions with all that is known of their sites.
 
@@ -118,9 +136,29 @@ def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None]
     each URL that moves.
 
     Raises:
-        ConfigError: there is no crawl, or it cannot be divided; one line says why.
+        ConfigError: there is no crawl, it runs, or it cannot be divided; one line says why.
     """
     directory = directory_of(directory)
+    config = _local(directory)
+    check_scalable(directory, workers)
+    return scale(config, directory, workers, note, lambda shards: save(_divided(config, shards), directory))
+
+
+def finish_scaling(directory: str | Path) -> bool:
+    """Finish a change of the number of shards whose command died; False if there is none.
+
+    Raises:
+        ConfigError: as `scale_crawl`.
+    """
+    directory = directory_of(directory)
+    shards = shards_to_be(directory)
+    if shards is not None:
+        scale_crawl(directory, shards)
+    return shards is not None
+
+
+def _local(directory: Path) -> Config:
+    """Return the configuration of a crawl that has its state here."""
     stored = directory / "crawl.toml"
     if not stored.exists():
         raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
@@ -130,11 +168,10 @@ def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None]
             "state.checkpoint_uri: this crawl keeps its state in checkpoints, and `scale` moves only what is in "
             "its directory"
         )
+    return config
 
-    def write_config(shards: int) -> None:
-        cluster = config.cluster.model_copy(update={"workers": shards})
-        origins = config.origins | {"cluster.workers": "gossamer scale"}
-        changed = config.model_copy(update={"cluster": cluster}).with_origins(origins)
-        save(changed, directory)
 
-    return scale(config, directory, workers, note, write_config)
+def _divided(config: Config, workers: int) -> Config:
+    cluster = config.cluster.model_copy(update={"workers": workers})
+    changed = config.model_copy(update={"cluster": cluster})
+    return changed.with_origins(config.origins | {"cluster.workers": "gossamer scale"})

@@ -8,13 +8,36 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gossamer.assembly import Home, homes, locked, namer_for
+from gossamer.assembly.revisits import may_be_called_back
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
 from gossamer.world.files import write_whole
 
 STANDING = "state/standing.json"
 """The last status of the crawl: the only trace here of shards whose state is elsewhere."""
+
+
+def check_several(config: Config) -> None:
+    """Check what a crawl of several shards needs.
+
+    Raises:
+        ConfigError: it is not there, or cannot be with several.
+    """
+    require("ray", f"--workers {config.cluster.workers}")
+    if config.frontier.strategy == "walk":
+        raise ConfigError("frontier.strategy: a walk is one shard's; leave out --workers, or sweep")
+    if config.frontier.hosts_min and config.crawl.mode == "offline":
+        raise ConfigError("frontier.hosts_min: offline crawls of several workers save no remainder; leave it out")
+    if config.frontier.more_seeds_command:
+        raise ConfigError("frontier.more_seeds_command: for one worker; add seeds to several with `gossamer seed`")
+    if config.crawl.render != "never":
+        raise ConfigError("crawl.render: a crawl of several shards does not render; set cluster.workers = 1")
+    if may_be_called_back(config):
+        raise ConfigError("websub: hubs are for one worker; leave out --workers, or set websub.enabled=false")
+    if config.cluster.work_directory and not config.state.checkpoint_uri:
+        raise ConfigError("cluster.work_directory: its shards' state must be elsewhere too; set state.checkpoint_uri")
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.verbs import (
     VERBS,
+    ConflictError,
     ExcludeHosts,
     HostSettings,
     HostsOf,
@@ -36,6 +37,7 @@ from gossamer.model.verbs import (
 )
 from gossamer.scope.lists import HostSet
 from gossamer.scope.roots import seed_url
+from gossamer.world.process import dies_with_parent
 
 Checkpoint = Callable[[], Awaitable[dict[str, str]]]
 Status = Callable[..., dict[str, object]]
@@ -92,6 +94,7 @@ class Commands:
         setting: Setting,
         status: Status,
         checkpoint: Checkpoint,
+        stop: Callable[..., None],
     ) -> None:
         self._loop = ring.loop
         self._ring = ring
@@ -100,6 +103,7 @@ class Commands:
         self._setting = setting
         self._status = status
         self._checkpoint = checkpoint
+        self._stop = stop
 
     async def seed(self, request: Seed) -> object:
         """Add seeds, all or none; durable when the answer comes."""
@@ -165,7 +169,8 @@ class Commands:
         return await self._checkpoint()
 
     async def stop(self, request: StopCrawl) -> object:
-        self._loop.stop(now=request.now)
+        require_restart(request)
+        self._stop(now=request.now, again=request.again)
         return {**self._status(), "state": "stopping"}
 
 
@@ -187,6 +192,12 @@ async def checkpoint_of(shard: Assembled, vault: Vault | None) -> dict[str, str]
             raise RefusedError(f"the checkpoint is in {made['checkpoint']}, but could not be written to {uri}")
         made["uri"] = uri
     return made
+
+
+def require_restart(request: StopCrawl) -> None:
+    """Raise ConflictError where a crawl is to start again that runs in a program of its own."""
+    if request.again and not dies_with_parent():
+        raise ConflictError("this crawl runs in a program of its own; stop it, and have the program start it again")
 
 
 def checked(verbs: Mapping[str, Callable[..., Awaitable[object]]]) -> dict[str, Verb]:

@@ -35,8 +35,6 @@ def page_rendering(
             crawl has what is not rendered.
     """
     config = setup.config
-    if setup.home.shards > 1:
-        raise ConfigError("crawl.render: a crawl of several shards does not render; set cluster.workers = 1")
     if config.cookies.wanted or config.login.rules:
         raise ConfigError(
             "crawl.render: browsers get no cookies; leave out [cookies] and [login], or set crawl.render = 'never'"

@@ -55,7 +55,9 @@ PLAN: Final = "state/scaling.json"
 STEP_KEYS_MAX: Final = 20_000
 """Moved in one commit of the receiving store: 60 ms, with a sync at its end."""
 STEP_BYTES_MAX: Final = 8 << 20
-CROWD: Final = frozenset(("lock", "control.sock", "partitions.json", "coordinator.json", "scaling.json", "index.json"))
+CROWD: Final = frozenset(
+    ("lock", "maintenance", "control.sock", "partitions.json", "coordinator.json", "scaling.json", "index.json")
+)
 """Files in `state/` that belong to the whole crawl."""
 
 
@@ -119,11 +121,16 @@ def scale(config: Config, directory: Path, shards: int, note: Note, write_config
     return Scaled(plan.before, plan.after, moved, keys, target.evenness(), target.evenness(weights))
 
 
+def shards_to_be(directory: Path) -> int | None:
+    """Return the number of shards of a scaling that was begun and not finished."""
+    path = directory / PLAN
+    return msgspec.json.decode(path.read_bytes(), type=ScalingPlan).after if path.exists() else None
+
+
 def refuse_half_scaled(directory: Path) -> None:
     """Raise ConfigError where a scaling was begun and not finished."""
-    path = directory / PLAN
-    if path.exists():
-        after = msgspec.json.decode(path.read_bytes(), type=ScalingPlan).after
+    after = shards_to_be(directory)
+    if after is not None:
         raise ConfigError(
             f"{directory} is being divided among {after} shards; `gossamer scale {directory} --workers {after}` goes on"
         )
@@ -137,6 +144,16 @@ def _planned(config: Config, directory: Path, shards: int) -> ScalingPlan:
             refuse_half_scaled(directory)
         return plan
     before = config.cluster.workers
+    partitions = refuse_indivisible(config, directory, shards)
+    for number in range(before):
+        _require_stopped(config, Home(directory, number, before))
+    plan = ScalingPlan(before, shards, partitions.version)
+    _write(directory, plan)
+    return plan
+
+
+def refuse_indivisible(config: Config, directory: Path, shards: int) -> PartitionMap:
+    """Raise ConfigError for a crawl that cannot be divided so; return the map of its partitions."""
     if config.components.url_seen or config.seen.backend != "rocksdb":
         backend = config.components.url_seen or config.seen.backend
         raise ConfigError(
@@ -144,13 +161,9 @@ def _planned(config: Config, directory: Path, shards: int) -> ScalingPlan:
         )
     if config.frontier.strategy == "walk":
         raise ConfigError("frontier.strategy = 'walk' walks in one shard and cannot be scaled")
-    partitions = PartitionMap.load(directory) or PartitionMap.even(before)
+    partitions = PartitionMap.load(directory) or PartitionMap.even(config.cluster.workers)
     partitions.moved_to(shards)  # Raises for a number that cannot be.
-    for number in range(before):
-        _require_stopped(config, Home(directory, number, before))
-    plan = ScalingPlan(before, shards, partitions.version)
-    _write(directory, plan)
-    return plan
+    return partitions
 
 
 def _write(directory: Path, plan: ScalingPlan) -> None:

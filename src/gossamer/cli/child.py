@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from gossamer.cli.directory import unmake
-from gossamer.cli.job import CrawlJob, CrawlRequest, Spool, decode, encode, read_words
+from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, CrawlRequest, Spool, decode, encode, read_words
 from gossamer.cli.output import Exit, complain
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
 from gossamer.world.files import NO_ROOM
-from gossamer.world.process import die_with_parent
+from gossamer.world.process import DirectoryLock, die_with_parent
 
 if TYPE_CHECKING:
     from gossamer.config import Config
@@ -132,6 +132,8 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
         return Exit.INTERRUPTED
     except BaseException as error:
         if (mistake := config_error(error)) is not None:
+            if job.restart and DirectoryLock.is_held(Path(job.directory) / MAINTENANCE):
+                return AGAIN  # A command was quicker.
             complain(str(mistake))
             return Exit.REFUSED
         if isinstance(error, DamagedError):
@@ -170,6 +172,8 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     calm_collector()
     if not supervisor.says_go():
         return Exit.REFUSED
+    if job.restart and api.finish_scaling(job.directory):
+        return AGAIN  # With what it runs with now.
     # A crawl that had ended when its process died does not start again: only its files may be incomplete.
     settle = job.settle or job.restart
     running: api.Crawler | api.ClusterCrawler
@@ -189,6 +193,8 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     finally:
         progress.close()
     progress.end(latest, job.directory, ended)
+    if running.starts_again and ended == "stopped":
+        return AGAIN
     status = read_status(latest)
     if to_upload := to_upload_of(status):
         uploads = status.uploads

@@ -10,6 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+AGAIN = 75
+"""Exit status of a child that is to be started again, once no command holds `MAINTENANCE` (sysexits.h: EX_TEMPFAIL)."""
+MAINTENANCE = Path("state/maintenance")
+"""Lock, in a crawl's directory, of a command that has the crawl stop and start again."""
+
 
 class CrawlRequest(NamedTuple):
     """What a command line of `crawl` or `resume` requests, before it is checked."""

@@ -1,18 +1,19 @@
-"""Maintenance: the commands `verify`, `restore`, `forget`, `scale` and `cookies`, for a crawl that does not run."""
+"""Maintenance: the commands `verify`, `restore`, `forget`, `scale` and `cookies`, on the files of a crawl."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets
-from gossamer.cli.control import NoCrawlRunsError, ask
+from gossamer.cli.control import NoCrawlRunsError, SilentError, ask
 from gossamer.cli.directory import require_crawl
+from gossamer.cli.job import MAINTENANCE
 from gossamer.cli.output import Exit, complain, counted, harmless, size
 from gossamer.cli.supervisor import carried_out
 from gossamer.model.errors import ConfigError
@@ -93,7 +94,7 @@ def forget(
 ) -> int:
     """Remove pages from all that a crawl keeps, and keep them out.
 
-    A running crawl stops first and continues here afterwards. Repeat the command to finish an interrupted one.
+    A running crawl stops for it and then continues where it ran. Repeat the command to finish an interrupted removal.
     """
     from gossamer import api
 
@@ -102,40 +103,67 @@ def forget(
         found = api.forgettable_of(directory, pattern)
         typer.echo(f"{harmless(pattern)} would remove {_removed(found)}; nothing was changed")
         return Exit.FINISHED
-    runs = _stopped(directory)
-    try:
+
+    def work() -> None:
         result = api.forget_of(
             directory, pattern, until=until, reason=reason, whom=whom, everything=everything,
             note=lambda step: None if quiet else print(harmless(step), file=sys.stderr),
         )  # fmt: skip
-    except ConfigError as error:
-        if not runs:
-            raise
-        complain(str(error))
-        carried_out(["resume", str(directory)])
-        return Exit.REFUSED
-    typer.echo(harmless(f"{directory}: {result.entry.says()}; removed {_removed(result.entry.removed)}"))
-    for name in result.exports:
-        typer.echo(harmless(f"{directory / name} was an export and is removed; gossamer export makes another"))
-    for name in result.untouched:
-        typer.echo(harmless(f"{directory / name} was not touched: it is not the crawl's"))
-    typer.echo("Exports and copies outside the directory were not touched.")
-    return carried_out(["resume", str(directory)]) if runs else Exit.FINISHED
+        typer.echo(harmless(f"{directory}: {result.entry.says()}; removed {_removed(result.entry.removed)}"))
+        for name in result.exports:
+            typer.echo(harmless(f"{directory / name} was an export and is removed; gossamer export makes another"))
+        for name in result.untouched:
+            typer.echo(harmless(f"{directory / name} was not touched: it is not the crawl's"))
+        typer.echo("Exports and copies outside the directory were not touched.")
+
+    return _while_stopped(directory, work)
 
 
-def _stopped(directory: Path) -> bool:
-    """Stop a crawl that runs, with everything saved, and say whether one ran."""
+def _while_stopped(directory: Path, work: Callable[[], None]) -> int:
+    """Do `work` on a crawl that does not run, and return the exit status. A crawl that runs stops for it, with
+    everything saved, and continues even if the work fails: where it ran, or here if a program of its own ran it.
+    """
+    maintenance = DirectoryLock(directory / MAINTENANCE)
+    status, here = Exit.FINISHED, False
     try:
-        ask(directory, "stop")
+        if not maintenance.acquire(0.0):
+            raise ConfigError(f"another command works on {directory}; repeat this one when it is done")
+        how = _stopped(directory)
+        here = how == "here"
+        try:
+            work()
+        except ConfigError as error:
+            if not how:
+                raise
+            complain(str(error))
+            status = Exit.REFUSED
+    finally:
+        (directory / MAINTENANCE).unlink(missing_ok=True)
+        maintenance.release()
+    ended = carried_out(["resume", str(directory)]) if here else Exit.FINISHED
+    return status or ended
+
+
+def _stopped(directory: Path) -> Literal["", "there", "here"]:
+    """Stop a crawl that runs; return where it is to go on, or nothing if none ran."""
+    goes_on: Literal["there", "here"] = "there"
+    try:
+        try:
+            ask(directory, "stop", {"again": True})
+        except SilentError:
+            raise
+        except ConfigError:  # A program's, or one of an older version.
+            goes_on = "here"
+            ask(directory, "stop")
     except NoCrawlRunsError:
-        return False
+        return ""
     lock = DirectoryLock(directory / "state/lock")
     try:
         if not lock.acquire(STOP_S_MAX):
             raise ConfigError(f"{directory} did not stop within {STOP_S_MAX:.0f} s; repeat the command when it has")
     finally:
         lock.release()
-    return True
+    return goes_on
 
 
 def _removed(counts: Mapping[str, int]) -> str:
@@ -173,21 +201,25 @@ def scale(
     *,
     quiet: Quiet = False,
 ) -> int:
-    """Change the number of shards of a stopped crawl.
+    """Change the number of shards of a crawl.
 
-    Repeat the command to finish a change that was interrupted.
+    A running crawl stops for it and then continues where it ran. Repeat the command to finish an interrupted change.
     """
     from gossamer import api
 
     require_crawl(directory)
-    scaled = api.scale_crawl(directory, workers, lambda note: None if quiet else print(note, file=sys.stderr))
-    typer.echo(f"{directory}: {counted(scaled.before, 'shard')} became {scaled.after}")
-    moved = counted(scaled.partitions_moved, "partition")
-    typer.echo(f"moved        {moved} of 4,096 with {counted(scaled.keys_moved, 'key')}")
-    for name, (most, mean) in (("partitions", scaled.partitions), ("hosts", scaled.hosts)):
-        if mean:
-            typer.echo(f"{name:<12} {most:,.0f} at most, {mean:,.1f} on average: {most / mean:.2f} times")
-    return 0
+    api.check_scalable(directory, workers)  # Before anything stops.
+
+    def work() -> None:
+        scaled = api.scale_crawl(directory, workers, lambda note: None if quiet else print(note, file=sys.stderr))
+        typer.echo(f"{directory}: {counted(scaled.before, 'shard')} became {scaled.after}")
+        moved = counted(scaled.partitions_moved, "partition")
+        typer.echo(f"moved        {moved} of 4,096 with {counted(scaled.keys_moved, 'key')}")
+        for name, (most, mean) in (("partitions", scaled.partitions), ("hosts", scaled.hosts)):
+            if mean:
+                typer.echo(f"{name:<12} {most:,.0f} at most, {mean:,.1f} on average: {most / mean:.2f} times")
+
+    return _while_stopped(directory, work)
 
 
 def _last_line(directory: Path, found: Verified) -> str:

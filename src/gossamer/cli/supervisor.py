@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import count
@@ -15,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from gossamer.cli.job import CrawlJob
+from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob
 from gossamer.cli.output import Exit, complain, obeys_escapes
 from gossamer.cli.start import FORWARDED, Started
 from gossamer.state import slots
@@ -89,6 +90,7 @@ def supervised(job: CrawlJob, child: Started) -> int:
         overdue=lambda: slots.overdue(state, clock.now(), job.process_s_max, started_at),
         progress=lambda: slots.progress(state),
         stopping=lambda: slots.was_told_to_stop(state, started_at),
+        held=lambda: _is_held(directory / MAINTENANCE),
     )
     status = Supervisor(start_again, watched, complain).run()
     show_cursor()
@@ -99,6 +101,12 @@ def _as_written(job: CrawlJob) -> CrawlJob:
     from gossamer.cli.checking import job_as_written  # Reads a configuration: after a death alone.
 
     return job_as_written(job)
+
+
+def _is_held(lock: Path) -> bool:
+    from gossamer.world.process import DirectoryLock  # When a child has ended.
+
+    return DirectoryLock.is_held(lock)
 
 
 def _effective(directory: Path) -> str | None:
@@ -125,6 +133,8 @@ class SupervisorSlots(NamedTuple):
     """The number of the last committed epoch; 0 before the first."""
     stopping: Callable[[], bool] = bool
     """Whether it was told to stop, other than by a signal to us."""
+    held: Callable[[], bool] = bool
+    """Whether a command works on what the crawl has stopped for."""
 
 
 class Patience(NamedTuple):
@@ -143,7 +153,7 @@ class Supervisor:
 
     Promises: SIGINT and SIGTERM reach the child once for each time they reach us, SIGHUP does as SIGTERM; after one of
     them, and after `gossamer stop`, a child that dies is not started again; a child that hangs in a page is killed;
-    restarts without progress end.
+    restarts without progress end. A child that a command stopped is started again when the command has ended.
     """
 
     def __init__(
@@ -175,9 +185,14 @@ class Supervisor:
                     return status
                 if overran or -status in CONTENT_DEATHS:
                     self._slots.accuse()
+                starts_again = status == AGAIN or self._slots.held()
+                self._wait_for_command()
                 if self._signals or -status in FORWARDED:
                     return Exit.INTERRUPTED
-                if self._slots.stopping():
+                if status == AGAIN:
+                    restarts += 1
+                    continue
+                if self._slots.stopping() and not starts_again:
                     self._say(f"the crawl's process {death(status)} while it stopped; a resume continues the crawl")
                     return Exit.INTERRUPTED
                 reached = self._slots.progress()
@@ -192,6 +207,11 @@ class Supervisor:
                     return Exit.FAILED
                 restarts += 1
                 self._say(f"the crawl's process {how}; it continues from its last commit")
+
+    def _wait_for_command(self) -> None:
+        """Wait until no command holds the crawl, or for a signal. A command that dies holds nothing."""
+        while self._slots.held() and not self._signals:
+            time.sleep(self._patience.watch_s)
 
     def _one_life(self, restarts: int) -> tuple[int, bool]:
         """Return the child's return code (as Popen's) and whether we killed it for a stage that overran."""

@@ -39,6 +39,7 @@ class Crawler:
         self.asked: list[str] = []
         self.ended = asyncio.Event()
         self.began = time.monotonic()
+        self.starts_again = False
 
     @classmethod
     def resume(cls, directory: str, *, config: Config, settle: bool = False) -> Crawler:
@@ -134,6 +135,10 @@ def status_dict(pages: int, state: str, config: Config, elapsed_s: float) -> dic
         "max_bytes": limits.max_bytes, "eta_s": None, "waiting_for": "", "epoch": pages,
         "rejected": {"scope.host": 7},
     }  # fmt: skip
+
+
+def finish_scaling(_directory: str) -> bool:
+    return False
 
 
 def status_of(directory: Path) -> dict[str, object]:
