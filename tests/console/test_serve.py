@@ -202,6 +202,17 @@ def test_a_crawl_can_be_resumed_at_once_after_a_stop(run: Commands, web: str) ->
     until(lambda: crawl_of(call, "one")["pages"] > pages)
 
 
+def test_a_crawl_that_stops_to_start_again_is_still_to_run(run: Commands, web: str) -> None:
+    call, _ = run.served("serve", "--port", "0")
+    assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201
+    until(lambda: crawl_of(call, "one")["pages"] > 2)
+    before = json.loads((run.directory / "one/state/lock").read_text())
+    assert call.post("/api/crawls/one/stop", again=True).status == 200
+    until(lambda: json.loads((run.directory / "one/state/lock").read_text() or "0") not in {0, before})
+    until(lambda: crawl_of(call, "one")["state"] == "running")
+    assert crawl_of(call, "one")["runs"]
+
+
 def test_a_crawl_can_be_resumed_while_its_status_is_read(run: Commands, web: str) -> None:
     call, _ = run.served("serve", "--port", "0")
     assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201

@@ -110,7 +110,8 @@ class _StoppedCrawl(Directory):
         self._name = name
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
-        if request.get("verb") == "stop" and self._fleet.runs(self._name):
+        is_end = request.get("verb") == "stop" and not request.get("again")
+        if is_end and self._fleet.runs(self._name):
             return await self._fleet.stop(self._name, request, super().ask)
         if not self._fleet.folder.is_begun(self._name):
             return {"ok": False, "error": f"{self._name!r} was never begun; start begins it", "kind": "conflict"}
