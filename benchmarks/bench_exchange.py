@@ -17,10 +17,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
+from gossamer.cluster.coordination import Coordination, Limits, ShardAnswer
 from gossamer.cluster.exchange import Exchange, ShardRun
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.reports import ShardReport, Termination
+from gossamer.cluster.reports import ShardReport
 from gossamer.model.links import Link
 from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.seen.urls import RocksUrlSeen
@@ -180,20 +183,28 @@ def _page(page: int, host: str, dice: random.Random, namer: Namer) -> list[Link]
     return [Link(url, "anchor", 3, 0, referrer) for url in namer.names(texts) if url is not None]
 
 
-def rounds(shards: int, times: int = 2_000) -> float:
-    """Return the microseconds that a coordinator thinks about one report."""
+def coordinated(shards: int, times: int = 20) -> float:
+    """Return the milliseconds of processor that a round of reports takes of the coordinator, with what travels."""
     channels = dict.fromkeys(range(shards), 12_345)
     taken = dict.fromkeys(range(shards), (1, 12_345))
-    reports = [
-        ShardReport(number, 1, True, 99, 1, {k: v for k, v in channels.items() if k != number}, taken)
+    status: dict[str, object] = {f"count_{number}": 1_234_567 for number in range(60)}  # As many as a shard reports.
+    answers = [
+        msgspec.msgpack.encode(
+            ShardAnswer(
+                shard=number, state="running", node="a node", holder="a process", renews=True, status=status,
+                report=ShardReport(number, 1, True, 99, 1, {k: v for k, v in channels.items() if k != number}, taken),
+            )
+        )
         for number in range(shards)
-    ]
-    termination = Termination(shards)
-    times = max(3, times // shards)
+    ]  # fmt: skip
+    coordination = Coordination(shards, Limits(10**9), 20.0, 0.0, None, lambda _: None)
     began = time.process_time()
-    for _ in range(times):
-        termination.take_round(reports)
-    return (time.process_time() - began) / times / shards * 1e6
+    for number in range(times):
+        for shard in range(shards):
+            msgspec.msgpack.encode(coordination.look(shard))
+        coordination.took([msgspec.msgpack.decode(answer, type=ShardAnswer) for answer in answers], float(number))
+        coordination.status()
+    return (time.process_time() - began) / times * 1e3
 
 
 def main() -> None:
@@ -205,7 +216,7 @@ def main() -> None:
     options = parser.parse_args()
     found = [measure(int(shards), options.pages) for shards in options.shards.split(",")]
     for row in found:
-        row["coordinator, us a report"] = rounds(int(row["shards"]))
+        row["coordinator, ms a round"] = coordinated(int(row["shards"]))
     for name in found[0]:
         print(f"{name:<28}" + "".join(f"{row[name]:>12,.2f}" for row in found))
     if options.json:
