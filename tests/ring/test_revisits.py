@@ -17,6 +17,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from gossamer import Crawler
 from gossamer.api.changes import changes, instant_of
+from gossamer.api.search import search_of
 from gossamer.api.status import status_of, why_of
 from gossamer.archive.views.changes import PageChange
 from gossamer.assembly.revisits import frontier_options_of, patient
@@ -232,6 +233,28 @@ def test_why_and_status_tell_of_the_past_and_of_what_is_due(lived: tuple[Site, P
     assert 0.3 < facts["expected_freshness"] <= 1.0
     assert facts["changes_seen"] == 2
     assert status["discovered"] == 7
+
+
+@pytest.mark.promise(
+    "Continuous crawls",
+    "Text, Markdown and index follow what changes; pages that their server reports as unchanged add nothing to them.",
+)
+def test_text_and_index_follow_the_pages(tmp_path: Path) -> None:
+    words = " ".join(f"The {number}th sentence of a page is long enough to be its text." for number in range(40))
+    site = Site({"/": page(words, "/words"), "/words": page(f"{words} Snow fell.")}, frozenset(("/", "/words")))
+
+    def turn() -> None:
+        site.pages["/words"] = page(f"{words} Rain came.")
+
+    sets = ("search.enabled=true", "search.commit_s=0.2", "process.modules=['main_text', 'markdown']")
+    crawl(site, tmp_path / "crawl", 5.0, *sets, turn=turn)
+    found = rows(tmp_path / "crawl/pages")
+    written = Counter((row["change"], bool(row["main_text"]), bool(row["markdown"])) for row in found)
+    assert written.pop(("same", False, False)) > 6
+    assert written == {("appeared", True, True): 2, ("changed", True, True): 1}
+    assert search_of(tmp_path / "crawl", "rain").total == 1
+    assert search_of(tmp_path / "crawl", "snow").total == 0
+    assert search_of(tmp_path / "crawl", "sentence").total == 2
 
 
 def test_the_commands_print_what_the_functions_return(

@@ -108,7 +108,7 @@ class SearchOptions(BaseModel):
         50_000_000, ge=15_000_000, description="Bytes of the index held in memory before they are written."
     )
     commit_s: float = Field(
-        10.0, gt=0, allow_inf_nan=False, description="What was fetched can be found after about this many seconds."
+        4.0, gt=0, allow_inf_nan=False, description="What was fetched can be found after about this many seconds."
     )
     commit_pages: int = Field(2_000, ge=1, description="Or after this many pages, if that comes first.")
     frame_bytes_max: int = Field(
