@@ -29,7 +29,7 @@ FRAMEWORKS := vue@3.5.13 vue-router@4.5.0 react@18.3.1 react-dom@18.3.1 solid-js
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs site publish pictures bench faults fuzz nightly figures dist lock sbom clean axe corpus pandas frameworks
+.PHONY: help demo test acceptance check format docs site publish pictures bench league faults fuzz nightly figures dist lock sbom clean axe corpus pandas frameworks
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,17 @@ pictures: $(VENV)/dev.stamp  ## make the pictures of the documentation: a real c
 
 bench: $(VENV)/bench.stamp  ## measure; one benchmark at a time
 	set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+# WCXB is the folder `dev` of the benchmark of main text; without it that figure is left out.
+ROUNDS ?= 3
+league: $(VENV)/dev.stamp parts  ## measure Gossamer beside other crawlers: .cache/league/league.html
+	[ -x /usr/bin/wget2 ] || $(APT) install -y -qq --no-install-recommends wget2 || echo "wget2 is left out"
+	[ -x .cache/league/python/bin/crawlee ] || { sh .ci/make-venv "$(PYTHON)" .cache/league/python && \
+		.cache/league/python/bin/python -m pip -q install 'scrapy>=2.14' 'crawlee[parsel]>=1' selectolax uvloop aiohttp; } || \
+		echo "Scrapy and crawlee (Python) are left out"
+	[ -d .cache/league/node/node_modules/@crawlee ] || \
+		npm install --silent --no-audit --no-fund --prefix .cache/league/node @crawlee/cheerio@3 || echo "crawlee (Node) is left out"
+	$(BIN)/python benchmarks/league/league.py --rounds $(ROUNDS) $(if $(WCXB),--wcxb "$(WCXB)")
 
 TRIALS ?= 1000
 faults: $(VENV)/dev.stamp  ## crawl TRIALS simulated worlds with kills, and look for broken promises

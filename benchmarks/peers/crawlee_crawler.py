@@ -1,44 +1,58 @@
-"""A crawlee crawler that follows the links of a site and stores nothing: what bench_peers.py measures Gossamer beside.
+"""A crawlee crawler that follows links: what the league table (benchmarks/league) measures Gossamer beside.
 
-    python benchmarks/peers/crawlee_crawler.py shipped|fastest SEED…
+    python benchmarks/peers/crawlee_crawler.py JSON
 
-`shipped` parses with Parsel and finds links by `enqueue_links`, as its guide does. `fastest` keeps requests in memory
-and finds links by selectolax, past crawlee's own parsing.
+The argument is what `_script` in league/peers.py writes. `shipped` parses with Parsel, finds links by `enqueue_links`
+as its guide does, and keeps its queue and a row for each page in files. `fastest` keeps requests in memory and finds
+links by selectolax, past crawlee's own parsing, and stores nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import re
 import sys
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
-from crawlee import ConcurrencySettings
+from crawlee import ConcurrencySettings, service_locator
+from crawlee.configuration import Configuration
 from crawlee.crawlers import HttpCrawler, HttpCrawlingContext, ParselCrawler, ParselCrawlingContext
 from crawlee.storage_clients import MemoryStorageClient
 from selectolax.lexbor import LexborHTMLParser
 
-SEEDS = sys.argv[2:]
+TASK: dict[str, Any] = json.loads(sys.argv[1])
+AT_ONCE = 1 if TASK["delay_s"] else TASK["concurrency"]
+WITHIN = re.compile(rf"https?://([^/]*\.)?({'|'.join(map(re.escape, TASK['domains']))})(:\d+)?/")
+PACE = {"max_tasks_per_minute": 60 / TASK["delay_s"]} if TASK["delay_s"] else {}  # It has no delay by host.
 COMMON: dict[str, Any] = {
     "configure_logging": False,
-    "concurrency_settings": ConcurrencySettings(desired_concurrency=32, min_concurrency=32, max_concurrency=64),
-    "storage_client": MemoryStorageClient(),
+    "respect_robots_txt_file": True,
+    "concurrency_settings": ConcurrencySettings(
+        desired_concurrency=AT_ONCE, min_concurrency=AT_ONCE, max_concurrency=AT_ONCE, **PACE
+    ),
 }
 
 
 async def shipped() -> None:
+    service_locator.set_configuration(
+        Configuration(storage_dir=TASK["output"], purge_on_start=not TASK["resumed"])  # type: ignore[call-arg]
+    )
     crawler = ParselCrawler(**COMMON)
 
     @crawler.router.default_handler
     async def page(context: ParselCrawlingContext) -> None:
-        await context.enqueue_links(strategy="same-hostname")
+        title = context.selector.css("title::text").get()
+        await context.push_data({"url": context.request.loaded_url, "title": title})
+        await context.enqueue_links(strategy="all", include=[WITHIN])
 
-    await crawler.run(SEEDS)
+    await crawler.run(TASK["seeds"])
 
 
 async def fastest() -> None:
-    crawler, known = HttpCrawler(**COMMON), set(SEEDS)
+    crawler, known = HttpCrawler(storage_client=MemoryStorageClient(), **COMMON), set(TASK["seeds"])
 
     @crawler.router.default_handler
     async def page(context: HttpCrawlingContext) -> None:
@@ -47,15 +61,15 @@ async def fastest() -> None:
         base, new = context.request.url, []
         for anchor in LexborHTMLParser(await context.http_response.read()).css("a[href]"):
             url = urldefrag(urljoin(base, anchor.attributes["href"])).url
-            if url not in known and url.startswith(tuple(SEEDS)):
+            if url not in known and WITHIN.match(url):
                 known.add(url)
                 new.append(url)
         if new:
             await context.add_requests(new)
 
-    await crawler.run(SEEDS)
+    await crawler.run(TASK["seeds"])
 
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    asyncio.run({"shipped": shipped, "fastest": fastest}[sys.argv[1]]())
+    asyncio.run({"shipped": shipped, "fastest": fastest}[TASK["mode"]]())

@@ -1,13 +1,15 @@
-"""A Scrapy spider that follows the links of a site and stores nothing: what bench_peers.py measures Gossamer beside.
+"""A Scrapy spider that follows links: what the league table (benchmarks/league) measures Gossamer beside.
 
-    python benchmarks/peers/scrapy_spider.py shipped|fastest SEED…
+    python benchmarks/peers/scrapy_spider.py JSON
 
-`shipped` is a CrawlSpider as the tutorial writes it. `fastest` is what we found quickest: uvloop, the aiohttp
-handler, no middleware that a crawl of this kind can do without, links by selectolax.
+The argument is what `_script` in league/peers.py writes. `shipped` is a CrawlSpider as the tutorial writes it, with a
+row for each page. `fastest` is what we found quickest: uvloop, the aiohttp handler, no middleware that a crawl of this
+kind can do without, links by selectolax, nothing stored.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -20,16 +22,24 @@ from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 from selectolax.lexbor import LexborHTMLParser
 
-SEEDS = sys.argv[2:]
-SHIPPED: dict[str, Any] = {"ROBOTSTXT_OBEY": True, "LOG_ENABLED": False}
+TASK: dict[str, Any] = json.loads(sys.argv[1])
+SHIPPED: dict[str, Any] = {
+    "ROBOTSTXT_OBEY": True,
+    "LOG_ENABLED": False,
+    "CONCURRENT_REQUESTS": TASK["concurrency"],
+    "CONCURRENT_REQUESTS_PER_DOMAIN": TASK["per_host"],
+    "DOWNLOAD_DELAY": TASK["delay_s"],
+    "RANDOMIZE_DOWNLOAD_DELAY": False,
+    "FEEDS": {f"{TASK['output']}/items.jsonl": {"format": "jsonlines"}},
+    **({"JOBDIR": f"{TASK['output']}/job"} if TASK["resumable"] else {}),
+}
 HANDLER = "scrapy.core.downloader.handlers._aiohttp.AiohttpDownloadHandler"
 FASTEST: dict[str, Any] = {
     **SHIPPED,
     "TWISTED_REACTOR_ENABLED": False,
     "ASYNCIO_EVENT_LOOP": "uvloop.Loop",
     "DOWNLOAD_HANDLERS": {"http": HANDLER, "https": HANDLER},
-    "CONCURRENT_REQUESTS": 64,
-    "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
+    "FEEDS": {},
     "COOKIES_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
     "MEMUSAGE_ENABLED": False,
@@ -48,14 +58,20 @@ FASTEST: dict[str, Any] = {
 }  # fmt: skip
 
 
+WITHIN = tuple(f".{one}" for one in TASK["domains"])
+
+
 class AsShipped(CrawlSpider):
     name = "shipped"
-    start_urls = SEEDS
-    allowed_domains = list({str(urlsplit(seed).hostname) for seed in SEEDS})  # noqa: RUF012 - as Scrapy has it
+    start_urls = TASK["seeds"]
+    allowed_domains = TASK["domains"]
     rules = (Rule(LinkExtractor(), callback="parse_page", follow=True),)
 
-    def parse_page(self, response: TextResponse) -> Iterator[dict[str, str | None]]:
-        yield {"url": response.url, "title": response.css("title::text").get()}
+    def parse_page(self, response: Response) -> Iterator[dict[str, str | None]]:
+        if isinstance(response, TextResponse):
+            yield {"url": response.url, "title": response.css("title::text").get()}
+
+    parse_start_url = parse_page
 
 
 class Fastest(Spider):
@@ -63,10 +79,10 @@ class Fastest(Spider):
 
     def __init__(self) -> None:
         super().__init__()
-        self._known = set(SEEDS)
+        self._known = set(TASK["seeds"])
 
     async def start(self) -> AsyncIterator[Request]:
-        for seed in SEEDS:
+        for seed in TASK["seeds"]:
             yield Request(seed, dont_filter=True)
 
     def parse(self, response: Response, **_: Any) -> Iterator[Request]:
@@ -75,13 +91,13 @@ class Fastest(Spider):
         base = response.url
         for anchor in LexborHTMLParser(response.body).css("a[href]"):
             url = urldefrag(urljoin(base, anchor.attributes["href"])).url
-            if url not in self._known and url.startswith(tuple(SEEDS)):
+            if url not in self._known and f".{urlsplit(url).hostname}".endswith(WITHIN):
                 self._known.add(url)
                 yield Request(url, dont_filter=True)
 
 
 if __name__ == "__main__":
-    fastest = sys.argv[1] == "fastest"
+    fastest = TASK["mode"] == "fastest"
     process = AsyncCrawlerProcess(FASTEST) if fastest else CrawlerProcess(SHIPPED)
     process.crawl(Fastest if fastest else AsShipped)
     process.start()
