@@ -101,15 +101,9 @@ def run(peer: Peer, task: Task, out: Path, *, resumed: bool = False, kill: Calla
     """Run a crawl to its end, or until `kill` says that all its processes be killed."""
     (out / "kept").mkdir(parents=True, exist_ok=True)
     command = peer.command(task, out / "kept", resumed)
-    # Names resolve in a mount namespace of its own, so that the machine's /etc/hosts stays as it is.
-    bound = [
-        "unshare",
-        "-m" if os.geteuid() == 0 else "-rm",
-        "sh",
-        "-c",
-        'mount --bind "$0" /etc/hosts && exec "$@"',
-        str(task.hosts_file),
-    ]
+    # Names resolve by the hosts file alone, in a mount namespace: the machine's files stay, no query leaves it.
+    mounts = 'mount --bind "$0" /etc/hosts && mount --bind /dev/null /etc/resolv.conf && exec "$@"'
+    bound = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c", mounts, str(task.hosts_file)]
     began, peak = time.monotonic(), 0
     with (out / "errors.txt").open("ab") as errors:
         process = subprocess.Popen(

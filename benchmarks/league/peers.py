@@ -139,7 +139,7 @@ def _script(program: Path | str, script: str, mode: str) -> Callable[[Task, Path
 
 def _wget(task: Task, out: Path, *options: str, program: str = "wget") -> list[str]:
     wait = ["-w", str(task.delay_s)] if task.delay_s else []
-    span = ["-H", "-D", ",".join(task.domains)]
+    span = ["-H", "-D", ",".join(task.domains)] if task.hosts > 1 else []
     return [program, "-q", "-r", "-l", "inf", "--tries=3", "-P", str(out), *span, *wait, *options, *task.seeds]
 
 
@@ -159,13 +159,14 @@ def _wget2(task: Task, out: Path, resumed: bool) -> list[str]:
 def peers(root: Path) -> list[Peer]:
     """Return all; `root` is what the server serves, to compare saved files with."""
     saved, nothing = (lambda directory: files(directory, root)), "nothing"
+    resume = "the same command with --or-resume"
     crawlee, cheerio = INSTALLED / "python/bin/crawlee", INSTALLED / "node/node_modules/@crawlee/cheerio/package.json"
     scrapy, wget_errors = INSTALLED / "python/bin/scrapy", frozenset({0, 4, 6, 8})
     return [
         Peer("Gossamer", "WARC, pages and links as Parquet, text, index, queues", _gossamer, Path(sys.executable),
-             warc, "the same command with --or-resume", failures=frozenset({0, 4})),
+             warc, resume, failures=frozenset({0, 4})),
         Peer("Gossamer, lean", "as above without links and request records", _lean, Path(sys.executable),
-             polite=False, failures=frozenset({0, 4})),
+             warc, resume, polite=False, failures=frozenset({0, 4})),
         Peer("Scrapy", "rows: URL and title", _script(PYTHON, "scrapy_spider.py", "shipped"), scrapy, rows, "JOBDIR"),
         Peer("Scrapy at its fastest", nothing, _script(PYTHON, "scrapy_spider.py", "fastest"), scrapy, polite=False),
         Peer("crawlee (Python)", "rows: URL and title; queue as files",

@@ -16,6 +16,7 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .3rem; } p { m
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid #d5dadf; vertical-align: top; }
 th:first-child, td:first-child, td.text { text-align: left; } th { font-weight: 600; }
+td.bar, td.count { white-space: nowrap; }
 td.bar { background: linear-gradient(to right, #bcd8ee var(--part), transparent var(--part)); }
 tr.ours td:first-child { font-weight: 600; }
 @media (prefers-color-scheme: dark) {
@@ -74,7 +75,7 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
         made.append(_kill(result, trials["kill"]))
     if result["text"]:
         cells = [Cell(f"{result['text'][name]:.3f}", result["text"][name]) for name in ("f1", "precision")]
-        note = f"WCXB, {result['text']['pages']:,} pages. The others make no main text."
+        note = f"WCXB (folder dev), {result['text']['pages']:,} pages. The others make no main text."
         made.append(Table("Main text", note, ("F1", "precision"), [("Gossamer", cells)]))
     stores = [(name, [Cell(peer["stores"])]) for name, peer in result["peers"].items()]
     made.append(Table("What each stores", "In all tables above.", ("stores",), stores))
@@ -175,7 +176,7 @@ def page(result: Mapping[str, Any]) -> str:
         )
     left = "".join(f"<li>{escape(one.replace('`', ''))}</li>" for one in absent(result))
     intro = (
-        f"Medians of {rounds_of(result)} rounds, in turns on one machine. Processor time and memory are those of all "
+        f"Medians; rounds: {rounds_of(result)}, in turns on one machine. Processor time and memory are those of all "
     )
     intro += "processes of a crawl; wall time includes what else the machine did. Bars compare within a column."
     return (
@@ -190,7 +191,9 @@ def _line(name: str, cells: Sequence[Cell], largest: Sequence[float]) -> str:
     shown = []
     for cell, most in zip(cells, largest, strict=True):
         if cell.number is None:
-            shown.append(f"<td class={'count' if ' of ' in cell.text else 'text'}>{escape(cell.text)}</td>")
+            shown.append(
+                f"<td class={'count' if ' of ' in cell.text or cell.text == '-' else 'text'}>{escape(cell.text)}</td>"
+            )
         else:
             part = 100 * cell.number / most if most else 0.0
             shown.append(f'<td class=bar style="--part:{part:.1f}%">{escape(cell.text)}</td>')
