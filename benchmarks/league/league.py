@@ -16,7 +16,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
@@ -46,7 +45,7 @@ from gossamer.lab.simweb.truth import Truth  # noqa: E402
 
 DEADLINE_S = 240.0
 """A crawl that has not ended by then is ended, and said to have been."""
-SAMPLE_S = 0.1
+SAMPLE_S, POLL_S = 0.1, 0.005
 DOCS_HOSTS = 1
 TRIALS = ("docs", "web", "kill", "polite")
 DELAY_S = 0.1
@@ -100,25 +99,21 @@ def pss_bytes(processes: Iterable[int]) -> int:
 def run(peer: Peer, task: Task, out: Path, *, resumed: bool = False, kill: Callable[[], bool] | None = None) -> Run:
     """Run a crawl to its end, or until `kill` says that all its processes be killed."""
     (out / "kept").mkdir(parents=True, exist_ok=True)
-    command = peer.command(task, out / "kept", resumed)
     # Names resolve by the hosts file alone, in a mount namespace: the machine's files stay, no query leaves it.
     mounts = 'mount --bind "$0" /etc/hosts && mount --bind /dev/null /etc/resolv.conf && exec "$@"'
     bound = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c", mounts, str(task.hosts_file)]
     began, peak = time.monotonic(), 0
     with (out / "errors.txt").open("ab") as errors:
         process = subprocess.Popen(
-            [*bound, *command], stdout=subprocess.DEVNULL, stderr=errors, cwd=out, start_new_session=True
+            [*bound, *peer.command(task, out / "kept", resumed)],
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            cwd=out,
+            start_new_session=True,
         )
-    ended = threading.Event()
-    result: list[Any] = []
-
-    def wait() -> None:
-        result.extend(os.wait4(process.pid, 0)[1:])
-        ended.set()
-
-    threading.Thread(target=wait).start()
     sampled_at, killed = 0.0, False
-    while not ended.wait(0.005 if kill else SAMPLE_S):
+    while not (waited := os.wait4(process.pid, os.WNOHANG))[0]:
+        time.sleep(POLL_S)
         late = time.monotonic() - began > DEADLINE_S
         if late or (kill and kill()):
             killed = True
@@ -127,10 +122,15 @@ def run(peer: Peer, task: Task, out: Path, *, resumed: bool = False, kill: Calla
                     os.kill(one, signal.SIGKILL)
         elif time.monotonic() - sampled_at > SAMPLE_S:
             peak, sampled_at = max(peak, pss_bytes(members(process.pid))), time.monotonic()
-    status, usage = result
+    _, status, usage = waited
     process.returncode = os.waitstatus_to_exitcode(status)
     right = not killed and process.returncode in peer.failures
     return Run(usage.ru_utime + usage.ru_stime, time.monotonic() - began, peak, right)
+
+
+def file_of(path: str) -> str:
+    """Return the file that a path names."""
+    return f"{path}index.html" if path.endswith("/") else path
 
 
 def linked(root: Path) -> set[str]:
@@ -145,11 +145,6 @@ def linked(root: Path) -> set[str]:
                 known.add(path)
                 waiting.append(path)
     return known
-
-
-def file_of(path: str) -> str:
-    """Return the file that a path names."""
-    return f"{path}index.html" if path.endswith("/") else path
 
 
 def kept_pages(counts: Counter[str], exist: set[str]) -> tuple[int, int]:
@@ -291,7 +286,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", nargs="*")
     parser.add_argument("--trials", nargs="*", choices=TRIALS)
-    parser.add_argument("--wcxb", type=Path, help="a checkout of the WCXB benchmark: its folder `dev`")
+    parser.add_argument("--wcxb", type=Path, help="the folder `dev` of the WCXB benchmark")
     parser.add_argument("--output", type=Path, default=ROOT / ".cache/league")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)

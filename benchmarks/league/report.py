@@ -15,7 +15,7 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 68rem
 h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .3rem; } p { margin: .3rem 0 .8rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid #d5dadf; vertical-align: top; }
-th:first-child, td:first-child, td.text { text-align: left; } th { font-weight: 600; }
+th:first-child, td:first-child, td.text, th.text { text-align: left; } th { font-weight: 600; }
 td.bar, td.count { white-space: nowrap; }
 td.bar { background: linear-gradient(to right, #bcd8ee var(--part), transparent var(--part)); }
 tr.ours td:first-child { font-weight: 600; }
@@ -145,15 +145,22 @@ def markdown(result: Mapping[str, Any]) -> str:
     """Return the report as Markdown."""
     parts = []
     for table in tables(result):
-        numeric = [any(cells[n].number is not None or " of " in cells[n].text for _, cells in table.rows)
-                   for n in range(len(table.columns))]  # fmt: skip
         lines = [
             f"| | {' | '.join(table.columns)} |",
-            f"| --- |{''.join(' --: |' if one else ' --- |' for one in numeric)}",
+            f"| --- |{''.join(' --: |' if one else ' --- |' for one in _figures(table))}",
         ]
         lines += [f"| {name} | {' | '.join(cell.text for cell in cells)} |" for name, cells in table.rows]
         parts.append(f"## {table.title}\n\n{table.note}\n\n" + "\n".join(lines))
     return "\n\n".join([*parts, "## Not measured\n\n" + "\n".join(f"- {one}" for one in absent(result))]) + "\n"
+
+
+def _figures(table: Table) -> list[bool]:
+    """Return which columns hold figures."""
+    return [any(_is_figure(cells[n]) for _, cells in table.rows) for n in range(len(table.columns))]
+
+
+def _is_figure(cell: Cell) -> bool:
+    return cell.number is not None or " of " in cell.text or cell.text == "-"
 
 
 def absent(result: Mapping[str, Any]) -> list[str]:
@@ -168,17 +175,18 @@ def page(result: Mapping[str, Any]) -> str:
     for table in tables(result):
         largest = [max((cells[n].number or 0.0 for _, cells in table.rows), default=0.0)
                    for n in range(len(table.columns))]  # fmt: skip
-        head = "".join(f'<th scope="col">{escape(one)}</th>' for one in ("crawler", *table.columns))
+        head = "<th scope=col>crawler</th>" + "".join(
+            f"<th scope=col{'' if one else ' class=text'}>{escape(name)}</th>"
+            for name, one in zip(table.columns, _figures(table), strict=True)
+        )
         lines = "".join(_line(name, cells, largest) for name, cells in table.rows)
         body.append(
             f"<h2>{escape(table.title)}</h2><p>{escape(table.note.replace('`', ''))}</p><div class=wide><table>"
             f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
         )
     left = "".join(f"<li>{escape(one.replace('`', ''))}</li>" for one in absent(result))
-    intro = (
-        f"Medians; rounds: {rounds_of(result)}, in turns on one machine. Processor time and memory are those of all "
-    )
-    intro += "processes of a crawl; wall time includes what else the machine did. Bars compare within a column."
+    intro = f"Medians; rounds: {rounds_of(result)}, in turns on one machine. Processor time and memory are those of "
+    intro += "all processes of a crawl; wall time includes what else the machine did. Bars compare within a column."
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>Gossamer beside other crawlers</title><style>{STYLE}</style></head><body><main>"
@@ -191,9 +199,7 @@ def _line(name: str, cells: Sequence[Cell], largest: Sequence[float]) -> str:
     shown = []
     for cell, most in zip(cells, largest, strict=True):
         if cell.number is None:
-            shown.append(
-                f"<td class={'count' if ' of ' in cell.text or cell.text == '-' else 'text'}>{escape(cell.text)}</td>"
-            )
+            shown.append(f"<td class={'count' if _is_figure(cell) else 'text'}>{escape(cell.text)}</td>")
         else:
             part = 100 * cell.number / most if most else 0.0
             shown.append(f'<td class=bar style="--part:{part:.1f}%">{escape(cell.text)}</td>')
