@@ -29,7 +29,7 @@ FRAMEWORKS := vue@3.5.13 vue-router@4.5.0 react@18.3.1 react-dom@18.3.1 solid-js
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs site publish pictures bench league faults fuzz nightly figures dist lock sbom clean axe corpus pandas frameworks
+.PHONY: help demo test acceptance check format docs site publish pictures bench league faults fuzz chaos nightly figures dist lock sbom clean axe corpus pandas frameworks
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -114,10 +114,15 @@ SECONDS ?= 120
 fuzz: $(VENV)/dev.stamp  ## fuzz what reads bytes, for SECONDS
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
-nightly: $(VENV)/dev.stamp  ## an hour and a half of fault trials, their mutants and fuzzing
+chaos: SECONDS = 3600
+chaos: $(VENV)/dev.stamp parts  ## crawl real servers under faults of processes, disk, network and clock, for SECONDS
+	$(BIN)/python -m tests.acceptance.chaos --seconds $(SECONDS)
+
+nightly: $(VENV)/dev.stamp parts  ## two and a half hours of fault trials, their mutants, fuzzing and chaos
 	$(BIN)/python -m gossamer.lab.faults.trial --first $$(date +%s) --trials 10000
 	$(BIN)/python -m tests.lab.mutants --trials 60
 	$(BIN)/python -m tests.fuzz --seconds 1800
+	$(BIN)/python -m tests.acceptance.chaos --seconds 3600
 
 figures: $(VENV)/run.stamp  ## print the figures of the code's structure, and of a page's way through it
 	@$(BIN)/python benchmarks/figures.py

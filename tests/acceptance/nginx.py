@@ -25,7 +25,7 @@ http {{
     include /etc/nginx/mime.types;
     log_format columns '$request_method $request_uri $status $server_protocol $connection $body_bytes_sent '
                        '"$http_user_agent" $server_addr "$sent_http_content_type" '
-                       '$sent_http_content_encoding';
+                       '$sent_http_content_encoding $msec $request_time';
     access_log {at}/access.log columns;
     keepalive_requests 1000000;
     sendfile on;
@@ -55,6 +55,8 @@ class Logged(NamedTuple):
     host: str
     media_type: str
     coding: str
+    began_at: float
+    ended_at: float
 
 
 @dataclass
@@ -96,16 +98,16 @@ class Nginx:
         self.at.mkdir(parents=True)
         for _ in range(PORTS_TRIED):  # The port is free when we ask, and may be taken when nginx does.
             self.port = free_port()
-            self._process = self._start()
+            self.start()
             if self._answers():
                 return self
-            self._end()
+            self.stop()
         raise RuntimeError(f"nginx does not start: {(self.at / 'error.log').read_text()}")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._end()
+        self.stop()
 
     @property
     def pid(self) -> int:
@@ -115,14 +117,17 @@ class Nginx:
         """Return the requests that have ended so far, in the order in which they did."""
         requests = []
         for line in (self.at / "access.log").read_text().splitlines():
-            front, agent, host, content_type, coding = line.split('"')
+            front, agent, host, content_type, back = line.split('"')
+            coding, ended_at, took_s = back.split()
             method, path, status, protocol, connection, body_bytes = front.split()
             numbers = int(status), protocol, int(connection), int(body_bytes)
             media_type = content_type.partition(";")[0]
-            requests.append(Logged(method, path, *numbers, agent, host.strip(), media_type, coding.strip()))
+            times = float(ended_at) - float(took_s), float(ended_at)
+            requests.append(Logged(method, path, *numbers, agent, host.strip(), media_type, coding, *times))
         return requests
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def start(self) -> None:
+        """Start it at its port."""
         assert NGINX is not None
         tls, server = "", self.server
         if self.certificate:
@@ -140,7 +145,7 @@ class Nginx:
             )
         )
         command = [NGINX, "-p", self.at, "-c", self.at / "nginx.conf", "-e", self.at / "error.log"]
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
     def _answers(self) -> bool:
         ends_at = time.monotonic() + DEADLINE_S
@@ -153,7 +158,8 @@ class Nginx:
                 return True
         return False
 
-    def _end(self) -> None:
+    def stop(self) -> None:
+        """End it and wait."""
         self._process.terminate()
         self._process.wait(DEADLINE_S)
 

@@ -202,3 +202,17 @@ def test_a_network_that_falls_apart_loses_nothing_and_visits_nothing_twice(
         assert told["again"] <= (CHECKPOINT_S + TENURE_S) / DELAY_S * options.hosts / 2 < len(found.rows)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.promise(
+    "Crash safety", "Killing any process of a crawl at any moment loses no discovered URL and archives no page twice."
+)
+def test_two_minutes_of_faults_of_every_kind_change_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Real servers and disks; `make chaos` goes on for an hour."""
+    words = ["--seconds", "110", "--seed", "1", "--keep", str(tmp_path / "chaos")]
+    command = [sys.executable, "-m", "tests.acceptance.chaos", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=380, env=environment(), check=False)
+    with capsys.disabled():
+        print(f"\nchaos: {done.stdout.splitlines()[-1:]}")
+    assert done.returncode == 0, done.stdout[-5_000:] + done.stderr[-3_000:]
+    assert done.stdout.count("; ok") >= 2
