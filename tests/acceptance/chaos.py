@@ -220,8 +220,8 @@ class Round:
 
     def _named(self, *names: str) -> list[int]:
         """Return the processes of the crawl that have one of these names; those that have any, without names."""
-        mine = [pid for pid in descendants(os.getpid()) if pid not in self._known and command_of(pid)]
-        mine = [pid for pid in mine if self._process is None or pid != self._process.pid]
+        known = {*self._known, *self.site.pids, *([self._process.pid] if self._process else [])}
+        mine = [pid for pid in descendants(os.getpid()) if pid not in known and command_of(pid)]
         return [pid for pid in mine if not names or any(name in command_of(pid) for name in names)]
 
     def _kill(self, pids: Sequence[int]) -> None:
@@ -259,7 +259,6 @@ class Round:
         self.site.stop()
         time.sleep(seconds)
         self.site.start()
-        self._known |= set(self.site.pids)
 
     def _hang(self, seconds: float) -> None:
         assert isinstance(self.site, Synthetic)
