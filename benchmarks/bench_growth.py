@@ -1,21 +1,31 @@
 """What a page costs, and how much memory a crawl takes, as it grows: from a thousand pages to a million.
 
-    python benchmarks/bench_growth.py [--pages N,N,…] [--hosts N] [--json FILE]
+    python benchmarks/bench_growth.py [--pages N,N,…] [--hosts N] [--json FILE] [--soak]
 
 Nginx serves trees without end: each page names ten children, ten neighbours and ten pages that all share. Everything is
 on but the watch for traps, which would cut such trees off. Each size is a crawl of its own; the cost of a page is that
 of the pages beyond the size before it, so start and end do not count.
+
+`--soak` is one crawl of the last size instead, in this process: what it holds after each tenth of its pages.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
+import uvloop
 from crawls import Nginx, Run, measured, write_json
+from tests.cluster.nodes import descendants
+
+from gossamer import Crawler
+from gossamer.config import configure
 
 COST_RATIO_MAX = MEMORY_RATIO_MAX = 1.2
 """Of a page beyond ten thousand; of memory beyond a hundred thousand: what was promised."""
@@ -51,22 +61,80 @@ def crawl(pages: int, seeds: list[str], directory: Path, nginx: Nginx) -> Run:
     return measured(command, nginx)
 
 
+TENTHS = 10
+LOOK_S = 0.02
+KINDS = ("pages_s", "page_us", "descriptors", "threads", "tasks", "resident_mb")
+
+
+def held(others: set[int]) -> dict[str, float]:
+    """Return what the crawl holds now; descriptors, threads and memory are those of this process and its descendants
+    but for `others`.
+    """
+    sums = {"descriptors": 0.0, "threads": 0.0, "resident_mb": 0.0}
+    for pid in {os.getpid(), *descendants(os.getpid())} - others:
+        try:
+            descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+            lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        except OSError:
+            continue  # It has ended.
+        sums["descriptors"] += descriptors
+        sums["threads"] += float(lines.get("Threads", 0))
+        sums["resident_mb"] += float(lines.get("VmRSS", "0 kB").split()[0]) / 1_024
+    return {**sums, "tasks": float(len(asyncio.all_tasks()))}
+
+
+async def soak(pages: int, crawler: Crawler) -> list[dict[str, float]]:
+    """Crawl, and return what is held after each tenth of the pages, without nginx."""
+    others = set(descendants(os.getpid()))
+    running = asyncio.create_task(crawler.run())
+    rows: list[dict[str, float]] = []
+    before, cpu_s, began = 0, time.process_time(), time.monotonic()
+    while not running.done():
+        await asyncio.sleep(LOOK_S)
+        done = int(str(crawler.status()["pages"]))
+        if done >= pages * (len(rows) + 1) // TENTHS:
+            more, spent_s, took_s = done - before, time.process_time() - cpu_s, time.monotonic() - began
+            rows.append({"pages": done, "pages_s": more / took_s, "page_us": 1e6 * spent_s / more, **held(others)})
+            before, cpu_s, began = done, time.process_time(), time.monotonic()
+    await running
+    return rows
+
+
+def soaked(pages: int, seeds: list[str], directory: Path) -> list[dict[str, float]]:
+    """Crawl so many pages, print what the crawl holds after each tenth, and return it."""
+    options = {"politeness": "own", "allow_private": True}
+    sets = ("scope.traps=false", f"limits.max_pages={pages}")
+    config = configure(options=options, sets=sets, seeds=seeds)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        rows = runner.run(soak(pages, Crawler(seeds, output=str(directory), config=config)))
+    print("| pages | pages a second | µs CPU a page | descriptors | threads | tasks | resident MB |")
+    print("| --: | --: | --: | --: | --: | --: | --: |")
+    for row in rows:
+        print(f"| {row['pages']:,} | " + " | ".join(f"{row[kind]:,.0f}" for kind in KINDS) + " |")
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pages", default="1000,10000,100000")
     parser.add_argument("--hosts", type=int, default=16)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--soak", action="store_true")
     given = parser.parse_args()
     sizes = [int(size) for size in given.pages.split(",")]
     rows: list[dict[str, Any]] = []
-    print("| pages | CPU s | µs CPU a page beyond the row above | wall s | peak MB |")
-    print("| --: | --: | --: | --: | --: |", flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary) / "root"
         root.mkdir()
         with Nginx(root, Path(temporary) / "nginx", server=server(), addresses=given.hosts) as nginx:
+            seeds = [f"{origin}/" for origin in nginx.origins]
+            if given.soak:
+                write_json(given.json, {"soak": soaked(sizes[-1], seeds, Path(temporary) / "crawl")})
+                return
+            print("| pages | CPU s | µs CPU a page beyond the row above | wall s | peak MB |")
+            print("| --: | --: | --: | --: | --: |", flush=True)
             for size in sizes:
-                run = crawl(size, [f"{origin}/" for origin in nginx.origins], Path(temporary), nginx)
+                run = crawl(size, seeds, Path(temporary), nginx)
                 before = rows[-1] if rows else {"pages": 0, "cpu_s": 0.0}
                 page_us = 1e6 * (run.cpu_s - before["cpu_s"]) / (size - before["pages"])
                 rows.append(
