@@ -274,6 +274,7 @@ class Round:
         loopback("down")
         time.sleep(seconds)
         loopback("up")
+        self.site.cut_at.append(time.time())
 
     def _memory(self, _: float) -> None:
         self._end(gently=False)
