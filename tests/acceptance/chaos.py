@@ -84,7 +84,7 @@ class Found(Harvest):
 
 
 class Group:
-    """A control group that limits memory, of version 1 or 2; where none can be made, RLIMIT_AS stands in."""
+    """A control group that limits memory, of version 1 or 2; where none can be made, RLIMIT_DATA stands in."""
 
     def __init__(self) -> None:
         root = GROUPS / "memory" if (GROUPS / "memory").is_dir() else GROUPS
@@ -96,7 +96,7 @@ class Group:
             self._path.mkdir()
             self.limit(1 << 40)
         except OSError as error:
-            print(f"no control group for memory here ({error}): RLIMIT_AS instead", flush=True)
+            print(f"no control group for memory here ({error}): RLIMIT_DATA instead", flush=True)
             self._limit = ""
 
     def limit(self, limit_bytes: int) -> None:
@@ -111,7 +111,7 @@ class Group:
             if self._limit:
                 (self._path / "cgroup.procs").write_text(str(os.getpid()))
             else:
-                resource.setrlimit(resource.RLIMIT_AS, (limit_bytes * 4, limit_bytes * 4))
+                resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes * 4, limit_bytes * 4))
 
         return inside
 

@@ -106,9 +106,15 @@ class Synthetic:
         """Return the requests since `mark` that came too early."""
         promise = Promise(delay_s_min=WEB_DELAY_S, factor=0.0, delay_s_max=WEB_DELAY_S)
         log = self._process.requests()[mark:]
-        old = [(one.address, one.started_at) for one in log if late(one.opened_at, one.started_at, self.cut_at)]
+        old = [one for one in log if late(one.opened_at, one.started_at, self.cut_at)]
         found = [one for one in judge(log, promise, self._process.web) if one.kind != "repeated"]
-        found = [one for one in found if not any(one.address == at and 0 <= one.at - then < NEXT_S for at, then in old)]
+        found = [
+            one
+            for one in found
+            if not any(
+                one.address == then.address and then.contacted_at <= one.at < then.started_at + NEXT_S for then in old
+            )
+        ]
         return [str(one) for one in found if not self._just_woke(one.at)]
 
     def _just_woke(self, at: float) -> bool:
