@@ -12,7 +12,18 @@ from pathlib import Path
 
 import pytest
 
-KEPT = ("PATH", "HOME", "TMPDIR", "REPLAY", "GOSSAMER_EXAMPLES", "PYTHONHASHSEED", "PYTEST_", "COV_", "COVERAGE_")
+KEPT = (
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "REPLAY",
+    "GOSSAMER_EXAMPLES",
+    "GOSSAMER_SCALINGS",
+    "PYTHONHASHSEED",
+    "PYTEST_",
+    "COV_",
+    "COVERAGE_",
+)
 """Names of variables that tests may see of the caller's, or beginnings of such names."""
 ACCEPTANCE = Path(__file__).parent / "acceptance"
 SET = {"LANG": "C.UTF-8", "TERM": "xterm-256color", "TZ": "UTC"}
