@@ -16,6 +16,7 @@ from gossamer.api import forget_of, verify_of
 from gossamer.api.restoring import restore_of
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import opened_store
+from gossamer.cli.job import MAINTENANCE
 from gossamer.config import configure
 from gossamer.config.gather import reopen
 from gossamer.crawl.render_choice import RenderChoice, learned_of, place_of
@@ -25,6 +26,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
+from gossamer.world.process import DirectoryLock
 from tests import commands
 from tests.archive.bucket import KEYS, Bucket
 from tests.cluster import crawls as shards
@@ -231,6 +233,20 @@ def test_a_running_crawl_stops_for_it_and_goes_on(site: Site, tmp_path: Path) ->
     assert [name for name in site.asked if name.startswith(GONE)] == []
     assert left(crawl) == []
     assert damage(crawl) == []
+
+
+def test_two_commands_do_not_work_on_a_crawl_at_once(site: Site, tmp_path: Path) -> None:
+    crawled(site, tmp_path)
+    crawl = tmp_path / "crawl"
+    other = DirectoryLock(crawl / MAINTENANCE)
+    assert other.acquire(0.0)
+    for words in (("forget", str(crawl), GONE), ("scale", str(crawl), "--workers", "1")):
+        status, _, errors = commands.run(*words)
+        assert (status, "another command works on" in errors) == (2, True), errors
+        assert DirectoryLock.is_held(crawl / MAINTENANCE), "it took the other's lock away"
+    other.release()
+    assert commands.run("forget", str(crawl), GONE)[0] == 0
+    assert not (crawl / MAINTENANCE).exists()
 
 
 def test_what_rendering_a_hosts_pages_brought_is_deleted_with_them(site: Site, tmp_path: Path) -> None:

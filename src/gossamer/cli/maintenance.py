@@ -124,10 +124,11 @@ def _while_stopped(directory: Path, work: Callable[[], None]) -> int:
     everything saved, and continues even if the work fails: where it ran, or here if a program of its own ran it.
     """
     maintenance = DirectoryLock(directory / MAINTENANCE)
+    if not maintenance.acquire(0.0):
+        maintenance.release()
+        raise ConfigError(f"another command works on {directory}; repeat this one when it is done")
     status, here = Exit.FINISHED, False
     try:
-        if not maintenance.acquire(0.0):
-            raise ConfigError(f"another command works on {directory}; repeat this one when it is done")
         how = _stopped(directory)
         here = how == "here"
         try:

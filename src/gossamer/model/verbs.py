@@ -139,7 +139,7 @@ class StopCrawl(VerbRequest, frozen=True):
     """The end of the crawl; it can be resumed."""
 
     now: Annotated[bool, Meta(description="Do not wait for requests in flight.")] = False
-    again: Annotated[bool, Meta(description="Start again afterwards, with what is installed and written then.")] = False
+    again: Annotated[bool, Meta(description="Start again afterwards, for example with a new version.")] = False
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
