@@ -62,7 +62,11 @@ def test_a_url_that_no_walker_went_to_is_found_but_not_queued(site: Site, tmp_pa
     steps = ("frontier.strategy=walk", "walk.steps_max=3", "walk.walkers=1")
     crawl((site.url("http://a.test/0"),), directory, *OWN, *steps, hosts=str(tmp_path / "hosts"))
     named = {str(row["to_key"]) for row in rows_of_links(directory)}
-    assert set(states(directory, named).values()) == {"fetched", "found"}
+    ends = set(states(directory, named).values())
+    assert "found" in ends
+    assert ends <= {"fetched", "found"}, (
+        "where the dice has it, the walker begins anew each time and goes to none of them"
+    )
 
 
 def rows_of_links(directory: Path) -> list[dict[str, object]]:
