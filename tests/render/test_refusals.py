@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.api.shards import check_several
 from gossamer.assembly import assemble
 from gossamer.config.footprint import BROWSERS, ORIGIN, browser_bytes, fitted, fixed_bytes
 from gossamer.config.gather import configure
@@ -35,9 +36,9 @@ def test_a_crawl_that_cannot_render_does_not_begin(tmp_path: Path, settings: tup
     assert "\n" not in str(refused.value)
 
 
-def test_one_shard_of_several_does_not_render(tmp_path: Path) -> None:
+def test_several_shards_do_not_render() -> None:
     with pytest.raises(ConfigError, match="several shards"):
-        assemble(config_of(), tmp_path, shard=0, shards=2, opening_min=1)
+        check_several(config_of())
 
 
 def test_a_program_is_a_name_or_a_path(tmp_path: Path) -> None:
