@@ -65,7 +65,16 @@ _NAMED = frozenset(["div", "span", "section", "aside", "nav"])
 """Elements that Markdown does not know, but whose names say what they hold."""
 _CELLS = frozenset(("td", "th"))
 _REPEATING = frozenset(("span", "div", "td", "nobr"))
-_DUPLICATES = ("katex-html", "MathJax_Preview", "MathJax_CHTML", "mjx-", "linenos", "line-numbers-rows", "gutter")
+_DUPLICATES = (
+    "katex-html",
+    "MathJax_Preview",
+    "MathJax_CHTML",
+    "mjx-",
+    "linenos",
+    "line-numbers-rows",
+    "ln-numbers",
+    "gutter",
+)
 """Names of elements that repeat other content visually."""
 
 

@@ -232,11 +232,29 @@ def _fenced(element: Element, language: str) -> list[str]:
     """Return preformatted text as a fenced block, whose fence is longer than any within."""
     inner = element.first("code")
     language = (_language(inner) if inner is not None else "") or language
-    text = element.text().replace("\r\n", "\n").replace("\r", "\n").strip("\n").rstrip()
+    text = "".join(_lines(element)).replace("\r\n", "\n").replace("\r", "\n").strip("\n").rstrip()
     if not text:
         return []
     fence = "`" * max([3, *(len(run) + 1 for run in _FENCE.findall(text))])
     return [f"{fence}{language}\n{text}\n{fence}"]
+
+
+def _lines(element: Element) -> Iterator[str]:
+    """Yield preformatted text in pieces: a block within, such as a numbered line, begins a line and ends one."""
+    stack: list[Element | str | None] = [element]
+    ended, divided = True, False
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Element) and one.name != "br":
+            apart = one.block and one.name not in ("td", "th")
+            stack += [None, *reversed(one.children), None] if apart else reversed(one.children)
+        elif one is None:
+            divided = True
+        else:
+            text = one if isinstance(one, str) else "\n"
+            if text:
+                yield "\n" + text if divided and not ended and text[0] not in "\r\n" else text
+                ended, divided = text[-1] in "\r\n", False
 
 
 def _notes(root: Element) -> dict[str, str]:
