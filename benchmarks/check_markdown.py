@@ -2,7 +2,8 @@
 
     python benchmarks/check_markdown.py FOLDER [FOLDER …]
 
-All `*.html` and `*.html.gz` files of the folders are read. Pages that differ are printed, then the sums.
+All `*.html` and `*.html.gz` files of the folders are read. Pages that differ are printed, then the sums. What was
+meant is taken from the Markdown itself: a link whose target is not closed is not seen.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from gossamer import Crawler
 from gossamer.api.changes import changes, instant_of
 from gossamer.api.search import search_of
 from gossamer.api.status import status_of, why_of
+from gossamer.archive.options import SearchOptions
 from gossamer.archive.views.changes import PageChange
 from gossamer.assembly.revisits import frontier_options_of, patient
 from gossamer.cli.main import status_of_command
@@ -240,6 +241,7 @@ def test_why_and_status_tell_of_the_past_and_of_what_is_due(lived: tuple[Site, P
     "Text, Markdown and index follow what changes; pages that their server reports as unchanged add nothing to them.",
 )
 def test_text_and_index_follow_the_pages(tmp_path: Path) -> None:
+    assert SearchOptions().commit_s <= 5.0, "what is promised of an index whose options are as they came"
     words = " ".join(f"The {number}th sentence of a page is long enough to be its text." for number in range(40))
     site = Site({"/": page(words, "/words"), "/words": page(f"{words} Snow fell.")}, frozenset(("/", "/words")))
 
