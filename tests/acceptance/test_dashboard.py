@@ -480,7 +480,7 @@ def test_an_archived_page_is_shown_and_does_nothing(archives: Served, web: Endle
     page.focus("#replay-close")
     page.keyboard.press("Escape")
     expect(page.locator("#replay")).to_be_hidden()
-    assert page.locator("iframe").count() == 0
+    expect(page.locator("iframe")).to_have_count(0)
 
 
 def test_items_are_leafed_through_and_saved(archives: Served, opened: Opened) -> None:
