@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
@@ -36,7 +35,7 @@ from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
 from gossamer.world.process import child_environment
-from gossamer.world.reaper import reaper_of
+from gossamer.world.reaper import end, reaper_of
 
 CARRY_S_MAX = 10.0
 """A frame that has not arrived by then is taken for lost: it is sent again."""
@@ -362,11 +361,11 @@ def _line(error: Exception) -> str:
 
 
 def _sweep() -> None:
-    """Remove what a Ray of a process that was killed has left."""
+    """End and remove what a Ray has left whose starter was killed, and its reaper too."""
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
         number = folder.name.removeprefix(FOLDER).partition("-")[0]
         if number.isdigit() and not Path(f"/proc/{number}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            end(str(folder), {})
 
 
 def _ended(task: asyncio.Task[None]) -> None:

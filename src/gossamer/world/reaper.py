@@ -12,12 +12,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
 LOOKS_S = (0.5, 0.5, 1.0, 1.0, 2.0, 2.0, 5.0)
 """Intervals between scans for new processes: most start at the beginning."""
 LOOK_S = 15.0
+SWEEPS_MAX = 50
+SWEEP_S = 0.1
 Family = dict[int, str]
 """Process id to start time, in the kernel's ticks: the kernel reuses ids."""
 
@@ -25,7 +28,8 @@ Family = dict[int, str]
 def reaper_of(folder: Path) -> subprocess.Popen[bytes]:
     """Start a reaper for this process. It acts when its standard input closes: at our death at the latest.
 
-    `folder` must be private: every process that has it in its command line counts as ours.
+    `folder` must be private: every process that has it in its command line, or a file in it as its standard output,
+    counts as ours.
     """
     command = [sys.executable, "-I", "-S", __file__, str(folder)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603 - ourselves
@@ -38,23 +42,32 @@ def main() -> None:
     looks = iter(LOOKS_S)
     while not select.select([sys.stdin], [], [], next(looks, LOOK_S))[0]:
         family |= family_of(folder)
-    family |= family_of(folder)
-    for pid, begun in family.items():
-        if began(pid) == begun:
+    end(folder, family)
+
+
+def end(folder: str, family: Family) -> None:
+    """End these processes and those of a folder, and remove it. Takes at most 5 s."""
+    for _ in range(SWEEPS_MAX):
+        family |= family_of(folder)
+        left = [pid for pid, begun in family.items() if begun and began(pid) == begun]
+        if not left:
+            break
+        for pid in left:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+        time.sleep(SWEEP_S)  # What they were just starting is found by the next sweep.
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def family_of(folder: str) -> Family:
-    """Return the processes with a folder in their command, and those that they started."""
+    """Return the processes with a folder in their command or output's path, and those that they started."""
     children: dict[int, list[int]] = {}
     waiting = []
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and len(fields := _stat(int(entry.name))) > 1:
             pid = int(entry.name)
             children.setdefault(int(fields[1]), []).append(pid)
-            if pid != os.getpid() and folder in _command(pid):
+            if pid != os.getpid() and (folder in _command(pid) or folder in _output(pid)):
                 waiting.append(pid)
     found: Family = {}
     while waiting:
@@ -73,6 +86,14 @@ def began(pid: int) -> str:
 def _command(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _output(pid: int) -> str:
+    """Return where a process writes: Ray's workers change their command line, and may outlive Ray itself."""
+    try:
+        return str(Path(f"/proc/{pid}/fd/1").readlink())
     except OSError:
         return ""
 
