@@ -6,6 +6,8 @@ A round crawls Debian's documentation of Python behind nginx or a synthetic web,
 shards. When its faults are over the crawl goes on undisturbed, and what it brought in must be that of an undisturbed
 crawl. Round N has seed `--seed` + N: `--seed N --rounds 1` repeats its faults, though not the moments of all machines.
 A round that fails leaves its directory. The wall clock is stepped by the shim: a time namespace has none of its own.
+The undisturbed end is at the latest of a round's times: what is to be tried again at an instant of a clock that was set
+back, and whose process was killed then, waits for that instant, for longer than `crawl.patience_s`.
 """
 
 from __future__ import annotations
@@ -137,6 +139,7 @@ class Round:
         self.done: list[str] = []
         self._step = self.directory.with_suffix(".clock")
         self._step.write_bytes(struct.pack("l", 0))
+        self._latest_s = 0
         self._errors = self.directory.with_suffix(".errors")
         self._process: subprocess.Popen[bytes] | None = None
         self._known = {os.getpid(), *descendants(os.getpid())}
@@ -165,6 +168,7 @@ class Round:
                 self.done.append(fault)
                 getattr(self, f"_{fault}")(self.rng.uniform(0.3, 4.0))
             self._end(gently=True)
+            self._set_clock(self._latest_s)
             self.start()
             assert self._process is not None
             try:
@@ -252,8 +256,12 @@ class Round:
                 time.sleep(seconds)
 
     def _clock(self, _: float) -> None:
+        self._set_clock(self.rng.choice(STEPS_S))
+
+    def _set_clock(self, step_s: int) -> None:
+        self._latest_s = max(self._latest_s, step_s)
         with self._step.open("r+b") as file:  # Never shorter: it is mapped.
-            file.write(struct.pack("l", self.rng.choice(STEPS_S)))
+            file.write(struct.pack("l", step_s))
 
     def _server(self, seconds: float) -> None:
         self.site.stop()
