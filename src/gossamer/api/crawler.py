@@ -26,7 +26,7 @@ from gossamer.api.progress import notebook_progress
 from gossamer.api.restoring import Vault, check_vault, vault_of
 from gossamer.api.seeding import Seeding, seeding_of
 from gossamer.api.setting import Setting, Watching
-from gossamer.api.status import running_status
+from gossamer.api.status import narrowed, running_status
 from gossamer.api.verbs import Asking, Commands, Queries, checkpoint_of, table_of
 from gossamer.archive.archive import Following, Task
 from gossamer.archive.uploads import Uploads
@@ -44,6 +44,7 @@ from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
 from gossamer.model.errors import ConfigError
+from gossamer.model.status import SandboxState
 from gossamer.state.redo import DamagedStoreError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory
@@ -123,6 +124,7 @@ class Crawler:
         self._shard: Assembled | None = None
         self._last_status: dict[str, object] = {"state": "starting"}
         self._stop: bool | None = None
+        self.sandbox: SandboxState | None = None  # What bounds the caller's process.
         self.starts_again = False
         """Whether its process is to start it again once it has stopped."""
         """Whether a stop was asked for, and whether at once."""
@@ -201,7 +203,9 @@ class Crawler:
         finally:
             self._callbacks = None
             await self._conversion_ended()
-            self._last_status = running_status(shard).as_object()
+            last = running_status(shard)
+            last.sandbox = self.sandbox
+            self._last_status = last.as_object()
             self._shard = None
             if self._progress is not None:
                 self._progress.show()
@@ -217,6 +221,7 @@ class Crawler:
         status = running_status(self._shard, detail=detail)
         if self._callbacks is not None:
             status.subscriptions = self._callbacks.subscriptions()
+        status.sandbox = self.sandbox
         return status.as_object()
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
@@ -412,7 +417,11 @@ class Crawler:
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
         """Answer until cancelled."""
         with self._asking.open(verbs, shard.controls.telemetry.logs):
-            await ControlSocket(self.directory / "state", verbs, shard.controls.telemetry.logs).serve()
+            logs = shard.controls.telemetry.logs
+            await ControlSocket(self.directory / "state", verbs, logs, lambda: self._bound(logs.info)).serve()
+
+    def _bound(self, log: Callable[..., None]) -> None:
+        self.sandbox = narrowed(self.sandbox, self.config, log)
 
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX

@@ -25,6 +25,7 @@ from gossamer.model.modules import module_facts
 from gossamer.model.status import (
     Alarm,
     Closing,
+    SandboxState,
     SeedsState,
     SeedState,
     ShardHealth,
@@ -37,6 +38,7 @@ from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS
 from gossamer.world.clock import WallClock
+from gossamer.world.sandbox import AF_UNIX, refuse_sockets
 
 TRAPS_SHOWN_MAX = 100
 ALARMS_MAX = 20
@@ -49,6 +51,18 @@ ENDED_SAYS = {
     "low_water": "too few hosts left (frontier.hosts_min)",
     "stopped": "stopped on request",
 }
+
+
+def narrowed(sandbox: SandboxState | None, config: Config, log: Callable[..., None]) -> SandboxState | None:
+    """Take from a process in a sandbox what only its control socket needed; log and return what bounds it then."""
+    if sandbox is None:
+        return None
+    # Browsers and commands of the console open such sockets, and inherit what is refused.
+    needs = config.crawl.render != "never" or config.console.port is not None
+    if sandbox.in_force and not needs and refuse_sockets(AF_UNIX):
+        sandbox = msgspec.structs.replace(sandbox, enforced=(*sandbox.enforced, "sockets"))
+    log("sandbox", **msgspec.to_builtins(sandbox))
+    return sandbox
 
 
 def running_status(shard: Assembled, *, detail: bool = False) -> Status:

@@ -28,6 +28,20 @@ def checked(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
     Raises:
         ConfigError: a mistake that the operator can fix; nothing was started, and files made for it are removed.
     """
+    job, config = _checked(request, spool)
+    from gossamer.config.confinement import rights_of, unconfined  # What was refused has no use for its imports.
+
+    try:
+        why = unconfined(config)
+    except ConfigError:
+        if job.before is not None:
+            unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
+        raise
+    rights = None if why else rights_of(config, Path(job.directory))._asdict()
+    return job._replace(rights=rights, unconfined=why, is_required=config.process.sandbox == "on"), config
+
+
+def _checked(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
     if request.command == "resume":
         directory = request.directory
         require_crawl(directory)
@@ -102,7 +116,9 @@ def job_as_written(job: CrawlJob) -> CrawlJob:
         config = reopen(directory / "crawl.toml")
     except ConfigError:  # It is being edited.
         return job
-    return job_of(config, directory, seeds=job.seeds, resume=job.resume)
+    # Its rights stay: what it has written may be that of a page which took it over.
+    written = job_of(config, directory, seeds=job.seeds, resume=job.resume)
+    return written._replace(rights=job.rights, unconfined=job.unconfined, is_required=job.is_required)
 
 
 def _spooled(config: Config, directory: Path, spool: Spool) -> Config:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -24,7 +26,7 @@ from gossamer.world.process import DirectoryLock, die_with_parent
 
 if TYPE_CHECKING:
     from gossamer.config import Config
-    from gossamer.model.status import Status
+    from gossamer.model.status import SandboxState, Status
 
 
 def main() -> None:
@@ -118,10 +120,7 @@ def interrupt(*_: object) -> NoReturn:
 
 def begun(job: CrawlJob, config: Config, supervisor: ParentProcess) -> int:
     """Import what a job takes, crawl when the word comes, and return the exit status."""
-    status = guarded(job, partial(crawl, config, supervisor))
-    if status == Exit.REFUSED and job.before is not None:
-        unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
-    return status
+    return guarded(job, partial(crawl, config, supervisor))
 
 
 def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
@@ -171,7 +170,10 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     is_clustered = config.cluster.workers > 1
     calm_collector()
     if not supervisor.says_go():
+        if job.before is not None:
+            unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
         return Exit.REFUSED
+    sandbox = confined(job, config)
     if job.restart and api.finish_scaling(job.directory):
         return AGAIN  # With what it runs with now.
     # A crawl that had ended when its process died does not start again: only its files may be incomplete.
@@ -184,6 +186,8 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
         running = api.ClusterCrawler.resume(job.directory, config=config)
     else:
         running = api.Crawler.resume(job.directory, config=config, settle=settle)
+    if isinstance(running, api.Crawler):
+        running.sandbox = sandbox
     progress = progress_for(config.progress.style, config.progress.interval_s)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -207,6 +211,39 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     if ended == "patience" and config.progress.style == "quiet":
         complain(" ".join([summary_of(status, job.directory, ended).partition(":")[0] + ".", *awaited_of(status)]))
     return ended_as(ended, status)
+
+
+def confined(job: CrawlJob, config: Config) -> SandboxState:
+    """Take from this process what its crawl has no use for, as the job says; return what was taken.
+
+    Raises:
+        ConfigError: it was to be, and cannot be.
+    """
+    from gossamer.model.status import SandboxState
+    from gossamer.world.sandbox import Rights, confine, threads
+
+    if job.rights is None:
+        return SandboxState(in_force=False, says=job.unconfined)
+    if config.cluster.workers > 1:
+        raise ConfigError(
+            f"this crawl has {config.cluster.workers} shards now, which run without a sandbox: "
+            f"gossamer resume {job.directory} starts them"
+        )
+    rights = Rights(**job.rights)
+    for path in (*rights.writes, *rights.scratch):
+        if not Path(path).exists():  # Only what is there can be named.
+            with suppress(OSError):
+                Path(path).mkdir(parents=True)
+    try:
+        if (count := threads()) > 1:
+            raise OSError(errno.EBUSY, f"{count} threads run already")
+        enforced = confine(rights)
+    except OSError as error:
+        if job.is_required:
+            raise ConfigError(f'process.sandbox = "on" cannot be: the system refuses ({error.strerror})') from error
+        return SandboxState(in_force=False, says=f"the system refuses ({error.strerror})")
+    os.environ["TMPDIR"] = tempfile.tempdir = rights.scratch[-1]
+    return SandboxState(in_force=True, enforced=enforced)
 
 
 def ended_as(ended: str, status: Status) -> Exit:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from gossamer.world.process import die_with_parent, limit_memory
+from gossamer.world.sandbox import confine_worker
 
 if TYPE_CHECKING:
     from gossamer.config import Config
@@ -27,27 +29,35 @@ PIECE_BYTES = 1 << 20
 def main() -> None:
     """Do what the arguments name; the exit status is 0 when that went well."""
     die_with_parent(os.getppid())  # A page that hangs must not outlive the crawl that would have ended it.
+    if sys.argv[1:] not in (["search"], ["read"]):
+        _look_at_pages()
+        return
+    # Searching takes the lock of the index, a file beside it.
+    confine_worker(None if sys.argv[1:] == ["search"] else tempfile.gettempdir())
     if sys.argv[1:] == ["search"]:
         from gossamer.isolated.searching import answer_queries  # noqa: PLC0415 - each kind pays for its own imports
 
         answer_queries(sys.stdin.buffer, sys.stdout.buffer)
-    elif sys.argv[1:] == ["read"]:
+    else:
         from gossamer.isolated.reading import answer_reads  # noqa: PLC0415
 
         answer_reads(sys.stdin.buffer, sys.stdout.buffer)
-    else:
-        _look_at_pages()
 
 
 def _look_at_pages() -> None:
     from gossamer.assembly import chosen_modules, examiner  # noqa: PLC0415
+    from gossamer.config.confinement import has_confined_workers  # noqa: PLC0415
     from gossamer.config.gather import reopen  # noqa: PLC0415
     from gossamer.crawl.quarantine import examine_alone  # noqa: PLC0415
     from gossamer.world.clock import WallClock  # noqa: PLC0415
     from gossamer.world.spill import Spills  # noqa: PLC0415
 
     config = reopen(Path(sys.argv[1]))
-    spills = Spills(Path(sys.argv[1]).parent / "state/spill", config.archive.digests)
+    folder = Path(sys.argv[1]).absolute().parent / "state/spill"
+    spills = Spills(folder, config.archive.digests)
+    if has_confined_workers(config):
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+        confine_worker(str(folder))
     if sys.argv[2:] == ["modules"]:
         _answer_for_modules(config, spills)
         return

@@ -81,16 +81,18 @@ def confine(rights: Rights) -> tuple[str, ...]:
     return (*enforced, *(("signals", "abstract_sockets") if version >= 6 else ()))
 
 
-def confine_worker(folder: str) -> None:
+def confine_worker(folder: str | None) -> None:
     """Take the network from a process that has one thread, and let it write nowhere but in `folder`, which is made if
-    there is none. What the kernel cannot take stays: these processes have other bounds as well.
+    there is none; None: anywhere. What the kernel cannot take stays: these processes have other bounds as well.
     """
     version = landlock_version()
-    written = ((1 << _FILES_BITS.get(version, _FILES_BITS[5])) - 1) & ~_READ if version else 0
-    rules = [(folder, written & ~(_MAKE_CHAR | _MAKE_BLOCK)), (os.devnull, _WRITE_FILE)]
+    handled = (1 << _FILES_BITS.get(version, _FILES_BITS[5])) - 1
+    written = 0 if folder is None or not version else handled & ~_READ
+    rules = [(folder, written & ~(_MAKE_CHAR | _MAKE_BLOCK)), (os.devnull, _WRITE_FILE)] if folder and written else []
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        if version:
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        if written or version >= 4:
             _restrict(written, _TCP if version >= 4 else 0, _SCOPES if version >= 6 else 0, rules)
         refuse_sockets()
     except OSError:
