@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.assembly import assemble
+from gossamer.assembly.building import assemble
 from gossamer.config import configure
 from gossamer.lab.shards import Shards, ends_of
 from gossamer.lab.simweb.options import SimwebOptions

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from gossamer.api.maintenance import finish_scaling as finish_scaling
     from gossamer.api.maintenance import forget_of as forget_of
     from gossamer.api.maintenance import forgettable_of as forgettable_of
+    from gossamer.api.maintenance import release_of as release_of
     from gossamer.api.maintenance import scale_crawl as scale_crawl
     from gossamer.api.maintenance import verify_of as verify_of
     from gossamer.api.page import CrawledPage as CrawledPage
-    from gossamer.api.setting import release_of as release_of
     from gossamer.api.status import status_of as status_of
     from gossamer.api.status import why_of as why_of
     from gossamer.api.stored import cookies_of as cookies_of

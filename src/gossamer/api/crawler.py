@@ -29,8 +29,13 @@ from gossamer.api.setting import Setting, Watching
 from gossamer.api.status import running_status
 from gossamer.api.verbs import Asking, Commands, Queries, checkpoint_of, table_of
 from gossamer.archive.archive import Following, Task
+from gossamer.archive.cdxj import INDEX
 from gossamer.archive.uploads import Uploads
-from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, Home, assemble, damaged_store, locked, text_of
+from gossamer.assembly.building import assemble
+from gossamer.assembly.home import LOCK_S_MAX, Home, locked
+from gossamer.assembly.integrity import damaged_store
+from gossamer.assembly.parts import text_of
+from gossamer.assembly.values import Assembled
 from gossamer.config import Config, configure
 from gossamer.config.flags import Options
 from gossamer.config.footprint import require_memory

@@ -12,7 +12,7 @@ from gossamer.archive.views.bodies import RecordBodies
 from gossamer.archive.views.export import inputs_of
 from gossamer.archive.views.faults import KINDS, NOT_CHECKED, SiteFault, as_csv, as_html, faults_of_site
 from gossamer.archive.views.plan import make_plan, planned
-from gossamer.assembly import namer_for
+from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError

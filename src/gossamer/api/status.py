@@ -13,7 +13,11 @@ from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
 from gossamer.api.shards import held_stopped, last_status, owner_of, require_here
 from gossamer.api.waiting import waiting
-from gossamer.assembly import Assembled, budget_of, half_forgotten, homes, lost_views, open_stopped
+from gossamer.assembly.home import homes
+from gossamer.assembly.integrity import half_forgotten, lost_views
+from gossamer.assembly.parts import budget_of
+from gossamer.assembly.stopped import open_stopped
+from gossamer.assembly.values import Assembled
 from gossamer.cluster.aggregate import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen

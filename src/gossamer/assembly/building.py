@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING, cast
 from gossamer.archive.archive import Archives
 from gossamer.archive.uploads import uploads_of
 from gossamer.assembly.earlier import earlier_of
-from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
+from gossamer.assembly.exchanging import Membership, exchange_of
 from gossamer.assembly.frontiers import frontier_for, hosts_kept
-from gossamer.assembly.home import OWNED, Home
+from gossamer.assembly.home import OWNED, Home, Setup, locked, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, refuse_half_forgotten, require_sound
-from gossamer.assembly.live import counters_of, measuring, reconfigure
+from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
 from gossamer.assembly.parts import (
     archives_of,
     chosen_modules,
@@ -30,25 +29,21 @@ from gossamer.assembly.parts import (
     judges_again,
     keep_mode,
     learned_by,
-    locked,
-    namer_of,
     politeness_of,
     prioritizer_of,
     quarantine_of,
     resolver_of,
     retries_of,
     scoped,
-    stored,
     url_seen_of,
     walls_of,
-    watchdogs_of,
 )
 from gossamer.assembly.permits import forgotten_of, permit_of, scope_of, usage_of
 from gossamer.assembly.protocols import protocol_modules
 from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, patient, revisiting_of, schedule_of
 from gossamer.assembly.scaling import refuse_half_scaled
-from gossamer.assembly.schemes import without_robots
-from gossamer.assembly.values import Controls, CrawlRing, DurableState, Outputs, Recrawl, Settings, Setup
+from gossamer.assembly.schemes import namer_of, without_robots
+from gossamer.assembly.values import Assembled, Controls, CrawlRing, DurableState, Outputs, Recrawl, Settings
 from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.crawl.commit import Committer, Cuts
@@ -58,7 +53,7 @@ from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.isolation import WALL_FACTOR
 from gossamer.crawl.logs import Logs
-from gossamer.crawl.pending_scope import ScopeMemory
+from gossamer.crawl.pending_scope import PendingScope, ScopeMemory
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.shard import Shard
@@ -102,23 +97,6 @@ OWNERS_ALONE = 0o700
 """Of the directory that holds cookies."""
 PAGE_SHARE = 0.8
 """Of `crawl.process_s_max`: a module that runs for longer is interrupted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assembled:
-    """A shard, for its owner, who closes it. Others take the parts that they need."""
-
-    kept: DurableState
-    ring: CrawlRing
-    outputs: Outputs
-    controls: Controls
-    membership: Membership | None
-    """Its part in a crawl of several shards; None in a crawl of one."""
-    closing: AsyncExitStack
-
-    async def close(self) -> None:
-        """Close every component, also where one raises. What was committed is safe whether this is called or not."""
-        await self.closing.aclose()
 
 
 def assemble(
@@ -290,7 +268,23 @@ def ring_of(
     loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     loop.on_stop = kept.storage.slots.note_stop
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, permit, requests)
-    return ring, membership_of(exchange, ring, telemetry, pending_scope, kept.committer)
+    return ring, _membership(exchange, ring, telemetry, pending_scope, kept.committer)
+
+
+def _membership(
+    exchange: Exchange | None,
+    ring: CrawlRing,
+    telemetry: Telemetry,
+    pending_scope: PendingScope | None,
+    committer: Committer,
+) -> Membership | None:
+    """Return a shard's part in a crawl of several; None if it is alone."""
+    if exchange is None:
+        return None
+    assert isinstance(ring.frontier, Frontier), "others are for one shard (`exchange_of`)"
+    membership = Membership(exchange, ring.loop, ring.pipeline, ring.frontier, telemetry, pending_scope)
+    membership.join(committer)
+    return membership
 
 
 def recrawl_of(

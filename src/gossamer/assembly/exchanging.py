@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gossamer.assembly.home import Home
-from gossamer.assembly.values import CrawlRing, Setup
+from gossamer.assembly.home import Home, Setup
 from gossamer.cluster.addresses import Addresses
 from gossamer.cluster.exchange import Exchange, ShardRun
 from gossamer.cluster.lease_server import Terms
@@ -14,6 +13,8 @@ from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.pending_scope import PendingScope
+from gossamer.crawl.pipeline import Pipeline
+from gossamer.crawl.shard import Shard
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.politeness import politeness
 from gossamer.model.errors import ConfigError
@@ -67,15 +68,16 @@ class Membership:
     def __init__(
         self,
         exchange: Exchange,
-        ring: CrawlRing,
+        loop: Shard,
+        pipeline: Pipeline,
+        frontier: Frontier,
         telemetry: Telemetry,
         pending_scope: PendingScope | None,
     ) -> None:
-        assert isinstance(ring.frontier, Frontier), "others are for one shard (`exchange_of`)"
         self.exchange = exchange
-        self._loop = ring.loop
-        self._pipeline = ring.pipeline
-        self._frontier = frontier = ring.frontier
+        self._loop = loop
+        self._pipeline = pipeline
+        self._frontier = frontier
         self._reputation = frontier.reputation
         if self._reputation is not None:
             self._reputation.others = exchange
@@ -90,7 +92,7 @@ class Membership:
         self._serial = 0
         self.over = False
         """The coordinator said that all is over."""
-        exchange.attach(self, ring.loop.relieve)
+        exchange.attach(self, loop.relieve)
         addresses = exchange.addresses
         assert addresses is not None
         self._shared = frontier.share_addresses(addresses)
@@ -222,18 +224,3 @@ class Membership:
         assert self._shared is not None
         self._shared.open(address, rest_until)
         self._loop.stir()
-
-
-def membership_of(
-    exchange: Exchange | None,
-    ring: CrawlRing,
-    telemetry: Telemetry,
-    pending_scope: PendingScope | None,
-    committer: Committer,
-) -> Membership | None:
-    """Return a shard's part in a crawl of several; None if it is alone."""
-    if exchange is None:
-        return None
-    membership = Membership(exchange, ring, telemetry, pending_scope)
-    membership.join(committer)
-    return membership

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.assembly.parts import LOCK_S_MAX, budget_of
+from gossamer.assembly.home import LOCK_S_MAX
+from gossamer.assembly.parts import budget_of
 from gossamer.assembly.revisits import frontier_options_of, share_new_of
 from gossamer.config import Config
 from gossamer.frontier.frontier import Frontier

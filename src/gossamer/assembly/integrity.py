@@ -11,8 +11,7 @@ import msgspec
 
 from gossamer.archive.cdxj import INDEX, faults_of_index
 from gossamer.archive.logs import table_of
-from gossamer.assembly.home import Home, homes
-from gossamer.assembly.parts import store_sizes, stored
+from gossamer.assembly.home import Home, homes, store_sizes, stored
 from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -11,29 +10,22 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Protocol, TypeVar, cast, runtime_checkable
 
-import msgspec
-
 from gossamer.archive.archive import Archives, Closable, Followers
 from gossamer.archive.follower import followed
 from gossamer.archive.tables import TableWriters
 from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.assembly.home import Home
-from gossamer.assembly.schemes import keep_schemes, namer_for
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import read_text
 from gossamer.config.secret import redacted
-from gossamer.crawl.commit import Committer
 from gossamer.crawl.copies import CopyMarks, NearCopies
-from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import UrlMemory
 from gossamer.crawl.isolation import IsolatedModules
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
-from gossamer.crawl.shard import Shard
 from gossamer.crawl.trapping import watch_key
-from gossamer.crawl.watchdogs import Resources, Watchdogs
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.frontier import priority
 from gossamer.frontier.options import BudgetOptions, BudgetOverride
@@ -66,58 +58,22 @@ from gossamer.seen.shingles import sketch
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
-from gossamer.state.schema import FILTERS, OFFLINE, SEEN_FORM, URL_RULES
+from gossamer.state.schema import FILTERS, OFFLINE, SEEN_FORM
 from gossamer.state.slots import ShardSlots
-from gossamer.state.store import Store
-from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
-from gossamer.world.machine import ThisMachine
-from gossamer.world.process import NOT_OURS, DirectoryLock, child_environment, dies_with_parent
+from gossamer.world.process import child_environment
 from gossamer.world.spill import Spills
 
-T = TypeVar("T")
-
-LOCK_S_MAX = 5.0
-"""Longest wait for a directory's lock: a child whose supervisor was killed frees it sooner."""
 SEEN_COMPONENT = "component"
 """Backend name for a `components.url_seen` from outside this package."""
-STALLED = "state/stalled.json"
-"""Stack of the event loop, while it is stalled."""
 SEEN_BACKENDS = {
     "memory": "gossamer.seen.urls:MemoryUrlSeen",
     "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",
     "bloom": "gossamer.seen.bloom:BloomUrlSeen",
 }
 """Names, not classes: the imports of a backend need not be installed, nor slow the start, unless it is chosen."""
-
-
-def locked(
-    directory: Path, wait_s: float = LOCK_S_MAX, state: Path | None = None, *, reading: bool = False
-) -> DirectoryLock:
-    """Lock a crawl's directory, or one shard's `state`, for this process. Blocks for at most `wait_s`.
-
-    With `reading`, a read-only directory is accepted.
-
-    Raises:
-        ConfigError: it is in use, or cannot be written.
-    """
-    try:
-        lock = DirectoryLock((state if state is not None else directory / "state") / "lock", reading=reading)
-    except OSError as error:
-        if error.errno not in NOT_OURS:
-            raise
-        raise ConfigError(
-            f"cannot write to {directory}: {error.strerror}; see that you may write there, or work on a copy"
-        ) from error
-    if not lock.acquire(wait_s):
-        lock.release()
-        raise ConfigError(
-            f"{directory} is in use by another crawl; `gossamer status {directory}` asks it, "
-            f"`gossamer stop {directory}` ends it"
-        )
-    return lock
 
 
 def examiner(
@@ -197,24 +153,6 @@ def isolated_of(config: Config, directory: Path, modules: Modules) -> IsolatedMo
 
 def _isolated(directory: Path) -> tuple[str, ...]:
     return sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")
-
-
-def namer_of(config: Config, epochs: Epochs) -> Namer:
-    """Return the namer of addresses, with the rules at the start of this crawl, which made all stored keys."""
-    rules = url_rules(config)
-    begun = epochs.get("meta", URL_RULES)
-    if begun is None:
-        epochs.put("meta", URL_RULES, rules)
-    elif begun != rules:
-        raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
-    keep_schemes(config, epochs)
-    return namer_for(config)
-
-
-def url_rules(config: Config) -> bytes:
-    """Return the rules by which a crawl names addresses, as its store keeps them."""
-    # The defaults of tables may gain keys with a new version; the default rules are written out, for they make keys.
-    return json.dumps({"rules": config.url.rules, **config.url.model_dump(exclude_defaults=True)}).encode()
 
 
 def keep_mode(config: Config, epochs: Epochs) -> None:
@@ -439,22 +377,6 @@ def judges_again(chain: Chain, epochs: Epochs) -> bool:
     return begun is not None and begun != chain.made_of
 
 
-def watchdogs_of(
-    config: Config,
-    directory: Path,
-    loop: Shard,
-    committer: Committer,
-    telemetry: Telemetry,
-    *,
-    alone: bool,
-) -> Watchdogs:
-    """Return what watches the crawl and its machine; without `alone` our parent serves other shards too."""
-    names = (".", "warc", "state", "state/spill", "search", "pages")
-    paths = [directory / name for name in names]
-    resources = Resources(paths, directory / STALLED, config.memory.budget_bytes, own_process=dies_with_parent())
-    return Watchdogs(loop, committer, ThisMachine(supervised=alone), resources, config.watch, telemetry)
-
-
 LEARNED = "gossamer.crawl.render_choice:learned_of"
 
 
@@ -463,14 +385,3 @@ def learned_by(config: Config, epochs: Epochs) -> Callable[[Url], list[str]]:
     if config.crawl.render != "auto":
         return lambda _: []
     return partial(cast("Callable[[Epochs, Url], list[str]]", component(LEARNED, "crawl.render")), epochs)
-
-
-def store_sizes(config: Config) -> tuple[int, int, int]:
-    """Return how large a store may be in memory, and how fast in the background."""
-    return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
-
-
-def stored(store: Store, key: bytes, kind: type[T], default: T) -> T:
-    """Return what the store has under a key."""
-    value = store.get("meta", key)
-    return default if value is None else msgspec.msgpack.decode(value, type=kind)

@@ -9,19 +9,11 @@ from pathlib import Path
 
 from gossamer.archive.uploads import UploadCounts, counts_of
 from gossamer.assembly.earlier import earlier_of
-from gossamer.assembly.home import Home
+from gossamer.assembly.home import Home, locked, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
-from gossamer.assembly.parts import (
-    budget_of,
-    close,
-    held,
-    learned_by,
-    locked,
-    namer_of,
-    stored,
-    url_seen_of,
-)
+from gossamer.assembly.parts import budget_of, close, held, learned_by, url_seen_of
 from gossamer.assembly.permits import forgotten_of, scope_of
+from gossamer.assembly.schemes import namer_of
 from gossamer.config import Config
 from gossamer.crawl.counters import CrawlCounters, Totals
 from gossamer.crawl.explain import Explainer

@@ -24,7 +24,7 @@ from gossamer.archive.verify import (
     faults_of_table,
     faults_of_warc,
 )
-from gossamer.assembly.home import CHECKPOINTS, Home, homes
+from gossamer.assembly.home import CHECKPOINTS, Home, homes, store_sizes
 from gossamer.assembly.integrity import (
     SEARCH_LOGS,
     TABLE_LOGS,
@@ -38,7 +38,6 @@ from gossamer.assembly.integrity import (
     restoring,
     running_store,
 )
-from gossamer.assembly.parts import store_sizes
 from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config

@@ -12,9 +12,8 @@ from typing import Final, Self
 
 import msgspec
 
-from gossamer.assembly.home import OWNED, Home
+from gossamer.assembly.home import OWNED, Home, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store
-from gossamer.assembly.parts import stored
 from gossamer.config import Config
 from gossamer.crawl.counters import Totals
 from gossamer.model.damage import require_none

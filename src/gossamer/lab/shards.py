@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gossamer.api.seeding import Seeding, seeding_of
-from gossamer.assembly import Assembled, assemble, namer_for
+from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
+from gossamer.assembly.schemes import namer_for
+from gossamer.assembly.values import Assembled
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import Orders, Quotas, ScopeFinal, ShardReport, Termination
 from gossamer.config import Config

@@ -78,7 +78,7 @@ COMMITTED: Final = _key("meta", b"committed", "gossamer.state.redo", "gossamer.s
 APPLIED: Final = _key("meta", b"applied", "gossamer.state.redo", "gossamer.state.redo.CommitRecord", _OWN)
 
 # What a crawl began with, and keeps.
-URL_RULES: Final = _key("meta", b"url_rules", "gossamer.assembly.parts", "bytes", _COPIED)
+URL_RULES: Final = _key("meta", b"url_rules", "gossamer.assembly.schemes", "bytes", _COPIED)
 ADDED_SCHEMES: Final = _key("meta", b"schemes", "gossamer.assembly.schemes", "dict[str, int]", _COPIED)
 """Schemes of components, each with its default port."""
 OFFLINE: Final = _key("meta", b"offline", "gossamer.assembly.parts", "bytes", _COPIED)

@@ -30,7 +30,9 @@ import pyarrow.parquet as pq
 from gossamer.api import crawler as crawling
 from gossamer.api.crawler import Crawler
 from gossamer.archive import logs
-from gossamer.assembly import Assembled, assemble, building, integrity
+from gossamer.assembly import building, integrity
+from gossamer.assembly.building import assemble
+from gossamer.assembly.values import Assembled
 from gossamer.config import Config, configure
 from gossamer.crawl import shard
 from gossamer.crawl.control import Verb
