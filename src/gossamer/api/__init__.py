@@ -55,7 +55,7 @@ _HOMES = {
     "ClusterCrawler": "cluster", "Crawler": "crawler", "CrawledPage": "page", "about_of": "looking",
     "accept_loss_of": "maintenance", "check_scalable": "maintenance", "cookies_of": "stored",
     "finish_scaling": "maintenance", "forget_of": "maintenance", "forgettable_of": "maintenance",
-    "release_of": "setting", "sample_of": "stored", "scale_crawl": "maintenance", "status_of": "status",
+    "release_of": "maintenance", "sample_of": "stored", "scale_crawl": "maintenance", "status_of": "status",
     "verify_of": "maintenance", "why_of": "status",
 }  # fmt: skip
 

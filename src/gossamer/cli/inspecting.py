@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from gossamer import api
 from gossamer.cli.arguments import Directory, Json
 from gossamer.cli.control import NoCrawlRunsError, SilentError, ask, mapping, pairs_text, why_silent
 from gossamer.cli.directory import require_crawl
@@ -85,8 +86,6 @@ def why(
     try:
         found = mapping(ask(directory, "why", {"url": address}))
     except NoCrawlRunsError:
-        from gossamer import api
-
         found = api.why_of(directory, address)
     typer.echo(json.dumps(found, default=str) if as_json else pairs_text(found))
     return 0
@@ -159,8 +158,6 @@ def _status(directory: Path) -> tuple[StatusFields, bool]:
     """Return a crawl's status, and whether it runs."""
     if (running := _running_status(directory)) is not None:
         return running, True
-    from gossamer import api
-
     try:
         return api.status_of(directory), False
     except ConfigError:
@@ -181,8 +178,6 @@ def _running_status(directory: Path) -> StatusFields | None:
 
 def _status_or_damage(directory: Path) -> Status:
     """Return a crawl's status; of one whose state is gone or damaged only what is wrong with it."""
-    from gossamer import api
-
     try:
         return read_status(mapping(ask(directory, "status")))
     except NoCrawlRunsError:

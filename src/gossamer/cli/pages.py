@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -10,12 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
+from msgspec import to_builtins
 
-from gossamer.cli.arguments import Directory, Json, Quiet
+from gossamer.cli.arguments import Directory, Json, Quiet, bytes_of
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import Exit, Shown, complain, count, counted, harmless, obeys_escapes, size
+from gossamer.isolated.searches import Searches
 from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
+from gossamer.model.verbs import RefusedError
 
 if TYPE_CHECKING:
     from gossamer.api.changes import FieldChange, PageChange
@@ -65,10 +71,6 @@ def search(
     quiet: Annotated[bool, typer.Option("--quiet", help="Hide the progress of --build.")] = False,
 ) -> int:
     """Search the full text of a crawl."""
-    from msgspec import to_builtins
-
-    from gossamer.model.verbs import RefusedError
-
     require_crawl(directory)
     if build:
         _build_index(directory, quiet=quiet)
@@ -131,9 +133,6 @@ def rank(
 
     A later crawl or segment uses it with `--set frontier.priority=rank --set frontier.ranks_file=DIR/ranks.bin`.
     """
-    import msgspec
-
-    from gossamer.cli.arguments import bytes_of
     from gossamer.offline.rank import RankOptions
     from gossamer.offline.rank import rank as ranking_of
 
@@ -331,9 +330,6 @@ def extract(
 
 def _found(directory: Path, query: str, *, limit: int, host: str, site: str, language: str) -> SearchResults:
     """Return the pages that answer a query best. Raises RefusedError."""
-    import asyncio
-
-    from gossamer.isolated.searches import Searches
 
     async def search() -> SearchResults:
         searches = Searches()
@@ -347,8 +343,6 @@ def _found(directory: Path, query: str, *, limit: int, host: str, site: str, lan
 
 def _build_index(directory: Path, *, quiet: bool) -> None:
     """Build the full-text index of a crawl."""
-    from gossamer.model.extras import require
-
     require("tantivy", "search")
     from gossamer.api.search import build_index_of
 
