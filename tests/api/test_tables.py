@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from gossamer import Crawler
-from gossamer.api.changes import changes
+from gossamer.api.reading import changes
 from gossamer.api.views import export_of
 from gossamer.archive.views.export import Exported
 from gossamer.archive.views.source import pieces_of

@@ -21,8 +21,7 @@ from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.live import save
 from gossamer.forget.forgetting import ForgetRequest, Result, count, forget
-from gossamer.model.damage import Damage
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, Damage
 from gossamer.world.clock import WallClock
 
 DAMAGE_MAX = 1_000

@@ -24,7 +24,7 @@ from gossamer.config.gather import reopen
 from gossamer.crawl.counters import SeedCounters, Totals, login_warning
 from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.record import QueueCounts
-from gossamer.model.damage import Damage
+from gossamer.model.errors import Damage
 from gossamer.model.modules import module_facts
 from gossamer.model.status import (
     Alarm,

@@ -20,7 +20,7 @@ from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.pending_scope import ScopeMemory
 from gossamer.frontier.overview import facts_of
-from gossamer.model.damage import Damage
+from gossamer.model.errors import Damage
 from gossamer.ports import (
     UrlSeen,
 )

@@ -42,8 +42,7 @@ from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.model.damage import Damage, Kind
-from gossamer.model.errors import ConfigError, OtherFormatError
+from gossamer.model.errors import ConfigError, Damage, DamageKind, OtherFormatError
 from gossamer.state import contacts, slots
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.redo import DamagedStoreError
@@ -287,7 +286,14 @@ class Verification:
         return self._damage(name, "store", what, affects, restoring(self._directory))
 
     def _damage(
-        self, name: str, kind: Kind, what: str, affects: str, remedy: str, offset: int | None = None, url: str = ""
+        self,
+        name: str,
+        kind: DamageKind,
+        what: str,
+        affects: str,
+        remedy: str,
+        offset: int | None = None,
+        url: str = "",
     ) -> Damage:
         return Damage(str(self._directory / name), kind, what, affects, remedy, offset, url)
 

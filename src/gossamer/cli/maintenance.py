@@ -23,7 +23,7 @@ from gossamer.world.process import DirectoryLock
 
 if TYPE_CHECKING:
     from gossamer.api.maintenance import Verified
-    from gossamer.model.damage import Damage
+    from gossamer.model.errors import Damage
 
 commands = typer.Typer()
 STOP_S_MAX = 600.0

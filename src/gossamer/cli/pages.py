@@ -24,7 +24,7 @@ from gossamer.model.extras import require
 from gossamer.model.verbs import RefusedError
 
 if TYPE_CHECKING:
-    from gossamer.api.changes import FieldChange, PageChange
+    from gossamer.api.reading import FieldChange, PageChange
     from gossamer.api.views import Exported
     from gossamer.model.verbs import SearchHit, SearchResults
 
@@ -164,8 +164,8 @@ def changes(
     as_json: Json = False,
 ) -> int:
     """List changed pages, and changed fields of items, by time."""
-    from gossamer.api.changes import FieldChange
-    from gossamer.api.changes import changes as changes_of
+    from gossamer.api.reading import FieldChange
+    from gossamer.api.reading import changes as changes_of
     from gossamer.config.gather import reopen
     from gossamer.config.seeds import seed
 
@@ -190,7 +190,7 @@ def robots(
     as_json: Json = False,
 ) -> int:
     """Show what changed in a robots.txt."""
-    from gossamer.api.changes import robots_history
+    from gossamer.api.reading import robots_history
 
     require_crawl(directory)
     found = 0

@@ -206,7 +206,7 @@ class Agent:
 
     async def changes(self, asked: ChangesOf) -> object:
         """Return what appeared, changed and vanished, the last first."""
-        from gossamer.api.changes import changes  # noqa: PLC0415 - it brings what reads tables
+        from gossamer.api.reading import changes  # noqa: PLC0415
 
         directory = self.crawls.one(asked.crawl).directory
 
