@@ -29,7 +29,6 @@ class ClusterOptions(BaseModel):
         "",
         description="On each machine, where its shards keep what is not in a checkpoint yet; empty: the crawl's own "
         "directory. Only with state.checkpoint_uri; without it all machines must share the crawl's directory.",
-        json_schema_extra=BASIC,
     )
     round_s: float = Field(
         0.5, gt=0, le=60, description="Between two requests for the status of all shards, in seconds."

@@ -28,7 +28,7 @@ from gossamer.frontier.options import (
     WalkOptions,
 )
 from gossamer.model.errors import ConfigError
-from gossamer.model.live import BASIC, BASIC_LIVE
+from gossamer.model.live import BASIC, LIVE
 from gossamer.model.patterns import PatternSet
 from gossamer.model.usage import PURPOSES, SYNONYMS
 from gossamer.process.options import ExtractOptions, ProcessOptions
@@ -243,7 +243,7 @@ class ProgressOptions(Section):
         gt=0,
         allow_inf_nan=False,
         description="Between plain or JSON lines, in seconds.",
-        json_schema_extra=BASIC_LIVE,
+        json_schema_extra=LIVE,
     )
 
 
@@ -268,7 +268,6 @@ class ConsoleOptions(Section):
         4,
         ge=1,
         description="How many crawls `gossamer serve` without a directory runs at once.",
-        json_schema_extra=BASIC,
     )
     connections_max: int = Field(
         64, ge=1, description="Connections at once. A new one takes the place of an idle or slow one."

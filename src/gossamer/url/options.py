@@ -50,7 +50,6 @@ class UrlOptions(BaseModel):
     rules: tuple[str, ...] = Field(
         default=DEFAULT_RULES,
         description="Canonical rules by which addresses are compared; docs/reference/scope.md lists them.",
-        json_schema_extra={"basic": True},
     )
     hosts: HostOptions = Field(
         default=HostOptions(),
