@@ -348,6 +348,13 @@ def test_the_architecture_is_short_and_names_what_exists() -> None:
     assert [package.name for package in PACKAGES if f"`{package.name}`" not in invariants] == []
 
 
+def test_what_the_guide_for_changes_names_exists() -> None:
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w.]+/[\w/.]*)`", text)
+    assert paths
+    assert [path for path in paths if not any((root / path).exists() for root in (ROOT, REPOSITORY))] == []
+
+
 def test_the_way_of_a_page_can_be_followed() -> None:
     """It names functions of the ring; `make figures` prints it."""
     way = [sys.executable, REPOSITORY / "benchmarks/page_way.py"]
