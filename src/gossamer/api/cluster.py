@@ -24,7 +24,7 @@ from gossamer.api.verbs import Asking, checked, require_restart
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.assembly.home import homes, locked
 from gossamer.assembly.integrity import require_files
-from gossamer.assembly.parts import text_of
+from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord, Limits
 from gossamer.cluster.job import HERE, STATE_FILE, ClusterPlan, environment_of_a_cluster, environment_of_our_own

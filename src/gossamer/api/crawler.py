@@ -34,7 +34,7 @@ from gossamer.archive.uploads import Uploads
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import LOCK_S_MAX, Home, locked
 from gossamer.assembly.integrity import damaged_store
-from gossamer.assembly.parts import text_of
+from gossamer.assembly.modules import text_of
 from gossamer.assembly.values import Assembled
 from gossamer.config import Config, configure
 from gossamer.config.flags import Options

@@ -10,7 +10,7 @@ import msgspec
 
 from gossamer.api.crawler import Crawler
 from gossamer.api.page import CrawledPage
-from gossamer.assembly.parts import item_modules, text_of
+from gossamer.assembly.modules import item_modules, text_of
 from gossamer.assembly.revisits import scope_options
 from gossamer.assembly.values import Assembled
 from gossamer.config import Config

@@ -16,9 +16,9 @@ from gossamer.assembly.frontiers import frontier_for, hosts_kept
 from gossamer.assembly.home import OWNED, Home, Setup, locked, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, refuse_half_forgotten, require_sound
 from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
+from gossamer.assembly.modules import chosen_modules, prioritizer_of, walls_of
 from gossamer.assembly.parts import (
     archives_of,
-    chosen_modules,
     close,
     content_seen_of,
     copies_of,
@@ -30,13 +30,11 @@ from gossamer.assembly.parts import (
     keep_mode,
     learned_by,
     politeness_of,
-    prioritizer_of,
     quarantine_of,
     resolver_of,
     retries_of,
     scoped,
     url_seen_of,
-    walls_of,
 )
 from gossamer.assembly.permits import forgotten_of, permit_of, scope_of, usage_of
 from gossamer.assembly.protocols import protocol_modules

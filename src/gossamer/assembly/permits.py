@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.parts import filters_of, scoped, traps_of
+from gossamer.assembly.modules import filters_of
+from gossamer.assembly.parts import scoped, traps_of
 from gossamer.assembly.revisits import scope_options
 from gossamer.config import Config
 from gossamer.config.lists import forgotten_in, scope_lists

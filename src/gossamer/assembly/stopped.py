@@ -21,9 +21,7 @@ from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.pending_scope import ScopeMemory
 from gossamer.frontier.overview import facts_of
 from gossamer.model.errors import Damage
-from gossamer.ports import (
-    UrlSeen,
-)
+from gossamer.ports import UrlSeen
 from gossamer.revisit.state import RevisitState, page_facts, stored_state
 from gossamer.scope.traps import Traps
 from gossamer.seen.offers import FOLDER as SEEN_FOLDER

@@ -40,7 +40,8 @@ def main() -> None:
 
 
 def _look_at_pages() -> None:
-    from gossamer.assembly.parts import chosen_modules, examiner  # noqa: PLC0415
+    from gossamer.assembly.modules import chosen_modules  # noqa: PLC0415
+    from gossamer.assembly.parts import examiner  # noqa: PLC0415
     from gossamer.config.gather import reopen  # noqa: PLC0415
     from gossamer.crawl.quarantine import examine_alone  # noqa: PLC0415
     from gossamer.world.clock import WallClock  # noqa: PLC0415
@@ -57,7 +58,7 @@ def _look_at_pages() -> None:
 
 
 def _answer_for_modules(config: Config, spills: Spills) -> None:
-    from gossamer.assembly.parts import chosen_modules  # noqa: PLC0415
+    from gossamer.assembly.modules import chosen_modules  # noqa: PLC0415
     from gossamer.crawl.isolation import answer_questions  # noqa: PLC0415
     from gossamer.world.alarm import ProcessorLimit  # noqa: PLC0415
 
