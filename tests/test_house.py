@@ -31,6 +31,8 @@ FUNCTION_LINES_MAX = 70
 LONG_CONSTRUCTORS_MAX = 3
 """The public `Crawler` is one: its arguments are names that users type."""
 SINGLE_PROTOCOLS_MAX = 5
+LAYERS_MAX = 26
+LATE_IMPORTS_MAX = 120
 
 # Native or slow to import: `import gossamer` and `gossamer --help` must not pay for them.
 HEAVY = [
@@ -139,6 +141,12 @@ def test_constructors_take_few_arguments_and_protocols_have_several_implementers
     """Values that belong together are one argument; what one class implements is that class, except upward calls."""
     assert figures.long_constructors() <= LONG_CONSTRUCTORS_MAX
     assert figures.protocols()[1] <= SINGLE_PROTOCOLS_MAX
+
+
+def test_imports_go_few_steps_and_stand_at_the_top() -> None:
+    """An import in a function saves a start-up that does not use it, or an extra that need not be there."""
+    assert figures.layers() <= LAYERS_MAX
+    assert figures.late_imports() <= LATE_IMPORTS_MAX
 
 
 def test_modules_and_public_names_have_docstrings() -> None:

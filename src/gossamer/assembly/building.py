@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -24,7 +24,6 @@ from gossamer.assembly.parts import (
     copies_of,
     crawl_options_of,
     examiner,
-    held,
     isolated_of,
     judges_again,
     keep_mode,
@@ -116,8 +115,8 @@ def assemble(
             held then.
         OSError: the disk does not answer.
     """
-    undo, closing = ExitStack(), AsyncExitStack()
-    closing.callback(undo.close)
+    undo, closes = ExitStack(), AsyncExitStack()
+    closes.callback(undo.close)
     with ExitStack() as failed:
         failed.callback(undo.close)
         home = Home(directory, shard, shards)
@@ -130,7 +129,7 @@ def assemble(
             undo.callback(lock.release)
         if not opening_min:  # Else the caller also looked for it in checkpoints.
             home.require_state()
-        assembled = _assembled(Setup(config, home, clock or WallClock(), dice or Dice(), undo, closing), opening_min)
+        assembled = _assembled(Setup(config, home, clock or WallClock(), dice or Dice(), undo, closes), opening_min)
         failed.pop_all()
     return assembled
 
@@ -157,15 +156,16 @@ def storage_of(setup: Setup) -> Storage:
         DamagedError: files of the last commit are missing or cut short.
     """
     config, home, undo, now = setup.config, setup.home, setup.undo, setup.clock.now()
-    slots = held(ShardSlots(home.state), undo)
-    store = held(opened_store(config, home), undo)
+    slots = undo.enter_context(closing(ShardSlots(home.state)))
+    store = undo.enter_context(closing(opened_store(config, home)))
     manifest = manifest_of(store)
     require_sound(home.directory, lost(config, home, manifest))
     hosts = hosts_kept(config)
     if hosts is not None:
-        contacts = held(held(hosts, undo).contacts(home.state, now), undo)
+        contacts = undo.enter_context(closing(hosts)).contacts(home.state, now)
     else:
-        contacts = held(Contacts(home.state, boot_id(), now, ThisMachine().wall_offset_s()), undo)
+        contacts = Contacts(home.state, boot_id(), now, ThisMachine().wall_offset_s())
+    undo.callback(contacts.close)
     journals = home.journals()
     undo.callback(journals.close_files)
     journals.recover(manifest, OWNED)
@@ -329,7 +329,7 @@ def telemetry_of(setup: Setup, store: Store, opening_min: int) -> Telemetry:
     """Return what the crawl reports with; its counts go on from the last commit."""
     totals = stored(store, TOTALS, Totals, Totals())
     totals.incarnation = max(totals.incarnation + 1, opening_min)
-    logs = held(Logs(setup.home.logs, setup.clock, setup.config.logs), setup.undo)
+    logs = setup.undo.enter_context(closing(Logs(setup.home.logs, setup.clock, setup.config.logs)))
     return Telemetry(setup.clock, logs, CrawlCounters(totals, setup.config.crawl))
 
 
@@ -397,4 +397,4 @@ def _modules(setup: Setup) -> Chosen:
     config, limit_s = setup.config, setup.config.process.module_s_max
     # Before the supervisor would end the process.
     alarm = OverrunAlarm.set(limit_s, min(WALL_FACTOR * limit_s, PAGE_SHARE * config.crawl.process_s_max))
-    return chosen_modules(config, held(alarm, setup.undo) if alarm is not None else None)
+    return chosen_modules(config, setup.undo.enter_context(closing(alarm)) if alarm is not None else None)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar, cast, runtime_checkable
+from typing import cast
 
 from gossamer.archive.archive import Archives, Closable, Followers
 from gossamer.archive.follower import followed
@@ -240,24 +239,11 @@ def archives_of(
     return Archives([warc, tables, *logs], components), followers
 
 
-@runtime_checkable
-class _Closable(Protocol):
-    def close(self) -> None: ...
-
-
 def close(thing: object) -> None:
     """Close a component that has a `close` method."""
-    if isinstance(thing, _Closable):
-        thing.close()
-
-
-C = TypeVar("C", bound=_Closable)
-
-
-def held(thing: C, undo: ExitStack) -> C:
-    """Have a thing closed if what follows fails."""
-    undo.callback(thing.close)
-    return thing
+    closes = getattr(thing, "close", None)
+    if closes is not None:
+        closes()
 
 
 def budget_of(config: Config) -> BudgetOptions:

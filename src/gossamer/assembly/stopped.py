@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from gossamer.archive.uploads import UploadCounts, counts_of
 from gossamer.assembly.earlier import earlier_of
 from gossamer.assembly.home import Home, locked, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
-from gossamer.assembly.parts import budget_of, close, held, learned_by, url_seen_of
+from gossamer.assembly.parts import budget_of, close, learned_by, url_seen_of
 from gossamer.assembly.permits import forgotten_of, scope_of
 from gossamer.assembly.schemes import namer_of
 from gossamer.config import Config
@@ -65,7 +65,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         lock = locked(home.directory, state=home.state, reading=True)
         undo.callback(lock.release)
         home.require_state()
-        store = held(opened_store(config, home, writable=lock.writable), undo)
+        store = undo.enter_context(closing(opened_store(config, home, writable=lock.writable)))
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         forgotten = forgotten_of(config, directory, WallClock())
