@@ -32,7 +32,7 @@ LONG_CONSTRUCTORS_MAX = 3
 """The public `Crawler` is one: its arguments are names that users type."""
 SINGLE_PROTOCOLS_MAX = 5
 LAYERS_MAX = 26
-LATE_IMPORTS_MAX = 120
+LATE_IMPORTS_MAX = 110
 
 # Native or slow to import: `import gossamer` and `gossamer --help` must not pay for them.
 HEAVY = [

@@ -39,6 +39,8 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "search": "Search the full text of a crawl.",
         "sample": "Sample pages of a random-walk crawl near-uniformly.",
         "rank": "Compute the PageRank of all URLs that a crawl found.",
+    },
+    "exporting": {
         "changes": "List changed pages, and changed fields of items, by time.",
         "robots": "Show what changed in a robots.txt.",
         "export": "Export a crawl to other formats.",
