@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
@@ -20,10 +20,9 @@ from gossamer.cli.status_text import StatusFields, warnings_of
 from gossamer.cli.status_view import budgets_of, has_ended, status_text, watch
 from gossamer.model.errors import ConfigError, CrawlFailedError, OtherFormatError
 from gossamer.model.status import Status, read_status
+from gossamer.report import figures, html, text
+from gossamer.report.figures import Report, failed_modules
 from gossamer.world.files import write_whole
-
-if TYPE_CHECKING:
-    from gossamer.report.figures import Report
 
 commands = typer.Typer()
 STATUS_S_MAX = 10.0
@@ -100,8 +99,6 @@ def report(
     as_json: Json = False,
 ) -> int:
     """Print the statistics of a crawl."""
-    from gossamer.report import figures, html, text
-
     require_crawl(directory)
     status = _status_or_damage(directory)
     found = _report(directory, status)
@@ -122,7 +119,6 @@ def report(
 
 def _report(directory: Path, status: Status) -> Report:
     """Return the statistics of a crawl, from its tables, finished or not, and its status."""
-    from gossamer.report.figures import failed_modules
     from gossamer.report.report import summary
 
     seeds = status.seeds.not_fetched if status.seeds is not None and has_ended(status) else []
