@@ -32,7 +32,7 @@ LONG_CONSTRUCTORS_MAX = 3
 """The public `Crawler` is one: its arguments are names that users type."""
 SINGLE_PROTOCOLS_MAX = 5
 LAYERS_MAX = 26
-LATE_IMPORTS_MAX = 110
+LATE_IMPORTS_MAX = 104
 
 # Native or slow to import: `import gossamer` and `gossamer --help` must not pay for them.
 HEAVY = [
@@ -316,6 +316,25 @@ print(json.dumps(sorted(sys.modules)))
         env={"PYTHONPATH": str(ROOT.parent), "OPENBLAS_NUM_THREADS": "1"},
     )
     assert not set(LATER) & set(json.loads(answer.stdout))
+
+
+def test_a_process_that_looks_at_pages_loads_neither_archives_nor_the_network() -> None:
+    """There may be several, and each is part of the crawl's memory budget."""
+    code = "import json, sys, gossamer.isolated.pages; print(json.dumps(sorted(sys.modules)))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT.parent)}
+    )
+    unused = {
+        "aiodns",
+        "duckdb",
+        "fastwarc",
+        "numpy",
+        "pyarrow",
+        "pycurl",
+        "gossamer.crawl.shard",
+        "gossamer.fetch.http",
+    }
+    assert not unused & set(json.loads(answer.stdout))
 
 
 def test_the_changelog_knows_this_version() -> None:

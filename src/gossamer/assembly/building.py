@@ -16,14 +16,13 @@ from gossamer.assembly.frontiers import frontier_for, hosts_kept
 from gossamer.assembly.home import OWNED, Home, Setup, locked, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, refuse_half_forgotten, require_sound
 from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
-from gossamer.assembly.modules import chosen_modules, prioritizer_of, walls_of
+from gossamer.assembly.modules import chosen_modules, examiner, prioritizer_of, walls_of
 from gossamer.assembly.parts import (
     archives_of,
     close,
     content_seen_of,
     copies_of,
     crawl_options_of,
-    examiner,
     isolated_of,
     judges_again,
     keep_mode,

@@ -14,6 +14,7 @@ from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.config.gather import read_text
 from gossamer.config.lists import forgotten_in, scope_lists
+from gossamer.crawl.examine import Examiner
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.frontier import priority
 from gossamer.model.errors import ConfigError
@@ -29,8 +30,10 @@ from gossamer.process.walls import Walls
 from gossamer.scope.chain import Chain, scope_chain
 from gossamer.scope.forgotten import Forgotten
 from gossamer.scope.roots import Roots
+from gossamer.state.slots import ShardSlots
 from gossamer.url.name import Namer
-from gossamer.world.clock import WallClock
+from gossamer.world.clock import Clock, WallClock
+from gossamer.world.spill import Spills
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +153,10 @@ def _by_rank(file: str) -> Prioritizer:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no file of gossamer rank"
         raise ConfigError(f"frontier.ranks_file: cannot read {file}: {why}; make it with gossamer rank DIR") from error
+
+
+def examiner(
+    config: Config, modules: Modules, clock: Clock, slots: ShardSlots | None, spills: Spills | None = None
+) -> Examiner:
+    """Return the stage that decodes and processes; without slots for a separate process."""
+    return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots)

@@ -16,14 +16,12 @@ from gossamer.assembly.home import Home
 from gossamer.config import Config, effective_toml
 from gossamer.config.secret import redacted
 from gossamer.crawl.copies import CopyMarks, NearCopies
-from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import UrlMemory
 from gossamer.crawl.isolation import IsolatedModules
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.trapping import watch_key
-from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.frontier.options import BudgetOptions, BudgetOverride
 from gossamer.frontier.politeness import Politeness, politeness
 from gossamer.model.errors import ConfigError
@@ -50,7 +48,6 @@ from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 from gossamer.world.process import child_environment
-from gossamer.world.spill import Spills
 
 SEEN_COMPONENT = "component"
 """Backend name for a `components.url_seen` from outside this package."""
@@ -60,13 +57,6 @@ SEEN_BACKENDS = {
     "bloom": "gossamer.seen.bloom:BloomUrlSeen",
 }
 """Names, not classes: the imports of a backend need not be installed, nor slow the start, unless it is chosen."""
-
-
-def examiner(
-    config: Config, modules: Modules, clock: Clock, slots: ShardSlots | None, spills: Spills | None = None
-) -> Examiner:
-    """Return the stage that decodes and processes; without slots for a separate process."""
-    return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots)
 
 
 def quarantine_of(config: Config, directory: Path, epochs: Epochs, slots: ShardSlots) -> Quarantine:
