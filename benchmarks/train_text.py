@@ -61,10 +61,10 @@ class Prepared:
                 (at for at, label in enumerate(self.labels) if label > 0.9 and len(self.found[at]) > 4), default=0
             )
             self.weights[end + 1 :] = [1e-6] * (len(self.weights) - end - 1)
-        names = {node[1:]: names_of(*node[1:]) for node in outline.nodes}
+        names = {tag: names_of(*tag) for tag in outline.tags}
         paths: list[list[str]] = []
-        for node in outline.nodes:
-            paths.append((paths[node.parent] if paths else []) + names[node[1:]])
+        for tag, parent in zip(outline.tags, outline.parents, strict=True):
+            paths.append((paths[parent] if paths else []) + names[tag])
         self.names = [paths[block.node] for block in outline.blocks]
         self.words = [first_words(block) for block in outline.blocks]
         self.page_names = {name for path in self.names for name in path}.union(page_names(outline, page.url))

@@ -92,9 +92,9 @@ def chosen(likely: Rows, words: Rows) -> NDArray[np.bool_]:
 
 def completed(outline: Outline, keep: list[bool]) -> list[bool]:
     """Add what the model judges badly because it is short: small gaps, headings before content, code beside it."""
-    blocks, nodes = outline.blocks, outline.nodes
-    parents = [nodes[block.node].parent for block in blocks]
-    names = [nodes[block.node].name for block in blocks]
+    blocks = outline.blocks
+    parents = [outline.parents[block.node] for block in blocks]
+    names = [outline.tags[block.node][0] for block in blocks]
     out = list(keep)
     kept_at = [at for at, keeps in enumerate(keep) if keeps]
     for before, after in pairwise(kept_at):
