@@ -228,6 +228,51 @@ def test_no_entity_is_expanded_and_no_file_is_opened() -> None:
     assert (findings.text, findings.columns["document"]) == ("", "damaged")
 
 
+def changed(body: bytes, at: int, value: bytes, mark: bytes = b"PK\x01\x02") -> bytes:
+    """A ZIP file with other bytes at a place of its list's first entry, or of its end."""
+    place = body.find(mark) + at
+    return body[:place] + value + body[place + len(value) :]
+
+
+def test_a_broken_container_is_damaged() -> None:
+    whole = packed({"word/document.xml": f"<w:document {W}><w:p><w:r><w:t>x</w:t></w:r></w:p></w:document>"})
+    assert looked(Documents(), whole, DOCX).columns["document"] == "whole"
+    other = io.BytesIO()
+    with zipfile.ZipFile(other, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("word/document.xml", "<w:document/>")
+    for body in (
+        changed(whole, 10, b"\x63\0"),  # Packed by an unknown method.
+        changed(whole, 16, b"\0\0\0\0"),  # Another check sum.
+        changed(whole, 42, b"\xf0\xff\xff\xff"),  # A part beyond the end.
+        changed(changed(whole, 46, b"\xff"), 8, b"\0\x08"),  # A name that is not UTF-8.
+        changed(whole, 16, b"\xff\xff\xff\xff", b"PK\x05\x06"),  # The list beyond the end.
+        other.getvalue(),
+        packed({"word/document.xml": '<?xml version="1.0" encoding="klingon"?><w:document/>'}),
+    ):
+        findings = looked(Documents(), body, DOCX)
+        assert (findings.text, findings.columns["document"]) == ("", "damaged")
+
+
+def test_the_main_part_has_the_name_that_the_package_says() -> None:
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    parts = {
+        "_rels/.rels": f'<all xmlns="r"><Relationship Type="{kind}" Target="/word/document2.xml"/></all>',
+        "word/document2.xml": f"<w:document {W}><w:p><w:r><w:t>second</w:t></w:r></w:p></w:document>",
+    }
+    assert looked(Documents(), packed(parts), DOCX).text == "second"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
+def test_a_chapter_has_its_own_encoding(encoding: str) -> None:
+    chapter = f'<?xml version="1.0" encoding="{encoding}"?><html><p>Grüße</p></html>'.encode(encoding)
+    package = (
+        '<package><manifest><item id="a" href="a.xhtml#top"/></manifest><spine><itemref idref="a"/></spine></package>'
+    )
+    container = '<container><rootfile full-path="p.opf"/></container>'
+    parts: dict[str, str | bytes] = {"META-INF/container.xml": container, "p.opf": package, "a.xhtml": chapter}
+    assert looked(Documents(), packed(parts), EPUB).text == "Grüße"
+
+
 def cells(count: int) -> bytes:
     """A table of `count` cells, written without holding it."""
     out = io.BytesIO()
@@ -296,6 +341,30 @@ def test_hostile_mail_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         findings = looked(Mail(), body, kind)
         assert findings.columns["document"] == "cut"
         assert "Subject: " in findings.text
+
+
+def test_a_header_is_cut_before_it_is_parsed() -> None:
+    for header in (
+        b"Subject: " + b"=?utf-8?b?YWFh?= " * 100_000,
+        b"From: " + b"(" * 100_000,
+        b"To: " + b"a," * 100_000,
+    ):
+        findings = looked(Mail(), header + b"\nX: y\n\nbody", "message/rfc822")
+        assert findings.columns["document"] == "whole"
+        assert findings.text.endswith("body")
+        assert len(findings.text) < 2 * mail.HEADER_CHARACTERS_MAX
+
+
+def test_a_message_without_sense_costs_no_other() -> None:
+    broken = b"From a\nContent-Type: text/plain" + b'; a*0*="x"' * 1_000 + b"\n\nlost\n\n"
+    findings = looked(Mail(), broken + b"From b\nSubject: next\n\nfound\n", "application/mbox")
+    assert (findings.text, findings.columns["document"]) == ("Subject: next\nfound", "damaged")
+
+
+@pytest.mark.parametrize("declared", ["klingon", '"utf\0"', "idna", "zlib", ""])
+def test_mail_of_no_known_encoding_is_read_as_what_it_looks_like(declared: str) -> None:
+    body = f"Content-Type: text/plain; charset={declared}\n\nGrüße aus München".encode("latin-1")
+    assert looked(Mail(), body, "message/rfc822").text == "Grüße aus München"
 
 
 def test_a_pdf_of_many_instructions_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
