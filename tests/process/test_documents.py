@@ -22,7 +22,7 @@ from gossamer.process import mail, pdf
 from gossamer.process.documents import Documents
 from gossamer.process.mail import Mail
 from gossamer.process.options import ProcessOptions
-from gossamer.process.pdf import PdfText
+from gossamer.process.pdf import PdfLinks, PdfText
 from gossamer.world.spill import Spills
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -365,6 +365,65 @@ def test_a_message_without_sense_costs_no_other() -> None:
 def test_mail_of_no_known_encoding_is_read_as_what_it_looks_like(declared: str) -> None:
     body = f"Content-Type: text/plain; charset={declared}\n\nGrüße aus München".encode("latin-1")
     assert looked(Mail(), body, "message/rfc822").text == "Grüße aus München"
+
+
+def pdf_objects(*objects: str, trailer: str = "") -> bytes:
+    """A PDF of these objects, the first its catalog."""
+    out, places = b"%PDF-1.4\n", []
+    for number, one in enumerate(objects, 1):
+        places.append(len(out))
+        out += f"{number} 0 obj\n{one}\nendobj\n".encode("latin-1")
+    table = f"xref\n0 {len(places) + 1}\n0000000000 65535 f \n" + "".join(f"{at:010} 00000 n \n" for at in places)
+    end = f"trailer<</Size {len(places) + 1}/Root 1 0 R{trailer}>>\nstartxref\n{len(out)}\n%%EOF"
+    return out + table.encode() + end.encode()
+
+
+CATALOG, PAGES = "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>"
+LEAF = "<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]%s>>"
+CALLS = (
+    "<</Type/XObject/Subtype/Form/Resources<</XObject<</X %d 0 R>>>>/Length 60>>stream\n"
+    + "/X Do " * 10
+    + "\nendstream"
+)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"%PDF-1.4 and nothing else",
+        pdf_objects(CATALOG, "<</Type/Pages/Kids[2 0 R]/Count 1>>"),
+        pdf_objects(CATALOG, PAGES, "<</Type/Pages/Kids[2 0 R]/Count 1>>"),
+        pdf_objects(CATALOG, "<</Type/Pages/Kids[3 0 R]/Count 1/Parent 3 0 R>>", LEAF % ""),
+        pdf_objects("1 0 R"),
+        pdf_objects("<</Type/Catalog/Pages null>>"),
+        pdf_objects(CATALOG, f"<</Type/Pages/Kids[{'3 0 R ' * 20_000}]/Count 20000>>", LEAF % ""),
+        pdf_objects(CATALOG, PAGES, LEAF % "/Annots 7"),
+        pdf_objects(CATALOG, PAGES, LEAF % "/Annots[3 0 R null 5 (x)]/Contents 3 0 R"),
+        pdf_objects(CATALOG, PAGES, LEAF % "/Contents 4 0 R", "<</Length 4 0 R>>stream\nBT ET\nendstream"),
+        pdf_objects(
+            CATALOG, PAGES, LEAF % "/Contents 4 0 R/Resources<</XObject<</X 5 0 R>>>>",
+            "<</Length 5>>stream\n/X Do\nendstream", *(CALLS % (6 + n) for n in range(12)), CALLS % 5,
+        ),
+        pdf_objects(CATALOG + "[" * 20_000 + "]" * 20_000, PAGES),
+    ],
+)  # fmt: skip
+def test_objects_of_a_pdf_that_make_no_sense_end_nothing(body: bytes) -> None:
+    findings = looked(PdfText(), body, "application/pdf")
+    assert findings.text == ""
+    assert findings.columns["document"] in ("whole", "cut", "damaged")
+    assert looked(PdfLinks(), body, "application/pdf").links == []
+
+
+def test_a_pdf_keeps_its_text_where_what_it_says_of_itself_makes_no_sense() -> None:
+    about = "<</Title 5 0 R/Author[1]/CreationDate(D:99)/ModDate(D:20240506)>>"
+    text = "<</Length 40>>stream\nBT /F1 10 Tf 5 5 Td (Its text.) Tj ET    \nendstream"
+    font = "/Contents 4 0 R/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
+    body = pdf_objects(CATALOG, PAGES, LEAF % font, text, about, trailer="/Info 5 0 R")
+    findings = looked(PdfText(), body, "application/pdf")
+    assert (findings.text, findings.title, findings.columns["document"]) == ("Its text.", "", "whole")
+    assert findings.columns["modified"] == datetime(2024, 5, 6, tzinfo=UTC)
+    assert "published" not in findings.columns
 
 
 def test_a_pdf_of_many_instructions_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
