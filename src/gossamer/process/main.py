@@ -28,7 +28,7 @@ HEADING_WORDS_MAX = 30
 NAMING = frozenset((*HEADINGS, "dt"))
 """What names the block behind it, and says little without."""
 CELLS_MIN, CELL_WORDS_MAX, CELLS_KEPT = 4, 10, 0.3
-"""Tables with at least so many blocks, of at most so many words in the mean, are kept as a whole if this share is."""
+"""Tables with 4 blocks or more, of 10 words or fewer on average, are kept whole if this share of words is kept."""
 _WORDS_MIN = 20.0
 """Words that a page is taken to have at least: of one without content, something unlikely is not all there is."""
 
