@@ -206,6 +206,8 @@ def namer_of(config: Config, epochs: Epochs) -> Namer:
     if begun is None:
         epochs.put("meta", URL_RULES, rules)
     elif begun != rules:
+        if (split := json.loads(begun).get("split_sites", [])) != list(config.url.split_sites):
+            raise ConfigError(f"url.split_sites: this crawl began with {split} and keeps it; set it back")
         raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
     keep_schemes(config, epochs)
     return namer_for(config)
@@ -321,7 +323,8 @@ def _form_begun_with(epochs: Epochs, chosen: str) -> str:
 
 def traps_of(config: Config, epochs: Epochs) -> Traps:
     """Return the watch over traps."""
-    return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host)))
+    split = frozenset(config.url.split_sites)
+    return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host, split)))
 
 
 def copies_of(
@@ -345,8 +348,10 @@ def copies_of(
 
 def near_seen_of(config: Config, epochs: Epochs) -> NearContentSeen | None:
     """Return the test for near-duplicates; None if it is not enabled."""
-    options = config.seen
-    return None if options.near_scope == "off" else NearContentSeen(epochs, options.near_scope, options.near_bits_max)
+    options, split = config.seen, frozenset(config.url.split_sites)
+    if options.near_scope == "off":
+        return None
+    return NearContentSeen(epochs, options.near_scope, options.near_bits_max, split)
 
 
 def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
@@ -357,7 +362,7 @@ def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
     scope = config.seen.content_scope
     if not config.crawl.process_copies and config.origin("seen.content_scope") == "default":
         scope = "shard"
-    return ExactContentSeen(epochs, scope)
+    return ExactContentSeen(epochs, scope, frozenset(config.url.split_sites))
 
 
 def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:

@@ -51,7 +51,7 @@ def namer_for(config: Config) -> Namer:
     Raises:
         ConfigError: as `added_ports`.
     """
-    return Namer(config.url.canonicalizer(), added_ports(config))
+    return Namer(config.url.canonicalizer(), added_ports(config), config.url.split_sites)
 
 
 def keep_schemes(config: Config, epochs: Epochs) -> None:
