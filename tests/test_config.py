@@ -272,6 +272,7 @@ check = {text = "Hello"}
         ('split_sites = ["example.org"]\nhosts.ends_with = {".org" = ".com"}', "by url.hosts"),
         ('split_sites = ["example.org"]\nhosts.ends_with = {".com" = ".org"}', "by url.hosts"),
         ('split_sites = ["example.org"]\n[cookies]\nenabled = true', "has one jar of cookies (cookies)"),
+        ('split_sites = ["example.org"]\n[state]\nhosts_store = "hosts"', "state.hosts_store keeps hosts"),
         (f'split_sites = ["example.org"]\n{LOGIN}', "has one jar of cookies (login.work)"),
     ],
 )

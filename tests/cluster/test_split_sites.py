@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.api import scale_crawl
 from gossamer.assembly.home import Home
+from gossamer.config.gather import reopen
 from gossamer.lab.shards import Shards
+from gossamer.lab.simweb.judge import repeats
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -17,7 +20,7 @@ from gossamer.lab.simweb.truth import Truth
 from gossamer.model.errors import ConfigError
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
-from tests.cluster.crawls import config_of, crawl
+from tests.cluster.crawls import begun, config_of, crawl, ended
 
 SITE = "d000.test"
 SPLIT = f'url.split_sites=["{SITE}"]'
@@ -83,6 +86,20 @@ def test_the_hosts_of_one_site_are_fetched_by_all_shards(tmp_path: Path) -> None
     undivided = config_of(simweb, tmp_path / "crawl", SHARDS)
     with pytest.raises(ConfigError, match=r"url\.split_sites: this crawl began with \['d000.test'\] and keeps it"):
         Shards(undivided, tmp_path / "crawl", SHARDS).check()
+
+
+def test_a_split_site_goes_on_with_another_number_of_shards(tmp_path: Path) -> None:
+    """With hosts that wait for their site in the index of a shard that has them no more."""
+    directory = tmp_path / "crawl"
+    with SimwebProcess(WEB, tmp_path / "web") as simweb:
+        config = config_of(simweb, directory, SHARDS, SPLIT, "frontier.active_site_hosts_first=1")
+        begun(config, directory, SHARDS, pages=20)
+        for shards in (2, 1, SHARDS):
+            assert scale_crawl(directory, shards).after == shards
+        ends = ended(reopen(directory / "crawl.toml"), directory, SHARDS)
+        assert Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web) == []
+        assert repeats(simweb.requests(), simweb.web) == {}
+    assert min(pages_of_each(directory)) > 0
 
 
 @pytest.mark.promise(

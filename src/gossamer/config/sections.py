@@ -342,7 +342,9 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
-    def _jars_have_one_owner(self) -> Self:
+    def _split_sites_fit(self) -> Self:
+        if self.url.split_sites and self.state.hosts_store:
+            raise ConfigError("url.split_sites: state.hosts_store keeps hosts by their site; leave out one of the two")
         for site in self.url.split_sites:
             pages = ((name, absolute(rule.url) or "") for name, rule in self.login.rules.items())
             logins = [name for name, page in pages if site_of(host_of(page) or "") == site]
