@@ -150,3 +150,26 @@ def test_a_shard_that_no_host_needs_keeps_nothing() -> None:
         other.tokens.ask(NOW + 3.0)
         talk(pair, NOW + 3.0)
     assert other.room == 4
+
+
+def test_a_turn_begins_when_the_delay_is_over() -> None:
+    """With a delay that is longer than a turn the token would else go back and forth unused."""
+    one, other = pair = sides(1, has_delay=True)
+    one.tokens.ask(NOW)
+    talk(pair, NOW)
+    one.tokens.ended(one.tokens.begin(NOW), NOW + 30.0)
+    one.tokens.leave()
+    other.tokens.ask(NOW + 1.0)
+    talk(pair, NOW + 1.0)
+    talk(pair, NOW + 2.1)
+    assert (one.room, other.room) == (0, 1)
+    other.waits = True
+    one.tokens.ask(NOW + 3.0)
+    for second in range(3, 31):
+        talk(pair, NOW + second)
+        assert (one.room, other.room) == (0, 1), second
+    rooms = []
+    for second in range(31, 35):
+        talk(pair, NOW + second)
+        rooms.append((one.room, other.room))
+    assert (1, 0) in rooms

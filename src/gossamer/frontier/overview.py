@@ -76,7 +76,8 @@ def limit_of(host: Host, now: float) -> str:
         return "lookup"
     if host.place.rest_until > now or (host.place.most and host.place.out >= host.place.most):
         return "address"
-    if host.site is not None and (host.site.out or host.site.rest_until > now):
+    site = host.site
+    if site is not None and (site.out or site.rest_until > now or (site.tokens is not None and site.tokens.most == 0)):
         return "site"
     return "ready"
 
