@@ -21,6 +21,8 @@ from gossamer.model.errors import ConfigError
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from tests.cluster.crawls import begun, config_of, crawl, ended
+from tests.cluster.test_chaos import Mischief
+from tests.further import with_further
 
 SITE = "d000.test"
 SPLIT = f'url.split_sites=["{SITE}"]'
@@ -105,16 +107,19 @@ def test_a_split_site_goes_on_with_another_number_of_shards(tmp_path: Path) -> N
 @pytest.mark.promise(
     "Several shards", "The limits of a site whose hosts are divided hold for all shards together, also when shards die."
 )
-def test_the_delay_of_a_split_site_holds_while_shards_die(tmp_path: Path) -> None:
-    sets = (SPLIT, "politeness.per_site=1", f"politeness.site_delay_s={DELAY_S}")
+@pytest.mark.parametrize("restoring", with_further(False, True))
+def test_the_delay_of_a_split_site_holds_while_shards_die(tmp_path: Path, *, restoring: bool) -> None:
+    """Also with shards that go back to older checkpoints, and wires that are cut."""
+    sets = [SPLIT, "politeness.per_site=1", f"politeness.site_delay_s={DELAY_S}"]
+    sets += ["state.checkpoint_uri='file:///copies'"] if restoring else []
+    meddle = Mischief(4, 6, pause_rounds=8) if restoring else Deaths(3, 20)
     with SimwebProcess(WEB, tmp_path / "web") as simweb:
         config = config_of(simweb, tmp_path / "crawl", SHARDS, *sets)
-        ends, running = crawl(
-            config, tmp_path / "crawl", SHARDS, Deaths(3, 20), lost=0.05, doubled=0.05, delay_s_max=0.02
-        )
+        ends, running = crawl(config, tmp_path / "crawl", SHARDS, meddle, lost=0.05, doubled=0.05, delay_s_max=0.02)
         assert Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web) == []
         log = simweb.requests()
-    assert running.deaths == 3
+    assert running.deaths == (6 if restoring else 3)
+    assert bool(running.restores) is restoring
     assert least_gap_s(log) >= DELAY_S
     assert min(pages_of_each(tmp_path / "crawl")) > 0
 
