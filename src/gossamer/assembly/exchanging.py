@@ -47,10 +47,12 @@ def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> E
         raise ConfigError("components.frontier is for one shard: leave out --workers")
     partitions = partitions or PartitionMap.even(home.shards)
     rules, cluster = politeness(config.politeness), config.cluster
+    # What a dead shard requested last may have been at a split site, too.
+    rest_s = max(rules.address_delay_s, rules.site_delay_s if config.url.split_sites else 0.0)
     addresses = Addresses(
         home.shard,
         home.shards,
-        Terms(cluster.address_term_s, cluster.address_turn_s, config.crawl.request_s_max, rules.address_delay_s),
+        Terms(cluster.address_term_s, cluster.address_turn_s, config.crawl.request_s_max, rest_s),
         clock.now(),
         is_new=not store.epoch,
     )
@@ -95,7 +97,7 @@ class Membership:
         exchange.attach(self, loop.relieve)
         addresses = exchange.addresses
         assert addresses is not None
-        self._shared = frontier.share_addresses(addresses)
+        self._shared = frontier.share_gates(addresses, exchange.shard / exchange.partitions.shards)
         if self._shared is not None:
             addresses.listen(self._opened, self._shared.shut, self._outgoing)
 

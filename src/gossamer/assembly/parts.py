@@ -156,7 +156,8 @@ def _form_begun_with(epochs: Epochs, chosen: str) -> str:
 
 def traps_of(config: Config, epochs: Epochs) -> Traps:
     """Return the watch over traps."""
-    return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host)))
+    split = frozenset(config.url.split_sites)
+    return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host, split)))
 
 
 def copies_of(
@@ -180,8 +181,10 @@ def copies_of(
 
 def near_seen_of(config: Config, epochs: Epochs) -> NearContentSeen | None:
     """Return the test for near-duplicates; None if it is not enabled."""
-    options = config.seen
-    return None if options.near_scope == "off" else NearContentSeen(epochs, options.near_scope, options.near_bits_max)
+    options, split = config.seen, frozenset(config.url.split_sites)
+    if options.near_scope == "off":
+        return None
+    return NearContentSeen(epochs, options.near_scope, options.near_bits_max, split)
 
 
 def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
@@ -192,7 +195,7 @@ def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
     scope = config.seen.content_scope
     if not config.crawl.process_copies and config.origin("seen.content_scope") == "default":
         scope = "shard"
-    return ExactContentSeen(epochs, scope)
+    return ExactContentSeen(epochs, scope, frozenset(config.url.split_sites))
 
 
 def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:

@@ -53,7 +53,7 @@ def namer_for(config: Config) -> Namer:
     Raises:
         ConfigError: as `added_ports`.
     """
-    return Namer(config.url.canonicalizer(), added_ports(config))
+    return Namer(config.url.canonicalizer(), added_ports(config), config.url.split_sites)
 
 
 def keep_schemes(config: Config, epochs: Epochs) -> None:
@@ -82,6 +82,8 @@ def namer_of(config: Config, epochs: Epochs) -> Namer:
     if begun is None:
         epochs.put("meta", URL_RULES, rules)
     elif begun != rules:
+        if (split := json.loads(begun).get("split_sites", [])) != list(config.url.split_sites):
+            raise ConfigError(f"url.split_sites: this crawl began with {split} and keeps it; set it back")
         raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
     keep_schemes(config, epochs)
     return namer_for(config)

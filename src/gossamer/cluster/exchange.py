@@ -178,12 +178,14 @@ class Exchange:
         source = xxh3_64_intdigest(page.site.encode())
         there = {(link.url.site, link.url.partition) for link in links if not self.has(link.url)}
         for site, partition in there:
-            pair = xxh3_64_intdigest(site.encode(), seed=source & 0xFFFFFFFF)
+            # Each shard that has hosts of a split site counts for itself.
+            to = self._owners[partition]
+            pair = xxh3_64_intdigest(f"{site} {to}".encode(), seed=source & 0xFFFFFFFF)
             if site != page.site and pair not in self._pairs:
                 if len(self._pairs) >= PAIRS_MAX:
                     self._pairs.clear()
                 self._pairs.add(pair)
-                self._outbox.packing(self._owners[partition]).add_linking(Linking(source, site, partition))
+                self._outbox.packing(to).add_linking(Linking(source, site, partition))
 
     def send_cash(self, host: str, partition: int, amount: float) -> None:
         """Give cash to a host of another shard: what the open epoch takes from here arrives there once."""

@@ -101,8 +101,10 @@ class LeaseClient:
     def leave(self, address: str) -> None:
         """Say that no host here uses an address any more."""
         borrowed = self._borrowed.get(address)
+        if borrowed is not None:
+            borrowed.again = False
         if borrowed is not None and not borrowed.out:
-            borrowed.again = borrowed.usable = False
+            borrowed.usable = False
             if borrowed.state != "returning":
                 borrowed.state, borrowed.said_at = "returning", -1e9
                 self._speak(address)

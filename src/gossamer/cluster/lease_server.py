@@ -63,6 +63,7 @@ class Lent(msgspec.Struct):
     holder: int = -1
     ticket: int = 0
     since: float = 0.0
+    """Beginning of its turn: from when on the holder may use it."""
     rest_until: float = 0.0
     sent_at: float = -1e9
     recalled_at: float = -1e9
@@ -213,7 +214,8 @@ class LeaseServer:
         if lent.holder < 0 and lent.waiting and self._may_lend(now):
             holder, ticket = lent.waiting.popitem(last=False)
             lent.rest_until = max(lent.rest_until, self._rested_at)
-            lent.holder, lent.ticket, lent.since, lent.sent_at, lent.recalled_at = holder, ticket, now, -1e9, -1e9
+            lent.holder, lent.ticket, lent.sent_at, lent.recalled_at = holder, ticket, -1e9, -1e9
+            lent.since = max(now, lent.rest_until)
             self._borrowers[holder].holds.add(address)
             self._grants.setdefault(holder, []).append(address)
             self.loans_made += 1

@@ -61,8 +61,12 @@ class ClusterOptions(BaseModel):
     )
     resend_s: float = Field(5.0, gt=0, description="A batch without confirmation is sent again after this long")
     address_term_s: float = Field(
-        15.0, gt=0, description="How long a shard may use an address that it borrowed without hearing from its lender"
+        15.0,
+        gt=0,
+        description="How long a shard may use an address, or token of a split site, without hearing from its owner",
     )
     address_turn_s: float = Field(
-        2.0, gt=0, description="How long a shard uses an address for itself when others wait for it"
+        2.0,
+        gt=0,
+        description="How long a shard uses an address, or token of a split site, for itself when others wait for it",
     )
