@@ -73,6 +73,7 @@ from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
+from gossamer.world.files import make_directory
 from gossamer.world.machine import ThisMachine
 from gossamer.world.process import NOT_OURS, DirectoryLock, child_environment, dies_with_parent
 from gossamer.world.spill import Spills
@@ -104,6 +105,8 @@ def locked(
         ConfigError: it is in use, or cannot be written.
     """
     try:
+        if state is not None and not reading:
+            make_directory(state)
         lock = DirectoryLock((state if state is not None else directory / "state") / "lock", reading=reading)
     except OSError as error:
         if error.errno not in NOT_OURS:

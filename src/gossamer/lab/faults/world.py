@@ -1,4 +1,6 @@
-"""World: the clock, the web and the name service of one trial. Nothing in it depends on anything but its seed."""
+"""World: the time, the web and the name service of one trial, and the machines that crawl in it. Nothing in it depends
+on anything but its seed.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ import selectors
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar, copy_context
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -19,6 +22,9 @@ from gossamer.world.dice import Dice
 T = TypeVar("T")
 BEGIN = 1_767_225_600.0
 HOSTS_MAX, PAGES_MIN, PAGES_MAX, LINKS_MAX = 4, 20, 50, 6
+HOSTS_OF_SHARDS, HOSTS_AN_ADDRESS = 10, 3
+SEEDS_APART = 1_000_003
+"""Between the seeds of two machines' disks."""
 FAULTS_MAX = 2
 """Attempts of one page that fail before it is answered: fewer than a crawl makes."""
 INTERLEAVES_ONE_IN = 4
@@ -52,6 +58,8 @@ class FaultSite(NamedTuple):
     redirects: Mapping[str, str]
     missing: frozenset[str]
     private: frozenset[str]
+    robots: Mapping[str, str]
+    """Where a robots.txt redirects to that of another host."""
 
     def links(self, url: str) -> list[str]:
         """Return what a page links to."""
@@ -78,9 +86,9 @@ class FaultSite(NamedTuple):
         return ends
 
 
-def site(dice: Dice) -> FaultSite:
+def site(dice: Dice, hosts_max: int) -> FaultSite:
     """Return a web of a few hosts: a tree, so that every page is reached, with links across it."""
-    hosts = [f"h{number}.test" for number in range(1 + dice.below(HOSTS_MAX))]
+    hosts = [f"h{number}.test" for number in range(1 + dice.below(hosts_max))]
     count = PAGES_MIN + dice.below(PAGES_MAX - PAGES_MIN)
     urls = [f"http://{hosts[dice.below(len(hosts))]}/{_folder(dice)}{number}" for number in range(1, count)]
     urls = [f"http://{hosts[0]}/", *urls]
@@ -99,10 +107,12 @@ def site(dice: Dice) -> FaultSite:
         url: b"".join([b"<!doctype html><title>x</title>", *(f'<a href="{to}">x</a>'.encode() for to in links[url])])
         for url in urls
     }
-    return FaultSite(pages, redirects, missing, private)
+    elsewhere = hosts[2::3] if hosts_max > HOSTS_MAX else []
+    robots = {f"http://{host}/robots.txt": f"http://{hosts[0]}/robots.txt" for host in elsewhere}
+    return FaultSite(pages, redirects, missing, private, robots)
 
 
-Kind = Literal["kill", "full", "write", "fsync"]
+Kind = Literal["kill", "full", "write", "fsync", "frames", "cut", "coordinator"]
 
 
 class Fault(NamedTuple):
@@ -120,6 +130,9 @@ class Fault(NamedTuple):
     """Then the power is cut."""
     jump_s: float
     """By which the machine's clock is set, before the next process starts."""
+    shard: int = 0
+    restored: bool = False
+    """The machine is lost, and another goes on from the shard's last checkpoint."""
 
 
 REFUSALS = {"full": ("write", errno.ENOSPC), "write": ("write", errno.EIO), "fsync": ("fsync", errno.EIO)}
@@ -127,146 +140,35 @@ REFUSALS = {"full": ("write", errno.ENOSPC), "write": ("write", errno.EIO), "fsy
 
 
 class World:
-    """A clock that moves when nothing else can happen, failing servers, a disk, and one fault a life.
+    """Time that passes when nothing else can happen, and servers that fail."""
 
-    `step` is called before and after what touches the disk or the web, and at each turn of the event loop. Where the
-    process is to be killed, the crawl's directory is copied as that leaves it, and the process ends.
-    """
-
-    def __init__(self, seed: int, directory: Path) -> None:
+    def __init__(self, seed: int, shards: int = 1) -> None:
         self.seed = seed
-        self.site = site(Dice(seed))
+        self.shards = shards
+        self.site = site(Dice(seed), HOSTS_MAX if shards == 1 else HOSTS_OF_SHARDS)
         self.elapsed_s = 0.0
         self.steps = 0
-        self.fault: Fault | None = None
-        """What is still to come in this life."""
         self.interleaves = not seed % INTERLEAVES_ONE_IN
-        self.life = 0
-        self.boots = 0
+        self.machines: list[Machine] = []
         self.log: list[SeenRequest] = []
-        self.under_way: Counter[str] = Counter()
-        self.overlaps: list[str] = []
         self.faulty: list[str] = []
         """What was found wrong at a commit."""
-        self.thread: Lockstep | None = None
-        """The thread that runs, where it is not the loop's."""
         self.dice = Dice(seed + 1)
-        self.disk = ModelDisk(directory, Dice(seed + 3), self.disk_step, self._refuses)
-        self._next_disk: ModelDisk | None = None
-        self._refused = "", 0
-        self._set_by_s = 0.0
-        self._attempts: Counter[str] = Counter()
+        self.attempts: Counter[str] = Counter()
 
-    @property
-    def is_over(self) -> bool:
-        """The process was killed: nothing that it still does counts."""
-        return self._next_disk is not None
+    def address(self, host: str) -> str:
+        """Return a host's address: its own, or one that hosts of several shards share."""
+        return f"127.0.0.{int(host[1]) // (1 if self.shards == 1 else HOSTS_AN_ADDRESS) + 1}"
 
-    # ---- the clock (`gossamer.world.clock.Clock`), and the machine's
-
-    def now(self) -> float:
-        """Return seconds since 1970, by the machine's clock."""
-        return BEGIN + self._set_by_s + self.elapsed_s
-
-    def work_s(self) -> float:
-        """Return the time, of which work takes none here."""
-        return self.elapsed_s
-
-    async def sleep_until(self, instant: float) -> None:
-        """Return at an instant of this clock."""
-        await asyncio.sleep(max(0.0, instant - self.now()))
-
-    def wall_offset_s(self) -> float:
-        """Return by how much the machine's clock is ahead of the steady one."""
-        return BEGIN + self._set_by_s
-
-    def boot_id(self) -> bytes:
-        """Return what changes with each start of the machine."""
-        return b"boot" + self.boots.to_bytes(12)
-
-    # ---- faults
-
-    def step(self, *, disk: bool = False) -> None:
-        """Let one step pass, or die at it."""
-        if self.is_over:
-            if self.thread is not None:
-                raise Killed
-            return
-        self.steps += 1
-        fault = self.fault
-        if fault is None or len(self.log) < fault.requests or (fault.in_disk and not disk):
-            return
-        if fault.steps > 0:
-            self.fault = fault._replace(steps=fault.steps - 1)
-            return
-        self.fault = None
-        if fault.kind == "kill":
-            self._next_disk = self._after(fault)
-            raise Killed
-        self._refused = REFUSALS[fault.kind]
-
-    def disk_step(self) -> None:
-        """Let one step of the disk pass; the loop may run meanwhile where another thread waits for the disk."""
-        self.step(disk=True)
-        if self.thread is not None and not self.dice.below(GIVE_WAY_ONE_IN):
-            self.thread.give_way()
-            self.step()
-
-    def next_life(self, fault: Fault) -> None:
-        """Stand still until the crawl is started again: at once, or after a while."""
-        before, self.disk = self.disk, self._next_disk or (self._after(fault) if fault.power else self.disk)
-        if before is not self.disk:
-            before.let_go()
-        self.fault, self._next_disk, self._refused = None, None, ("", 0)
-        self.life += 1
-        self.boots += fault.power
-        self.elapsed_s += self.dice.uniform(0.0, DOWN_S_MAX) if self.dice.below(2) else DOWN_S_MIN
-        self._set_by_s += fault.jump_s
-        self.under_way.clear()
-
-    def _after(self, fault: Fault) -> ModelDisk:
-        root = self.disk.root.with_name(f"life-{self.life + 1}")
-        return self.disk.cut(root) if fault.power else self.disk.killed(root)
-
-    def _refuses(self, call: str) -> int:
-        refused, number = self._refused
-        if call != refused:
-            return 0
-        if number != errno.ENOSPC:
-            self._refused = "", 0  # One call fails; a full disk stays full.
-        return number
-
-    # ---- the web
-
-    async def fetch(self, request: Request) -> Reply | Failure:
-        """Answer as the request's host does at this attempt."""
-        self.step()
-        url, life = request.url, self.life
-        host, _, path = url.removeprefix("http://").partition("/")
-        began, began_s, lasts_s = (
-            self.now(),
-            self.elapsed_s,
-            self.dice.uniform(0.01, REQUEST_S_MAX) ** 2 / REQUEST_S_MAX,
-        )
-        self._attempts[url] += 1
-        if self.under_way[host]:
-            self.overlaps.append(url)
-        self.under_way[host] += 1
-        try:
-            await asyncio.sleep(lasts_s)
-        finally:
-            if life == self.life:
-                self.under_way[host] -= 1
-                self.log.append(SeenRequest(host, "/" + path, began_s, self.elapsed_s, life))
-        self.step()
-        return self._answer(url, began, lasts_s)
-
-    def _answer(self, url: str, began: float, lasts_s: float) -> Reply | Failure:
+    def answer(self, url: str, began: float, lasts_s: float) -> Reply | Failure:
+        """Answer as the URL's host does at this attempt."""
         faults = Dice(hash_of(self.seed, url)).below(3 * FAULTS_MAX)
-        if self._attempts[url] <= min(faults, FAULTS_MAX) and faults < 2 * FAULTS_MAX:
-            if (faults + self._attempts[url]) % 2:
+        if self.attempts[url] <= min(faults, FAULTS_MAX) and faults < 2 * FAULTS_MAX:
+            if (faults + self.attempts[url]) % 2:
                 return Failure("timeout", "no answer", retry=True, host_level=True, started_at=began, fetch_s=lasts_s)
             return self._reply(url, 503, b"busy", began, lasts_s)
+        if url in self.site.robots:
+            return self._reply(url, 301, b"", began, lasts_s, location=self.site.robots[url])
         if url.endswith("/robots.txt"):
             return self._reply(url, 200, ROBOTS, began, lasts_s, "text/plain")
         if url in self.site.redirects:
@@ -286,13 +188,151 @@ class World:
         )  # fmt: skip
 
 
+class Machine:
+    """A clock, a disk, and one fault a life, of the process that crawls here.
+
+    `step` is called before and after what touches the disk or the web, and at each turn of the event loop. Where the
+    process is to be killed, the crawl's directory is copied as that leaves it, and the process ends.
+    """
+
+    def __init__(self, world: World, directory: Path, number: int = 0) -> None:
+        """Take a directory in which each life has its own."""
+        self.world = world
+        self.number = number
+        self.fault: Fault | None = None
+        """What is still to come in this life."""
+        self.life = 0
+        self.boots = 0
+        self.thread: Lockstep | None = None
+        """The thread that runs, where it is not the loop's."""
+        self._dice = Dice(world.seed + 3 + number * SEEDS_APART)
+        self.disk = ModelDisk(directory / "life-0", self._dice, self.disk_step, self._refuses)
+        self._next_disk: ModelDisk | None = None
+        self._refused = "", 0
+        self._set_by_s = 0.0
+        world.machines.append(self)
+
+    @property
+    def is_over(self) -> bool:
+        """The process was killed: nothing that it still does counts."""
+        return self._next_disk is not None
+
+    # ---- the clock (`gossamer.world.clock.Clock`), and the machine's
+
+    def now(self) -> float:
+        """Return seconds since 1970, by the machine's clock."""
+        return BEGIN + self._set_by_s + self.world.elapsed_s
+
+    def work_s(self) -> float:
+        """Return the time, of which work takes none here."""
+        return self.world.elapsed_s
+
+    async def sleep_until(self, instant: float) -> None:
+        """Return at an instant of this clock."""
+        await asyncio.sleep(max(0.0, instant - self.now()))
+
+    def wall_offset_s(self) -> float:
+        """Return by how much the machine's clock is ahead of the steady one."""
+        return BEGIN + self._set_by_s
+
+    def boot_id(self) -> bytes:
+        """Return what changes with each start of the machine."""
+        return b"boot" + self.boots.to_bytes(12)
+
+    def set_clock(self, by_s: float) -> None:
+        """Set the machine's clock."""
+        self._set_by_s += by_s
+
+    # ---- faults
+
+    def empty_disk(self) -> ModelDisk:
+        """Return the disk of another machine, which has nothing on it."""
+        root = self.disk.root.with_name(f"another-{self.life}")
+        return ModelDisk(root, self._dice, self.disk_step, self._refuses)
+
+    def step(self, *, disk: bool = False) -> None:
+        """Let one step pass, or die at it."""
+        if self.is_over:
+            if self.thread is not None:
+                raise Killed
+            return
+        self.world.steps += 1
+        fault = self.fault
+        if fault is None or len(self.world.log) < fault.requests or (fault.in_disk and not disk):
+            return
+        if fault.steps > 0:
+            self.fault = fault._replace(steps=fault.steps - 1)
+            return
+        self.fault = None
+        if fault.kind == "kill":
+            self._next_disk = self._after(fault)
+            raise Killed
+        self._refused = REFUSALS[fault.kind]
+
+    def disk_step(self) -> None:
+        """Let one step of the disk pass; the loop may run meanwhile where another thread waits for the disk."""
+        self.step(disk=True)
+        if self.thread is not None and not self.world.dice.below(GIVE_WAY_ONE_IN):
+            self.thread.give_way()
+            self.step()
+
+    def next_life(self, fault: Fault) -> float:
+        """Prepare what the next process finds; return how long it takes until that is started."""
+        before, self.disk = self.disk, self._next_disk or (self._after(fault) if fault.power else self.disk)
+        if before is not self.disk:
+            before.let_go()
+        self.fault, self._next_disk, self._refused = None, None, ("", 0)
+        self.life += 1
+        self.boots += fault.power
+        dice = self.world.dice
+        down_s = dice.uniform(0.0, DOWN_S_MAX) if dice.below(2) else DOWN_S_MIN
+        self.set_clock(fault.jump_s)
+        return down_s
+
+    def _after(self, fault: Fault) -> ModelDisk:
+        root = self.disk.root.with_name(f"life-{self.life + 1}")
+        return self.disk.cut(root) if fault.power else self.disk.killed(root)
+
+    def _refuses(self, call: str) -> int:
+        refused, number = self._refused
+        if call != refused:
+            return 0
+        if number != errno.ENOSPC:
+            self._refused = "", 0  # One call fails; a full disk stays full.
+        return number
+
+    # ---- the web
+
+    async def fetch(self, request: Request) -> Reply | Failure:
+        """Answer as the request's host does at this attempt."""
+        self.step()
+        if self.is_over:
+            raise asyncio.CancelledError
+        world, url, life = self.world, request.url, self.life
+        host, _, path = url.removeprefix("http://").partition("/")
+        began, began_s = self.now(), world.elapsed_s
+        lasts_s = world.dice.uniform(0.01, REQUEST_S_MAX) ** 2 / REQUEST_S_MAX
+        world.attempts[url] += 1
+        try:
+            await asyncio.sleep(lasts_s)
+        finally:
+            if life == self.life:
+                world.log.append(SeenRequest(host, "/" + path, began_s, world.elapsed_s, life))
+        self.step()
+        return world.answer(url, began, lasts_s)
+
+
+HERE: ContextVar[Machine] = ContextVar("HERE")
+"""The machine whose work is done."""
+
+
 class SimulatedHttp:
     """The protocol module that a trial names in `components.protocols`: it asks the world that is its clock."""
 
     default_port = 80
     has_robots = True
 
-    def __init__(self, *, options: object, agent: str, clock: World) -> None:  # noqa: ARG002 - the port's arguments
+    def __init__(self, *, options: object, agent: str, clock: Machine) -> None:  # noqa: ARG002 - the port's arguments
         self.fetch = clock.fetch
 
     async def close(self) -> None:
@@ -302,8 +342,8 @@ class SimulatedHttp:
 class SimulatedResolver:
     """The resolver that a trial names in `components.resolver`: each host has an address, found after a while."""
 
-    def __init__(self, *, options: object, clock: World) -> None:  # noqa: ARG002 - the port's arguments
-        self._world = clock
+    def __init__(self, *, options: object, clock: Machine) -> None:  # noqa: ARG002 - the port's arguments
+        self._machine = clock
 
     def cached(self, host: str) -> Located | None:  # noqa: ARG002 - the port's argument
         """Know nothing without looking it up."""
@@ -311,9 +351,9 @@ class SimulatedResolver:
 
     async def resolve(self, host: str) -> Located | Failure:
         """Return a host's own address."""
-        self._world.step()
+        self._machine.step()
         await asyncio.sleep(0.05)
-        return Located((f"127.0.0.{int(host[1]) + 1}",), self._world.now() + 600.0)
+        return Located((self._machine.world.address(host),), self._machine.now() + 600.0)
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -334,7 +374,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]  # noqa: ARG002
         """Run a function now, or in a thread that takes turns with the loop."""
         if self._world.interleaves:
-            return Lockstep(self, self._world, partial(func, *args)).future
+            return Lockstep(self, HERE.get(), partial(func, *args)).future
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
@@ -346,14 +386,15 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 class Lockstep:
     """A thread that runs while the loop waits, and the other way round: what happens is decided by the seed alone."""
 
-    def __init__(self, loop: SimulatedLoop, world: World, work: Callable[[], Any]) -> None:
+    def __init__(self, loop: SimulatedLoop, machine: Machine, work: Callable[[], Any]) -> None:
         self.future: asyncio.Future[Any] = loop.create_future()
-        self._loop, self._world, self._work = loop, world, work
+        self.machine = machine
+        self._loop, self._work = loop, work
         self._goes, self._waits = threading.Semaphore(0), threading.Semaphore(0)
         self._ended = threading.Event()
         self._result: Any = None
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = threading.Thread(target=copy_context().run, args=(self._run,), daemon=True)
         self._thread.start()
         loop.call_soon(self.go_on)
         loop.threads.append(self)
@@ -362,12 +403,12 @@ class Lockstep:
         """Let the thread run until it yields or ends. For the loop."""
         if self._ended.is_set():
             return
-        self._world.thread = self
+        self.machine.thread = self
         self._goes.release()
         self._waits.acquire()
-        self._world.thread = None
+        self.machine.thread = None
         if not self._ended.is_set():
-            self._loop.call_later(self._world.dice.uniform(0.0, GIVEN_S_MAX), self.go_on)
+            self._loop.call_later(self.machine.world.dice.uniform(0.0, GIVEN_S_MAX), self.go_on)
             return
         self._thread.join()
         self._loop.threads.remove(self)
@@ -403,7 +444,8 @@ class _Skipping(selectors.SelectSelector):
             assert timeout is not None, "everything waits, and nothing is due"
             self._world.elapsed_s += timeout
             assert self._world.elapsed_s < IDLE_S_MAX, "the crawl does not end"
-        self._world.step()
+        for machine in self._world.machines:
+            machine.step()
         return ready
 
 
