@@ -24,6 +24,7 @@ from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
+from gossamer.world.files import make_directory
 
 PUMP_S = 0.02
 """Between two looks for frames to be sent again."""
@@ -48,7 +49,7 @@ class Wire:
 
 
 @dataclass
-class Place:
+class LabPlace:
     """Where a shard runs."""
 
     directory: Path
@@ -60,7 +61,7 @@ class Place:
 class LabShard:
     """A process of a shard: it runs as a task."""
 
-    def __init__(self, number: int, place: Place) -> None:
+    def __init__(self, number: int, place: LabPlace) -> None:
         self.number = number
         self.place = place
         self.assembled: Assembled | None = None
@@ -173,9 +174,9 @@ class Shards:
 
     # ---- one shard
 
-    def place(self, number: int) -> Place:  # noqa: ARG002
+    def place(self, number: int) -> LabPlace:  # noqa: ARG002
         """Return where a shard is to run: all are in one directory."""
-        return Place(self.directory, self.clock, Dice())
+        return LabPlace(self.directory, self.clock, Dice())
 
     def least_opening(self, number: int) -> int:  # noqa: ARG002
         """Return the number that a shard's next process has at least; 0: its own state says which."""
@@ -195,6 +196,7 @@ class Shards:
 
     async def _live(self, member: LabShard) -> None:
         place, number = member.place, member.number
+        make_directory(place.directory / "state")
         if PartitionMap.load(place.directory) is None:
             PartitionMap.even(self.shards).save(place.directory)
         assembled = assemble(

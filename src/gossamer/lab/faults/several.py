@@ -22,7 +22,7 @@ from gossamer.lab.faults.checks import SEED, broken_in
 from gossamer.lab.faults.disk import ModelDisk
 from gossamer.lab.faults.lives import OPTIONS, SETS, SETS_OF_SHARDS, Trial, check_books, in_world, is_of, unwind
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
-from gossamer.lab.shards import LabShard, Place, Shards, Wire
+from gossamer.lab.shards import LabPlace, LabShard, Shards, Wire
 from gossamer.world.dice import Dice
 
 FAULTS_MAX = 5
@@ -34,7 +34,8 @@ SKEW_S_MAX = 600.0
 """By which the clocks of two machines differ."""
 FRAME_S_MAX, LATE_S_MAX, UNRELIABLE = 0.05, 4.0, 0.25
 """How long a frame takes; with a fault of the frames, and how many of them it loses, and doubles."""
-CHECKPOINT_S = 40.0
+CHECKPOINT_S, SENT_S_MAX = 60.0, 20.0
+"""Between two checkpoints of a shard, and how long one takes."""
 WITHIN_S = 40_000.0
 """A crawl that takes longer does not end."""
 
@@ -51,7 +52,7 @@ def _fault(dice: Dice, seed: int) -> Fault:
     if kind in ("cut", "coordinator"):
         jump_s = dice.uniform(0.0, AWAY_S_MAX)
     requests, steps = dice.below(REQUESTS), dice.below(DISK_STEPS if in_disk else STEPS)
-    shard, is_lost = dice.below(_shards_of(seed)), not dice.below(2)
+    shard, is_lost = dice.below(_shards_of(seed)), dice.below(3) > 0
     return Fault(kind, requests, steps, in_disk, power, jump_s, shard, restored=is_lost and _is_covered(seed))
 
 
@@ -116,13 +117,15 @@ class SimulatedShards(Shards):
         self._begins_at: dict[int, float] = {}
         self._opening: dict[int, int] = {}
         self._copies: dict[int, ModelDisk] = {}
+        self._under_way: set[int] = set()
+        """Shards whose checkpoint is on its way."""
         self._copied = 0
         self._copied_at: dict[int, float] = {}
         self._safe: dict[int, int] = {}
         """A shard's activity of which all is in its checkpoint."""
 
     def crawl(self) -> None:
-        """Crawl to the end, whatever happens."""
+        """Crawl to the end, with all faults."""
         crawling = self.loop.create_task(self.run(self.go_on, WITHIN_S))
         try:
             while not crawling.done():
@@ -140,12 +143,12 @@ class SimulatedShards(Shards):
 
     # ---- where a shard runs
 
-    def place(self, number: int) -> Place:
+    def place(self, number: int) -> LabPlace:
         machine, context = self._machines[number], copy_context()
         context.run(HERE.set, machine)
         lives = self._lives[number]
         machine.fault = self._faults[number] = lives.popleft() if lives else None
-        return Place(machine.disk.root, machine, Dice(self.world.seed + number), context)
+        return LabPlace(machine.disk.root, machine, Dice(self.world.seed + number), context)
 
     def least_opening(self, number: int) -> int:
         if not self.is_covered:
@@ -192,6 +195,7 @@ class SimulatedShards(Shards):
     def _next_life(self, number: int, fault: Fault) -> float:
         machine = self._machines[number]
         down_s = machine.next_life(fault)
+        self._safe.pop(number, None)
         if fault.restored:
             before, machine.disk = machine.disk, machine.empty_disk()
             if (copy := self._copies.get(number)) is not None:
@@ -236,22 +240,32 @@ class SimulatedShards(Shards):
         return not self.is_covered or self._safe.get(member.number) == report.activity
 
     def _copy(self, member: LabShard) -> None:
-        """Make a checkpoint of a shard's last commit."""
+        """Begin a checkpoint of a shard's last commit."""
         report, number, machine = member.report(), member.number, self._machines[member.number]
-        if report is None or machine.is_over:
+        if report is None or machine.is_over or number in self._under_way:
             return
         assert member.assembled is not None
-        assert member.assembled.membership is not None
         self._copied += 1
         copy = machine.disk.killed(self.directory / f"checkpoint-{self._copied}", "contacts", "slots")
-        if (before := self._copies.get(number)) is not None:
-            before.let_go()
-            rmtree(before.root)
-        self._copies[number] = copy
-        self._safe[number] = report.activity if report.passive else -1
-        member.assembled.membership.exchange.covered(member.assembled.kept.storage.store.epoch)
+        epoch, activity = member.assembled.kept.storage.store.epoch, report.activity if report.passive else -1
+        self._under_way.add(number)
+        self.loop.call_later(self.world.dice.uniform(0.0, SENT_S_MAX), self._saved, member, copy, epoch, activity)
 
-    def _task(self, loop: asyncio.AbstractEventLoop, work: Any[Any, Any, Any], **named: Any) -> asyncio.Task[Any]:
+    def _saved(self, member: LabShard, copy: ModelDisk, epoch: int, activity: int) -> None:
+        """End a checkpoint: it is where it is restored from."""
+        number = member.number
+        self._under_way.discard(number)
+        if not member.dead:
+            assert member.assembled is not None
+            assert member.assembled.membership is not None
+            member.assembled.membership.exchange.covered(epoch)
+            self._safe[number] = activity
+            self._copies[number], copy = copy, self._copies.get(number, copy)
+        if copy is not self._copies.get(number):
+            copy.let_go()
+            rmtree(copy.root)
+
+    def _task(self, loop: asyncio.AbstractEventLoop, work: Any, **named: Any) -> asyncio.Task[Any]:
         task = asyncio.Task(work, loop=loop, **named)
         if (machine := HERE.get(None)) is not None:
             self._tasks.setdefault(machine.number, []).append(task)

@@ -148,7 +148,7 @@ class World:
         self.site = site(Dice(seed), HOSTS_MAX if shards == 1 else HOSTS_OF_SHARDS)
         self.elapsed_s = 0.0
         self.steps = 0
-        self.interleaves = not seed % INTERLEAVES_ONE_IN
+        self.interleaves = not seed % INTERLEAVES_ONE_IN if shards == 1 else not seed // 4 % 2
         self.machines: list[Machine] = []
         self.log: list[SeenRequest] = []
         self.faulty: list[str] = []
