@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 
 import msgspec
 
@@ -29,7 +30,7 @@ SETS = (
     "components.resolver='gossamer.lab.faults.world:SimulatedResolver'",
     f"politeness.delay_s_min={DELAY_S}",
     "politeness.delay_factor=0.0",
-    "frontier.attempts_max=4",
+    "frontier.attempts_max=12",
     "frontier.retry_s_first=5.0",
     "frontier.host_failures_max=50",
     "robots.retry_first_s=5.0",
@@ -64,6 +65,7 @@ class Trial(msgspec.Struct):
 
     def ended(self, world: World) -> Trial:
         """Note how much there was."""
+        self.happened += [fault for fault, until in world.troubles.items() if until < inf]
         self.steps, self.requests = world.steps, len(world.log)
         self.trace = hashlib.sha256(repr(sorted(world.log)).encode()).hexdigest()[:16]
         return self
@@ -132,6 +134,17 @@ def unwind(loop: SimulatedLoop) -> None:
 
 async def _ended(tasks: Collection[asyncio.Task[object]]) -> None:
     await asyncio.wait(tasks)
+
+
+OF_THE_WEB = frozenset({"dns", "reset"})
+"""Faults that end no process."""
+TROUBLE_S_MAX = 120.0
+
+
+def web_faults(world: World, faults: Iterable[Fault]) -> list[Fault]:
+    """Have the faults of the web happen; return the others."""
+    world.troubles.update({fault: inf for fault in faults if fault.kind in OF_THE_WEB})
+    return [fault for fault in faults if fault.kind not in OF_THE_WEB]
 
 
 def is_of(fault: Fault | None, error: BaseException | None) -> bool:

@@ -20,14 +20,26 @@ from gossamer.cluster.reports import ShardReport
 from gossamer.config import configure
 from gossamer.lab.faults.checks import SEED, broken_in
 from gossamer.lab.faults.disk import ModelDisk
-from gossamer.lab.faults.lives import OPTIONS, SETS, SETS_OF_SHARDS, Trial, check_books, in_world, is_of, unwind
+from gossamer.lab.faults.lives import (
+    OPTIONS,
+    SETS,
+    SETS_OF_SHARDS,
+    Trial,
+    check_books,
+    in_world,
+    is_of,
+    unwind,
+    web_faults,
+)
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
 from gossamer.lab.shards import LabPlace, LabShard, Shards, Wire
 from gossamer.world.dice import Dice
 
 FAULTS_MAX = 5
-REQUESTS, STEPS, DISK_STEPS = 60, 200, 40
-KINDS: tuple[Kind, ...] = ("kill",) * 4 + ("full", "write", "fsync", "frames", "frames", "cut", "cut", "coordinator")
+REQUESTS, REQUESTS_FIRST, STEPS, DISK_STEPS = 60, 3, 160, 40
+"""As in `trial`. A fourth of the faults happen among the first requests."""
+OF_A_SHARD: tuple[Kind, ...] = ("kill", "kill", "kill", "kill", "full", "write", "fsync")
+KINDS: tuple[Kind, ...] = (*OF_A_SHARD, "dns", "reset", "frames", "frames", "cut", "cut", "coordinator")
 AWAY_S_MAX = 90.0
 """How long two shards are cut off from each other, or the coordinator is away."""
 SKEW_S_MAX = 600.0
@@ -36,7 +48,7 @@ FRAME_S_MAX, LATE_S_MAX, UNRELIABLE = 0.05, 4.0, 0.25
 """How long a frame takes; with a fault of the frames, and how many of them it loses, and doubles."""
 CHECKPOINT_S, SENT_S_MAX = 60.0, 20.0
 """Between two checkpoints of a shard, and how long one takes."""
-WITHIN_S = 40_000.0
+WITHIN_S = 15_000.0
 """A crawl that takes longer does not end."""
 
 
@@ -49,10 +61,11 @@ def faults_of(seed: int) -> list[Fault]:
 def _fault(dice: Dice, seed: int) -> Fault:
     kind, in_disk, power = KINDS[dice.below(len(KINDS))], dice.below(4) > 0, not dice.below(3)
     jump_s = 0.0 if dice.below(3) else dice.uniform(-SKEW_S_MAX, SKEW_S_MAX)
-    if kind in ("cut", "coordinator"):
-        jump_s = dice.uniform(0.0, AWAY_S_MAX)
-    requests, steps = dice.below(REQUESTS), dice.below(DISK_STEPS if in_disk else STEPS)
+    requests, steps = dice.below(REQUESTS if dice.below(4) else REQUESTS_FIRST), dice.below(DISK_STEPS)
     shard, is_lost = dice.below(_shards_of(seed)), dice.below(3) > 0
+    if kind not in OF_A_SHARD:
+        return Fault(kind, requests, steps, False, False, dice.uniform(0.0, AWAY_S_MAX), shard)
+    steps += 0 if in_disk else dice.below(STEPS)
     return Fault(kind, requests, steps, in_disk, power, jump_s, shard, restored=is_lost and _is_covered(seed))
 
 
@@ -106,13 +119,14 @@ class SimulatedShards(Shards):
         for machine in self._machines:
             machine.set_clock(world.dice.uniform(-SKEW_S_MAX, SKEW_S_MAX))
         self._found = found
+        faults = web_faults(world, found.faults)
         self._lives = [
-            deque(one for one in found.faults if one.kind not in _ELSEWHERE and one.shard == number)
+            deque(one for one in faults if one.kind in OF_A_SHARD and one.shard == number)
             for number in range(world.shards)
         ]
         self._faults: dict[int, Fault | None] = {}
         """That of the life which is lived."""
-        self._others = [one for one in found.faults if one.kind in _ELSEWHERE]
+        self._others = [one for one in faults if one.kind not in OF_A_SHARD]
         self._cut_until: dict[frozenset[int], float] = {}
         self._begins_at: dict[int, float] = {}
         self._opening: dict[int, int] = {}
@@ -275,7 +289,3 @@ class SimulatedShards(Shards):
         """Note an error in a callback: a frame that could not be taken."""
         if "handle" in context:
             self.world.faulty.append(f"a callback failed: {context.get('exception')!r}")
-
-
-_ELSEWHERE = frozenset({"frames", "cut", "coordinator"})
-"""Faults that are not of one shard's process."""

@@ -23,7 +23,18 @@ from gossamer.assembly import Assembled, assemble
 from gossamer.config import Config, configure
 from gossamer.crawl.control import Verb
 from gossamer.lab.faults.checks import SEED, broken_in
-from gossamer.lab.faults.lives import OPTIONS, SETS, Trial, check_books, in_world, is_of, unwind
+from gossamer.lab.faults.lives import (
+    OF_THE_WEB,
+    OPTIONS,
+    SETS,
+    TROUBLE_S_MAX,
+    Trial,
+    check_books,
+    in_world,
+    is_of,
+    unwind,
+    web_faults,
+)
 from gossamer.lab.faults.several import trial_of_several
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
 from gossamer.model.errors import ConfigError, DamagedError
@@ -33,7 +44,7 @@ FAULTS_MAX = 3
 REQUESTS, STEPS, DISK_STEPS = 60, 60, 40
 """Of a crawl without a fault: requests, about; and steps between two requests, and in a commit."""
 JUMP_S_MAX = 7_200.0
-KINDS: tuple[Kind, ...] = ("kill", "kill", "full", "write", "fsync")
+KINDS: tuple[Kind, ...] = ("kill", "kill", "full", "write", "fsync", "dns", "reset")
 REAL_ONE_IN = 100
 """Seeds whose store is RocksDB on disk: a kill or an error may happen to it, no power cut."""
 COLLECT_ONE_IN = 20
@@ -70,6 +81,8 @@ def _fault(dice: Dice, *, is_real: bool) -> Fault:
     kind, in_disk = KINDS[dice.below(len(KINDS))], dice.below(4) > 0
     power = bool(dice.below(2)) and not is_real
     jump_s = 0.0 if dice.below(2) else dice.uniform(-JUMP_S_MAX, JUMP_S_MAX)
+    if kind in OF_THE_WEB:
+        return Fault(kind, dice.below(REQUESTS), dice.below(DISK_STEPS), False, False, dice.uniform(1.0, TROUBLE_S_MAX))
     return Fault(kind, dice.below(REQUESTS), dice.below(DISK_STEPS if in_disk else STEPS), in_disk, power, jump_s)
 
 
@@ -93,7 +106,7 @@ def trial(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
 def _lives(machine: Machine, found: Trial) -> None:
     HERE.set(machine)
     config = configure(options=OPTIONS, sets=SETS, seeds=[SEED])
-    for fault in found.faults:
+    for fault in web_faults(machine.world, found.faults):
         machine.fault = fault
         if _lived(machine, config):
             return

@@ -12,8 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar, copy_context
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from gossamer.lab.faults.disk import ModelDisk
 from gossamer.model.visits import Failure, Located, Reply, Request
@@ -31,6 +34,8 @@ INTERLEAVES_ONE_IN = 4
 """Seeds whose commits run beside the loop; the others run them at once, at half the cost."""
 GIVE_WAY_ONE_IN, GIVEN_S_MAX = 3, 0.5
 """Steps of a thread on the disk after which the loop runs, and for how long."""
+TROUBLES_MAX = 2
+"""How often a fault of the web meets one host, or one URL."""
 REQUEST_S_MAX, DOWN_S_MIN, DOWN_S_MAX = 8.0, 0.01, 120.0
 IDLE_S_MAX = 86_400.0
 """A trial that waits for longer than this in all is stuck."""
@@ -112,14 +117,17 @@ def site(dice: Dice, hosts_max: int) -> FaultSite:
     return FaultSite(pages, redirects, missing, private, robots)
 
 
-Kind = Literal["kill", "full", "write", "fsync", "frames", "cut", "coordinator"]
+Kind = Literal["kill", "full", "write", "fsync", "dns", "reset", "frames", "cut", "coordinator"]
 
 
 class Fault(NamedTuple):
     """What happens to one process of the crawl, and to its machine."""
 
     kind: Kind
-    """The process is killed; or from now on there is no room, or one write or one sync fails."""
+    """The process is killed; or from now on there is no room, or one write or one sync fails. Or, for a while, names
+    are looked up slowly, not at all or wrongly, or servers reset connections in the middle of a body; or what `several`
+    has happen between shards.
+    """
     requests: int
     """It happens after this number of requests,"""
     steps: int
@@ -129,7 +137,7 @@ class Fault(NamedTuple):
     power: bool
     """Then the power is cut."""
     jump_s: float
-    """By which the machine's clock is set, before the next process starts."""
+    """By which the machine's clock is set, before the next process starts; or how long it lasts."""
     shard: int = 0
     restored: bool = False
     """The machine is lost, and another goes on from the shard's last checkpoint."""
@@ -153,12 +161,25 @@ class World:
         self.log: list[SeenRequest] = []
         self.faulty: list[str] = []
         """What was found wrong at a commit."""
+        self.troubles: dict[Fault, float] = {}
+        """Faults of the web, and until when they last: from their first effect on."""
+        self._troubled: Counter[tuple[Fault, str]] = Counter()
         self.dice = Dice(seed + 1)
         self.attempts: Counter[str] = Counter()
 
     def address(self, host: str) -> str:
         """Return a host's address: its own, or one that hosts of several shards share."""
         return f"127.0.0.{int(host[1]) // (1 if self.shards == 1 else HOSTS_AN_ADDRESS) + 1}"
+
+    def trouble(self, kind: Kind, whom: str) -> Fault | None:
+        """Return the fault that a host, or a URL, meets now: each a few times, since attempts are limited."""
+        for fault, until in self.troubles.items():
+            if fault.kind == kind and len(self.log) >= fault.requests and self.elapsed_s < until:
+                if until == inf:
+                    self.troubles[fault] = self.elapsed_s + abs(fault.jump_s)
+                self._troubled[fault, whom] += 1
+                return fault if self._troubled[fault, whom] <= TROUBLES_MAX else None
+        return None
 
     def answer(self, url: str, began: float, lasts_s: float) -> Reply | Failure:
         """Answer as the URL's host does at this attempt."""
@@ -175,7 +196,11 @@ class World:
             return self._reply(url, 301, b"", began, lasts_s, location=self.site.redirects[url])
         if url in self.site.missing:
             return self._reply(url, 404, b"no such page", began, lasts_s)
-        return self._reply(url, 200, self.site.pages[url], began, lasts_s)
+        reply = self._reply(url, 200, self.site.pages[url], began, lasts_s)
+        if (fault := self.trouble("reset", url)) is not None:
+            came = replace(reply, body=reply.body[: fault.steps], truncated="disconnect") if fault.steps else None
+            return Failure("connect_error", "reset", retry=True, started_at=began, fetch_s=lasts_s, came=came)
+        return reply
 
     def _reply(
         self, url: str, status: int, body: bytes, began: float, lasts_s: float, media_type: str = "text/html",
@@ -309,6 +334,8 @@ class Machine:
         if self.is_over:
             raise asyncio.CancelledError
         world, url, life = self.world, request.url, self.life
+        if request.ip == NOBODY:
+            return Failure("connect_error", "refused", retry=True, host_level=True, ip=NOBODY, started_at=self.now())
         host, _, path = url.removeprefix("http://").partition("/")
         began, began_s = self.now(), world.elapsed_s
         lasts_s = world.dice.uniform(0.01, REQUEST_S_MAX) ** 2 / REQUEST_S_MAX
@@ -339,6 +366,12 @@ class SimulatedHttp:
         """Nothing is held."""
 
 
+LOOKUPS = ("slow", "dead", "wrong")
+LOOKUP_S = 10.0
+"""How long a slow or a dead one takes, and how long a wrong one is believed."""
+NOBODY = "127.0.0.99"
+
+
 class SimulatedResolver:
     """The resolver that a trial names in `components.resolver`: each host has an address, found after a while."""
 
@@ -352,7 +385,13 @@ class SimulatedResolver:
     async def resolve(self, host: str) -> Located | Failure:
         """Return a host's own address."""
         self._machine.step()
-        await asyncio.sleep(0.05)
+        fault = self._machine.world.trouble("dns", host)
+        how = LOOKUPS[fault.steps % len(LOOKUPS)] if fault is not None else "well"
+        await asyncio.sleep(0.05 if how == "well" else LOOKUP_S)
+        if how == "dead":
+            return Failure("dns_error", "name resolution: timeout", retry=True, host_level=True)
+        if how == "wrong":
+            return Located((NOBODY,), self._machine.now() + LOOKUP_S)
         return Located((self._machine.world.address(host),), self._machine.now() + 600.0)
 
     async def close(self) -> None:
