@@ -18,7 +18,7 @@ TRACE = """
 import sys, tempfile
 from pathlib import Path
 from gossamer.lab.faults.several import trial_of_several
-for seed in (4, 33):
+for seed in (4, 6, 14):
     found = trial_of_several(seed, Path(tempfile.mkdtemp()))
     print(found.trace, len(found.happened), found.steps, found.broken)
 """
@@ -49,7 +49,7 @@ def test_a_seed_decides_everything_whatever_the_hash_seed() -> None:
         for seed in ("1", "2")
     }  # fmt: skip
     assert len(traces) == 1
-    assert traces.pop().count("[]") == 2
+    assert traces.pop().count("[]") == 3
 
 
 def test_without_faults_the_shards_share_addresses_and_sites_are_on_each() -> None:

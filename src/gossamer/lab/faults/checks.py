@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from gossamer.lab.faults.world import SeenRequest, World
 
-DELAY_S, ADDRESS_DELAY_S = 1.0, 0.5
-"""Of a host, and of an address that hosts of several shards share."""
+DELAY_S = 1.0
+"""Of a host."""
 ROUNDING_S = 1e-6
 BUSY = 503
 SEED = "http://h0.test/"
@@ -22,7 +22,9 @@ SEED = "http://h0.test/"
 def broken_in(world: World) -> list[str]:
     """Return every promise that a crawl which has ended broke."""
     hosts = _early(world.log, lambda asked: asked.host, DELAY_S)
-    shared = _early(world.log, lambda asked: world.address(asked.host), ADDRESS_DELAY_S) if world.shards > 1 else ()
+    shared = (
+        _early(world.log, lambda asked: world.address(asked.host), world.address_delay_s) if world.shards > 1 else ()
+    )
     return [*world.faulty, *hosts, *shared, *_denied(world), *_outcomes(world)]
 
 

@@ -8,15 +8,18 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from math import inf
+from typing import Any
+from uuid import UUID
 
 import msgspec
 
 from gossamer.api import crawler as crawling
-from gossamer.archive import logs
+from gossamer.archive import logs, warc
 from gossamer.assembly import Assembled, building, integrity
 from gossamer.crawl import shard
-from gossamer.lab.faults.checks import ADDRESS_DELAY_S, DELAY_S
-from gossamer.lab.faults.world import HERE, Fault, Killed, Machine, SimulatedLoop, World
+from gossamer.lab.faults.checks import DELAY_S
+from gossamer.lab.faults.web import hash_of
+from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
 from gossamer.state import journals, redo
 from gossamer.state.redo import DamagedStoreError
 from gossamer.world import files
@@ -42,8 +45,8 @@ SETS = (
 )
 SETS_OF_SHARDS = (
     "politeness.per_address=1",
-    f"politeness.address_delay_s={ADDRESS_DELAY_S}",
-    "crawl.request_s_max=20.0",
+    "cluster.address_term_s=5.0",
+    "crawl.request_s_max=9.0",
     "fetch.request_s_max=10.0",
     "politeness.delay_s_max=120.0",  # That of every host after a power cut.
     "politeness.backoff_s_max=60.0",
@@ -96,6 +99,8 @@ def in_world(*, is_real: bool) -> Iterator[None]:
         (redo, "PART_OPERATIONS_MAX", 10),
         (redo, "SLICE_OPERATIONS_MAX", 25),
         (redo, "give_way", lambda: None),
+        (asyncio, "TaskGroup", _OrderedGroup),
+        (warc, "uuid", _Identifiers),  # By chance, the length of compressed records would differ from run to run.
         (logs, "_OPTIONS", None),
         (shard, "IDLE_S_MAX", IDLE_S),
         (crawling, "FOLLOW_S", IDLE_S),
@@ -110,6 +115,31 @@ def in_world(*, is_real: bool) -> Iterator[None]:
     finally:
         for (holder, name, _), value in zip(places, before, strict=True):
             setattr(holder, name, value)
+
+
+class _Identifiers:
+    """Those of a process, instead of random ones."""
+
+    @staticmethod
+    def uuid4() -> UUID:
+        machine = HERE.get()
+        return UUID(int=hash_of(machine.world.seed, f"{machine.number} {machine.life}") << 80)
+
+
+class _OrderedGroup(asyncio.TaskGroup):
+    """A group that cancels its tasks in the order in which they began: that of a set would differ from run to run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tasks: Any = _Ordered()
+
+
+class _Ordered(dict[object, None]):
+    def add(self, one: object) -> None:
+        self[one] = None
+
+    def discard(self, one: object) -> None:
+        self.pop(one, None)
 
 
 class _Current:
@@ -136,7 +166,7 @@ async def _ended(tasks: Collection[asyncio.Task[object]]) -> None:
     await asyncio.wait(tasks)
 
 
-OF_THE_WEB = frozenset({"dns", "reset"})
+OF_THE_WEB: tuple[Kind, ...] = ("dns", "reset")
 """Faults that end no process."""
 TROUBLE_S_MAX = 120.0
 

@@ -40,7 +40,7 @@ REQUESTS, REQUESTS_FIRST, STEPS, DISK_STEPS = 60, 3, 160, 40
 """As in `trial`. A fourth of the faults happen among the first requests."""
 OF_A_SHARD: tuple[Kind, ...] = ("kill", "kill", "kill", "kill", "full", "write", "fsync")
 KINDS: tuple[Kind, ...] = (*OF_A_SHARD, "dns", "reset", "frames", "frames", "cut", "cut", "coordinator")
-AWAY_S_MAX = 90.0
+AWAY_S_MAX = 120.0
 """How long two shards are cut off from each other, or the coordinator is away."""
 SKEW_S_MAX = 600.0
 """By which the clocks of two machines differ."""
@@ -104,7 +104,8 @@ class SimulatedShards(Shards):
 
     def __init__(self, world: World, folder: Path, found: Trial, *, is_covered: bool) -> None:
         covered = ("state.checkpoint_uri='file:///checkpoints'",) if is_covered else ()
-        sets = (*SETS, *SETS_OF_SHARDS, f"cluster.workers={world.shards}", *covered)
+        address = f"politeness.address_delay_s={world.address_delay_s}"
+        sets = (*SETS, *SETS_OF_SHARDS, address, f"cluster.workers={world.shards}", *covered)
         wire = Wire(random.Random(world.seed + 5), delay_s_max=FRAME_S_MAX)
         super().__init__(configure(options=OPTIONS, sets=sets, seeds=[SEED]), folder, world.shards, wire)
         self.world = world
@@ -185,7 +186,9 @@ class SimulatedShards(Shards):
 
     def _end_tasks(self, number: int) -> None:
         machine = self._machines[number]
-        for task in self._tasks.pop(number, []):
+        tasks = [task for task in self._tasks.pop(number, []) if not task.done()]
+        self.world.unwinding += tasks
+        for task in tasks:
             task.cancel()
         for thread in [one for one in self.loop.threads if one.machine is machine]:
             while thread in self.loop.threads:
@@ -282,7 +285,7 @@ class SimulatedShards(Shards):
     def _task(self, loop: asyncio.AbstractEventLoop, work: Any, **named: Any) -> asyncio.Task[Any]:
         task = asyncio.Task(work, loop=loop, **named)
         if (machine := HERE.get(None)) is not None:
-            self._tasks.setdefault(machine.number, []).append(task)
+            (self.world.unwinding if machine.is_over else self._tasks.setdefault(machine.number, [])).append(task)
         return task
 
     def _heard(self, _loop: object, context: dict[str, object]) -> None:

@@ -44,7 +44,9 @@ FAULTS_MAX = 3
 REQUESTS, STEPS, DISK_STEPS = 60, 60, 40
 """Of a crawl without a fault: requests, about; and steps between two requests, and in a commit."""
 JUMP_S_MAX = 7_200.0
-KINDS: tuple[Kind, ...] = ("kill", "kill", "full", "write", "fsync", "dns", "reset")
+KINDS: tuple[Kind, ...] = ("kill", "kill", "full", "write", "fsync")
+TROUBLED_ONE_IN = 5
+"""Seeds with a fault of one kind of the web."""
 REAL_ONE_IN = 100
 """Seeds whose store is RocksDB on disk: a kill or an error may happen to it, no power cut."""
 COLLECT_ONE_IN = 20
@@ -74,15 +76,19 @@ async def _nothing() -> None:
 def faults_of(seed: int) -> list[Fault]:
     """Return what is to happen in the trial of a seed."""
     dice = Dice(seed + 2)
-    return [_fault(dice, is_real=not seed % REAL_ONE_IN) for _ in range(dice.below(FAULTS_MAX + 1))]
+    faults = [_fault(dice, is_real=not seed % REAL_ONE_IN) for _ in range(dice.below(FAULTS_MAX + 1))]
+    for kind in [one for one in OF_THE_WEB if not dice.below(TROUBLED_ONE_IN)]:
+        lasts_s = dice.uniform(1.0, TROUBLE_S_MAX)
+        faults.append(
+            Fault(kind, dice.below(REQUESTS), dice.below(DISK_STEPS), in_disk=False, power=False, jump_s=lasts_s)
+        )
+    return faults
 
 
 def _fault(dice: Dice, *, is_real: bool) -> Fault:
     kind, in_disk = KINDS[dice.below(len(KINDS))], dice.below(4) > 0
     power = bool(dice.below(2)) and not is_real
     jump_s = 0.0 if dice.below(2) else dice.uniform(-JUMP_S_MAX, JUMP_S_MAX)
-    if kind in OF_THE_WEB:
-        return Fault(kind, dice.below(REQUESTS), dice.below(DISK_STEPS), False, False, dice.uniform(1.0, TROUBLE_S_MAX))
     return Fault(kind, dice.below(REQUESTS), dice.below(DISK_STEPS if in_disk else STEPS), in_disk, power, jump_s)
 
 

@@ -26,6 +26,8 @@ from gossamer.world.dice import Dice
 T = TypeVar("T")
 BEGIN = 1_767_225_600.0
 HOSTS_AN_ADDRESS = 3
+ADDRESS_DELAYS_S = (0.5, 0.5, 0.5, 15.0, 0.5)
+"""By seed: of an address that hosts of several shards share. The long one is longer than a shard needs to be back."""
 SEEDS_APART = 1_000_003
 """Between the seeds of two machines' disks."""
 FAULTS_MAX = 2
@@ -92,10 +94,13 @@ class World:
         self.seed = seed
         self.shards = shards
         self.site = site(Dice(seed), HOSTS_MAX if shards == 1 else HOSTS_OF_SHARDS)
+        self.address_delay_s = ADDRESS_DELAYS_S[seed % len(ADDRESS_DELAYS_S)]
         self.elapsed_s = 0.0
         self.steps = 0
         self.interleaves = not seed % INTERLEAVES_ONE_IN if shards == 1 else not seed // 4 % 2
         self.machines: list[Machine] = []
+        self.unwinding: list[asyncio.Task[Any]] = []
+        """Those of a killed process that are not done. The turns that they take depend on the order of sets."""
         self.log: list[SeenRequest] = []
         self.faulty: list[str] = []
         """What was found wrong at a commit."""
@@ -421,6 +426,9 @@ class _Skipping(selectors.SelectSelector):
             assert timeout is not None, "everything waits, and nothing is due"
             self._world.elapsed_s += timeout
             assert self._world.elapsed_s < IDLE_S_MAX, "the crawl does not end"
+        if self._world.unwinding:
+            self._world.unwinding = [task for task in self._world.unwinding if not task.done()]
+            return ready
         for machine in self._world.machines:
             machine.step()
         return ready
