@@ -135,8 +135,11 @@ class Shards:
 
     async def _rounds(self, meddle: Callable[[Shards], object] | None) -> str:
         while True:
-            answers = [self._looked(member) for member in self.members.values()]
-            self.coordination.took([one for one in answers if one is not None], self.clock.now())
+            answers = []
+            for number in list(self.members):
+                answers.append(self._looked(self.members[number]))
+                await self.between_answers()
+            self.coordination.took(answers, self.clock.now())
             if self.coordination.is_over:
                 return self.coordination.kept.end
             await asyncio.sleep(self.round_s)
@@ -146,7 +149,7 @@ class Shards:
             if asyncio.iscoroutine(found):
                 await found
 
-    def _looked(self, member: LabShard) -> ShardAnswer | None:
+    def _looked(self, member: LabShard) -> ShardAnswer:
         """Give a shard its orders, and return its answer."""
         if member.is_done:
             return ShardAnswer(shard=member.number, state="done")
@@ -158,6 +161,9 @@ class Shards:
             return ShardAnswer(shard=member.number, state="starting")
         secured = self.secured(member, report, wanted=look.secure)
         return ShardAnswer(shard=member.number, state="running", report=report, secured=secured)
+
+    async def between_answers(self) -> None:
+        """Do nothing: shards answer at once."""
 
     def secured(self, member: LabShard, report: ShardReport, *, wanted: bool) -> bool:  # noqa: ARG002
         """Say whether all that a shard did is safe: it is, where there are no checkpoints."""

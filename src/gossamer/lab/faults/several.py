@@ -46,6 +46,8 @@ SKEW_S_MAX = 600.0
 """By which the clocks of two machines differ."""
 FRAME_S_MAX, LATE_S_MAX, UNRELIABLE = 0.05, 4.0, 0.25
 """How long a frame takes; with a fault of the frames, and how many of them it loses, and doubles."""
+ANSWER_S_MAX = 0.5
+"""Between the answers of two shards in one round."""
 CHECKPOINT_S, SENT_S_MAX = 60.0, 20.0
 """Between two checkpoints of a shard, and how long one takes."""
 WITHIN_S = 15_000.0
@@ -100,7 +102,7 @@ def trial_of_several(seed: int, folder: Path, faults: list[Fault] | None = None)
 class SimulatedShards(Shards):
     """Shards on machines of one world, and what happens to them."""
 
-    pump_s, round_s = 1.0, 2.0
+    pump_s, round_s = 1.0, 1.5
 
     def __init__(self, world: World, folder: Path, found: Trial, *, is_covered: bool) -> None:
         covered = ("state.checkpoint_uri='file:///checkpoints'",) if is_covered else ()
@@ -221,6 +223,9 @@ class SimulatedShards(Shards):
         return down_s
 
     # ---- between two rounds
+
+    async def between_answers(self) -> None:
+        await asyncio.sleep(self.world.dice.uniform(0.0, ANSWER_S_MAX))
 
     async def go_on(self, _shards: Shards) -> None:
         """Have happen what is due."""
