@@ -46,8 +46,8 @@ SKEW_S_MAX = 600.0
 """By which the clocks of two machines differ."""
 FRAME_S_MAX, LATE_S_MAX, UNRELIABLE = 0.05, 4.0, 0.25
 """How long a frame takes; with a fault of the frames, and how many of them it loses, and doubles."""
-ANSWER_S_MAX = 0.5
-"""Between the answers of two shards in one round."""
+ANSWER_S_MAX, LATE_ANSWER_S_MAX, LATE_ONE_IN = 0.5, 20.0, 6
+"""Between the answers of two shards in one round; and how many are late."""
 CHECKPOINT_S, SENT_S_MAX = 60.0, 20.0
 """Between two checkpoints of a shard, and how long one takes."""
 WITHIN_S = 15_000.0
@@ -225,7 +225,8 @@ class SimulatedShards(Shards):
     # ---- between two rounds
 
     async def between_answers(self) -> None:
-        await asyncio.sleep(self.world.dice.uniform(0.0, ANSWER_S_MAX))
+        dice = self.world.dice
+        await asyncio.sleep(dice.uniform(0.0, ANSWER_S_MAX if dice.below(LATE_ONE_IN) else LATE_ANSWER_S_MAX))
 
     async def go_on(self, _shards: Shards) -> None:
         """Have happen what is due."""

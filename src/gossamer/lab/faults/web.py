@@ -47,8 +47,10 @@ class FaultSite(NamedTuple):
         return ends
 
 
-def site(dice: Dice, hosts_max: int) -> FaultSite:
-    """Return a web of a few hosts: a tree, so that every page is reached, with links across it."""
+def site(dice: Dice, hosts_max: int, *, is_chain: bool = False) -> FaultSite:
+    """Return a web of a few hosts: a tree, so that every page is reached, with links across it; or a chain, in which
+    everything depends on each page.
+    """
     hosts = [f"h{number}.test" for number in range(1 + dice.below(hosts_max))]
     count = PAGES_MIN + dice.below(PAGES_MAX - PAGES_MIN)
     urls = [f"http://{hosts[dice.below(len(hosts))]}/{_folder(dice)}{number}" for number in range(1, count)]
@@ -59,8 +61,8 @@ def site(dice: Dice, hosts_max: int) -> FaultSite:
     closed = leaves | private
     for number, url in enumerate(urls[1:], 1):
         open_ones = [one for one in urls[:number] if one not in closed]
-        links[open_ones[dice.below(len(open_ones))]].append(url)
-        links[url] += [urls[dice.below(count)] for _ in range(dice.below(LINKS_MAX))]
+        links[open_ones[-1 if is_chain else dice.below(len(open_ones))]].append(url)
+        links[url] += [urls[dice.below(count)] for _ in range(0 if is_chain else dice.below(LINKS_MAX))]
     ordered = sorted(leaves - private)
     redirects = {url: urls[dice.below(urls.index(url))] for url in ordered[::2]}
     missing = frozenset(ordered[1::2])

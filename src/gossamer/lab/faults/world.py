@@ -25,7 +25,7 @@ from gossamer.world.dice import Dice
 
 T = TypeVar("T")
 BEGIN = 1_767_225_600.0
-HOSTS_AN_ADDRESS = 3
+HOSTS_AN_ADDRESS, CHAIN_ONE_IN = 3, 3
 ADDRESS_DELAYS_S = (0.5, 0.5, 0.5, 15.0, 0.5)
 """By seed: of an address that hosts of several shards share. The long one is longer than a shard needs to be back."""
 SEEDS_APART = 1_000_003
@@ -93,7 +93,10 @@ class World:
     def __init__(self, seed: int, shards: int = 1) -> None:
         self.seed = seed
         self.shards = shards
-        self.site = site(Dice(seed), HOSTS_MAX if shards == 1 else HOSTS_OF_SHARDS)
+        several = shards > 1
+        self.site = site(
+            Dice(seed), HOSTS_OF_SHARDS if several else HOSTS_MAX, is_chain=several and not seed % CHAIN_ONE_IN
+        )
         self.address_delay_s = ADDRESS_DELAYS_S[seed % len(ADDRESS_DELAYS_S)]
         self.elapsed_s = 0.0
         self.steps = 0
