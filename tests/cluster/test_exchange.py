@@ -96,6 +96,8 @@ class Member:
             ClusterOptions(resend_s=RESEND_S), NAMER, WallClock(),
         )  # fmt: skip
         self.exchange.attach(self.ring, nothing)
+        assert list(self.exchange.outgoing(100.0)) == [], "no frame before a commit has the opening"
+        self.commit()
 
     def die(self, *, rolled_back: bool = False) -> None:
         self.store.close()

@@ -49,15 +49,16 @@ def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> E
     rules, cluster = politeness(config.politeness), config.cluster
     # What a dead shard requested last may have been at a split site, too.
     rest_s = max(rules.address_delay_s, rules.site_delay_s if config.url.split_sites else 0.0)
+    # A checkpoint has no contacts: where there are none, and this is not the first start, the state is older than the
+    # last. It is empty where a machine was lost before its first checkpoint.
+    rolled_back = storage.contacts.recovered.missing and (store.epoch > 0 or opening > 1)
     addresses = Addresses(
         home.shard,
         home.shards,
         Terms(cluster.address_term_s, cluster.address_turn_s, config.crawl.request_s_max, rest_s),
         clock.now(),
-        is_new=not store.epoch,
+        is_new=not (store.epoch or rolled_back),
     )
-    # A checkpoint has no contacts: where there are none beside a store, it is an older state than the last.
-    rolled_back = storage.contacts.recovered.missing and store.epoch > 0
     start = ShardRun(home.shard, opening, rolled_back, needs_cover=bool(config.state.checkpoint_uri))
     exchange = Exchange(start, partitions, storage.epochs, cluster, namer, clock)
     exchange.addresses = addresses

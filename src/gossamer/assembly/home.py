@@ -19,6 +19,7 @@ from gossamer.state.journals import Journals
 from gossamer.state.store import Store
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
+from gossamer.world.files import make_directory
 from gossamer.world.process import NOT_OURS, DirectoryLock
 
 T = TypeVar("T")
@@ -128,6 +129,8 @@ def locked(
         ConfigError: it is in use, or cannot be written.
     """
     try:
+        if state is not None and not reading:
+            make_directory(state)
         lock = DirectoryLock((state if state is not None else directory / "state") / "lock", reading=reading)
     except OSError as error:
         if error.errno not in NOT_OURS:

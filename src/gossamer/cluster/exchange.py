@@ -128,6 +128,8 @@ class Exchange:
         """Leases of addresses, where other shards may use them too."""
         self._prerequisites = RemotePrerequisites(options.resend_s)
         self._sending = Sending(self._outbox, options.resend_s)
+        self._is_durable = False
+        """A commit has our opening: the next process has another."""
         self._cut: dict[int, int] = {}
         self._committed_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
         self._cut_seeds: dict[int, int] = {}
@@ -215,6 +217,7 @@ class Exchange:
 
     def committed(self, epoch: int) -> None:
         """Note that what was cut is durable: it may be sent, and what came may be confirmed."""
+        self._is_durable = True
         self._sending.sendable, self._committed_seeds = self._cut, self._cut_seeds
         for sender in self._inbox.committed(epoch):
             self._sending.peer(sender).owed = True
@@ -230,7 +233,12 @@ class Exchange:
     # ---- frames
 
     def outgoing(self, now: float) -> Iterator[tuple[int, bytes]]:
-        """Yield the frames to send now, with their receivers. Call it on `on_outgoing`, and some times a second."""
+        """Yield the frames to send now, with their receivers. Call it on `on_outgoing`, and some times a second.
+
+        There are none before the first commit: a process that died before it would have the same opening as the next.
+        """
+        if not self._is_durable:
+            return
         for prerequisite in self._prerequisites.expired(now):
             self._answer(
                 prerequisite, Failure("robots_unreachable", "the shard that was to ask did not answer", retry=True)
