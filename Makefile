@@ -38,7 +38,7 @@ demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and
 	$(BIN)/gossamer demo
 
 test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
-	$(BIN)/python -m pytest $(PARALLEL)
+	sh .ci/in-memory $(BIN)/python -m pytest $(PARALLEL)
 
 acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## run the checks against real parts from Debian, installing what is missing
 	alone=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || alone=$$?; \
@@ -70,7 +70,7 @@ check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import co
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
-	$(BIN)/python -m pytest -q $(PARALLEL)
+	sh .ci/in-memory $(BIN)/python -m pytest -q $(PARALLEL)
 
 format: $(VENV)/dev.stamp  ## lay out the code and mend what the linter can
 	$(BIN)/ruff check --fix .

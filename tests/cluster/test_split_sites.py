@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +22,6 @@ from gossamer.model.errors import ConfigError
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from tests.cluster.crawls import begun, config_of, crawl, ended
-from tests.cluster.test_chaos import Mischief
 from tests.further import with_further
 
 SITE = "d000.test"
@@ -33,6 +33,35 @@ WEB = SimwebOptions(
     same_host_share=0.4, bytes_median=1_000, zipf_exponent=0.2,
     behaviours=("robots_404", "robots_part", "redirects"),
 )  # fmt: skip
+
+
+class Mischief:
+    """Kills, restores, copies and cuts wires, by the dice, until there was enough of it."""
+
+    def __init__(self, seed: int, deaths: int, pause_rounds: int = 2) -> None:
+        self.dice = random.Random(seed)
+        self.deaths = deaths
+        self.pause_rounds = pause_rounds
+        self.rounds = 0
+
+    async def __call__(self, shards: Shards) -> None:
+        self.rounds += 1
+        dice = self.dice
+        if shards.deaths >= self.deaths:
+            shards.wire.cut.clear()
+            return
+        if dice.random() < 0.5:
+            await shards.checkpoint(dice.randrange(shards.shards))
+        if dice.random() < 0.2:
+            shards.wire.cut = {frozenset(dice.sample(range(shards.shards), 2))}
+        elif dice.random() < 0.4:
+            shards.wire.cut.clear()
+        if self.rounds % self.pause_rounds == 0:
+            number = dice.randrange(shards.shards)
+            await shards.kill(number)
+            if dice.random() < 0.5:
+                shards.restore(number)
+            await shards.start(number)
 
 
 class Deaths:

@@ -20,7 +20,7 @@ from pathlib import Path
 from gossamer.lab.faults.several import trial_of_several
 for seed in (4, 6, 14):
     found = trial_of_several(seed, Path(tempfile.mkdtemp()))
-    print(found.trace, len(found.happened), found.steps, found.broken)
+    print(found.trace, len(found.happened), found.requests, found.broken)
 """
 
 
