@@ -32,8 +32,8 @@ class Discovery:
     def __init__(
         self, stages: Stages, widen: Widen, widen_here: Widen, clock: Clock, counters: CrawlCounters, *, follows: bool
     ) -> None:
-        """`widen` and `widen_here` are those of `Outcomes`. `follows`: the crawl follows links. In an offline crawl they
-        are recorded; a round chooses among them.
+        """`widen` and `widen_here` are those of `Outcomes`. `follows`: the crawl follows links. In an offline crawl
+        they are recorded; a round chooses among them.
         """
         self._stages = stages
         self._widen = widen
