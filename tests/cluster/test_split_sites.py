@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +21,6 @@ from gossamer.model.errors import ConfigError
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from tests.cluster.crawls import begun, config_of, crawl, ended
-from tests.further import with_further
 
 SITE = "d000.test"
 SPLIT = f'url.split_sites=["{SITE}"]'
@@ -33,35 +31,6 @@ WEB = SimwebOptions(
     same_host_share=0.4, bytes_median=1_000, zipf_exponent=0.2,
     behaviours=("robots_404", "robots_part", "redirects"),
 )  # fmt: skip
-
-
-class Mischief:
-    """Kills, restores, copies and cuts wires, by the dice, until there was enough of it."""
-
-    def __init__(self, seed: int, deaths: int, pause_rounds: int = 2) -> None:
-        self.dice = random.Random(seed)
-        self.deaths = deaths
-        self.pause_rounds = pause_rounds
-        self.rounds = 0
-
-    async def __call__(self, shards: Shards) -> None:
-        self.rounds += 1
-        dice = self.dice
-        if shards.deaths >= self.deaths:
-            shards.wire.cut.clear()
-            return
-        if dice.random() < 0.5:
-            await shards.checkpoint(dice.randrange(shards.shards))
-        if dice.random() < 0.2:
-            shards.wire.cut = {frozenset(dice.sample(range(shards.shards), 2))}
-        elif dice.random() < 0.4:
-            shards.wire.cut.clear()
-        if self.rounds % self.pause_rounds == 0:
-            number = dice.randrange(shards.shards)
-            await shards.kill(number)
-            if dice.random() < 0.5:
-                shards.restore(number)
-            await shards.start(number)
 
 
 class Deaths:
@@ -136,19 +105,16 @@ def test_a_split_site_goes_on_with_another_number_of_shards(tmp_path: Path) -> N
 @pytest.mark.promise(
     "Several shards", "The limits of a site whose hosts are divided hold for all shards together, also when shards die."
 )
-@pytest.mark.parametrize("restoring", with_further(False, True))
-def test_the_delay_of_a_split_site_holds_while_shards_die(tmp_path: Path, *, restoring: bool) -> None:
-    """Also with shards that go back to older checkpoints, and wires that are cut."""
-    sets = [SPLIT, "politeness.per_site=1", f"politeness.site_delay_s={DELAY_S}"]
-    sets += ["state.checkpoint_uri='file:///copies'"] if restoring else []
-    meddle = Mischief(4, 6, pause_rounds=8) if restoring else Deaths(3, 20)
+def test_the_delay_of_a_split_site_holds_while_shards_die(tmp_path: Path) -> None:
+    sets = (SPLIT, "politeness.per_site=1", f"politeness.site_delay_s={DELAY_S}")
     with SimwebProcess(WEB, tmp_path / "web") as simweb:
         config = config_of(simweb, tmp_path / "crawl", SHARDS, *sets)
-        ends, running = crawl(config, tmp_path / "crawl", SHARDS, meddle, lost=0.05, doubled=0.05, delay_s_max=0.02)
+        ends, running = crawl(
+            config, tmp_path / "crawl", SHARDS, Deaths(3, 20), lost=0.05, doubled=0.05, delay_s_max=0.02
+        )
         assert Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web) == []
         log = simweb.requests()
-    assert running.deaths == (6 if restoring else 3)
-    assert bool(running.restores) is restoring
+    assert running.deaths == 3
     assert least_gap_s(log) >= DELAY_S
     assert min(pages_of_each(tmp_path / "crawl")) > 0
 
