@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from gossamer.api import scale_crawl
 from gossamer.assembly.home import Home
 from gossamer.config.gather import reopen
-from gossamer.lab.shards import Shards
+from gossamer.lab.shards import Shards, Wire
 from gossamer.lab.simweb.judge import repeats
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
@@ -20,7 +21,8 @@ from gossamer.lab.simweb.truth import Truth
 from gossamer.model.errors import ConfigError
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
-from tests.cluster.crawls import begun, config_of, crawl, ended
+from tests.cluster.crawls import begun, config_of, crawl, ended, finished
+from tests.cluster.restoring import Mischief, RestoredShards
 
 SITE = "d000.test"
 SPLIT = f'url.split_sites=["{SITE}"]'
@@ -115,6 +117,28 @@ def test_the_delay_of_a_split_site_holds_while_shards_die(tmp_path: Path) -> Non
         assert Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web) == []
         log = simweb.requests()
     assert running.deaths == 3
+    assert least_gap_s(log) >= DELAY_S
+    assert min(pages_of_each(tmp_path / "crawl")) > 0
+
+
+@pytest.mark.acceptance
+def test_the_delay_of_a_split_site_holds_while_shards_go_back_to_checkpoints(tmp_path: Path) -> None:
+    """And while wires are cut."""
+    sets = (
+        SPLIT,
+        "politeness.per_site=1",
+        f"politeness.site_delay_s={DELAY_S}",
+        "state.checkpoint_uri='file:///copies'",
+    )
+    with SimwebProcess(WEB, tmp_path / "web") as simweb:
+        config = config_of(simweb, tmp_path / "crawl", SHARDS, *sets)
+        wire = Wire(random.Random(7), lost=0.05, doubled=0.05, delay_s_max=0.02)
+        running = RestoredShards(config, tmp_path / "crawl", SHARDS, wire)
+        ends = finished(running, Mischief(4, 6, pause_rounds=8))
+        assert Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web) == []
+        log = simweb.requests()
+    assert running.deaths == 6
+    assert running.restores > 0
     assert least_gap_s(log) >= DELAY_S
     assert min(pages_of_each(tmp_path / "crawl")) > 0
 
