@@ -33,7 +33,7 @@ SETS = ("politeness.preset='weak'", "crawl.commit_s=0.5", f'url.split_sites=["{S
 
 
 def measure(hosts: int, shards: int, per_site: int, slots: int) -> dict[str, float]:
-    """Crawl a domain of so many hosts; return what the server saw."""
+    """Crawl a domain of `hosts` hosts; return what the server saw."""
     web = SimwebOptions.plain(
         hosts=hosts, hosts_per_site=hosts, names_per_address=1, pages=hosts, zipf_exponent=0, latency_s=LATENCY_S,
         bytes_median=500, links_per_page=2,

@@ -95,7 +95,7 @@ def test_what_others_need_goes_to_them_after_a_turn_and_comes_back_when_it_is_ne
     for key in begun:
         one.tokens.ended(key, now)
     talk(pair, now + 1.1)
-    assert (one.room, other.room) == (6 - WANTED_MAX, WANTED_MAX), "it asks for so many at once"
+    assert (one.room, other.room) == (6 - WANTED_MAX, WANTED_MAX), "it requests that number at once"
     later = now + TERMS.turn_s + 3.0
     one.tokens.ask(later)
     talk(pair, later)

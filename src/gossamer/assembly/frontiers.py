@@ -43,7 +43,7 @@ def frontier_for(
     """
     options, budget, share_new = frontier_options_of(config), budget_of(config), share_new_of(config)
     records = HostRecords(storage.store, storage.epochs, storage.contacts, remembered_of(config, storage.hosts, now))
-    chosen = FrontierRules(rules, options, budget, prioritizer, share_new, frozenset(config.url.split_sites))
+    chosen = FrontierRules(rules, options, budget, prioritizer, share_new, config.url.split)
     ours = frontier_of(records, chosen, config.walk, namer.name, dice, now)
     return _wrapped(config, ours, storage.epochs, namer, dice)
 

@@ -156,7 +156,7 @@ def _form_begun_with(epochs: Epochs, chosen: str) -> str:
 
 def traps_of(config: Config, epochs: Epochs) -> Traps:
     """Return the watch over traps."""
-    split = frozenset(config.url.split_sites)
+    split = config.url.split
     return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host, split)))
 
 
@@ -181,10 +181,10 @@ def copies_of(
 
 def near_seen_of(config: Config, epochs: Epochs) -> NearContentSeen | None:
     """Return the test for near-duplicates; None if it is not enabled."""
-    options, split = config.seen, frozenset(config.url.split_sites)
+    options = config.seen
     if options.near_scope == "off":
         return None
-    return NearContentSeen(epochs, options.near_scope, options.near_bits_max, split)
+    return NearContentSeen(epochs, options.near_scope, options.near_bits_max, config.url.split)
 
 
 def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
@@ -195,7 +195,7 @@ def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
     scope = config.seen.content_scope
     if not config.crawl.process_copies and config.origin("seen.content_scope") == "default":
         scope = "shard"
-    return ExactContentSeen(epochs, scope, frozenset(config.url.split_sites))
+    return ExactContentSeen(epochs, scope, config.url.split)
 
 
 def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:

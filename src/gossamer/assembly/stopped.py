@@ -80,7 +80,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         )  # The others stay as they are.
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
-        facts = partial(facts_of, epochs, budget=budget_of(config), split=frozenset(config.url.split_sites))
+        facts = partial(facts_of, epochs, budget=budget_of(config), split=config.url.split)
         urls = UrlMemory(namer, url_seen, PageHistory(epochs))
         revisits, rendering = partial(page_facts, epochs), learned_by(config, epochs)
         explainer = Explainer(urls, scope.chain, facts, lambda _: False, revisits, rendering)

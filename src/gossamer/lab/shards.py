@@ -101,7 +101,6 @@ class Shards:
         self.members: dict[int, LabShard] = {}
         self.deaths = 0
         self._kept = b""
-        self._openings: dict[int, int] = {}
 
     def check(self) -> None:
         """Open and close a shard: raises what a start would."""

@@ -93,6 +93,11 @@ class UrlOptions(BaseModel):
                 )
         return self
 
+    @property
+    def split(self) -> frozenset[str]:
+        """The sites whose hosts have a partition each."""
+        return frozenset(self.split_sites)
+
     def canonicalizer(self) -> Canonicalizer:
         """Return what makes keys by these options."""
         own = {name: site.rules for name, site in self.sites.items()}

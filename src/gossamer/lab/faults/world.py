@@ -280,8 +280,10 @@ class Machine:
         if self.is_over:
             raise asyncio.CancelledError
         world, url, life = self.world, request.url, self.life
-        if request.ip == NOBODY:
-            return Failure("connect_error", "refused", retry=True, host_level=True, ip=NOBODY, started_at=self.now())
+        if request.ip == UNUSED_ADDRESS:
+            return Failure(
+                "connect_error", "refused", retry=True, host_level=True, ip=UNUSED_ADDRESS, started_at=self.now()
+            )
         host, _, path = url.removeprefix("http://").partition("/")
         began, began_s = self.now(), world.elapsed_s
         lasts_s = world.dice.uniform(0.01, REQUEST_S_MAX) ** 2 / REQUEST_S_MAX
@@ -315,7 +317,7 @@ class SimulatedHttp:
 LOOKUPS = ("slow", "dead", "wrong")
 LOOKUP_S = 10.0
 """How long a slow or a dead one takes, and how long a wrong one is believed."""
-NOBODY = "127.0.0.99"
+UNUSED_ADDRESS = "127.0.0.99"
 
 
 class SimulatedResolver:
@@ -337,7 +339,7 @@ class SimulatedResolver:
         if how == "dead":
             return Failure("dns_error", "name resolution: timeout", retry=True, host_level=True)
         if how == "wrong":
-            return Located((NOBODY,), self._machine.now() + LOOKUP_S)
+            return Located((UNUSED_ADDRESS,), self._machine.now() + LOOKUP_S)
         return Located((self._machine.world.address(host),), self._machine.now() + 600.0)
 
     async def close(self) -> None:
