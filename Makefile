@@ -38,7 +38,7 @@ demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and
 	$(BIN)/gossamer demo
 
 test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
-	$(BIN)/python -m pytest $(PARALLEL)
+	sh .ci/in-memory $(BIN)/python -m pytest $(PARALLEL)
 
 acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## run the checks against real parts from Debian, installing what is missing
 	alone=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || alone=$$?; \
@@ -70,7 +70,7 @@ check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import co
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
-	$(BIN)/python -m pytest -q $(PARALLEL)
+	sh .ci/in-memory $(BIN)/python -m pytest -q $(PARALLEL)
 
 format: $(VENV)/dev.stamp  ## lay out the code and mend what the linter can
 	$(BIN)/ruff check --fix .
@@ -109,6 +109,7 @@ league: $(VENV)/dev.stamp parts  ## measure Gossamer beside other crawlers: .cac
 TRIALS ?= 1000
 faults: $(VENV)/dev.stamp  ## crawl TRIALS simulated worlds with kills, and look for broken promises
 	$(BIN)/python -m gossamer.lab.faults.trial --trials $(TRIALS)
+	$(BIN)/python -m gossamer.lab.faults.trial --several --trials $(TRIALS)
 
 SECONDS ?= 120
 fuzz: $(VENV)/dev.stamp  ## fuzz what reads bytes, for SECONDS
@@ -118,8 +119,9 @@ chaos: SECONDS = 3600
 chaos: $(VENV)/dev.stamp parts  ## crawl real servers under faults of processes, disk, network and clock, for SECONDS
 	$(BIN)/python -m tests.acceptance.chaos --seconds $(SECONDS)
 
-nightly: $(VENV)/dev.stamp parts  ## two and a half hours of fault trials, their mutants, fuzzing and chaos
-	$(BIN)/python -m gossamer.lab.faults.trial --first $$(date +%s) --trials 10000
+nightly: $(VENV)/dev.stamp parts  ## three hours of fault trials, their mutants, fuzzing and chaos
+	$(BIN)/python -m gossamer.lab.faults.trial --first $$(date +%s) --trials 8000
+	$(BIN)/python -m gossamer.lab.faults.trial --several --first $$(date +%s) --trials 3000
 	$(BIN)/python -m tests.lab.mutants --trials 60
 	$(BIN)/python -m tests.fuzz --seconds 1800
 	$(BIN)/python -m tests.acceptance.chaos --seconds 3600

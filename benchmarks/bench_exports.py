@@ -30,7 +30,7 @@ from gossamer.archive.tables import TableWriters
 from gossamer.archive.views import tables
 from gossamer.archive.views.export import FORMATS, ExportedCrawl, export
 from gossamer.archive.warc import WarcArchive, WarcInfo
-from gossamer.assembly.parts import chosen_modules
+from gossamer.assembly.modules import chosen_modules
 from gossamer.assembly.views import export_means
 from gossamer.config import Config
 from gossamer.model.visits import Content, Page, Visited

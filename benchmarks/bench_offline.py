@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from gossamer.api.feeding import feeding_of
-from gossamer.assembly import assemble
+from gossamer.assembly.building import assemble
 from gossamer.config import configure
 from gossamer.model.links import Link
 from gossamer.offline.segment import SegmentInfo, SegmentWriter

@@ -166,6 +166,12 @@ def late_imports() -> int:
     )
 
 
+def documented_keys() -> list[int]:
+    """Return the number of configuration keys that the reference lists, and of those that it lists for experts."""
+    parts = KEYS_PAGE.read_text(encoding="utf-8").split("## Expert keys")
+    return [part.count("\n| `") - part.count("\n| `gossamer ") for part in parts]  # Less the list of commands.
+
+
 def rows() -> Iterator[tuple[str, str, str]]:
     """Yield each figure: its name, today's value, the goal."""
     modules = {name: lines for name, lines in LINES.items() if name not in PACKAGES}
@@ -183,7 +189,7 @@ def rows() -> Iterator[tuple[str, str, str]]:
     yield "function-level imports", str(late_imports()), "only where start-up needs them"
     yield (
         "documented configuration keys, and experts'",
-        ", ".join(str(part.count("\n| `")) for part in KEYS_PAGE.read_text(encoding="utf-8").split("## Expert keys")),
+        ", ".join(map(str, documented_keys())),
         "≤ 120, and experts'",
     )
 

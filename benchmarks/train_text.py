@@ -36,7 +36,7 @@ FOLDS = 5
 OPEN_TAGS_MAX = 1_000
 HOSTS_OF_NAME, HOSTS_OF_WORD, HOSTS_OF_TYPE = 8, 25, 12
 """Hosts on which something must occur to be weighed."""
-TREES, DEPTH = 120, 6
+TREES, DEPTH = 250, 6
 GRAM = 5
 CUT_CHARACTERS = 36_000
 """Marked texts of about 50,000 characters in the page's markup are cut off."""
@@ -61,10 +61,10 @@ class Prepared:
                 (at for at, label in enumerate(self.labels) if label > 0.9 and len(self.found[at]) > 4), default=0
             )
             self.weights[end + 1 :] = [1e-6] * (len(self.weights) - end - 1)
-        names = {node[1:]: names_of(*node[1:]) for node in outline.nodes}
+        names = {tag: names_of(*tag) for tag in outline.tags}
         paths: list[list[str]] = []
-        for node in outline.nodes:
-            paths.append((paths[node.parent] if paths else []) + names[node[1:]])
+        for tag, parent in zip(outline.tags, outline.parents, strict=True):
+            paths.append((paths[parent] if paths else []) + names[tag])
         self.names = [paths[block.node] for block in outline.blocks]
         self.words = [first_words(block) for block in outline.blocks]
         self.page_names = {name for path in self.names for name in path}.union(page_names(outline, page.url))
@@ -159,8 +159,8 @@ class Corpus:
 def trained(rows: NDArray[np.float32], corpus: Corpus, of: NDArray[np.bool_]) -> CatBoost:
     model = CatBoost(
         {
-            "loss_function": "CrossEntropy", "iterations": TREES, "depth": DEPTH, "learning_rate": 0.15,
-            "l2_leaf_reg": 5, "random_seed": 0, "verbose": 0, "thread_count": 2, "border_count": 64, "rsm": 0.5,
+            "loss_function": "CrossEntropy", "iterations": TREES, "depth": DEPTH, "learning_rate": 0.1,
+            "l2_leaf_reg": 5, "random_seed": 0, "verbose": 0, "thread_count": 1, "border_count": 64, "rsm": 0.3,
             "allow_writing_files": False,
         }
     )  # fmt: skip

@@ -15,7 +15,7 @@ from gossamer.config import presets as crawl_presets
 from gossamer.config.flags import BY_NAME, FLAGS, PRESETS, SCOPES
 from gossamer.config.gather import mistakes
 from gossamer.config.mend import NAMED
-from gossamer.config.reference import markdown
+from gossamer.config.reference import TABLES, markdown
 from gossamer.config.sections import keys, sections
 from gossamer.config.toml import assignments, starter_toml, written
 from gossamer.frontier.options import Preset
@@ -193,7 +193,10 @@ def test_the_starter_file_sets_nothing_and_explains_what_operators_set(tmp_path:
         if is_marked(field, "basic")
     }
     assert explained == basic
-    assert len(basic) <= OPERATORS_KEYS_MAX
+    values = [
+        key for _, model in TABLES.values() for key, field in model.model_fields.items() if is_marked(field, "basic")
+    ]
+    assert len(basic) + len(values) <= OPERATORS_KEYS_MAX
     # Options and live controls that a user meets are no experts' keys.
     assert {"crawl.concurrency", "politeness.delay_s_min", "scope.exclude", "limits.max_pages"} <= basic
     page = Path("docs/reference/configuration.md").read_text()
@@ -252,3 +255,41 @@ def test_the_agent_names_the_contact() -> None:
 @pytest.mark.promise("Operation", "Every command, option and key is documented.")
 def test_the_page_about_the_keys_is_up_to_date() -> None:
     assert (REPOSITORY / "docs/reference/configuration.md").read_text(encoding="utf-8") == markdown(), "run: make docs"
+
+
+LOGIN = """
+[login.work]
+url = "https://in.example.org/"
+fields = {a = "b"}
+check = {text = "Hello"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('split_sites = ["www.example.org"]', "write 'example.org'"),
+        ('split_sites = ["a b"]', "is not a site"),
+        ('split_sites = ["example.org"]\nhosts.synonyms = {"a.example.org" = "a.example.net"}', "by url.hosts"),
+        ('split_sites = ["example.org"]\nhosts.ends_with = {".example.net" = ".example.org"}', "by url.hosts"),
+        ('split_sites = ["example.org"]\nhosts.ends_with = {".org" = ".com"}', "by url.hosts"),
+        ('split_sites = ["example.org"]\nhosts.ends_with = {".com" = ".org"}', "by url.hosts"),
+        ('split_sites = ["example.org"]\n[cookies]\nenabled = true', "has one jar of cookies (cookies)"),
+        ('split_sites = ["example.org"]\n[state]\nhosts_store = "hosts"', "state.hosts_store keeps hosts"),
+        (f'split_sites = ["example.org"]\n{LOGIN}', "has one jar of cookies (login.work)"),
+    ],
+)
+def test_what_a_site_that_is_split_over_shards_cannot_have_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    assert says in complaint(write(tmp_path, f"[url]\n{text}\n"))
+
+
+def test_what_concerns_other_sites_does_not_keep_a_site_from_being_split(tmp_path: Path) -> None:
+    config = configure(
+        write(
+            tmp_path,
+            '[url]\nsplit_sites = ["example.org", "a.test", "example.org"]\nhosts.starts_with = {"www." = ""}\n'
+            'hosts.synonyms = {"b.example.net" = "b.example.com", "a.example.org" = "b.example.org"}\n'
+            + LOGIN.replace("example.org", "example.net"),
+        )
+    )
+    assert config.url.split_sites == ("a.test", "example.org")

@@ -14,7 +14,8 @@ import uvloop
 
 import gossamer.api.crawler as crawler_module
 from gossamer import Crawler
-from gossamer.assembly import Assembled, assemble
+from gossamer.assembly.building import assemble
+from gossamer.assembly.values import Assembled
 from gossamer.config import Config, configure
 
 BEAT_S = 0.01

@@ -25,7 +25,7 @@ SEEDING = """
 import asyncio, sys
 from pathlib import Path
 from gossamer.api.seeding import seeding_of
-from gossamer.assembly import assemble
+from gossamer.assembly.building import assemble
 from gossamer.config import configure
 from gossamer.world.clock import WallClock
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gossamer.api.changes import changes
+from gossamer.api.reading import changes
 from gossamer.archive.views.changes import PageChange
 from tests.acceptance.nginx import Nginx
 from tests.acceptance.replay import Pywb, tool

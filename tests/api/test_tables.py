@@ -14,13 +14,13 @@ import msgspec
 import pytest
 
 from gossamer import Crawler
-from gossamer.api.changes import changes
+from gossamer.api.reading import changes
 from gossamer.api.views import export_of
 from gossamer.archive.views.export import Exported
 from gossamer.archive.views.source import pieces_of
 from gossamer.assembly import integrity
 from gossamer.assembly.views import crawl_in
-from gossamer.cli import inspecting, pages
+from gossamer.cli import exporting, inspecting
 from gossamer.config import configure
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -184,7 +184,7 @@ def test_an_export_says_when_the_last_commit_of_a_running_crawl_cannot_be_read(
     lock = DirectoryLock(directory / "state/lock")
     assert lock.acquire(0.0)
     try:
-        pages.export(directory, "jsonl", str(tmp_path / "jsonl"))
+        exporting.export(directory, "jsonl", str(tmp_path / "jsonl"))
     finally:
         lock.release()
     said = capsys.readouterr().err

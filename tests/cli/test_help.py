@@ -65,6 +65,24 @@ def test_commands_are_listed_without_being_cut(capsys: pytest.CaptureFixture[str
     assert "..." not in listed
 
 
+def test_the_list_of_commands_says_what_their_own_help_says() -> None:
+    """The list is made without them: it would cost the imports of all."""
+    listed, whole = (typer.main.get_command(tree(words)) for words in ([], None))
+    assert isinstance(listed, TyperGroup)
+    assert isinstance(whole, TyperGroup)
+    lines = [
+        [(name, command.get_short_help_str(200)) for name, command in group.commands.items()]
+        for group in (listed, whole)
+    ]
+    assert lines[0] == lines[1]
+
+
+def test_a_version_is_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(["--version", "pause"], capsys) == shown(["-V"], capsys)
+    assert status_of_command(["--", "status", "nowhere"]) == Exit.REFUSED
+    assert "nowhere" in capsys.readouterr().err
+
+
 def complete(words: list[str]) -> list[str]:
     """Return what bash would offer after these words, by the script that `completion` prints."""
     script = subprocess.run(

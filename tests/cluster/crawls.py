@@ -48,8 +48,13 @@ def crawl(
 ) -> tuple[dict[str, str], Shards]:
     """Crawl to the end; return how each key ended."""
     running = Shards(config, directory, shards, Wire(random.Random(7), **wire))  # type: ignore[arg-type]
+    return finished(running, meddle), running
+
+
+def finished(running: Shards, meddle: Callable[..., object] | None = None) -> dict[str, str]:
+    """Have shards crawl to the end; return how each key ended."""
     assert asyncio.run(running.run(meddle)) == "finished"
-    return ends_of(config, directory, shards), running
+    return ends_of(running.config, running.directory, running.shards)
 
 
 def begun(config: Config, directory: Path, shards: int, pages: int, of_each: int = 0) -> None:
@@ -65,8 +70,7 @@ def begun(config: Config, directory: Path, shards: int, pages: int, of_each: int
 
 def ended(config: Config, directory: Path, shards: int) -> dict[str, str]:
     """Crawl to the end; return how each key ended."""
-    assert asyncio.run(_running(config, directory, shards).run()) == "finished"
-    return ends_of(config, directory, shards)
+    return finished(_running(config, directory, shards))
 
 
 def _running(config: Config, directory: Path, shards: int) -> Shards:

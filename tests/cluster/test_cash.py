@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.assembly import Home
+from gossamer.assembly.home import Home
 from gossamer.config import Config
 from gossamer.frontier.accounts import HOST, Account
 from gossamer.lab.shards import Shards

@@ -96,6 +96,8 @@ class Member:
             ClusterOptions(resend_s=RESEND_S), NAMER, WallClock(),
         )  # fmt: skip
         self.exchange.attach(self.ring, nothing)
+        assert list(self.exchange.outgoing(100.0)) == [], "no frame before a commit has the opening"
+        self.commit()
 
     def die(self, *, rolled_back: bool = False) -> None:
         self.store.close()
@@ -317,6 +319,22 @@ def test_roots_and_linking_sites_travel_with_links(pair: tuple[Member, Member]) 
     assert other.ring.roots == [(seed.text, THEIRS[3].text, SEED_FILE)]
     assert {site for _, site in other.ring.linking} == {THEIRS[0].site, THEIRS[1].site}
     assert len(other.ring.linking) == 2
+
+
+def test_each_shard_that_has_hosts_of_a_split_site_hears_once_of_a_site_that_links_to_it(tmp_path: Path) -> None:
+    namer = Namer(split=["big.test"])
+    store = Store(tmp_path, 8 << 20, 8 << 20)
+    exchange = Exchange(
+        ShardRun(0, 1), PartitionMap.even(3), Epochs(store), ClusterOptions(), namer, WallClock()
+    )  # fmt: skip
+    hosts = namer.names([f"http://h{number}.big.test/" for number in range(40)])
+    links = [Link(url, "anchor", 1) for url in hosts if url is not None]
+    assert {exchange.partitions.owner(link.url.partition) for link in links} == {0, 1, 2}
+    for _ in range(2):
+        exchange.linked(url(0, 0), links)
+    found = [exchange._outbox.packing(to).batch.linking for to in (1, 2)]
+    assert [[one.site for one in each] for each in found] == [["big.test"]] * 2
+    store.close()
 
 
 def test_cash_arrives_once_whoever_dies_and_that_of_a_lost_epoch_does_not(pair: tuple[Member, Member]) -> None:

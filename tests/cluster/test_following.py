@@ -10,7 +10,8 @@ import pytest
 
 from gossamer.api.following import CommittedPages
 from gossamer.api.page import CrawledPage
-from gossamer.assembly import homes, text_of
+from gossamer.assembly.home import homes
+from gossamer.assembly.modules import text_of
 from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess

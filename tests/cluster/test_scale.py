@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.api import scale_crawl
-from gossamer.assembly import homes
+from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import opened_store
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen

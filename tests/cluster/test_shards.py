@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.assembly import assemble
+from gossamer.assembly.building import assemble
 from gossamer.config import configure
 from gossamer.lab.shards import Shards, ends_of
+from gossamer.lab.simweb.judge import judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Scope, Truth
@@ -19,6 +20,7 @@ from tests.answering import Answering, serving
 from tests.cluster.crawls import WORKERS, config_of, crawl
 from tests.further import with_further
 from tests.ring.crawls import OWN
+from tests.ring.test_politeness import PROMISES, keys
 from tests.ring.test_truth import SMALL
 
 ODD = SimwebOptions(
@@ -49,6 +51,26 @@ def test_the_final_set_of_pages_is_that_of_one_shard(tmp_path: Path, shards: int
     missing = {url for url, page in walked.pages.items() if url not in ends and page.allows("host_closed")}
     ends |= dict.fromkeys(missing, "host_closed")
     assert walked.differences(ends, simweb.web) == []
+    assert running.deaths == 0
+
+
+@pytest.mark.promise(
+    "Several shards", "One shard at a time sends requests to an address, and its delays hold for all shards."
+)
+def test_no_promise_is_broken_over_several_shards(tmp_path: Path) -> None:
+    """Sites on different shards share addresses: the servers' log knows nothing of shards."""
+    promise = PROMISES["polite"]
+    web = SimwebOptions(
+        seed=7, hosts=24, pages=160, links_per_page=6, latency_s=0.01, names_per_address=8, same_host_share=0.5,
+        behaviours=("robots_404", "robots_part", "robots_redirect_host"),
+    )  # fmt: skip
+    with SimwebProcess(web, tmp_path / "web") as simweb:
+        config = config_of(simweb, tmp_path / "crawl", 4, *keys("polite"))
+        ends, running = crawl(config, tmp_path / "crawl", 4)
+        walked = Truth(simweb.web).walk(simweb.seeds)
+        log = simweb.requests()
+    assert walked.differences(ends, simweb.web) == []
+    assert judge(log, promise, simweb.web) == []
     assert running.deaths == 0
 
 

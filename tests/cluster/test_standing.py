@@ -65,6 +65,15 @@ def test_shards_with_nothing_to_fetch_are_a_warning_once_there_was_time() -> Non
         assert not any(one["idle"] for one in cast("list[dict[str, object]]", found["shards"]))
 
 
+def test_where_many_hosts_are_of_few_sites_the_warning_names_the_key_that_divides_them() -> None:
+    busy, idle = shard(1, discovered=50, attempts=10, hosts_known=26), shard(2, discovered=0, attempts=0)
+    [warning] = cast("list[str]", whole([busy, idle, idle])["warnings"])
+    assert "the 26 hosts found are of few" in warning
+    assert "url.split_sites" in warning
+    [warning] = cast("list[str]", whole([{**busy, "hosts_known": 2}, idle, idle])["warnings"])
+    assert "url.split_sites" not in warning
+
+
 def test_processing_modules_of_all_shards_are_counted_together() -> None:
     one = {"words": ModuleCounts(10, 4, 1, 0, "ValueError: a", "http://a.test/"), "links": ModuleCounts(20)}
     other = {"words": ModuleCounts(5, 5, 0, 2, "its process died (signal 11)", "http://b.test/")}

@@ -12,7 +12,7 @@ import pytest
 
 from gossamer.api.cluster import ClusterCrawler
 from gossamer.api.shards import STANDING, keep_standing, require_states
-from gossamer.assembly import assemble
+from gossamer.assembly.building import assemble
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError

@@ -114,17 +114,19 @@ class Ring:
         self.journals = Journals(directory)
         self.counters = CrawlCounters(Totals(), self.options)
         self.logs = Logs(directory / "logs", self.clock)
-        self.namer = Namer(UrlOptions.model_validate(url or {}).canonicalizer())
+        url_options = UrlOptions.model_validate(url or {})
+        self.namer = Namer(url_options.canonicalizer(), split=url_options.split_sites)
+        split = self.namer.split
         scope_options = ScopeOptions.model_validate({"scope": "any", **(scope or {})})
         self.roots, self.exclusions = Roots(scope_options.scope), ExcludedHost()
-        self.traps = Traps(scope_options, lambda part, host: self.epochs.get("content", watch_key(part, host)))
+        self.traps = Traps(scope_options, lambda part, host: self.epochs.get("content", watch_key(part, host, split)))
         self.chain = scope_chain(scope_options, self.roots, self.exclusions, [Trapped(self.traps)], lists)
-        self.trapping = Trapping(self.traps, self.epochs, sketch, self.counters)
+        self.trapping = Trapping(self.traps, self.epochs, sketch, self.counters, split)
         rules = politeness(PolitenessOptions.model_validate({"preset": "own", **(polite or {})}))
         frontier_options = FrontierOptions.model_validate(frontier or {})
         self.frontier = Frontier(
             HostRecords(self.store, self.epochs, self.contacts),
-            FrontierRules(rules, frontier_options),
+            FrontierRules(rules, frontier_options, split=split),
             self.namer.name,
             dice,
             self.clock.now(),

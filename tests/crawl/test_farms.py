@@ -245,12 +245,14 @@ def test_a_platform_whose_blogs_are_empty_but_named_by_another_site_is_fetched_w
         assert len(hosts_asked(ring, "blogs.example")) == 1_500
 
 
-def test_a_farm_and_its_evidence_outlive_the_process_and_can_be_released(tmp_path: Path) -> None:
-    with Ring(tmp_path, scope={"scope": "any"}) as ring:
+@pytest.mark.parametrize("split", [[], ["farm.example"]], ids=["", "split"])
+def test_a_farm_and_its_evidence_outlive_the_process_and_can_be_released(tmp_path: Path, split: list[str]) -> None:
+    url = {"split_sites": split}
+    with Ring(tmp_path, scope={"scope": "any"}, url=url) as ring:
         crawled(ring, tree, FARM)
         ring.run(ring.committer.commit())
         spared = next(request.url for request in ring.web.requests if "farm.example" in request.url)
-    with Ring(tmp_path, scope={"scope": "any"}) as ring:
+    with Ring(tmp_path, scope={"scope": "any"}, url=url) as ring:
         assert [trap.name for trap in ring.traps.all] == [NAME]
         assert ring.trapping.reason(url_of("http://x.farm.example/")) is not None
         assert ring.trapping.reason(url_of(spared)) is None
@@ -273,13 +275,15 @@ def test_a_farm_and_its_evidence_outlive_the_process_and_can_be_released(tmp_pat
         assert ends["trapped"] == 0
 
 
-def test_evidence_outlives_the_process(tmp_path: Path) -> None:
-    with Ring(tmp_path, scope={"scope": "any"}) as ring:
+@pytest.mark.parametrize("split", [[], ["farm.example"]], ids=["", "split"])
+def test_evidence_outlives_the_process(tmp_path: Path, split: list[str]) -> None:
+    url = {"split_sites": split}
+    with Ring(tmp_path, scope={"scope": "any"}, url=url) as ring:
         crawled(ring, bounded(chain, 200), FARM)
         ring.run(ring.committer.commit())
         assert ring.traps.all == []
         assert len(ring.web.requests) == 201
-    with Ring(tmp_path, scope={"scope": "any"}) as ring:
+    with Ring(tmp_path, scope={"scope": "any"}, url=url) as ring:
         crawled(ring, chain, "http://other.farm.example/")
         assert [trap.name for trap in ring.traps.all] == [NAME]
         assert ring.traps.all[0].pages >= 300

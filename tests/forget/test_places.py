@@ -126,11 +126,14 @@ def test_what_a_kill_left_of_checkpoints_is_deleted(site: Site, tmp_path: Path) 
     assert not [folder for folder in unfinished if folder.exists()]
 
 
-def test_all_shards_of_a_crawl_are_cleaned(tmp_path: Path) -> None:
-    web = SimwebOptions.plain(seed=4, hosts=8, pages=120)
+@pytest.mark.parametrize("hosts_per_site", with_further(3, 8))
+def test_all_shards_of_a_crawl_are_cleaned(tmp_path: Path, hosts_per_site: int) -> None:
+    """Also where they have the hosts of one site."""
+    web = SimwebOptions.plain(seed=4, hosts=8, hosts_per_site=hosts_per_site, pages=120, zipf_exponent=0.0)
     with SimwebProcess(web, tmp_path / "web") as simweb:
         directory = tmp_path / "crawl"
-        config = shards.config_of(simweb, directory, 3)
+        split = ['url.split_sites=["d000.test"]'] if hosts_per_site == web.hosts else []
+        config = shards.config_of(simweb, directory, 3, *split)
         shards.begun(config, directory, 3, pages=60)
         before = rows(directory / "pages")
         hosts = sorted({str(row["host"]) for row in before if row["outcome"] == "fetched"})

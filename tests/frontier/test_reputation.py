@@ -132,6 +132,21 @@ def test_cash_that_a_page_of_many_links_gives_its_own_host_is_not_lost(tmp_path:
     store.close()
 
 
+def test_a_split_site_has_one_account_on_a_shard_whatever_partition_its_hosts_have(tmp_path: Path) -> None:
+    store = Store(tmp_path, 1 << 20, 1 << 20)
+    epochs = Epochs(store)
+    accounts = Accounts(epochs, 100, split=frozenset(["a.test"]))
+    held = accounts.get(SITE, 7, "a.test")
+    held.account.pages = 3
+    accounts.touch(held)
+    accounts.cut()
+    again = Accounts(epochs, 100, split=frozenset(["a.test"]))
+    assert again.get(SITE, 8, "a.test").account.pages == 3
+    assert again.get(HOST, 8, "a.test").account.pages == 0
+    assert Accounts(epochs, 100).get(SITE, 7, "b.test").key[:2] == (7).to_bytes(2)
+    store.close()
+
+
 def test_accounts_in_memory_are_bounded_and_none_is_lost(tmp_path: Path) -> None:
     store = Store(tmp_path, 1 << 20, 1 << 20)
     epochs = Epochs(store)

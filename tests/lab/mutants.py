@@ -1,4 +1,5 @@
-"""Mutants: hand-made mistakes in commit, journals, politeness and frontier, and how many the fault trials find.
+"""Mutants: hand-made mistakes in commit, journals, politeness, frontier and cluster, and how many the fault trials
+find.
 
     python -m tests.lab.mutants [--trials N] [NAME ...]
 
@@ -27,6 +28,8 @@ class Mutant(msgspec.Struct, forbid_unknown_fields=True):
     module: str
     line: str
     instead: str
+    several: bool = False
+    """Trials of several shards look for it."""
 
 
 MUTANTS = msgspec.toml.decode(Path(__file__).with_name("mutants.toml").read_bytes(), type=dict[str, Mutant])
@@ -76,11 +79,13 @@ def found_by(name: str, trials: int) -> str:
 
 def _inside(name: str, trials: int) -> int:
     sys.meta_path.insert(0, _Finder(MUTANTS[name]))
-    from gossamer.lab.faults.trial import run  # noqa: PLC0415 - with the mistake
+    from gossamer.lab.faults.several import trial_of_several  # noqa: PLC0415 - with the mistake
+    from gossamer.lab.faults.trial import run, trial  # noqa: PLC0415 - the same
 
+    kind = trial_of_several if MUTANTS[name].several else trial
     for seed in range(1, trials + 1):
         try:
-            broken = run(seed).broken
+            broken = run(seed, None, kind).broken
         except Exception as error:  # noqa: BLE001 - that it fails is a finding
             broken = [repr(error)]
         if broken:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gossamer.assembly.segments import judge_of
+from gossamer.assembly.modules import judge_of
 from gossamer.config import configure
 from gossamer.offline import build as building
 from gossamer.offline import steps

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gossamer.assembly.segments import judge_of
+from gossamer.assembly.modules import judge_of
 from gossamer.config import Config
 from gossamer.model.links import SEED_FILE, Link
 from gossamer.url.url import Url

@@ -22,7 +22,7 @@ from gossamer.process import mail, pdf
 from gossamer.process.documents import Documents
 from gossamer.process.mail import Mail
 from gossamer.process.options import ProcessOptions
-from gossamer.process.pdf import PdfText
+from gossamer.process.pdf import PdfLinks, PdfText
 from gossamer.world.spill import Spills
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -228,6 +228,51 @@ def test_no_entity_is_expanded_and_no_file_is_opened() -> None:
     assert (findings.text, findings.columns["document"]) == ("", "damaged")
 
 
+def changed(body: bytes, at: int, value: bytes, mark: bytes = b"PK\x01\x02") -> bytes:
+    """A ZIP file with other bytes at a place of its list's first entry, or of its end."""
+    place = body.find(mark) + at
+    return body[:place] + value + body[place + len(value) :]
+
+
+def test_a_broken_container_is_damaged() -> None:
+    whole = packed({"word/document.xml": f"<w:document {W}><w:p><w:r><w:t>x</w:t></w:r></w:p></w:document>"})
+    assert looked(Documents(), whole, DOCX).columns["document"] == "whole"
+    other = io.BytesIO()
+    with zipfile.ZipFile(other, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("word/document.xml", "<w:document/>")
+    for body in (
+        changed(whole, 10, b"\x63\0"),  # Packed by an unknown method.
+        changed(whole, 16, b"\0\0\0\0"),  # Another check sum.
+        changed(whole, 42, b"\xf0\xff\xff\xff"),  # A part beyond the end.
+        changed(changed(whole, 46, b"\xff"), 8, b"\0\x08"),  # A name that is not UTF-8.
+        changed(whole, 16, b"\xff\xff\xff\xff", b"PK\x05\x06"),  # The list beyond the end.
+        other.getvalue(),
+        packed({"word/document.xml": '<?xml version="1.0" encoding="klingon"?><w:document/>'}),
+    ):
+        findings = looked(Documents(), body, DOCX)
+        assert (findings.text, findings.columns["document"]) == ("", "damaged")
+
+
+def test_the_main_part_has_the_name_that_the_package_says() -> None:
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    parts = {
+        "_rels/.rels": f'<all xmlns="r"><Relationship Type="{kind}" Target="/word/document2.xml"/></all>',
+        "word/document2.xml": f"<w:document {W}><w:p><w:r><w:t>second</w:t></w:r></w:p></w:document>",
+    }
+    assert looked(Documents(), packed(parts), DOCX).text == "second"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
+def test_a_chapter_has_its_own_encoding(encoding: str) -> None:
+    chapter = f'<?xml version="1.0" encoding="{encoding}"?><html><p>Grüße</p></html>'.encode(encoding)
+    package = (
+        '<package><manifest><item id="a" href="a.xhtml#top"/></manifest><spine><itemref idref="a"/></spine></package>'
+    )
+    container = '<container><rootfile full-path="p.opf"/></container>'
+    parts: dict[str, str | bytes] = {"META-INF/container.xml": container, "p.opf": package, "a.xhtml": chapter}
+    assert looked(Documents(), packed(parts), EPUB).text == "Grüße"
+
+
 def cells(count: int) -> bytes:
     """A table of `count` cells, written without holding it."""
     out = io.BytesIO()
@@ -296,6 +341,89 @@ def test_hostile_mail_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         findings = looked(Mail(), body, kind)
         assert findings.columns["document"] == "cut"
         assert "Subject: " in findings.text
+
+
+def test_a_header_is_cut_before_it_is_parsed() -> None:
+    for header in (
+        b"Subject: " + b"=?utf-8?b?YWFh?= " * 100_000,
+        b"From: " + b"(" * 100_000,
+        b"To: " + b"a," * 100_000,
+    ):
+        findings = looked(Mail(), header + b"\nX: y\n\nbody", "message/rfc822")
+        assert findings.columns["document"] == "whole"
+        assert findings.text.endswith("body")
+        assert len(findings.text) < 2 * mail.HEADER_CHARACTERS_MAX
+
+
+def test_a_message_without_sense_costs_no_other() -> None:
+    broken = b"From a\nContent-Type: text/plain" + b'; a*0*="x"' * 1_000 + b"\n\nlost\n\n"
+    findings = looked(Mail(), broken + b"From b\nSubject: next\n\nfound\n", "application/mbox")
+    assert (findings.text, findings.columns["document"]) == ("Subject: next\nfound", "damaged")
+
+
+@pytest.mark.parametrize("declared", ["klingon", '"utf\0"', "idna", "zlib", ""])
+def test_mail_of_no_known_encoding_is_read_as_what_it_looks_like(declared: str) -> None:
+    body = f"Content-Type: text/plain; charset={declared}\n\nGrüße aus München".encode("latin-1")
+    assert looked(Mail(), body, "message/rfc822").text == "Grüße aus München"
+
+
+def pdf_objects(*objects: str, trailer: str = "") -> bytes:
+    """A PDF of these objects, the first its catalog."""
+    out, places = b"%PDF-1.4\n", []
+    for number, one in enumerate(objects, 1):
+        places.append(len(out))
+        out += f"{number} 0 obj\n{one}\nendobj\n".encode("latin-1")
+    table = f"xref\n0 {len(places) + 1}\n0000000000 65535 f \n" + "".join(f"{at:010} 00000 n \n" for at in places)
+    end = f"trailer<</Size {len(places) + 1}/Root 1 0 R{trailer}>>\nstartxref\n{len(out)}\n%%EOF"
+    return out + table.encode() + end.encode()
+
+
+CATALOG, PAGES = "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>"
+LEAF = "<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]%s>>"
+CALLS = (
+    "<</Type/XObject/Subtype/Form/Resources<</XObject<</X %d 0 R>>>>/Length 60>>stream\n"
+    + "/X Do " * 10
+    + "\nendstream"
+)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"%PDF-1.4 and nothing else",
+        pdf_objects(CATALOG, "<</Type/Pages/Kids[2 0 R]/Count 1>>"),
+        pdf_objects(CATALOG, PAGES, "<</Type/Pages/Kids[2 0 R]/Count 1>>"),
+        pdf_objects(CATALOG, "<</Type/Pages/Kids[3 0 R]/Count 1/Parent 3 0 R>>", LEAF % ""),
+        pdf_objects("1 0 R"),
+        pdf_objects("<</Type/Catalog/Pages null>>"),
+        pdf_objects(CATALOG, f"<</Type/Pages/Kids[{'3 0 R ' * 20_000}]/Count 20000>>", LEAF % ""),
+        pdf_objects(CATALOG, PAGES, LEAF % "/Annots 7"),
+        pdf_objects(CATALOG, PAGES, LEAF % "/Annots[3 0 R null 5 (x)]/Contents 3 0 R"),
+        pdf_objects(CATALOG, PAGES, LEAF % "/Contents 4 0 R", "<</Length 4 0 R>>stream\nBT ET\nendstream"),
+        pdf_objects(
+            CATALOG, PAGES, LEAF % "/Contents 4 0 R/Resources<</XObject<</X 5 0 R>>>>",
+            "<</Length 5>>stream\n/X Do\nendstream", *(CALLS % (6 + n) for n in range(12)), CALLS % 5,
+        ),
+        pdf_objects(CATALOG + "[" * 20_000 + "]" * 20_000, PAGES),
+    ],
+)  # fmt: skip
+def test_objects_of_a_pdf_that_make_no_sense_end_nothing(body: bytes) -> None:
+    findings = looked(PdfText(), body, "application/pdf")
+    assert findings.text == ""
+    assert findings.columns["document"] in ("whole", "cut", "damaged")
+    assert looked(PdfLinks(), body, "application/pdf").links == []
+
+
+def test_a_pdf_keeps_its_text_where_what_it_says_of_itself_makes_no_sense() -> None:
+    about = "<</Title 5 0 R/Author[1]/CreationDate(D:99)/ModDate(D:20240506)>>"
+    text = "<</Length 40>>stream\nBT /F1 10 Tf 5 5 Td (Its text.) Tj ET    \nendstream"
+    font = "/Contents 4 0 R/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
+    body = pdf_objects(CATALOG, PAGES, LEAF % font, text, about, trailer="/Info 5 0 R")
+    findings = looked(PdfText(), body, "application/pdf")
+    assert (findings.text, findings.title, findings.columns["document"]) == ("Its text.", "", "whole")
+    assert findings.columns["modified"] == datetime(2024, 5, 6, tzinfo=UTC)
+    assert "published" not in findings.columns
 
 
 def test_a_pdf_of_many_instructions_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,6 +95,16 @@ def test_open_graph_has_columns_of_its_own() -> None:
         ("2024-05-06T07:08:09.123Z", datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)),
         ("2024-05-06T07:08:09+0200", datetime(2024, 5, 6, 5, 8, 9, tzinfo=UTC)),
         ("Mon, 06 May 2024 07:08:09 GMT", datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)),
+        ("2024/05/06", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("20240506", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("202405067", None),
+        ("2024-05/06", None),
+        ("May 6, 2024", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("6. September 2024", datetime(2024, 9, 6, tzinfo=UTC)),
+        ("6 May 2024 07:08:09 +0100", datetime(2024, 5, 6, 6, 8, 9, tzinfo=UTC)),
+        ("31 June 2024", None),
+        ("05/06/2024", None),
+        ("\uff12\uff10\uff12\uff14-05-06", None),
         ("2024-13-45", None),
         ("0001-01-01", None),
         ("yesterday", None),
@@ -103,6 +113,23 @@ def test_open_graph_has_columns_of_its_own() -> None:
 )
 def test_times(written: str, expected: datetime | None) -> None:
     assert moment(written) == expected
+
+
+@pytest.mark.parametrize(
+    ("block", "column", "expected"),
+    [
+        ('{"datePublished": {"@value": "2024-05-06"}}', "published", datetime(2024, 5, 6, tzinfo=UTC)),
+        ('{"datePublished": ["2024-05-06", "2024-05-07"]}', "published", datetime(2024, 5, 6, tzinfo=UTC)),
+        ('{"author": {"name": [{"@value": "A. Writer"}]}}', "byline", "A. Writer"),
+        ('{"author": {"@id": "#writer"}}', "byline", None),
+        ('{"license": ["https://l.example/a", "https://l.example/b"]}', "license", "https://l.example/a"),
+        ('{"license": [], "author": [], "datePublished": {}}', "license", None),
+        ('{"@type": ["schema:Article", "https://schema.org/Article", 3, null]}', "schema_types", ["Article"]),
+    ],
+)
+def test_values_of_json_ld_have_many_forms(block: str, column: str, expected: object) -> None:
+    body = f'<script type="application/ld+json">{block}</script>'
+    assert found(Metadata(), body).columns.get(column) == expected
 
 
 def test_hostile_facts_are_bounded() -> None:

@@ -44,12 +44,17 @@ def test_trees_are_asked_level_by_level_as_one_by_one() -> None:
 
 @given(st.lists(st.tuples(st.floats(0.01, 0.99), st.integers(1, 200)), min_size=1, max_size=7))
 def test_no_set_of_blocks_has_a_higher_expected_f1(blocks: list[tuple[float, int]]) -> None:
+    """F1 is expected over pages on which all estimates are off by the same odds."""
     likely = np.array([one for one, _ in blocks], dtype=np.float32)
     words = np.array([one for _, one in blocks], dtype=np.float32)
-    total = max(float((likely * words).sum()), 20.0)
 
     def f1(keep: list[int]) -> float:
-        return float(2 * (likely * words)[keep].sum() / (words[keep].sum() + total))
+        mean = 0.0
+        for shift, chance in ((-3.0, 0.0545), (-1.5, 0.244), (0.0, 0.403), (1.5, 0.244), (3.0, 0.0545)):
+            odds = likely / (1 - likely) * np.exp(shift)
+            there = odds / (1 + odds) * words
+            mean += chance * 2 * there[keep].sum() / (words[keep].sum() + max(float(there.sum()), 20.0))
+        return mean
 
     best = max(f1(list(keep)) for size in range(1, len(blocks) + 1) for keep in combinations(range(len(blocks)), size))
     assert f1(np.flatnonzero(chosen(likely, words)).tolist()) == pytest.approx(best, rel=1e-3)
@@ -65,6 +70,20 @@ def test_gaps_headings_and_code_are_added() -> None:
         "abcdefg"
     )
     assert completed(outline, [False] * len(outline.blocks)) == [False] * len(outline.blocks)
+
+
+def test_a_table_of_short_cells_is_kept_as_a_whole() -> None:
+    rows = "".join(f"<tr><td>day {number}<td>nine" for number in range(4))
+    outline = page(f"<p>before<table>{rows}</table><p>after<table>{rows}</table>")
+    names = [block.text for block in outline.blocks]
+    for wanted, expected in ((names[1:4], 8), (names[1:2], 0)):
+        keep = [at < 9 and text in wanted for at, text in enumerate(names)]
+        made = completed(outline, keep)
+        assert made[1:9] == ([True] * 8 if expected else keep[1:9])
+        assert not any(made[9:])
+    long = page("<table>" + f"<tr><td>{'word ' * 30}<td>b" * 4 + "</table>")
+    keep = [at in (0, 2) for at in range(len(long.blocks))]
+    assert completed(long, keep)[4:] == keep[4:]
 
 
 def test_terms_stay_with_what_defines_them() -> None:

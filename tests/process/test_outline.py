@@ -73,7 +73,7 @@ def test_blocks_are_what_no_edge_divides() -> None:
     assert made is not None
     assert [block.text for block in made.blocks] == ["One two", "three four five", "six"]
     assert [(block.words, block.link_words, block.links) for block in made.blocks] == [(2, 0, 0), (3, 1, 1), (1, 0, 0)]
-    assert [made.nodes[block.node].name for block in made.blocks] == ["h1", "p", "div"]
+    assert [made.tags[block.node][0] for block in made.blocks] == ["h1", "p", "div"]
     assert made.title == "A b"
 
 

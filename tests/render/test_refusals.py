@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.api.shards import check_several
-from gossamer.assembly import assemble
+from gossamer.assembly.building import assemble
 from gossamer.config.footprint import BROWSERS, ORIGIN, browser_bytes, fitted, fixed_bytes
 from gossamer.config.gather import configure
 from gossamer.config.sections import Config

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import gossamer
 from gossamer import Crawler
-from gossamer.assembly import open_stopped
+from gossamer.assembly.stopped import open_stopped
 from gossamer.config import configure
 from gossamer.config.gather import reopen
 from gossamer.lab.simweb.truth import TruthWalk

@@ -104,7 +104,7 @@ def test_a_crawl_that_does_not_sign_needs_no_cryptography(tmp_path: Path) -> Non
         "import sys; sys.modules['cryptography'] = None\n"
         "from gossamer.model import extras; find = extras.find_spec\n"
         "extras.find_spec = lambda name: None if name == 'cryptography' else find(name)\n"
-        "from gossamer.assembly import protocol_modules; from gossamer.config import configure\n"
+        "from gossamer.assembly.protocols import protocol_modules; from gossamer.config import configure\n"
         "from gossamer.world.clock import WallClock\n"
         "protocol_modules(configure(), 'a', WallClock())\n"
         "print('plain')\n"

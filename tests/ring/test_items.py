@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gossamer import Crawler
-from gossamer.api.changes import FieldChange, changes
 from gossamer.api.extracting import extract_of
+from gossamer.api.reading import FieldChange, changes
 from gossamer.config import configure
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError

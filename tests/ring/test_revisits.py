@@ -16,7 +16,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from gossamer import Crawler
-from gossamer.api.changes import changes, instant_of
+from gossamer.api.reading import changes, instant_of
 from gossamer.api.search import search_of
 from gossamer.api.status import status_of, why_of
 from gossamer.archive.options import SearchOptions

@@ -10,7 +10,7 @@ import pytest
 
 from gossamer.api import sample_of
 from gossamer.api.status import status_of, why_of
-from gossamer.assembly import open_stopped
+from gossamer.assembly.stopped import open_stopped
 from gossamer.config.gather import reopen
 from gossamer.frontier.walked import all_pages
 from gossamer.model.errors import ConfigError

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.assembly import assemble, open_stopped
+from gossamer.assembly.building import assemble
+from gossamer.assembly.stopped import open_stopped
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.seen.options import SeenOptions

@@ -51,6 +51,18 @@ def test_a_content_is_known_within_its_scope_alone(epochs: Epochs, scope: str, w
     assert content.find(OTHER, SAME_HOST) is None
 
 
+def test_contents_of_a_split_site_are_compared_with_those_of_all_its_hosts_that_are_here(epochs: Epochs) -> None:
+    namer = Namer(split=["example.org"])
+    one, two = (namer.name(f"https://{host}.example.org/") for host in ("www", "docs"))
+    assert one is not None
+    assert two is not None
+    assert one.partition != two.partition
+    content = ExactContentSeen(epochs, "site", frozenset(namer.split))
+    content.remember(DIGEST, one, ORIGINAL)
+    assert content.find(DIGEST, two) == ORIGINAL
+    assert content.find(DIGEST, ELSEWHERE) is None
+
+
 @pytest.mark.parametrize("scope", ["host", "site", "shard"])
 def test_it_is_remembered_over_a_restart_if_it_was_committed(tmp_path: Path, scope: str) -> None:
     store = Store(tmp_path / "store")

@@ -169,3 +169,45 @@ def test_keys_that_took_work_are_remembered_within_a_bound(monkeypatch: pytest.M
     assert len(namer._keys_before) <= 8
     assert "http://h/Always" in {**namer._keys, **namer._keys_before}
     assert not any("plain" in text or len(text) > 500 for text in namer._keys)
+
+
+SPLIT = ("example.org",)
+SPLIT_HOSTS = ("example.org", "www.example.org", "a.example.org", "www.a.example.org", "b.example.org", "m.example.org")
+
+
+def test_hosts_of_a_split_site_have_a_partition_each_and_others_that_of_their_site() -> None:
+    namer = Namer(split=SPLIT)
+    for host in SPLIT_HOSTS:
+        assert named_by(namer, f"https://{host}/x").partition == partition_of(host)
+    assert named_by(namer, "https://a.example.net/").partition == partition_of("example.net")
+    assert named_by(namer, "https://a.example.net/").site == "example.net"
+    assert named_by(namer, "https://a.example.org/").site == "example.org", "its gate is that of the whole site"
+
+
+def named_by(namer: Namer, text: str) -> Url:
+    url = named(text, namer)
+    assert url is not None
+    return url
+
+
+@given(
+    st.sampled_from(["http", "https"]), st.sampled_from(["http", "https"]),
+    st.sampled_from(SPLIT_HOSTS), st.sampled_from(SPLIT_HOSTS),
+    st.sampled_from(["", "/", "/a", "//a?b=1&a=2", "/A/index.html", "/a;jsessionid=1"]),
+    st.sampled_from(["", "/", "/a", "/a?a=2&b=1", "/a/", "/A"]),
+    st.lists(st.sampled_from(sorted(RULES)), unique=True),
+    st.sampled_from([{}, {"www.": ""}, {"m.": "", "www.": ""}]),
+    st.sampled_from(["", ".", ":80", ":443", ":8080"]),
+)  # fmt: skip
+def test_equal_keys_of_a_split_site_meet_in_one_partition(
+    scheme: str, other: str, one: str, two: str, path: str, other_path: str, rules: list[str],
+    starts: dict[str, str], end: str,
+) -> None:  # fmt: skip
+    """http and https, with and without www., final dots and ports: as the rules that are on compare them."""
+    namer = Namer(Canonicalizer(tuple(rules), HostNameRules(starts)), split=SPLIT)
+    first = named_by(namer, f"{scheme}://{one}{end}{path}")
+    second = named_by(namer, f"{other}://{two}{other_path}")
+    if first.key == second.key:
+        assert first.partition == second.partition
+    again = named_by(namer, first.key)
+    assert again.partition == first.partition

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from gossamer.api.maintenance import finish_scaling as finish_scaling
     from gossamer.api.maintenance import forget_of as forget_of
     from gossamer.api.maintenance import forgettable_of as forgettable_of
+    from gossamer.api.maintenance import release_of as release_of
     from gossamer.api.maintenance import scale_crawl as scale_crawl
     from gossamer.api.maintenance import verify_of as verify_of
     from gossamer.api.page import CrawledPage as CrawledPage
-    from gossamer.api.setting import release_of as release_of
     from gossamer.api.status import status_of as status_of
     from gossamer.api.status import why_of as why_of
     from gossamer.api.stored import cookies_of as cookies_of
@@ -55,7 +55,7 @@ _HOMES = {
     "ClusterCrawler": "cluster", "Crawler": "crawler", "CrawledPage": "page", "about_of": "looking",
     "accept_loss_of": "maintenance", "check_scalable": "maintenance", "cookies_of": "stored",
     "finish_scaling": "maintenance", "forget_of": "maintenance", "forgettable_of": "maintenance",
-    "release_of": "setting", "sample_of": "stored", "scale_crawl": "maintenance", "status_of": "status",
+    "release_of": "maintenance", "sample_of": "stored", "scale_crawl": "maintenance", "status_of": "status",
     "verify_of": "maintenance", "why_of": "status",
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from xxhash import xxh3_128
 
-from gossamer.assembly import CrawlRing
+from gossamer.assembly.values import CrawlRing
 from gossamer.crawl.counters import Telemetry
 from gossamer.model.links import FEED, Link
 from gossamer.model.revisits import Notice

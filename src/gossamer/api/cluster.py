@@ -21,8 +21,10 @@ from gossamer.api.restoring import check_vault, gather
 from gossamer.api.shards import check_several, keep_standing, map_of, owner_of, require_states
 from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import Asking, checked, require_restart
-from gossamer.archive.cdxj import entries_of_tables, write_index
-from gossamer.assembly import INDEX, homes, locked, require_files, text_of
+from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
+from gossamer.assembly.home import homes, locked
+from gossamer.assembly.integrity import require_files
+from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord, Limits
 from gossamer.cluster.job import HERE, STATE_FILE, ClusterPlan, environment_of_a_cluster, environment_of_our_own

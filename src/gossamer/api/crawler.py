@@ -29,8 +29,13 @@ from gossamer.api.setting import Setting, Watching
 from gossamer.api.status import narrowed, running_status
 from gossamer.api.verbs import Asking, Commands, Queries, checkpoint_of, table_of
 from gossamer.archive.archive import Following, Task
+from gossamer.archive.cdxj import INDEX
 from gossamer.archive.uploads import Uploads
-from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, Home, assemble, damaged_store, locked, text_of
+from gossamer.assembly.building import assemble
+from gossamer.assembly.home import LOCK_S_MAX, Home, locked
+from gossamer.assembly.integrity import damaged_store
+from gossamer.assembly.modules import text_of
+from gossamer.assembly.values import Assembled
 from gossamer.config import Config, configure
 from gossamer.config.flags import Options
 from gossamer.config.footprint import require_memory
@@ -123,11 +128,10 @@ class Crawler:
         self._listeners: list[Callable[[str], None]] = []
         self._shard: Assembled | None = None
         self._last_status: dict[str, object] = {"state": "starting"}
-        self._stop: bool | None = None
-        self.sandbox: SandboxState | None = None  # What bounds the caller's process.
+        self._stop: bool | None = None  # Whether a stop was asked for, and whether at once.
+        self.sandbox: SandboxState | None = None  # What bounds the process of a command.
         self.starts_again = False
         """Whether its process is to start it again once it has stopped."""
-        """Whether a stop was asked for, and whether at once."""
         self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
         self._more_seeds = more_seeds
@@ -203,9 +207,7 @@ class Crawler:
         finally:
             self._callbacks = None
             await self._conversion_ended()
-            last = running_status(shard)
-            last.sandbox = self.sandbox
-            self._last_status = last.as_object()
+            self._last_status = running_status(shard, sandbox=self.sandbox).as_object()
             self._shard = None
             if self._progress is not None:
                 self._progress.show()
@@ -218,10 +220,9 @@ class Crawler:
         """
         if self._shard is None:
             return self._last_status
-        status = running_status(self._shard, detail=detail)
+        status = running_status(self._shard, detail=detail, sandbox=self.sandbox)
         if self._callbacks is not None:
             status.subscriptions = self._callbacks.subscriptions()
-        status.sandbox = self.sandbox
         return status.as_object()
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
@@ -293,8 +294,7 @@ class Crawler:
     async def _crawl(self, shard: Assembled, sources: Sources, verbs: Mapping[str, Verb]) -> End:
         ring, outputs, controls, membership = shard.ring, shard.outputs, shard.controls, shard.membership
         low_water = LowWater(shard.kept.home, controls.settings, ring, controls.telemetry, sources)
-        scope = controls.settings.config.scope
-        watching = Watching(scope, ring.scope.exclusions, controls.telemetry, ring.loop.stir)
+        watching = Watching(controls.settings.config.scope, ring.scope.exclusions, controls.telemetry, ring.loop.stir)
         companions: list[Companion] = [
             sources.seeding.run, sources.feeding.run, watching.run, low_water.run, self._follow_logs,
         ]  # fmt: skip
@@ -416,12 +416,12 @@ class Crawler:
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
         """Answer until cancelled."""
-        with self._asking.open(verbs, shard.controls.telemetry.logs):
-            logs = shard.controls.telemetry.logs
-            await ControlSocket(self.directory / "state", verbs, logs, lambda: self._bound(logs.info)).serve()
 
-    def _bound(self, log: Callable[..., None]) -> None:
-        self.sandbox = narrowed(self.sandbox, self.config, log)
+        def bound() -> None:
+            self.sandbox = narrowed(self.sandbox, shard)
+
+        with self._asking.open(verbs, shard.controls.telemetry.logs):
+            await ControlSocket(self.directory / "state", verbs, shard.controls.telemetry.logs, bound).serve()
 
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX

@@ -16,7 +16,7 @@ from gossamer.archive.tables import ItemRows
 from gossamer.archive.views.bodies import RecordBodies, RecordPlace
 from gossamer.archive.views.export import inputs_of, tables_of
 from gossamer.archive.views.source import RowSource
-from gossamer.assembly.parts import item_modules
+from gossamer.assembly.modules import item_modules
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError

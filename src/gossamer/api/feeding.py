@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from xxhash import xxh3_128_hexdigest
 
-from gossamer.assembly import Assembled, CrawlRing
+from gossamer.assembly.values import Assembled, CrawlRing
 from gossamer.config import Config
 from gossamer.config.seeds import Visitable
 from gossamer.crawl.counters import Telemetry

@@ -10,9 +10,9 @@ import msgspec
 
 from gossamer.api.crawler import Crawler
 from gossamer.api.page import CrawledPage
-from gossamer.assembly import Assembled, text_of
-from gossamer.assembly.parts import item_modules
+from gossamer.assembly.modules import item_modules, text_of
 from gossamer.assembly.revisits import scope_options
+from gossamer.assembly.values import Assembled
 from gossamer.config import Config
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import End

@@ -12,7 +12,8 @@ import msgspec
 
 from gossamer.archive.views.bodies import RecordBodies, RecordPlace
 from gossamer.archive.views.cursor import Row, TableCursor
-from gossamer.assembly import Home, namer_for
+from gossamer.assembly.home import Home
+from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.views import committed_files, export_means
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gossamer.config import Config
+from gossamer.identity.keys import read_keys
+from gossamer.identity.signing import directory_headers, directory_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.product import __version__
@@ -58,9 +60,6 @@ def directory_of_files(key_files: Sequence[str], origin: str, now: float) -> tup
         ConfigError: no key file can be read.
     """
     require("cryptography", "identity.key_file")
-    from gossamer.identity.keys import read_keys  # noqa: PLC0415 - needs cryptography
-    from gossamer.identity.signing import directory_headers, directory_of  # noqa: PLC0415
-
     found: dict[str, SigningKey] = {}
     errors = []
     for file in dict.fromkeys(key_files):

@@ -16,7 +16,8 @@ from subprocess import DEVNULL, PIPE
 
 from gossamer.api.feeding import Feeding
 from gossamer.api.seeding import Seeding
-from gossamer.assembly import CrawlRing, Home, Settings
+from gossamer.assembly.home import Home
+from gossamer.assembly.values import CrawlRing, Settings
 from gossamer.config.seeds import check_addresses, local_hosts
 from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError

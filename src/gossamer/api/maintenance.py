@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
 
 from gossamer.api.given import directory_of
-from gossamer.api.shards import check_several
-from gossamer.assembly import Scaled, accept_loss, homes, locked, scale
-from gossamer.assembly.scaling import refuse_indivisible, shards_to_be
+from gossamer.api.setting import no_trap, release
+from gossamer.api.shards import check_several, held_stopped, require_here
+from gossamer.assembly.building import assemble
+from gossamer.assembly.home import homes, locked
+from gossamer.assembly.integrity import accept_loss
+from gossamer.assembly.scaling import Scaled, refuse_indivisible, scale, shards_to_be
 from gossamer.assembly.verify import Verification
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.live import save
 from gossamer.forget.forgetting import ForgetRequest, Result, count, forget
-from gossamer.model.damage import Damage
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, Damage
 from gossamer.world.clock import WallClock
 
 DAMAGE_MAX = 1_000
@@ -175,3 +179,32 @@ def _divided(config: Config, workers: int) -> Config:
     cluster = config.cluster.model_copy(update={"workers": workers})
     changed = config.model_copy(update={"cluster": cluster})
     return changed.with_origins(config.origins | {"cluster.workers": "gossamer scale"})
+
+
+def release_of(directory: str | Path, name: str) -> dict[str, object]:
+    """Release traps of a crawl that does not run; `resume` then continues in them.
+
+    Raises:
+        ConfigError: there is no such trap, or another process holds the crawl.
+    """
+    return asyncio.run(_release_of(directory_of(directory), name))
+
+
+async def _release_of(directory: Path, name: str) -> dict[str, object]:
+    config = reopen(directory / "crawl.toml")
+    shards = config.cluster.workers
+    refusal = ""
+    with held_stopped(directory) if shards > 1 else nullcontext():
+        for number in range(shards):
+            if shards > 1:
+                require_here(directory, number, shards)
+            shard = assemble(config, directory, shard=number, shards=shards)
+            try:
+                released = await release(shard.ring, name, shard.controls.telemetry.clock)
+                if released:
+                    await shard.kept.committer.commit()
+                    return {"released": released}
+                refusal = refusal or no_trap(shard.ring.scope.traps, name)
+            finally:
+                await shard.close()
+    raise ConfigError(refusal)

@@ -24,7 +24,9 @@ import msgspec
 from gossamer.api.crawler import Crawler
 from gossamer.api.restoring import vault_of
 from gossamer.api.shards import map_of
-from gossamer.assembly import Assembled, Home, assemble, locked
+from gossamer.assembly.building import assemble
+from gossamer.assembly.home import Home, locked
+from gossamer.assembly.values import Assembled
 from gossamer.cluster import line as said
 from gossamer.cluster.coordination import Look, Tenure
 from gossamer.cluster.job import ShardJob

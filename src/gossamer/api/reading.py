@@ -1,23 +1,45 @@
-"""Reading: what the files of a crawl hold: a page as Markdown, and the faults of a site."""
+"""Reading: what the files of a crawl hold, whether it runs or not: a page as Markdown, what appeared, changed and
+vanished, the history of a robots.txt, and the faults of a site.
+"""
 
 from __future__ import annotations
 
+import re
 import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from heapq import merge
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
 
 from gossamer.api.given import directory_of
+from gossamer.archive.schema import ITEMS
 from gossamer.archive.views.bodies import RecordBodies
-from gossamer.archive.views.export import inputs_of
+from gossamer.archive.views.changes import (
+    FieldChange,
+    PageChange,
+    RobotsVersion,
+    changes_of,
+    field_changes_of,
+    robots_of,
+    versions_of,
+)
+from gossamer.archive.views.export import inputs_of, tables_of
 from gossamer.archive.views.faults import KINDS, NOT_CHECKED, SiteFault, as_csv, as_html, faults_of_site
 from gossamer.archive.views.plan import make_plan, planned
-from gossamer.assembly import namer_for
+from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import iso_time
+from gossamer.world.clock import WallClock
 
-__all__ = ["KINDS", "NOT_CHECKED", "ReadPage", "SiteFault", "as_csv", "as_html", "faults_of", "page_of"]
+__all__ = [
+    "KINDS", "NOT_CHECKED", "FieldChange", "PageChange", "ReadPage", "RobotsVersion", "SiteFault", "as_csv", "as_html",
+    "changes", "faults_of", "page_of", "robots_history",
+]  # fmt: skip
 
 PLAN_BYTES_MAX = 128_000_000
 """Memory of the question to the table of pages."""
@@ -75,3 +97,70 @@ def faults_of(directory: str | Path) -> list[SiteFault]:
     with tempfile.TemporaryDirectory(prefix="gossamer-faults-") as name:
         folder = Path(name)
         return faults_of_site(inputs_of(crawl_in(directory), ["pages", "links"], folder).tables, folder)
+
+
+_AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
+
+_UNIT_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+
+
+def changes(directory: Path, since: str = "", url: str = "") -> Iterator[PageChange | FieldChange]:
+    """Yield what changed since an instant (ISO 8601, in UTC where it does not say; or a time ago, such as `12h`), pages
+    and fields of items, in the order of time; with `url`, all attempts at that page since then.
+
+    Raises:
+        ConfigError: there is no crawl, or `since` is no time.
+    """
+    since_s = instant_of(since) if since else 0.0
+    with tempfile.TemporaryDirectory(prefix="gossamer-changes-") as name:
+        folder = Path(name)
+        crawl, config = crawl_in(directory), reopen(directory / "crawl.toml")
+        items = [] if url else [name for name in tables_of(crawl, "parquet", "") if name.startswith(ITEMS)]
+        tables = inputs_of(crawl, ["pages", *items], folder).tables
+        pieces, compared = tables["pages"], config.revisit.change
+        if not url:
+            pages = (msgspec.structs.replace(one, compared=compared) for one in changes_of(pieces, since_s, folder))
+            fields: list[Iterator[PageChange | FieldChange]] = [
+                field_changes_of(tables[name], name.removeprefix(ITEMS), since_s, folder / str(number))
+                for number, name in enumerate(items)
+            ]
+            found: Iterator[PageChange | FieldChange] = merge(pages, *fields, key=attrgetter("at"))
+            yield from found
+            return
+        named = namer_for(config).name(url)
+        if named is None:
+            raise ConfigError(f"--url {url}: it is not an address that can be visited")
+        begin = iso_time(since_s, "microseconds")
+        for one in versions_of(pieces, named.key, folder):
+            if one.at >= begin:
+                yield msgspec.structs.replace(one, compared=compared)
+
+
+def robots_history(directory: Path, host: str) -> Iterator[RobotsVersion]:
+    """Yield what a host answered for robots.txt, by time, from the WARC files of a crawl, all of which are read.
+
+    Raises:
+        ConfigError: there is no crawl, or it archives no robots.txt.
+    """
+    config = reopen(directory / "crawl.toml")
+    if not (config.archive.warc and config.archive.warc_robots):
+        raise ConfigError(f"{directory} has no robots.txt files: archive.warc or archive.warc_robots is false")
+    yield from robots_of(directory / "warc", host.lower(), export_means(config).decode)
+
+
+def instant_of(text: str) -> float:
+    """Return the wall time that a text names: a date, a date with a time, or how long ago.
+
+    Raises:
+        ConfigError: it names none.
+    """
+    ago = _AGO.fullmatch(text.strip())
+    if ago is not None:
+        return WallClock().now() - float(ago[1]) * _UNIT_S[ago[2]]
+    try:
+        at = datetime.fromisoformat(text.strip())
+        return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(
+            f"--since {text}: expected a time such as 2026-01-31, 2026-01-31T12:00 or 12h (s, m, h, d, w ago)"
+        ) from error

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from gossamer.api.shards import map_of
 from gossamer.archive.uploads import StoreError
-from gossamer.assembly import Assembled, Home, homes
+from gossamer.assembly.home import Home, homes
+from gossamer.assembly.values import Assembled
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.lists import FORGOTTEN

@@ -12,7 +12,7 @@ from gossamer.archive.search.folder import indexes_of, no_index
 from gossamer.archive.search.query import QueryAnswer, search
 from gossamer.archive.search.question import SearchQuestion
 from gossamer.archive.views.export import MEMORY_BYTES
-from gossamer.assembly import locked
+from gossamer.assembly.home import locked
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError

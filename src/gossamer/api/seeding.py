@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gossamer.assembly import Assembled, CrawlRing
+from gossamer.assembly.values import Assembled, CrawlRing
 from gossamer.config import Config
 from gossamer.config.seeds import domain_seeds, file_seeds
 from gossamer.crawl.counters import CrawlCounters

@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
 
-from gossamer.api.given import directory_of
-from gossamer.api.shards import held_stopped, require_here
-from gossamer.assembly import CrawlRing, DurableState, Settings, assemble
+from gossamer.assembly.values import CrawlRing, DurableState, Settings
 from gossamer.config import Config
-from gossamer.config.gather import reopen
 from gossamer.config.lists import hosts_of
 from gossamer.config.live import KeyChange, changed, for_host, live_keys, save
 from gossamer.config.toml import as_assignments, written
@@ -185,32 +181,3 @@ def no_trap(traps: Traps, name: str) -> str:
         return f"no trap is called {name!r}; did you mean {near[0]!r}?"
     known = f"there are {', '.join(names[:TRAPS_NAMED_MAX])}" if names else "there is none"
     return f"no trap is called {name!r}; {known}{' …' if len(names) > TRAPS_NAMED_MAX else ''}"
-
-
-def release_of(directory: str | Path, name: str) -> dict[str, object]:
-    """Release traps of a crawl that does not run; `resume` then continues in them.
-
-    Raises:
-        ConfigError: there is no such trap, or another process holds the crawl.
-    """
-    return asyncio.run(_release_of(directory_of(directory), name))
-
-
-async def _release_of(directory: Path, name: str) -> dict[str, object]:
-    config = reopen(directory / "crawl.toml")
-    shards = config.cluster.workers
-    refusal = ""
-    with held_stopped(directory) if shards > 1 else nullcontext():
-        for number in range(shards):
-            if shards > 1:
-                require_here(directory, number, shards)
-            shard = assemble(config, directory, shard=number, shards=shards)
-            try:
-                released = await release(shard.ring, name, shard.controls.telemetry.clock)
-                if released:
-                    await shard.kept.committer.commit()
-                    return {"released": released}
-                refusal = refusal or no_trap(shard.ring.scope.traps, name)
-            finally:
-                await shard.close()
-    raise ConfigError(refusal)

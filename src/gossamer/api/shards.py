@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from gossamer.assembly import Home, homes, locked, namer_for
+from gossamer.assembly.home import Home, homes, locked
 from gossamer.assembly.revisits import may_be_called_back
+from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError

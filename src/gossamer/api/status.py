@@ -13,14 +13,18 @@ from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
 from gossamer.api.shards import held_stopped, last_status, owner_of, require_here
 from gossamer.api.waiting import waiting
-from gossamer.assembly import Assembled, budget_of, half_forgotten, homes, lost_views, open_stopped
+from gossamer.assembly.home import homes
+from gossamer.assembly.integrity import half_forgotten, lost_views
+from gossamer.assembly.parts import budget_of
+from gossamer.assembly.stopped import open_stopped
+from gossamer.assembly.values import Assembled
 from gossamer.cluster.aggregate import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.crawl.counters import SeedCounters, Totals, login_warning
 from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.record import QueueCounts
-from gossamer.model.damage import Damage
+from gossamer.model.errors import Damage
 from gossamer.model.modules import module_facts
 from gossamer.model.status import (
     Alarm,
@@ -38,7 +42,6 @@ from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS
 from gossamer.world.clock import WallClock
-from gossamer.world.sandbox import AF_UNIX, refuse_sockets
 
 TRAPS_SHOWN_MAX = 100
 ALARMS_MAX = 20
@@ -53,19 +56,22 @@ ENDED_SAYS = {
 }
 
 
-def narrowed(sandbox: SandboxState | None, config: Config, log: Callable[..., None]) -> SandboxState | None:
+def narrowed(sandbox: SandboxState | None, shard: Assembled) -> SandboxState | None:
     """Take from a process in a sandbox what only its control socket needed; log and return what bounds it then."""
     if sandbox is None:
         return None
+    config = shard.controls.settings.config
     # Browsers and commands of the console open such sockets, and inherit what is refused.
-    needs = config.crawl.render != "never" or config.console.port is not None
-    if sandbox.in_force and not needs and refuse_sockets(AF_UNIX):
-        sandbox = msgspec.structs.replace(sandbox, enforced=(*sandbox.enforced, "sockets"))
-    log("sandbox", **msgspec.to_builtins(sandbox))
+    if sandbox.in_force and config.crawl.render == "never" and config.console.port is None:
+        from gossamer.world.sandbox import AF_UNIX, refuse_sockets  # noqa: PLC0415 - without a sandbox, of no use
+
+        if refuse_sockets(AF_UNIX):
+            sandbox = msgspec.structs.replace(sandbox, enforced=(*sandbox.enforced, "sockets"))
+    shard.controls.telemetry.logs.info("sandbox", **msgspec.to_builtins(sandbox))
     return sandbox
 
 
-def running_status(shard: Assembled, *, detail: bool = False) -> Status:
+def running_status(shard: Assembled, *, detail: bool = False, sandbox: SandboxState | None = None) -> Status:
     """Return a running crawl's status. Some tens of microseconds, plus one per host in memory when nothing happens;
     `detail` adds hosts and rates over time: about 1 µs more per host in memory.
     """
@@ -75,6 +81,7 @@ def running_status(shard: Assembled, *, detail: bool = False) -> Status:
     counts, totals, elapsed_s = frontier.counts, counters.totals, loop.elapsed_s()
     status = _common(counts, totals, elapsed_s, config)
     status.seeds = seeds_state(totals.seeds, controls.explainer.why)
+    status.sandbox = sandbox
     status.state = loop.state
     if loop.state == "running" and (loop.paused or loop.held):  # What ends goes on ending.
         status.state = "paused"

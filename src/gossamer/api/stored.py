@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from gossamer.api.given import directory_of
-from gossamer.assembly import homes, namer_for, open_stopped
+from gossamer.assembly.home import homes
+from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.sessions import netscape_file
+from gossamer.assembly.stopped import open_stopped
 from gossamer.config.gather import reopen
 from gossamer.frontier.walked import sample
 from gossamer.model.errors import ConfigError

@@ -10,7 +10,7 @@ from gossamer.api.looking import Looking, about
 from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting, assignments_of, no_trap, release
-from gossamer.assembly import Assembled, Controls, CrawlRing
+from gossamer.assembly.values import Assembled, Controls, CrawlRing
 from gossamer.config.live import KeyChange
 from gossamer.config.seeds import check_addresses
 from gossamer.crawl.control import Verb, answer_of, refusal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer.archive.uploads import Uploads
-from gossamer.assembly import CrawlRing
+from gossamer.assembly.values import CrawlRing
 from gossamer.crawl.counters import Telemetry
 from gossamer.model.status import WaitingReason
 from gossamer.model.words import duration

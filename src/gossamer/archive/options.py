@@ -19,24 +19,18 @@ class ArchiveOptions(BaseModel):
         1_000_000_000,
         ge=1,
         description="A WARC file of this many bytes is finished and a new one begins.",
-        json_schema_extra=BASIC,
     )
     warc_compression: Literal["gzip", "zstd"] = Field(
         "gzip",
         description="Of each record by itself. Few tools read zstd yet; docs/reference/output.md names them.",
-        json_schema_extra=BASIC,
     )
     warc_gzip_level: int = Field(2, ge=0, le=3, description="ISA-L's level: 0 is quickest, 3 is smallest.")
     warc_zstd_level: int = Field(3, ge=1, le=19, description="Zstandard's level: 1 is quickest, 19 is smallest.")
     warc_robots: bool = Field(True, description="Archive replies to requests for robots.txt.", json_schema_extra=BASIC)
-    warc_dns: bool = Field(
-        False, description="Archive what name servers answered, as records of `dns:HOST`.", json_schema_extra=BASIC
-    )
+    warc_dns: bool = Field(False, description="Archive what name servers answered, as records of `dns:HOST`.")
     warc_request_records: bool = Field(True, description="Archive each request beside its response.")
     warc_metadata_records: bool = Field(True, description="Archive how long each fetch took and what led to it.")
-    warc_outlinks: bool = Field(
-        False, description="List a page's links in its metadata record too.", json_schema_extra=BASIC
-    )
+    warc_outlinks: bool = Field(False, description="List a page's links in its metadata record too.")
     digests: Literal["sha1", "sha256"] = Field("sha1", description="Algorithm of payload and block digests.")
     links: bool = Field(True, description="Write the table `links`.", json_schema_extra=BASIC)
     table_segment_rows_max: int = Field(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -12,43 +11,35 @@ from typing import TYPE_CHECKING, cast
 from gossamer.archive.archive import Archives
 from gossamer.archive.uploads import uploads_of
 from gossamer.assembly.earlier import earlier_of
-from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
+from gossamer.assembly.exchanging import Membership, exchange_of
 from gossamer.assembly.frontiers import frontier_for, hosts_kept
-from gossamer.assembly.home import OWNED, Home
+from gossamer.assembly.home import OWNED, Home, Setup, locked, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, refuse_half_forgotten, require_sound
-from gossamer.assembly.live import counters_of, measuring, reconfigure
+from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
+from gossamer.assembly.modules import chosen_modules, examiner, prioritizer_of, walls_of
 from gossamer.assembly.parts import (
     archives_of,
-    chosen_modules,
     close,
     content_seen_of,
     copies_of,
     crawl_options_of,
-    examiner,
-    held,
     isolated_of,
     judges_again,
     keep_mode,
     learned_by,
-    locked,
-    namer_of,
     politeness_of,
-    prioritizer_of,
     quarantine_of,
     resolver_of,
     retries_of,
     scoped,
-    stored,
     url_seen_of,
-    walls_of,
-    watchdogs_of,
 )
 from gossamer.assembly.permits import forgotten_of, permit_of, scope_of, usage_of
 from gossamer.assembly.protocols import protocol_modules
 from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, patient, revisiting_of, schedule_of
 from gossamer.assembly.scaling import refuse_half_scaled
-from gossamer.assembly.schemes import without_robots
-from gossamer.assembly.values import Controls, CrawlRing, DurableState, Outputs, Recrawl, Settings, Setup
+from gossamer.assembly.schemes import namer_of, without_robots
+from gossamer.assembly.values import Assembled, Controls, CrawlRing, DurableState, Outputs, Recrawl, Settings
 from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.crawl.commit import Committer, Cuts
@@ -58,7 +49,7 @@ from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.isolation import WALL_FACTOR
 from gossamer.crawl.logs import Logs
-from gossamer.crawl.pending_scope import ScopeMemory
+from gossamer.crawl.pending_scope import PendingScope, ScopeMemory
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.shard import Shard
@@ -104,23 +95,6 @@ PAGE_SHARE = 0.8
 """Of `crawl.process_s_max`: a module that runs for longer is interrupted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assembled:
-    """A shard, for its owner, who closes it. Others take the parts that they need."""
-
-    kept: DurableState
-    ring: CrawlRing
-    outputs: Outputs
-    controls: Controls
-    membership: Membership | None
-    """Its part in a crawl of several shards; None in a crawl of one."""
-    closing: AsyncExitStack
-
-    async def close(self) -> None:
-        """Close every component, also where one raises. What was committed is safe whether this is called or not."""
-        await self.closing.aclose()
-
-
 def assemble(
     config: Config,
     directory: Path,
@@ -140,8 +114,8 @@ def assemble(
             held then.
         OSError: the disk does not answer.
     """
-    undo, closing = ExitStack(), AsyncExitStack()
-    closing.callback(undo.close)
+    undo, closes = ExitStack(), AsyncExitStack()
+    closes.callback(undo.close)
     with ExitStack() as failed:
         failed.callback(undo.close)
         home = Home(directory, shard, shards)
@@ -154,7 +128,7 @@ def assemble(
             undo.callback(lock.release)
         if not opening_min:  # Else the caller also looked for it in checkpoints.
             home.require_state()
-        assembled = _assembled(Setup(config, home, clock or WallClock(), dice or Dice(), undo, closing), opening_min)
+        assembled = _assembled(Setup(config, home, clock or WallClock(), dice or Dice(), undo, closes), opening_min)
         failed.pop_all()
     return assembled
 
@@ -181,15 +155,16 @@ def storage_of(setup: Setup) -> Storage:
         DamagedError: files of the last commit are missing or cut short.
     """
     config, home, undo, now = setup.config, setup.home, setup.undo, setup.clock.now()
-    slots = held(ShardSlots(home.state), undo)
-    store = held(opened_store(config, home), undo)
+    slots = undo.enter_context(closing(ShardSlots(home.state)))
+    store = undo.enter_context(closing(opened_store(config, home)))
     manifest = manifest_of(store)
     require_sound(home.directory, lost(config, home, manifest))
     hosts = hosts_kept(config)
     if hosts is not None:
-        contacts = held(held(hosts, undo).contacts(home.state, now), undo)
+        contacts = undo.enter_context(closing(hosts)).contacts(home.state, now)
     else:
-        contacts = held(Contacts(home.state, boot_id(), now, ThisMachine().wall_offset_s()), undo)
+        contacts = Contacts(home.state, boot_id(), now, ThisMachine().wall_offset_s())
+    undo.callback(contacts.close)
     journals = home.journals()
     undo.callback(journals.close_files)
     journals.recover(manifest, OWNED)
@@ -290,7 +265,23 @@ def ring_of(
     loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     loop.on_stop = kept.storage.slots.note_stop
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, permit, requests)
-    return ring, membership_of(exchange, ring, telemetry, pending_scope, kept.committer)
+    return ring, _membership(exchange, ring, telemetry, pending_scope, kept.committer)
+
+
+def _membership(
+    exchange: Exchange | None,
+    ring: CrawlRing,
+    telemetry: Telemetry,
+    pending_scope: PendingScope | None,
+    committer: Committer,
+) -> Membership | None:
+    """Return a shard's part in a crawl of several; None if it is alone."""
+    if exchange is None:
+        return None
+    assert isinstance(ring.frontier, Frontier), "others are for one shard (`exchange_of`)"
+    membership = Membership(exchange, ring.loop, ring.pipeline, ring.frontier, telemetry, pending_scope)
+    membership.join(committer)
+    return membership
 
 
 def recrawl_of(
@@ -337,7 +328,7 @@ def telemetry_of(setup: Setup, store: Store, opening_min: int) -> Telemetry:
     """Return what the crawl reports with; its counts go on from the last commit."""
     totals = stored(store, TOTALS, Totals, Totals())
     totals.incarnation = max(totals.incarnation + 1, opening_min)
-    logs = held(Logs(setup.home.logs, setup.clock, setup.config.logs), setup.undo)
+    logs = setup.undo.enter_context(closing(Logs(setup.home.logs, setup.clock, setup.config.logs)))
     return Telemetry(setup.clock, logs, CrawlCounters(totals, setup.config.crawl))
 
 
@@ -405,4 +396,4 @@ def _modules(setup: Setup) -> Chosen:
     config, limit_s = setup.config, setup.config.process.module_s_max
     # Before the supervisor would end the process.
     alarm = OverrunAlarm.set(limit_s, min(WALL_FACTOR * limit_s, PAGE_SHARE * config.crawl.process_s_max))
-    return chosen_modules(config, held(alarm, setup.undo) if alarm is not None else None)
+    return chosen_modules(config, setup.undo.enter_context(closing(alarm)) if alarm is not None else None)

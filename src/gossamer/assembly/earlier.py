@@ -9,7 +9,7 @@ from typing import Final
 
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import running_store
-from gossamer.assembly.parts import url_rules
+from gossamer.assembly.schemes import url_rules
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.crawl.history import PageRecord, page_key, read_page_record

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gossamer.assembly.home import Home
-from gossamer.assembly.values import CrawlRing, Setup
+from gossamer.assembly.home import Home, Setup
 from gossamer.cluster.addresses import Addresses
 from gossamer.cluster.exchange import Exchange, ShardRun
 from gossamer.cluster.lease_server import Terms
@@ -14,6 +13,8 @@ from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.pending_scope import PendingScope
+from gossamer.crawl.pipeline import Pipeline
+from gossamer.crawl.shard import Shard
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.politeness import politeness
 from gossamer.model.errors import ConfigError
@@ -46,15 +47,18 @@ def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> E
         raise ConfigError("components.frontier is for one shard: leave out --workers")
     partitions = partitions or PartitionMap.even(home.shards)
     rules, cluster = politeness(config.politeness), config.cluster
+    # What a dead shard requested last may have been at a split site, too.
+    rest_s = max(rules.address_delay_s, rules.site_delay_s if config.url.split_sites else 0.0)
+    # A checkpoint has no contacts: where there are none, and this is not the first start, the state is older than the
+    # last. It is empty where a machine was lost before its first checkpoint.
+    rolled_back = storage.contacts.recovered.missing and (store.epoch > 0 or opening > 1)
     addresses = Addresses(
         home.shard,
         home.shards,
-        Terms(cluster.address_term_s, cluster.address_turn_s, config.crawl.request_s_max, rules.address_delay_s),
+        Terms(cluster.address_term_s, cluster.address_turn_s, config.crawl.request_s_max, rest_s),
         clock.now(),
-        is_new=not store.epoch,
+        is_new=not (store.epoch or rolled_back),
     )
-    # A checkpoint has no contacts: where there are none beside a store, it is an older state than the last.
-    rolled_back = storage.contacts.recovered.missing and store.epoch > 0
     start = ShardRun(home.shard, opening, rolled_back, needs_cover=bool(config.state.checkpoint_uri))
     exchange = Exchange(start, partitions, storage.epochs, cluster, namer, clock)
     exchange.addresses = addresses
@@ -67,15 +71,16 @@ class Membership:
     def __init__(
         self,
         exchange: Exchange,
-        ring: CrawlRing,
+        loop: Shard,
+        pipeline: Pipeline,
+        frontier: Frontier,
         telemetry: Telemetry,
         pending_scope: PendingScope | None,
     ) -> None:
-        assert isinstance(ring.frontier, Frontier), "others are for one shard (`exchange_of`)"
         self.exchange = exchange
-        self._loop = ring.loop
-        self._pipeline = ring.pipeline
-        self._frontier = frontier = ring.frontier
+        self._loop = loop
+        self._pipeline = pipeline
+        self._frontier = frontier
         self._reputation = frontier.reputation
         if self._reputation is not None:
             self._reputation.others = exchange
@@ -90,10 +95,10 @@ class Membership:
         self._serial = 0
         self.over = False
         """The coordinator said that all is over."""
-        exchange.attach(self, ring.loop.relieve)
+        exchange.attach(self, loop.relieve)
         addresses = exchange.addresses
         assert addresses is not None
-        self._shared = frontier.share_addresses(addresses)
+        self._shared = frontier.share_gates(addresses, exchange.shard / exchange.partitions.shards)
         if self._shared is not None:
             addresses.listen(self._opened, self._shared.shut, self._outgoing)
 
@@ -222,18 +227,3 @@ class Membership:
         assert self._shared is not None
         self._shared.open(address, rest_until)
         self._loop.stir()
-
-
-def membership_of(
-    exchange: Exchange | None,
-    ring: CrawlRing,
-    telemetry: Telemetry,
-    pending_scope: PendingScope | None,
-    committer: Committer,
-) -> Membership | None:
-    """Return a shard's part in a crawl of several; None if it is alone."""
-    if exchange is None:
-        return None
-    membership = Membership(exchange, ring, telemetry, pending_scope)
-    membership.join(committer)
-    return membership

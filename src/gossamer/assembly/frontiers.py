@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.assembly.parts import LOCK_S_MAX, budget_of
+from gossamer.assembly.home import LOCK_S_MAX
+from gossamer.assembly.parts import budget_of
 from gossamer.assembly.revisits import frontier_options_of, share_new_of
 from gossamer.config import Config
 from gossamer.frontier.frontier import Frontier
@@ -42,7 +43,7 @@ def frontier_for(
     """
     options, budget, share_new = frontier_options_of(config), budget_of(config), share_new_of(config)
     records = HostRecords(storage.store, storage.epochs, storage.contacts, remembered_of(config, storage.hosts, now))
-    chosen = FrontierRules(rules, options, budget, prioritizer, share_new)
+    chosen = FrontierRules(rules, options, budget, prioritizer, share_new, config.url.split)
     ours = frontier_of(records, chosen, config.walk, namer.name, dice, now)
     return _wrapped(config, ours, storage.epochs, namer, dice)
 

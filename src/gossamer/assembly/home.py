@@ -1,21 +1,35 @@
-"""Home: where a shard keeps its things. The only shard of a crawl has the crawl's directory to itself; several share
-what others read (`warc/`, `pages/`, `links/`, by names that carry the shard's number) and have each their own state.
+"""Home: where a shard keeps its things, how it is locked, and what it is opened with. The only shard of a crawl has the
+crawl's directory to itself; several share what others read (`warc/`, `pages/`, `links/`, by names that carry the
+shard's number) and have each their own state.
 """
 
 from __future__ import annotations
 
 import shutil
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
+import msgspec
+
+from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.state.journals import Journals
+from gossamer.state.store import Store
+from gossamer.world.clock import Clock
+from gossamer.world.dice import Dice
+from gossamer.world.files import make_directory
+from gossamer.world.process import NOT_OURS, DirectoryLock
+
+T = TypeVar("T")
 
 OWNED = ("warc", "state/tables", "state/search")
 """Folders of journals: what is in them without being in the manifest belongs to an epoch that never was."""
 CHECKPOINTS = "checkpoints"
 """Folder of the checkpoints of a crawl, each a crawl's directory; what a kill left of one has a name that is hidden."""
+LOCK_S_MAX = 5.0
+"""Longest wait for a directory's lock: a child whose supervisor was killed frees it sooner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +92,20 @@ class Home:
         return Journals(self.directory) if self.shards == 1 else Journals(self.directory, self.state, self.shard)
 
 
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the components of a shard are made with."""
+
+    config: Config
+    home: Home
+    clock: Clock
+    dice: Dice
+    undo: ExitStack
+    """Closes what is open, the last first: when assembling fails, and at the end of a crawl."""
+    closing: AsyncExitStack
+    """Closes what needs the event loop, and then `undo`."""
+
+
 def remove_unfinished_checkpoints(directory: Path, *shards: str) -> None:
     """Remove what a kill left of checkpoints in a crawl's directory; `shards` are the beginnings of their names."""
     for shard in shards:
@@ -88,3 +116,43 @@ def remove_unfinished_checkpoints(directory: Path, *shards: str) -> None:
 def homes(directory: Path, shards: int) -> list[Home]:
     """Return the places of all shards of a crawl."""
     return [Home(directory, shard, shards) for shard in range(shards)]
+
+
+def locked(
+    directory: Path, wait_s: float = LOCK_S_MAX, state: Path | None = None, *, reading: bool = False
+) -> DirectoryLock:
+    """Lock a crawl's directory, or one shard's `state`, for this process. Blocks for at most `wait_s`.
+
+    With `reading`, a read-only directory is accepted.
+
+    Raises:
+        ConfigError: it is in use, or cannot be written.
+    """
+    try:
+        if state is not None and not reading:
+            make_directory(state)
+        lock = DirectoryLock((state if state is not None else directory / "state") / "lock", reading=reading)
+    except OSError as error:
+        if error.errno not in NOT_OURS:
+            raise
+        raise ConfigError(
+            f"cannot write to {directory}: {error.strerror}; see that you may write there, or work on a copy"
+        ) from error
+    if not lock.acquire(wait_s):
+        lock.release()
+        raise ConfigError(
+            f"{directory} is in use by another crawl; `gossamer status {directory}` asks it, "
+            f"`gossamer stop {directory}` ends it"
+        )
+    return lock
+
+
+def store_sizes(config: Config) -> tuple[int, int, int]:
+    """Return how large a store may be in memory, and how fast in the background."""
+    return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
+
+
+def stored(store: Store, key: bytes, kind: type[T], default: T) -> T:
+    """Return what the store has under a key."""
+    value = store.get("meta", key)
+    return default if value is None else msgspec.msgpack.decode(value, type=kind)

@@ -11,13 +11,11 @@ import msgspec
 
 from gossamer.archive.cdxj import INDEX, faults_of_index
 from gossamer.archive.logs import table_of
-from gossamer.assembly.home import Home, homes
-from gossamer.assembly.parts import store_sizes, stored
+from gossamer.assembly.home import Home, homes, store_sizes, stored
 from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
-from gossamer.model.damage import Damage, Kind, require_none
-from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.model.errors import ConfigError, Damage, DamagedError, DamageKind, require_none
 from gossamer.state.journals import DIFFERS, STATE, ManifestEntry, Phase, differs, lacking
 from gossamer.state.redo import DamagedStoreError
 from gossamer.state.schema import FAMILIES, MANIFEST
@@ -150,7 +148,7 @@ def damage_of(directory: Path, name: str, path: Path, what: str, copy: str = "")
     return Damage(str(path), kind, what, affects, copy or _remedy(directory, kind))
 
 
-def _affected(name: str) -> tuple[Kind, str]:
+def _affected(name: str) -> tuple[DamageKind, str]:
     if name.startswith(WARCS):
         return "warc", f"the archived responses of the rows of `pages` with warc_file '{Path(name).name}'"
     if name.startswith(TABLE_LOGS):
@@ -163,7 +161,7 @@ def _affected(name: str) -> tuple[Kind, str]:
     return "table", f"rows of `{table}`, which report, exports and index.cdxj lack without it"
 
 
-def _remedy(directory: Path, kind: Kind) -> str:
+def _remedy(directory: Path, kind: DamageKind) -> str:
     sound = "put a sound copy in its place"
     if kind == "seen":
         return f"{sound}, or restore a checkpoint (docs/how-to/checkpoints.md)"

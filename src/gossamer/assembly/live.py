@@ -1,8 +1,9 @@
-"""Live: what a running shard takes and gives: changes of live keys, and counters of all its components."""
+"""Live: what watches a running shard, what it takes, and what it gives: live keys, and counters of its components."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -11,8 +12,10 @@ from gossamer.assembly.parts import budget_of, crawl_options_of, judges_again, p
 from gossamer.assembly.revisits import frontier_options_of, patient, scope_options
 from gossamer.assembly.values import CrawlRing
 from gossamer.config import Config
+from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
-from gossamer.crawl.watchdogs import Watchdogs
+from gossamer.crawl.shard import Shard
+from gossamer.crawl.watchdogs import Resources, Watchdogs
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.counters import Counters
@@ -20,6 +23,11 @@ from gossamer.model.visits import EpochRow
 from gossamer.revisit.schedule import Schedule
 from gossamer.state.epoch import Epochs
 from gossamer.world.dice import Dice
+from gossamer.world.machine import ThisMachine
+from gossamer.world.process import dies_with_parent
+
+STALLED = "state/stalled.json"
+"""Stack of the event loop, while it is stalled."""
 
 
 def reconfigure(
@@ -78,3 +86,19 @@ def measuring(
         )
 
     return measured
+
+
+def watchdogs_of(
+    config: Config,
+    directory: Path,
+    loop: Shard,
+    committer: Committer,
+    telemetry: Telemetry,
+    *,
+    alone: bool,
+) -> Watchdogs:
+    """Return what watches the crawl and its machine; without `alone` our parent serves other shards too."""
+    names = (".", "warc", "state", "state/spill", "search", "pages")
+    paths = [directory / name for name in names]
+    resources = Resources(paths, directory / STALLED, config.memory.budget_bytes, own_process=dies_with_parent())
+    return Watchdogs(loop, committer, ThisMachine(supervised=alone), resources, config.watch, telemetry)

@@ -2,60 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Protocol, TypeVar, cast, runtime_checkable
-
-import msgspec
+from typing import cast
 
 from gossamer.archive.archive import Archives, Closable, Followers
 from gossamer.archive.follower import followed
 from gossamer.archive.tables import TableWriters
 from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.assembly.home import Home
-from gossamer.assembly.schemes import keep_schemes, namer_for
 from gossamer.config import Config, effective_toml
-from gossamer.config.gather import read_text
 from gossamer.config.secret import redacted
-from gossamer.crawl.commit import Committer
 from gossamer.crawl.copies import CopyMarks, NearCopies
-from gossamer.crawl.counters import Telemetry
-from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import UrlMemory
 from gossamer.crawl.isolation import IsolatedModules
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
-from gossamer.crawl.shard import Shard
 from gossamer.crawl.trapping import watch_key
-from gossamer.crawl.watchdogs import Resources, Watchdogs
-from gossamer.fetch.decoding import BoundedDecoder
-from gossamer.frontier import priority
 from gossamer.frontier.options import BudgetOptions, BudgetOverride
 from gossamer.frontier.politeness import Politeness, politeness
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.product import __version__
-from gossamer.model.visits import Page, Visited
 from gossamer.plugins import build, component, fitting
-from gossamer.ports import (
-    ContentSeen,
-    Filter,
-    Prioritizer,
-    ProcessingModule,
-    Resolver,
-    UrlSeen,
-)
-from gossamer.process.chain import Modules, Watch
-from gossamer.process.choice import DEFAULT_TYPES, ITEMS, MODULES, NEEDED, Chosen, chosen
-from gossamer.process.text import TitleAndText
-from gossamer.process.walls import Walls
+from gossamer.ports import ContentSeen, Resolver, UrlSeen
+from gossamer.process.chain import Modules
+from gossamer.process.choice import Chosen
 from gossamer.resolve.guard import GuardedResolver
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.scope.chain import Chain
@@ -66,118 +42,21 @@ from gossamer.seen.shingles import sketch
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
-from gossamer.state.schema import FILTERS, OFFLINE, SEEN_FORM, URL_RULES
+from gossamer.state.schema import FILTERS, OFFLINE, SEEN_FORM
 from gossamer.state.slots import ShardSlots
-from gossamer.state.store import Store
-from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
-from gossamer.world.machine import ThisMachine
-from gossamer.world.process import NOT_OURS, DirectoryLock, child_environment, dies_with_parent
-from gossamer.world.spill import Spills
+from gossamer.world.process import child_environment
 
-T = TypeVar("T")
-
-LOCK_S_MAX = 5.0
-"""Longest wait for a directory's lock: a child whose supervisor was killed frees it sooner."""
 SEEN_COMPONENT = "component"
 """Backend name for a `components.url_seen` from outside this package."""
-STALLED = "state/stalled.json"
-"""Stack of the event loop, while it is stalled."""
 SEEN_BACKENDS = {
     "memory": "gossamer.seen.urls:MemoryUrlSeen",
     "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",
     "bloom": "gossamer.seen.bloom:BloomUrlSeen",
 }
 """Names, not classes: the imports of a backend need not be installed, nor slow the start, unless it is chosen."""
-
-
-def locked(
-    directory: Path, wait_s: float = LOCK_S_MAX, state: Path | None = None, *, reading: bool = False
-) -> DirectoryLock:
-    """Lock a crawl's directory, or one shard's `state`, for this process. Blocks for at most `wait_s`.
-
-    With `reading`, a read-only directory is accepted.
-
-    Raises:
-        ConfigError: it is in use, or cannot be written.
-    """
-    try:
-        lock = DirectoryLock((state if state is not None else directory / "state") / "lock", reading=reading)
-    except OSError as error:
-        if error.errno not in NOT_OURS:
-            raise
-        raise ConfigError(
-            f"cannot write to {directory}: {error.strerror}; see that you may write there, or work on a copy"
-        ) from error
-    if not lock.acquire(wait_s):
-        lock.release()
-        raise ConfigError(
-            f"{directory} is in use by another crawl; `gossamer status {directory}` asks it, "
-            f"`gossamer stop {directory}` ends it"
-        )
-    return lock
-
-
-def examiner(
-    config: Config, modules: Modules, clock: Clock, slots: ShardSlots | None, spills: Spills | None = None
-) -> Examiner:
-    """Return the stage that decodes and processes; without slots for a separate process."""
-    return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots)
-
-
-def walls_of(config: Config) -> Walls:
-    """Return what recognizes answers that are not pages. Raises ConfigError: the operator's rules cannot be read."""
-    file = config.process.walls_file
-    return Walls.read(read_text(Path(file)), file) if file else Walls.ours()
-
-
-def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
-    """Return the processing modules that the configuration names, made.
-
-    Raises:
-        ConfigError: there is no such module, or what it needs is not installed.
-    """
-    # What is to be found must be read.
-    options = config.process.model_copy(update={"text": config.process.text or config.search.enabled})
-    rules = config.extract.rules
-    if rules:
-        options = options.model_copy(update={"modules": (*options.modules, ITEMS)})
-
-    def made(name: str, key: str) -> ProcessingModule:
-        if name == ITEMS:
-            return cast("ProcessingModule", build(MODULES[name], key, options=options, rules=rules))
-        if name in MODULES:
-            if (needed := NEEDED.get(name)) is not None:
-                require(needed, f"{key}: {name}")
-            return cast("ProcessingModule", build(MODULES[name], key, options=options))
-        found = component(name, key, MODULES, "module")
-        is_made = hasattr(found, "process") and not isinstance(found, type)
-        module = found if is_made else build(name, key)
-        if not hasattr(module, "process"):
-            raise ConfigError(f"{key}: {name} has no process(page, findings); see docs/reference/processing.md")
-        return cast("ProcessingModule", module)
-
-    return chosen(options, made, embeds=config.scope.embeds, watch=watch)
-
-
-def item_modules(config: Config) -> Chosen:
-    """Return the modules that extract items, without those that every crawl has. Raises ConfigError as
-    `chosen_modules`.
-    """
-    process = config.process.model_copy(update={"types": dict.fromkeys(DEFAULT_TYPES, ()), "isolated": ()})
-    return chosen_modules(config.model_copy(update={"process": process}))
-
-
-def text_of(visited: Visited, config: Config) -> str:
-    """Return a page's visible text."""
-    reply, content = visited.reply, visited.content
-    if reply is None or content is None:
-        return ""
-    options = config.process.model_copy(update={"text": True})
-    page = Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file)
-    return Modules([TitleAndText(options)], options).process(page).findings.text
 
 
 def quarantine_of(config: Config, directory: Path, epochs: Epochs, slots: ShardSlots) -> Quarantine:
@@ -197,24 +76,6 @@ def isolated_of(config: Config, directory: Path, modules: Modules) -> IsolatedMo
 
 def _isolated(directory: Path) -> tuple[str, ...]:
     return sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")
-
-
-def namer_of(config: Config, epochs: Epochs) -> Namer:
-    """Return the namer of addresses, with the rules at the start of this crawl, which made all stored keys."""
-    rules = url_rules(config)
-    begun = epochs.get("meta", URL_RULES)
-    if begun is None:
-        epochs.put("meta", URL_RULES, rules)
-    elif begun != rules:
-        raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
-    keep_schemes(config, epochs)
-    return namer_for(config)
-
-
-def url_rules(config: Config) -> bytes:
-    """Return the rules by which a crawl names addresses, as its store keeps them."""
-    # The defaults of tables may gain keys with a new version; the default rules are written out, for they make keys.
-    return json.dumps({"rules": config.url.rules, **config.url.model_dump(exclude_defaults=True)}).encode()
 
 
 def keep_mode(config: Config, epochs: Epochs) -> None:
@@ -244,32 +105,6 @@ def scoped(config: Config) -> Config:
         "embeds": True, "follow": LINK_TYPES,
     }  # fmt: skip
     return config.model_copy(update={"scope": config.scope.model_copy(update=chosen)})
-
-
-def filters_of(config: Config) -> list[Filter]:
-    """Return the operator's own filters."""
-    return [cast("Filter", fitting(name, "components.filters", Filter)) for name in config.components.filters]
-
-
-def prioritizer_of(config: Config) -> Prioritizer:
-    """Return what says how urgent a link is."""
-    name = config.components.prioritizer
-    if name:
-        return cast("Prioritizer", fitting(name, "components.prioritizer", Prioritizer))
-    if config.frontier.priority == "rank":
-        return _by_rank(config.frontier.ranks_file)
-    return priority.prioritizer_of(config.frontier)
-
-
-def _by_rank(file: str) -> Prioritizer:
-    if not file:
-        raise ConfigError("frontier.priority is rank: set frontier.ranks_file to a file of gossamer rank")
-    try:
-        with Path(file).open("rb") as opened:
-            return priority.ByRank(memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ)))
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no file of gossamer rank"
-        raise ConfigError(f"frontier.ranks_file: cannot read {file}: {why}; make it with gossamer rank DIR") from error
 
 
 def crawl_options_of(config: Config) -> CrawlOptions:
@@ -321,7 +156,8 @@ def _form_begun_with(epochs: Epochs, chosen: str) -> str:
 
 def traps_of(config: Config, epochs: Epochs) -> Traps:
     """Return the watch over traps."""
-    return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host)))
+    split = config.url.split
+    return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host, split)))
 
 
 def copies_of(
@@ -346,7 +182,9 @@ def copies_of(
 def near_seen_of(config: Config, epochs: Epochs) -> NearContentSeen | None:
     """Return the test for near-duplicates; None if it is not enabled."""
     options = config.seen
-    return None if options.near_scope == "off" else NearContentSeen(epochs, options.near_scope, options.near_bits_max)
+    if options.near_scope == "off":
+        return None
+    return NearContentSeen(epochs, options.near_scope, options.near_bits_max, config.url.split)
 
 
 def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
@@ -357,7 +195,7 @@ def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
     scope = config.seen.content_scope
     if not config.crawl.process_copies and config.origin("seen.content_scope") == "default":
         scope = "shard"
-    return ExactContentSeen(epochs, scope)
+    return ExactContentSeen(epochs, scope, config.url.split)
 
 
 def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
@@ -394,24 +232,11 @@ def archives_of(
     return Archives([warc, tables, *logs], components), followers
 
 
-@runtime_checkable
-class _Closable(Protocol):
-    def close(self) -> None: ...
-
-
 def close(thing: object) -> None:
     """Close a component that has a `close` method."""
-    if isinstance(thing, _Closable):
-        thing.close()
-
-
-C = TypeVar("C", bound=_Closable)
-
-
-def held(thing: C, undo: ExitStack) -> C:
-    """Have a thing closed if what follows fails."""
-    undo.callback(thing.close)
-    return thing
+    closes = getattr(thing, "close", None)
+    if closes is not None:
+        closes()
 
 
 def budget_of(config: Config) -> BudgetOptions:
@@ -439,22 +264,6 @@ def judges_again(chain: Chain, epochs: Epochs) -> bool:
     return begun is not None and begun != chain.made_of
 
 
-def watchdogs_of(
-    config: Config,
-    directory: Path,
-    loop: Shard,
-    committer: Committer,
-    telemetry: Telemetry,
-    *,
-    alone: bool,
-) -> Watchdogs:
-    """Return what watches the crawl and its machine; without `alone` our parent serves other shards too."""
-    names = (".", "warc", "state", "state/spill", "search", "pages")
-    paths = [directory / name for name in names]
-    resources = Resources(paths, directory / STALLED, config.memory.budget_bytes, own_process=dies_with_parent())
-    return Watchdogs(loop, committer, ThisMachine(supervised=alone), resources, config.watch, telemetry)
-
-
 LEARNED = "gossamer.crawl.render_choice:learned_of"
 
 
@@ -463,14 +272,3 @@ def learned_by(config: Config, epochs: Epochs) -> Callable[[Url], list[str]]:
     if config.crawl.render != "auto":
         return lambda _: []
     return partial(cast("Callable[[Epochs, Url], list[str]]", component(LEARNED, "crawl.render")), epochs)
-
-
-def store_sizes(config: Config) -> tuple[int, int, int]:
-    """Return how large a store may be in memory, and how fast in the background."""
-    return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
-
-
-def stored(store: Store, key: bytes, kind: type[T], default: T) -> T:
-    """Return what the store has under a key."""
-    value = store.get("meta", key)
-    return default if value is None else msgspec.msgpack.decode(value, type=kind)

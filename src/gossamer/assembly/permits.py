@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.parts import filters_of, scoped, traps_of
+from gossamer.assembly.modules import filters_of
+from gossamer.assembly.parts import scoped, traps_of
 from gossamer.assembly.revisits import scope_options
-from gossamer.assembly.values import CrawlScope
 from gossamer.config import Config
 from gossamer.config.lists import forgotten_in, scope_lists
 from gossamer.crawl.counters import CrawlCounters
@@ -24,11 +25,24 @@ from gossamer.scope.forgotten import Forgotten
 from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
-from gossamer.scope.traps import Trapped
+from gossamer.scope.traps import Trapped, Traps
 from gossamer.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlScope:
+    """The filters of a crawl, and what it has learned about its scope."""
+
+    chain: Chain
+    chain_of: Callable[[ScopeOptions], Chain]
+    """Makes the filters of other options."""
+    roots: Roots
+    exclusions: ExcludedHost
+    traps: Traps
+    trapping: Trapping
 
 
 def permit_of(
@@ -68,4 +82,5 @@ def scope_of(config: Config, epochs: Epochs, counters: CrawlCounters, further: I
         return scope_chain(options, roots, exclusions, more, read)
 
     chain = chain_of(scope_options(config))
-    return CrawlScope(chain, chain_of, roots, exclusions, traps, Trapping(traps, epochs, sketch, counters))
+    trapping = Trapping(traps, epochs, sketch, counters, config.url.split)
+    return CrawlScope(chain, chain_of, roots, exclusions, traps, trapping)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.assembly.values import Setup
+from gossamer.assembly.home import Setup
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.permit import Permit

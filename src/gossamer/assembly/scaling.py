@@ -16,9 +16,8 @@ from typing import Final
 
 import msgspec
 
-from gossamer.assembly.home import Home
+from gossamer.assembly.home import Home, locked, stored
 from gossamer.assembly.integrity import opened_store, refuse_half_forgotten
-from gossamer.assembly.parts import locked, stored
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of

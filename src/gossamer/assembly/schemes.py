@@ -1,6 +1,8 @@
-"""Schemes: those that the operator's protocol modules add, and what names addresses with them."""
+"""Schemes: those that the operator's protocol modules add, and what names addresses with them and by what rules."""
 
 from __future__ import annotations
+
+import json
 
 import msgspec
 
@@ -9,7 +11,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.plugins import component
 from gossamer.robots.robots import WITHOUT
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import ADDED_SCHEMES
+from gossamer.state.schema import ADDED_SCHEMES, URL_RULES
 from gossamer.url.name import SCHEMES, Namer
 
 PORT_MAX = 65_535
@@ -51,7 +53,7 @@ def namer_for(config: Config) -> Namer:
     Raises:
         ConfigError: as `added_ports`.
     """
-    return Namer(config.url.canonicalizer(), added_ports(config))
+    return Namer(config.url.canonicalizer(), added_ports(config), config.url.split_sites)
 
 
 def keep_schemes(config: Config, epochs: Epochs) -> None:
@@ -71,3 +73,23 @@ def keep_schemes(config: Config, epochs: Epochs) -> None:
             raise ConfigError(f"{key}: this crawl began with the default port {port} and keeps it; set it back")
     if ports != begun:
         epochs.put("meta", ADDED_SCHEMES, msgspec.msgpack.encode(ports))
+
+
+def namer_of(config: Config, epochs: Epochs) -> Namer:
+    """Return the namer of addresses, with the rules at the start of this crawl, which made all stored keys."""
+    rules = url_rules(config)
+    begun = epochs.get("meta", URL_RULES)
+    if begun is None:
+        epochs.put("meta", URL_RULES, rules)
+    elif begun != rules:
+        if (split := json.loads(begun).get("split_sites", [])) != list(config.url.split_sites):
+            raise ConfigError(f"url.split_sites: this crawl began with {split} and keeps it; set it back")
+        raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
+    keep_schemes(config, epochs)
+    return namer_for(config)
+
+
+def url_rules(config: Config) -> bytes:
+    """Return the rules by which a crawl names addresses, as its store keeps them."""
+    # The defaults of tables may gain keys with a new version; the default rules are written out, for they make keys.
+    return json.dumps({"rules": config.url.rules, **config.url.model_dump(exclude_defaults=True)}).encode()

@@ -6,9 +6,8 @@ import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from gossamer.assembly.home import Home
+from gossamer.assembly.home import Home, locked
 from gossamer.assembly.integrity import opened_store
-from gossamer.assembly.parts import locked
 from gossamer.config import Config
 from gossamer.config.gather import read_text
 from gossamer.config.secret import login_rules

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.archive.checkpoints import STORE, SnapshotFile
-from gossamer.assembly.parts import stored
+from gossamer.assembly.home import stored
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.schema import MANIFEST
 from gossamer.state.storage import Storage

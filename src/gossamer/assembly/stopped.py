@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from gossamer.archive.uploads import UploadCounts, counts_of
 from gossamer.assembly.earlier import earlier_of
-from gossamer.assembly.home import Home
+from gossamer.assembly.home import Home, locked, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
-from gossamer.assembly.parts import (
-    budget_of,
-    close,
-    held,
-    learned_by,
-    locked,
-    namer_of,
-    stored,
-    url_seen_of,
-)
+from gossamer.assembly.parts import budget_of, close, learned_by, url_seen_of
 from gossamer.assembly.permits import forgotten_of, scope_of
+from gossamer.assembly.schemes import namer_of
 from gossamer.config import Config
 from gossamer.crawl.counters import CrawlCounters, Totals
 from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.pending_scope import ScopeMemory
 from gossamer.frontier.overview import facts_of
-from gossamer.model.damage import Damage
-from gossamer.ports import (
-    UrlSeen,
-)
+from gossamer.model.errors import Damage
+from gossamer.ports import UrlSeen
 from gossamer.revisit.state import RevisitState, page_facts, stored_state
 from gossamer.scope.traps import Traps
 from gossamer.seen.offers import FOLDER as SEEN_FOLDER
@@ -75,7 +65,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         lock = locked(home.directory, state=home.state, reading=True)
         undo.callback(lock.release)
         home.require_state()
-        store = held(opened_store(config, home, writable=lock.writable), undo)
+        store = undo.enter_context(closing(opened_store(config, home, writable=lock.writable)))
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         forgotten = forgotten_of(config, directory, WallClock())
@@ -90,7 +80,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         )  # The others stay as they are.
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
-        facts = partial(facts_of, epochs, budget=budget_of(config))
+        facts = partial(facts_of, epochs, budget=budget_of(config), split=config.url.split)
         urls = UrlMemory(namer, url_seen, PageHistory(epochs))
         revisits, rendering = partial(page_facts, epochs), learned_by(config, epochs)
         explainer = Explainer(urls, scope.chain, facts, lambda _: False, revisits, rendering)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads
+from gossamer.assembly.exchanging import Membership
 from gossamer.assembly.home import CHECKPOINTS, Home, remove_unfinished_checkpoints
 from gossamer.assembly.integrity import changed, lost, require_sound
+from gossamer.assembly.permits import CrawlScope
 from gossamer.config import Config
 from gossamer.config.lists import FORGOTTEN
 from gossamer.crawl.commit import Committer
@@ -23,38 +25,16 @@ from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.revisiting import Enrolment, Revisiting
 from gossamer.crawl.shard import Shard
-from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.watchdogs import Watchdogs
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.websub import Subscriptions
-from gossamer.scope.chain import Chain
-from gossamer.scope.lists import ExcludedHost
-from gossamer.scope.options import ScopeOptions
-from gossamer.scope.roots import Roots
-from gossamer.scope.traps import Traps
 from gossamer.state.journals import Journals
 from gossamer.state.storage import Storage
-from gossamer.world.clock import Clock
-from gossamer.world.dice import Dice
 
 if TYPE_CHECKING:
     from gossamer.crawl.requests import Requests
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What the components of a shard are made with."""
-
-    config: Config
-    home: Home
-    clock: Clock
-    dice: Dice
-    undo: ExitStack
-    """Closes what is open, the last first: when assembling fails, and at the end of a crawl."""
-    closing: AsyncExitStack
-    """Closes what needs the event loop, and then `undo`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +67,6 @@ class DurableState:
             journals.path(file).parent.mkdir(parents=True, exist_ok=True)
             journals.path(file).hardlink_to(storage.journals.path(file))
         return begun.rename(folder / name)
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlScope:
-    """The filters of a crawl, and what it has learned about its scope."""
-
-    chain: Chain
-    chain_of: Callable[[ScopeOptions], Chain]
-    """Makes the filters of other options."""
-    roots: Roots
-    exclusions: ExcludedHost
-    traps: Traps
-    trapping: Trapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +150,20 @@ class Controls:
     watchdogs: Watchdogs
     explainer: Explainer
     """Explains the state of a URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A shard, for its owner, who closes it. Others take the parts that they need."""
+
+    kept: DurableState
+    ring: CrawlRing
+    outputs: Outputs
+    controls: Controls
+    membership: Membership | None
+    """Its part in a crawl of several shards; None in a crawl of one."""
+    closing: AsyncExitStack
+
+    async def close(self) -> None:
+        """Close every component, also where one raises. What was committed is safe whether this is called or not."""
+        await self.closing.aclose()

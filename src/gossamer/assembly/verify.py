@@ -24,7 +24,7 @@ from gossamer.archive.verify import (
     faults_of_table,
     faults_of_warc,
 )
-from gossamer.assembly.home import CHECKPOINTS, Home, homes
+from gossamer.assembly.home import CHECKPOINTS, Home, homes, store_sizes
 from gossamer.assembly.integrity import (
     SEARCH_LOGS,
     TABLE_LOGS,
@@ -38,13 +38,11 @@ from gossamer.assembly.integrity import (
     restoring,
     running_store,
 )
-from gossamer.assembly.parts import store_sizes
 from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.model.damage import Damage, Kind
-from gossamer.model.errors import ConfigError, OtherFormatError
+from gossamer.model.errors import ConfigError, Damage, DamageKind, OtherFormatError
 from gossamer.state import contacts, slots
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.redo import DamagedStoreError
@@ -288,7 +286,14 @@ class Verification:
         return self._damage(name, "store", what, affects, restoring(self._directory))
 
     def _damage(
-        self, name: str, kind: Kind, what: str, affects: str, remedy: str, offset: int | None = None, url: str = ""
+        self,
+        name: str,
+        kind: DamageKind,
+        what: str,
+        affects: str,
+        remedy: str,
+        offset: int | None = None,
+        url: str = "",
     ) -> Damage:
         return Damage(str(self._directory / name), kind, what, affects, remedy, offset, url)
 

@@ -16,8 +16,7 @@ from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.fetch.decoding import BoundedDecoder
-from gossamer.model.damage import Damage
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, Damage
 from gossamer.model.visits import Page
 from gossamer.plugins import build
 from gossamer.ports import ProcessingModule

@@ -29,16 +29,24 @@ def checked(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
         ConfigError: a mistake that the operator can fix; nothing was started, and files made for it are removed.
     """
     job, config = _checked(request, spool)
-    from gossamer.config.confinement import rights_of, unconfined  # What was refused has no use for its imports.
-
     try:
-        why = unconfined(config)
+        return _with_rights(job, config), config
     except ConfigError:
         if job.before is not None:
             unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
         raise
+
+
+def _with_rights(job: CrawlJob, config: Config) -> CrawlJob:
+    """Return a job with what its process may open."""
+    wanted = config.process.sandbox
+    if wanted == "off":
+        return job._replace(unconfined='process.sandbox is "off"')
+    from gossamer.config.confinement import rights_of, unconfined  # Without a sandbox, of no use.
+
+    why = unconfined(config)
     rights = None if why else rights_of(config, Path(job.directory))._asdict()
-    return job._replace(rights=rights, unconfined=why, is_required=config.process.sandbox == "on"), config
+    return job._replace(rights=rights, unconfined=why, is_required=wanted == "on")
 
 
 def _checked(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:

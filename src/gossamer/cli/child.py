@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
 import json
@@ -17,16 +18,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from gossamer import api
 from gossamer.cli.directory import unmake
 from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, CrawlRequest, Spool, decode, encode, read_words
 from gossamer.cli.output import Exit, complain
+from gossamer.cli.status_text import awaited_of, seeds_not_fetched_lines, summary_of, to_upload_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
+from gossamer.model.status import SandboxState, read_status
 from gossamer.world.files import NO_ROOM
+from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import DirectoryLock, die_with_parent
 
 if TYPE_CHECKING:
     from gossamer.config import Config
-    from gossamer.model.status import SandboxState, Status
+    from gossamer.model.status import Status
 
 
 def main() -> None:
@@ -158,13 +163,7 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
 
 def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     """Import what crawls, wait for the word, crawl as the job says and show its progress."""
-    import asyncio
-
-    from gossamer import api
     from gossamer.cli.run import progress_for, served
-    from gossamer.cli.status_text import awaited_of, summary_of, to_upload_of
-    from gossamer.model.status import read_status
-    from gossamer.world.loop import calm_collector, loop_factory
 
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
     is_clustered = config.cluster.workers > 1
@@ -219,11 +218,10 @@ def confined(job: CrawlJob, config: Config) -> SandboxState:
     Raises:
         ConfigError: it was to be, and cannot be.
     """
-    from gossamer.model.status import SandboxState
-    from gossamer.world.sandbox import Rights, confine, threads
-
     if job.rights is None:
         return SandboxState(in_force=False, says=job.unconfined)
+    from gossamer.world.sandbox import Rights, confine, threads
+
     if config.cluster.workers > 1:
         raise ConfigError(
             f"this crawl has {config.cluster.workers} shards now, which run without a sandbox: "
@@ -248,8 +246,6 @@ def confined(job: CrawlJob, config: Config) -> SandboxState:
 
 def ended_as(ended: str, status: Status) -> Exit:
     """Return the exit status of a crawl that ended with nothing wrong in it; say why, where nothing was fetched."""
-    from gossamer.cli.status_text import seeds_not_fetched_lines
-
     if ended in ("stopped", "patience"):
         return Exit.INTERRUPTED if ended == "stopped" else Exit.WAITING
     if lines := seeds_not_fetched_lines(status):

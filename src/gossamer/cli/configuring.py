@@ -11,6 +11,14 @@ import typer
 from gossamer.cli.arguments import Directory, PresetName
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import Exit, complain, harmless
+from gossamer.config.footprint import ORIGIN
+from gossamer.config.gather import configure, mistakes, reopen
+from gossamer.config.lists import check_lists
+from gossamer.config.presets import ORIGIN as MODE
+from gossamer.config.reference import markdown as page
+from gossamer.config.secret import redacted
+from gossamer.config.sections import Config, keys
+from gossamer.config.toml import starter_toml, written
 from gossamer.model.errors import ConfigError
 
 commands = typer.Typer()
@@ -23,8 +31,6 @@ def init(
     preset: PresetName = None,
 ) -> int:
     """Write a configuration file that explains its keys."""
-    from gossamer.config.toml import starter_toml
-
     text = starter_toml(preset or "")
     try:
         with file.open("x", encoding="utf-8") as new:
@@ -40,12 +46,6 @@ def init(
 @config_commands.command("check")
 def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The TOML file to check.")]) -> int:
     """Check a configuration file and list all mistakes."""
-    from gossamer.config.footprint import ORIGIN
-    from gossamer.config.gather import configure, mistakes
-    from gossamer.config.lists import check_lists
-    from gossamer.config.presets import ORIGIN as MODE
-    from gossamer.config.sections import keys
-
     if wrong := mistakes(file):
         for line in wrong:
             complain(line)
@@ -61,9 +61,6 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The TOML fi
 @config_commands.command("show")
 def show(directory: Directory) -> int:
     """Print the configuration of a crawl and the source of each value."""
-    from gossamer.config.gather import reopen
-    from gossamer.config.secret import redacted
-
     require_crawl(directory)
     config = reopen(directory / "crawl.toml")
     rows = [(key, _shown(redacted(key, config.value(key))), config.origin(key)) for key in config.all_keys()]
@@ -82,17 +79,11 @@ def schema(
 ) -> int:
     """Print the JSON schema of the configuration."""
     if markdown:
-        from gossamer.config.reference import markdown as page
-
         typer.echo(page(), nl=False)
     else:
-        from gossamer.config.sections import Config
-
         typer.echo(json.dumps(Config.model_json_schema(), indent=2))
     return 0
 
 
 def _shown(value: object) -> str:
-    from gossamer.config.toml import written
-
     return "not set" if value is None else harmless(written(value))

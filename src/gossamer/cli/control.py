@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_args, get_origin
 import msgspec
 import typer
 
+from gossamer import api
 from gossamer.cli.arguments import Directory
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import harmless
@@ -53,8 +54,6 @@ def release(
     try:
         found = mapping(ask(directory, "release", {"name": name}))
     except NoCrawlRunsError:
-        from gossamer import api
-
         found = api.release_of(directory, name)
     typer.echo(pairs_text(found))
     return 0

@@ -9,18 +9,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import Annotated, cast, get_args
 
 import typer
+from pydantic import ValidationError
 
 from gossamer.cli.directory import make_writable
 from gossamer.cli.output import counted, write_line
 from gossamer.cli.supervisor import SIMWEB, carried_out
+from gossamer.lab.simweb.options import Preset, SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import write_whole
-
-if TYPE_CHECKING:
-    from gossamer.lab.simweb.process import SimwebProcess
 
 commands = typer.Typer()
 OutputDirectory = Annotated[
@@ -118,7 +118,6 @@ def conformance(directory: OutputDirectory = Path("conformance")) -> int:
     """Test the crawler against every behavior of the synthetic web."""
     # Status 1 when a row of the table is wrong.
     from gossamer.lab.simweb import conformance as expected
-    from gossamer.lab.simweb.process import SimwebProcess
     from gossamer.lab.simweb.truth import Truth
     from gossamer.report.report import outcomes
 
@@ -159,11 +158,6 @@ def simweb_again(file: Path) -> Iterator[None]:
     Raises:
         ConfigError: the port is taken, or the file is damaged.
     """
-    from pydantic import ValidationError
-
-    from gossamer.lab.simweb.options import SimwebOptions
-    from gossamer.lab.simweb.process import SimwebProcess
-
     try:
         options = SimwebOptions.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
@@ -192,11 +186,6 @@ def _web(directory: Path, size: str, **changes: object) -> SimwebProcess:
     Raises:
         ConfigError: there is no such size, or an option is none.
     """
-    from pydantic import ValidationError
-
-    from gossamer.lab.simweb.options import Preset, SimwebOptions
-    from gossamer.lab.simweb.process import SimwebProcess
-
     sizes = get_args(Preset)
     if size not in sizes:
         raise ConfigError(f"--size {size}: expected {', '.join(sizes[:-1])} or {sizes[-1]}")

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gossamer.api.identity import crawl_page
 from gossamer.cli.arguments import Json
 from gossamer.cli.output import harmless, write_line
+from gossamer.config import configure
+from gossamer.config.sections import is_https_origin
+from gossamer.identity.keys import new_keys, read_keys, rotate_keys, signing_key
+from gossamer.identity.signing import directory_headers, directory_of
 from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
 from gossamer.model.words import iso_time
 
 if TYPE_CHECKING:
@@ -38,8 +44,6 @@ Target = Annotated[
 def new(config: ConfigFile = None, key: KeyPath = None) -> int:
     """Write a key file that only you can read."""
     path = _key_path(config, key)
-    from gossamer.identity.keys import new_keys
-
     made = new_keys(path, time.time())
     typer.echo(f"wrote {path} with the key {made.id}; keep it secret")
     typer.echo("set identity.key_file to it and identity.directory to the https origin that publishes its directory")
@@ -50,8 +54,6 @@ def new(config: ConfigFile = None, key: KeyPath = None) -> int:
 def show(config: ConfigFile = None, key: KeyPath = None, as_json: Json = False) -> int:
     """Show the public keys, and which one signs."""
     path, now = _key_path(config, key), time.time()
-    from gossamer.identity.keys import read_keys, signing_key
-
     keys = read_keys(path)
     signing = signing_key(keys, now)
     found = [_facts(one, now, signs=one is signing) for one in keys]
@@ -74,8 +76,6 @@ def rotate(
 ) -> int:
     """Add a key that signs after a day; the old one stays in the directory until its signatures have expired."""
     path = _key_path(config, key)
-    from gossamer.identity.keys import rotate_keys
-
     made = rotate_keys(path, time.time(), at_once=now)
     typer.echo(f"{path}: the key {made.id} signs from {iso_time(made.begins_at, zone='+00:00')}")
     typer.echo("publish the directory again now: gossamer identity directory")
@@ -96,10 +96,6 @@ def directory(
 ) -> int:
     """Write the key directory for /.well-known/http-message-signatures-directory."""
     path, now = _key_path(config, key), time.time()
-    from gossamer.config.sections import is_https_origin
-    from gossamer.identity.keys import read_keys
-    from gossamer.identity.signing import directory_headers, directory_of
-
     keys = read_keys(path)
     document = directory_of(keys, now)
     if headers is not None:
@@ -117,8 +113,6 @@ def directory(
 @commands.command("page")
 def page(config: ConfigFile = None, output: Target = None) -> int:
     """Write a web page about the crawl: who, why, and how to refuse it."""
-    from gossamer.api.identity import crawl_page
-
     if config is None:
         raise ConfigError("identity page: name the configuration of the crawl with -c FILE")
     _write(output, crawl_page(_configured(config)).html())
@@ -127,8 +121,6 @@ def page(config: ConfigFile = None, output: Target = None) -> int:
 
 def _key_path(config: Path | None, key: Path | None) -> Path:
     """Return the key file that is named. Raises ConfigError: cryptography is not installed."""
-    from gossamer.model.extras import require
-
     require("cryptography", "identity")
     if key is not None:
         return key
@@ -139,8 +131,6 @@ def _key_path(config: Path | None, key: Path | None) -> Path:
 
 
 def _configured(file: Path) -> Config:
-    from gossamer.config import configure
-
     return configure(file)
 
 

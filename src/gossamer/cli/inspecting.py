@@ -6,11 +6,12 @@ import json
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
 
+from gossamer import api
 from gossamer.cli.arguments import Directory, Json
 from gossamer.cli.control import NoCrawlRunsError, SilentError, ask, mapping, pairs_text, why_silent
 from gossamer.cli.directory import require_crawl
@@ -19,10 +20,9 @@ from gossamer.cli.status_text import StatusFields, warnings_of
 from gossamer.cli.status_view import budgets_of, has_ended, status_text, watch
 from gossamer.model.errors import ConfigError, CrawlFailedError, OtherFormatError
 from gossamer.model.status import Status, read_status
+from gossamer.report import figures, html, text
+from gossamer.report.figures import Report, failed_modules
 from gossamer.world.files import write_whole
-
-if TYPE_CHECKING:
-    from gossamer.report.figures import Report
 
 commands = typer.Typer()
 STATUS_S_MAX = 10.0
@@ -85,8 +85,6 @@ def why(
     try:
         found = mapping(ask(directory, "why", {"url": address}))
     except NoCrawlRunsError:
-        from gossamer import api
-
         found = api.why_of(directory, address)
     typer.echo(json.dumps(found, default=str) if as_json else pairs_text(found))
     return 0
@@ -101,8 +99,6 @@ def report(
     as_json: Json = False,
 ) -> int:
     """Print the statistics of a crawl."""
-    from gossamer.report import figures, html, text
-
     require_crawl(directory)
     status = _status_or_damage(directory)
     found = _report(directory, status)
@@ -123,7 +119,6 @@ def report(
 
 def _report(directory: Path, status: Status) -> Report:
     """Return the statistics of a crawl, from its tables, finished or not, and its status."""
-    from gossamer.report.figures import failed_modules
     from gossamer.report.report import summary
 
     seeds = status.seeds.not_fetched if status.seeds is not None and has_ended(status) else []
@@ -159,8 +154,6 @@ def _status(directory: Path) -> tuple[StatusFields, bool]:
     """Return a crawl's status, and whether it runs."""
     if (running := _running_status(directory)) is not None:
         return running, True
-    from gossamer import api
-
     try:
         return api.status_of(directory), False
     except ConfigError:
@@ -181,8 +174,6 @@ def _running_status(directory: Path) -> StatusFields | None:
 
 def _status_or_damage(directory: Path) -> Status:
     """Return a crawl's status; of one whose state is gone or damaged only what is wrong with it."""
-    from gossamer import api
-
     try:
         return read_status(mapping(ask(directory, "status")))
     except NoCrawlRunsError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
@@ -13,34 +13,81 @@ from typer.exceptions import TyperException
 from typer.models import CommandInfo
 
 import gossamer
-from gossamer.cli.arguments import made_plain
+from gossamer.cli.arguments import made_plain, one_line
 from gossamer.cli.crawl import CarryOut, with_port
 from gossamer.cli.job import CrawlRequest
 from gossamer.cli.output import Exit, complain, epilog
 from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.verbs import VERBS
 from gossamer.world.process import NOT_OURS
 
 COMPLETE = "_GOSSAMER_COMPLETE"
 """Set by the completion scripts when they run the program to ask for words."""
 SHELLS = ("bash", "zsh", "fish")
-COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "crawl": ("crawl", "resume"),
-    "inspecting": ("status", "metrics", "why", "report"),
-    "pages": ("search", "changes", "robots", "export", "sample", "extract", "rank"),
-    "shell": ("fetch", "shell"),
-    "recipes": ("archive", "mirror", "corpus", "check"),
-    "watching": ("watch",),
-    "maintenance": ("scale", "verify", "restore", "forget", "cookies"),
-    "control": (),
-    "serving": ("serve", "mcp"),
-    "configuring": ("init",),
-    "demo": ("simweb", "demo", "conformance"),
-    "simulating": ("simulate",),
+COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "crawl": {
+        "crawl": "Start a crawl in a new directory.",
+        "resume": "Continue a crawl after a stop or a crash.",
+    },
+    "inspecting": {
+        "status": "Show the status of a crawl.",
+        "metrics": "Print the metrics of a running crawl (Prometheus).",
+        "why": "Explain the state of one URL.",
+        "report": "Print the statistics of a crawl.",
+    },
+    "pages": {
+        "search": "Search the full text of a crawl.",
+        "sample": "Sample pages of a random-walk crawl near-uniformly.",
+        "rank": "Compute the PageRank of all URLs that a crawl found.",
+    },
+    "exporting": {
+        "changes": "List changed pages, and changed fields of items, by time.",
+        "robots": "Show what changed in a robots.txt.",
+        "export": "Export a crawl to other formats.",
+        "extract": "Extract items from the archived pages of a crawl.",
+    },
+    "shell": {
+        "fetch": "Fetch one page as a crawl does, and print it.",
+        "shell": "Fetch one page as a crawl does, and explore it.",
+    },
+    "recipes": {
+        "archive": "Crawl a site with its embeds into a WACZ package.",
+        "mirror": "Crawl a site into files that open without a network.",
+        "corpus": "Crawl a site into Markdown and Parquet.",
+        "check": "Crawl a site, and list its faults.",
+    },
+    "watching": {"watch": "Crawl a site continuously, and report changes."},
+    "maintenance": {
+        "verify": "Check a crawl's files for loss and damage.",
+        "restore": "Restore a crawl from a checkpoint into a new directory.",
+        "forget": "Remove pages from all that a crawl keeps, and keep them out.",
+        "cookies": "Print the cookies of a stopped crawl in Netscape format.",
+        "scale": "Change the number of shards of a crawl.",
+    },
+    "control": {name: verb.says for name, verb in VERBS.items() if verb.changes},
+    "serving": {
+        "serve": "Serve the dashboard and the JSON API.",
+        "mcp": "Serve crawls to language models.",
+    },
+    "configuring": {"init": "Write a configuration file that explains its keys."},
+    "demo": {
+        "simweb": "Serve a synthetic web on loopback.",
+        "demo": "Crawl a synthetic web on this machine and print a report.",
+        "conformance": "Test the crawler against every behavior of the synthetic web.",
+    },
+    "simulating": {"simulate": "Simulate a crawl: the real frontier on a modelled web."},
+    "main": {"completion": "Print the completion script of a shell."},
 }
-"""Commands by the module beside this one that has them in its `commands`: only the one that is named is imported.
-Those of `control` are the verbs.
+"""Commands and their help lines, by the module beside this one that has them in its `commands`. Only the module of the
+command that is named is imported, and none to list them all: so these modules import at their top what they need.
 """
-shell_commands = typer.Typer()
+GROUPS: Mapping[str, tuple[str, str, str]] = {
+    "config": ("configuring", "config_commands", "Check and show configurations."),
+    "identity": ("identity", "commands", "Manage the keys that sign requests, and publish who crawls."),
+    "segment": ("segment", "commands", "Build and inspect segments for offline crawls."),
+}
+"""Commands of two words, by the first one: the module, what the commands are called there, and the help line."""
+commands = typer.Typer()
 
 
 def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = None) -> int:
@@ -53,7 +100,7 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
             from typer.completion import completion_init  # type: ignore[attr-defined]
 
             completion_init()
-        command: Callable[..., Any] = typer.main.get_command(tree(arguments[:1]))
+        command: Callable[..., Any] = typer.main.get_command(tree(_first(list(arguments))))
         status = command(
             with_port(arguments),
             prog_name="gossamer",
@@ -61,8 +108,6 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
             obj=carry_out or partial(_elsewhere, arguments),
         )
     except TyperException as error:
-        from gossamer.cli.arguments import one_line
-
         complain(one_line(error))
         return Exit.REFUSED
     except ConfigError as error:
@@ -85,13 +130,10 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
     return status if isinstance(status, int) else 0
 
 
-def tree(words: Sequence[str] = ()) -> typer.Typer:
-    """Return the commands; where `words` name one, that alone: to make all of them takes long."""
-    named = [module for module, names in COMMANDS.items() if set(words) & set(names)]
-    if words and not named:
-        from gossamer.model.verbs import VERBS
-
-        named = ["control"] if any(name in words for name, verb in VERBS.items() if verb.changes) else []
+def tree(words: Sequence[str] | None = None) -> typer.Typer:
+    """Return the commands with all their options; of the one that `words` begin with, that alone. Where they name
+    none, for help or a mistake, all without options, and nothing is imported.
+    """
     made = typer.Typer(
         help="A polite, crash-safe, fast web crawler.",
         add_completion=False,
@@ -100,24 +142,36 @@ def tree(words: Sequence[str] = ()) -> typer.Typer:
         epilog=epilog(),
     )
     made.callback(invoke_without_command=True)(top)
-    made.registered_commands += [
-        one for module in named or COMMANDS for one in _commands(module) if not named or one.name in words
-    ]
-    if not named:  # Help, a mistake, or a command of several words.
-        from gossamer.cli.configuring import config_commands
-        from gossamer.cli.identity import commands as identity_commands
-        from gossamer.cli.segment import commands as segment_commands
-
-        made.registered_commands += shell_commands.registered_commands
-        made.add_typer(made_plain(config_commands), name="config")
-        made.add_typer(made_plain(identity_commands), name="identity")
-        made.add_typer(made_plain(segment_commands), name="segment")
+    word = "".join(words[:1]) if words is not None else None
+    chosen = [name for name in _listed() if word in (None, name)]
+    made.registered_commands += [_command(name) for name in chosen if name not in GROUPS]
+    for name in chosen:
+        if name in GROUPS:
+            module, attribute, _ = GROUPS[name]
+            made.add_typer(made_plain(getattr(import_module(f"gossamer.cli.{module}"), attribute)), name=name)
+    if not chosen:
+        made.registered_commands += [CommandInfo(name, callback=top, help=says) for name, says in _listed().items()]
     return made_plain(made)
 
 
-def _commands(module: str) -> Iterator[CommandInfo]:
+def _listed() -> dict[str, str]:
+    """Return the help line of each first word."""
+    found = {name: says for names in COMMANDS.values() for name, says in names.items()}
+    return found | {name: says for name, (_, _, says) in GROUPS.items()}
+
+
+def _command(name: str) -> CommandInfo:
+    module = next(module for module, names in COMMANDS.items() if name in names)
     commands: typer.Typer = import_module(f"gossamer.cli.{module}").commands
-    yield from commands.registered_commands
+    return next(one for one in commands.registered_commands if one.name == name)
+
+
+def _first(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the words that may name the command: those that are typed, also where the shell completes them."""
+    if COMPLETE in os.environ:
+        typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+        return typed.split()[1:2]
+    return arguments[1:2] if arguments[:1] == ["--"] else arguments[:1]
 
 
 def top(
@@ -127,11 +181,12 @@ def top(
     """Print help when no command is given."""
     if version:
         typer.echo(gossamer.__version__)
-    elif context.invoked_subcommand is None:
+        raise typer.Exit
+    if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-@shell_commands.command("completion")
+@commands.command("completion")
 def completion(
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="Shell: bash, zsh or fish.")],
 ) -> None:

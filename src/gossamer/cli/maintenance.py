@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gossamer import api
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets
 from gossamer.cli.control import NoCrawlRunsError, SilentError, ask
 from gossamer.cli.directory import require_crawl
@@ -22,7 +23,7 @@ from gossamer.world.process import DirectoryLock
 
 if TYPE_CHECKING:
     from gossamer.api.maintenance import Verified
-    from gossamer.model.damage import Damage
+    from gossamer.model.errors import Damage
 
 commands = typer.Typer()
 STOP_S_MAX = 600.0
@@ -39,8 +40,6 @@ def verify(
     as_json: Json = False,
 ) -> int:
     """Check a crawl's files for loss and damage."""
-    from gossamer import api
-
     require_crawl(directory)
     if accept_loss and deep:
         raise ConfigError("--accept-loss: takes out what is missing, which is known without --deep; leave out one")
@@ -96,8 +95,6 @@ def forget(
 
     A running crawl stops for it and then continues where it ran. Repeat the command to finish an interrupted removal.
     """
-    from gossamer import api
-
     require_crawl(directory)
     if dry_run:
         found = api.forgettable_of(directory, pattern)
@@ -184,8 +181,6 @@ def cookies(
 
     They are credentials. `gossamer crawl --cookies FILE` begins with them.
     """
-    from gossamer import api
-
     require_crawl(directory)
     text = api.cookies_of(directory)
     if output is None:
@@ -206,8 +201,6 @@ def scale(
 
     A running crawl stops for it and then continues where it ran. Repeat the command to finish an interrupted change.
     """
-    from gossamer import api
-
     require_crawl(directory)
     api.check_scalable(directory, workers)  # Before anything stops.
 

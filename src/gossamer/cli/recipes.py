@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gossamer.cli import supervisor
 from gossamer.cli.arguments import Sets
 from gossamer.cli.crawl import with_flags
 from gossamer.cli.directory import holds_crawl
@@ -143,8 +144,6 @@ def carried_out(
         made = configure(config, options=options, sets=sets, seeds=urls)
         typer.echo(effective_toml(made, shown=redacted), nl=False)
         return Exit.FINISHED
-    from gossamer.cli import supervisor
-
     words = ["crawl", *urls, *_words(options), *(word for one in sets for word in ("--set", one))]
     # A check that has ended is not listed again: since then the site may have changed.
     words += ["--or-resume"] if recipe != "check" or _is_interrupted(directory) else []

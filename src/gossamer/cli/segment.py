@@ -15,6 +15,9 @@ from gossamer.cli.arguments import Json, Quiet, Sets, bytes_of
 from gossamer.cli.output import Exit, Shown, count, counted, harmless, size, write_line
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import duration
+from gossamer.offline.build import SegmentOrder, build
+from gossamer.offline.merge import merge, split, summary
+from gossamer.offline.steps import BuildRequest, targets_of
 
 if TYPE_CHECKING:
     from gossamer.offline.build import SegmentBuilt
@@ -78,9 +81,6 @@ def segment_build(
     quiet: Quiet = False,
 ) -> int:
     """Build the next segment from what was crawled."""
-    from gossamer.offline.build import SegmentOrder, build
-    from gossamer.offline.steps import BuildRequest
-
     options = {
         "seeds": str(seeds) if seeds is not None else None, "scope": scope, "include": include, "exclude": exclude,
         "max_depth": max_depth,
@@ -103,8 +103,6 @@ def segment_show(
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="Maximum number of sites and rows.")] = 10,
 ) -> int:
     """Show counts, largest sites and first rows of a segment."""
-    from gossamer.offline.merge import summary
-
     found = summary(file, limit)
     if as_json:
         write_line(sys.stdout, json.dumps(found, indent=2))
@@ -137,9 +135,6 @@ def segment_split(
     ],
 ) -> int:
     """Split a segment for several crawlers, by site."""
-    from gossamer.offline.merge import split
-    from gossamer.offline.steps import targets_of
-
     for path, one in zip(targets_of(output, parts), split(file, output, parts), strict=True):
         write_line(sys.stderr, f"{path}: {counted(one.urls, 'URL')} of {counted(one.sites, 'site')}")
     return Exit.FINISHED
@@ -151,8 +146,6 @@ def segment_merge(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The segment file to write.")],
 ) -> int:
     """Merge segments; keep each URL once, by its shortest path."""
-    from gossamer.offline.merge import merge
-
     [about] = merge(files, output)
     write_line(sys.stderr, f"{output}: {counted(about.urls, 'URL')} of {counted(about.sites, 'site')}")
     return Exit.FINISHED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +14,11 @@ import typer
 from gossamer.cli.arguments import Sets
 from gossamer.cli.crawl import with_flags
 from gossamer.cli.output import Exit, complain, count, counted, harmless
+from gossamer.config import configure
+from gossamer.config.lists import check_lists
+from gossamer.config.seeds import seed
 from gossamer.model.errors import ConfigError
+from gossamer.world.loop import loop_factory
 
 if TYPE_CHECKING:
     from gossamer.api.fetching import Fetched
@@ -137,9 +142,6 @@ def _obeyed(word: str, rest: str, fetched: Fetched, config: Config) -> Iterator[
 
 def configured(file: Path | None, options: dict[str, object], sets: list[str] | None) -> Config:
     """Return the configuration of a page's crawl. Raises ConfigError."""
-    from gossamer.config import configure
-    from gossamer.config.lists import check_lists
-
     config = configure(file, options=options, sets=sets or ())
     check_lists(config)
     return config
@@ -147,11 +149,7 @@ def configured(file: Path | None, options: dict[str, object], sets: list[str] | 
 
 def fetched_by(url: str, config: Config) -> Fetched:
     """Fetch one page. Raises ConfigError: it could not be requested."""
-    import asyncio
-
     from gossamer.api.fetching import fetch_of
-    from gossamer.config.seeds import seed
-    from gossamer.world.loop import loop_factory
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(fetch_of(seed(url, "URL"), config))

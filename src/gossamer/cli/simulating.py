@@ -7,9 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from gossamer.cli.arguments import Json, Sets
+from gossamer.lab.simulate.arguments import given_keys, number, options_of, revisits_of
+from gossamer.lab.simulate.figure import as_html, as_svg
+from gossamer.lab.simulate.presets import PRESETS
+from gossamer.lab.simulate.revisits import heading, kept
+from gossamer.lab.simulate.sensitivity import as_table, sensitivity_of
+from gossamer.lab.simulate.simulation import simulate as run
+from gossamer.lab.simulate.text import as_text
 from gossamer.model.errors import ConfigError
 
 commands = typer.Typer()
@@ -110,11 +118,6 @@ def _sensitivity(preset: str, options: Mapping[str, str | None], sets: Sequence[
     Raises:
         ConfigError: something that the operator can correct; nothing was simulated.
     """
-    import msgspec
-
-    from gossamer.lab.simulate.arguments import options_of
-    from gossamer.lab.simulate.sensitivity import as_table, sensitivity_of
-
     chosen = options_of(preset, {"pages_simulated": SENSITIVITY_PAGES} | _values(options), sets)
     found = sensitivity_of(chosen, _tell if sys.stderr.isatty() else None)
     if sys.stderr.isatty():
@@ -136,11 +139,6 @@ def _simulated(
     Raises:
         ConfigError: a mistake that the operator can fix; nothing was simulated.
     """
-    from gossamer.lab.simulate.arguments import given_keys, options_of
-    from gossamer.lab.simulate.figure import as_html, as_svg
-    from gossamer.lab.simulate.simulation import simulate as run
-    from gossamer.lab.simulate.text import as_text
-
     _check_figure(figure)
     values = _values(options)
     chosen = options_of(preset, values, sets)
@@ -166,9 +164,6 @@ def _revisits(
     Raises:
         ConfigError: a mistake that the operator can fix; nothing was simulated.
     """
-    from gossamer.lab.simulate.arguments import given_keys, number, revisits_of
-    from gossamer.lab.simulate.revisits import heading, kept
-
     if strange := [name for name, value in others.items() if value is not None]:
         raise ConfigError(f"--{SPELT.get(strange[0], strange[0])}: goes without --revisits; leave out one of them")
     values = {
@@ -179,8 +174,6 @@ def _revisits(
     options = revisits_of(values, sets)
     rows = kept(options, chosen="revisit.policy" in given_keys(values, sets))
     if as_json:
-        import msgspec
-
         typer.echo(msgspec.json.encode({"options": options.model_dump(), "policies": list(rows)}))
         return 0
     typer.echo(heading(options))
@@ -191,8 +184,6 @@ def _revisits(
 
 def _presets() -> int:
     """Print the presets."""
-    from gossamer.lab.simulate.presets import PRESETS
-
     for name, preset in PRESETS.items():
         typer.echo(f"{name:<15} {preset.what}")
     return 0
@@ -212,8 +203,6 @@ def _values(options: Mapping[str, str | None]) -> dict[str, object]:
 
 
 def _number(key: str, text: str) -> object:
-    from gossamer.lab.simulate.arguments import number
-
     option = "--" + SPELT.get(key, key)
     if key in WHOLE:
         return number(text, option)

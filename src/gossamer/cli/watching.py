@@ -125,7 +125,7 @@ class Reports:
 
     def look(self) -> None:
         """Report what is new, and what receivers did not take. A crawl that begins has no changes yet."""
-        from gossamer.api.changes import changes
+        from gossamer.api.reading import changes
 
         found: list[Change] = []
         try:

@@ -23,7 +23,7 @@ ROUNDS_MAX = 3
 
 
 class Addresses:
-    """Both sides of one shard (`frontier.limits.AddressLeases`)."""
+    """Both sides of one shard (`frontier.tokens.Leases`)."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Addresses:
         self.client.on_opened, self.client.on_closed = opened, closed
         self.client.on_outgoing = self.server.on_outgoing = outgoing
 
-    # ---- the user's side (`frontier.limits.AddressLeases`)
+    # ---- the user's side (`frontier.tokens.Leases`)
 
     def want(self, address: str, now: float) -> float | None:
         at = self.client.want(address)

@@ -27,6 +27,10 @@ STATES = ("failed", "starting", "running", "stopping", "paused", "stopped", "fin
 TRAPS_SHOWN_MAX = 100
 IDLE_ATTEMPTS_MIN = 10
 """Attempts of the whole crawl after which a shard that knows of no URL is called idle."""
+SPLIT_HOSTS = 6
+"""Hosts for each shard from which on an idle shard shows that they are of few sites: of as many sites as hosts, one of
+three shards would have none in 0.2 % of crawls.
+"""
 WAITING_SHOWN_MAX = 3
 
 
@@ -57,7 +61,8 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["seeds"] = _seeds([seeds for status in statuses if isinstance(seeds := status.get("seeds"), Mapping)])
     idle = _idle(statuses)
     theirs = [str(one) for status in statuses for one in _list(status.get("warnings"))]
-    found["warnings"] = [*_warnings(len(idle), len(statuses)), *dict.fromkeys(theirs)][:LISTED_MAX]
+    hosts = int(_number(found.get("hosts_known")))
+    found["warnings"] = [*_warnings(len(idle), len(statuses), hosts), *dict.fromkeys(theirs)][:LISTED_MAX]
     found["waiting_for"] = _waiting_for(statuses)
     found["waiting"] = _waiting(statuses) if found["waiting_for"] else None
     found["watch"] = _watch(statuses)
@@ -154,11 +159,15 @@ def _idle(statuses: Sequence[Status]) -> list[int]:
     return [number for number, status in enumerate(statuses) if not _number(status.get("discovered"))]
 
 
-def _warnings(idle: int, shards: int) -> list[str]:
+def _warnings(idle: int, shards: int, hosts: int) -> list[str]:
     if not idle:
         return []
     nothing = f"{idle} of {shards} shards have nothing to fetch: no URL found so far is theirs"
-    return [f"{nothing}. One shard fetches all of a registrable domain: for one site --workers 1 is as fast"]
+    why = "One shard fetches all of a registrable domain"
+    if hosts < SPLIT_HOSTS * shards:
+        return [f"{nothing}. {why}: for one site --workers 1 is as fast"]
+    remedy = 'a new crawl with url.split_sites=["DOMAIN"] divides the hosts of one among the shards'
+    return [f"{nothing}. {why}, and the {hosts:,} hosts found are of few: {remedy}"]
 
 
 def _seeds(parts: Sequence[Status]) -> dict[str, object]:

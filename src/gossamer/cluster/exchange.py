@@ -128,6 +128,8 @@ class Exchange:
         """Leases of addresses, where other shards may use them too."""
         self._prerequisites = RemotePrerequisites(options.resend_s)
         self._sending = Sending(self._outbox, options.resend_s)
+        self._is_durable = False
+        """A commit has our opening: the next process has another."""
         self._cut: dict[int, int] = {}
         self._committed_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
         self._cut_seeds: dict[int, int] = {}
@@ -178,12 +180,14 @@ class Exchange:
         source = xxh3_64_intdigest(page.site.encode())
         there = {(link.url.site, link.url.partition) for link in links if not self.has(link.url)}
         for site, partition in there:
-            pair = xxh3_64_intdigest(site.encode(), seed=source & 0xFFFFFFFF)
+            # Each shard that has hosts of a split site counts for itself.
+            to = self._owners[partition]
+            pair = xxh3_64_intdigest(f"{site} {to}".encode(), seed=source & 0xFFFFFFFF)
             if site != page.site and pair not in self._pairs:
                 if len(self._pairs) >= PAIRS_MAX:
                     self._pairs.clear()
                 self._pairs.add(pair)
-                self._outbox.packing(self._owners[partition]).add_linking(Linking(source, site, partition))
+                self._outbox.packing(to).add_linking(Linking(source, site, partition))
 
     def send_cash(self, host: str, partition: int, amount: float) -> None:
         """Give cash to a host of another shard: what the open epoch takes from here arrives there once."""
@@ -213,6 +217,7 @@ class Exchange:
 
     def committed(self, epoch: int) -> None:
         """Note that what was cut is durable: it may be sent, and what came may be confirmed."""
+        self._is_durable = True
         self._sending.sendable, self._committed_seeds = self._cut, self._cut_seeds
         for sender in self._inbox.committed(epoch):
             self._sending.peer(sender).owed = True
@@ -228,7 +233,12 @@ class Exchange:
     # ---- frames
 
     def outgoing(self, now: float) -> Iterator[tuple[int, bytes]]:
-        """Yield the frames to send now, with their receivers. Call it on `on_outgoing`, and some times a second."""
+        """Yield the frames to send now, with their receivers. Call it on `on_outgoing`, and some times a second.
+
+        There are none before the first commit: a process that died before it would have the same opening as the next.
+        """
+        if not self._is_durable:
+            return
         for prerequisite in self._prerequisites.expired(now):
             self._answer(
                 prerequisite, Failure("robots_unreachable", "the shard that was to ask did not answer", retry=True)

@@ -54,7 +54,8 @@ class LeaseClient:
         self._ticket = self._first
         self._borrowed: dict[str, Borrowed] = {}
         self._owners: dict[int, Owner] = {shard: Owner(opening=0, declare=False, until=float("inf"))}
-        self._of_owner: dict[int, set[str]] = {}
+        self._of_owner: dict[int, dict[str, None]] = {}
+        """In the order of their requests: that of a set would differ from run to run."""
         self.on_opened: Callable[[str, float], None] = _opened
         """Called when an address may be asked, and from when on."""
         self.on_closed: Callable[[str], None] = _closed
@@ -71,7 +72,7 @@ class LeaseClient:
         if borrowed is None:
             self._ticket += 1
             borrowed = self._borrowed[address] = Borrowed(self._ticket)
-            self._of_owner.setdefault(self.owner_of(address), set()).add(address)
+            self._of_owner.setdefault(self.owner_of(address), {})[address] = None
             self._speak(address)
         elif borrowed.state in {"recalled", "returning"}:
             borrowed.again = True
@@ -101,8 +102,10 @@ class LeaseClient:
     def leave(self, address: str) -> None:
         """Say that no host here uses an address any more."""
         borrowed = self._borrowed.get(address)
+        if borrowed is not None:
+            borrowed.again = False
         if borrowed is not None and not borrowed.out:
-            borrowed.again = borrowed.usable = False
+            borrowed.usable = False
             if borrowed.state != "returning":
                 borrowed.state, borrowed.said_at = "returning", -1e9
                 self._speak(address)
@@ -110,7 +113,7 @@ class LeaseClient:
     def say(self, to: int, message: Message, now: float) -> bool:
         """Fill in the message to an owner; return whether there is one."""
         owner = self._owners.setdefault(to, Owner())
-        mine = self._of_owner.get(to, set())
+        mine = self._of_owner.get(to, {})
         quiet_s = now - owner.spoke_at
         again = owner.declare and quiet_s >= AGAIN_S
         for address in list(mine):
@@ -136,7 +139,7 @@ class LeaseClient:
                 owner.sent.popitem(last=False)
         return says
 
-    def _declare(self, owner: Owner, mine: set[str], message: Message, now: float) -> None:
+    def _declare(self, owner: Owner, mine: dict[str, None], message: Message, now: float) -> None:
         """Declare our leases to a restarted owner. They last as long as its predecessor granted them."""
         stands = owner.until + self._request_s_max > now
         for address in list(mine):
@@ -197,7 +200,7 @@ class LeaseClient:
         if borrowed is None or borrowed.ticket != ticket:
             if borrowed is None:  # A grant of what was given back long ago: give it back once more.
                 borrowed = self._borrowed[address] = Borrowed(ticket, "returning")
-                self._of_owner.setdefault(self.owner_of(address), set()).add(address)
+                self._of_owner.setdefault(self.owner_of(address), {})[address] = None
                 self._speak(address)
             return
         if borrowed.state == "wanted":
@@ -227,7 +230,7 @@ class LeaseClient:
             self._speak(address)
         else:
             del self._borrowed[address]
-            self._of_owner[self.owner_of(address)].discard(address)
+            del self._of_owner[self.owner_of(address)][address]
 
     def _lose(self, address: str, borrowed: Borrowed) -> None:
         """Drop a lease that no longer holds, and request it again."""

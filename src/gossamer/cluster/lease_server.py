@@ -63,6 +63,7 @@ class Lent(msgspec.Struct):
     holder: int = -1
     ticket: int = 0
     since: float = 0.0
+    """Beginning of its turn: from when on the holder may use it."""
     rest_until: float = 0.0
     sent_at: float = -1e9
     recalled_at: float = -1e9
@@ -79,7 +80,8 @@ class Borrower(msgspec.Struct):
     loans: int = 0
     known: bool = False
     """It has said what it holds since this owner began."""
-    holds: set[str] = msgspec.field(default_factory=set)
+    holds: dict[str, None] = msgspec.field(default_factory=dict)
+    """In order: that of a set would differ from run to run."""
     returned: list[tuple[str, int]] = msgspec.field(default_factory=list)
     voids: list[tuple[str, int]] = msgspec.field(default_factory=list)
     owed: bool = False
@@ -93,7 +95,7 @@ class LeaseServer:
         self._shards = shards
         self._term_s, self._turn_s, self._request_s_max, self._rest_s = terms
         self._lent: dict[str, Lent] = {}
-        self._contended: set[str] = set()
+        self._contended: dict[str, None] = {}
         self._borrowers: dict[int, Borrower] = {shard: Borrower(known=True, loans=1)}
         self._grants: dict[int, list[str]] = {}
         self._first = int(now * 1e6)
@@ -153,7 +155,7 @@ class LeaseServer:
             lent = self._lent.setdefault(address, Lent())
             if lent.holder < 0:
                 lent.holder, lent.ticket, lent.since = sender, ticket, now
-                borrower.holds.add(address)
+                borrower.holds[address] = None
             elif lent.holder != sender:
                 borrower.voids.append((address, ticket))  # It comes too late with this.
         borrower.known |= message.knows
@@ -213,15 +215,16 @@ class LeaseServer:
         if lent.holder < 0 and lent.waiting and self._may_lend(now):
             holder, ticket = lent.waiting.popitem(last=False)
             lent.rest_until = max(lent.rest_until, self._rested_at)
-            lent.holder, lent.ticket, lent.since, lent.sent_at, lent.recalled_at = holder, ticket, now, -1e9, -1e9
-            self._borrowers[holder].holds.add(address)
+            lent.holder, lent.ticket, lent.sent_at, lent.recalled_at = holder, ticket, -1e9, -1e9
+            lent.since = max(now, lent.rest_until)
+            self._borrowers[holder].holds[address] = None
             self._grants.setdefault(holder, []).append(address)
             self.loans_made += 1
             self.on_outgoing()
         if lent.waiting or (lent.holder < 0 and lent.rest_until > now):
-            self._contended.add(address)
+            self._contended[address] = None
         else:
-            self._contended.discard(address)
+            self._contended.pop(address, None)
             if lent.holder < 0:
                 del self._lent[address]
 
@@ -234,17 +237,17 @@ class LeaseServer:
         return now >= self._lends_from
 
     def _free(self, address: str, lent: Lent, rest_until: float) -> None:
-        self._borrowers[lent.holder].holds.discard(address)
+        self._borrowers[lent.holder].holds.pop(address, None)
         lent.holder = -1
         lent.rest_until = max(lent.rest_until, rest_until)
 
     def _take_all_back(self, shard: int, borrower: Borrower, now: float) -> None:
         for address in list(borrower.holds):
             self._free(address, self._lent[address], now + self._rest_s + LEFT_S)
-            self._contended.add(address)
+            self._contended[address] = None
         for address, lent in self._lent.items():
             if lent.waiting.pop(shard, None) is not None:
-                self._contended.add(address)
+                self._contended[address] = None
         borrower.loans += 1
         self._grants.pop(shard, None)
 

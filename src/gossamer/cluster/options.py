@@ -29,7 +29,6 @@ class ClusterOptions(BaseModel):
         "",
         description="On each machine, where its shards keep what is not in a checkpoint yet; empty: the crawl's own "
         "directory. Only with state.checkpoint_uri; without it all machines must share the crawl's directory.",
-        json_schema_extra=BASIC,
     )
     round_s: float = Field(
         0.5, gt=0, le=60, description="Between two requests for the status of all shards, in seconds."
@@ -62,8 +61,12 @@ class ClusterOptions(BaseModel):
     )
     resend_s: float = Field(5.0, gt=0, description="A batch without confirmation is sent again after this long")
     address_term_s: float = Field(
-        15.0, gt=0, description="How long a shard may use an address that it borrowed without hearing from its lender"
+        15.0,
+        gt=0,
+        description="How long a shard may use an address, or token of a split site, without hearing from its owner",
     )
     address_turn_s: float = Field(
-        2.0, gt=0, description="How long a shard uses an address for itself when others wait for it"
+        2.0,
+        gt=0,
+        description="How long a shard uses an address, or token of a split site, for itself when others wait for it",
     )

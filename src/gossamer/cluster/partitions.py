@@ -1,4 +1,4 @@
-"""Partitions: which shard has which of the 4096. Sites keep their partition: scaling moves partitions."""
+"""Partitions: which shard has which of the 4096. Sites, and hosts of split sites, keep theirs: scaling moves them."""
 
 from __future__ import annotations
 

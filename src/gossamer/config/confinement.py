@@ -45,14 +45,12 @@ REFERENCE = "file:"
 
 
 def unconfined(config: Config) -> str:
-    """Say why the process of a crawl is not confined; empty: it is.
+    """Say why the process of a crawl that should be confined is not; empty: it is.
 
     Raises:
         ConfigError: the configuration wants what cannot be.
     """
     wanted = config.process.sandbox
-    if wanted == "off":
-        return 'process.sandbox is "off"'
     if not landlock_version():
         why = "this system has no Landlock (Linux 5.19 or newer, enabled at boot)"
     elif config.cluster.workers > 1:
@@ -80,9 +78,8 @@ def _renders_confined(config: Config) -> bool:
 
 
 def has_confined_workers(config: Config) -> bool:
-    """Say whether processes that run processing modules have no network, and write temporary files only."""
-    wanted = config.process.sandbox
-    return wanted == "on" or (wanted == "auto" and not any(own_components(config)))
+    """Say whether a sandbox takes the network and all but temporary files from processes of processing modules."""
+    return config.process.sandbox == "on" or not any(own_components(config))
 
 
 def own_components(config: Config) -> Iterator[str]:

@@ -28,7 +28,7 @@ from gossamer.frontier.options import (
     WalkOptions,
 )
 from gossamer.model.errors import ConfigError
-from gossamer.model.live import BASIC, BASIC_LIVE
+from gossamer.model.live import BASIC, LIVE
 from gossamer.model.patterns import PatternSet
 from gossamer.model.usage import PURPOSES, SYNONYMS
 from gossamer.process.options import ExtractOptions, ProcessOptions
@@ -39,8 +39,10 @@ from gossamer.robots.options import RobotsOptions
 from gossamer.scope.options import ScopeOptions
 from gossamer.seen.options import SeenOptions
 from gossamer.state.options import StateOptions
-from gossamer.url.name import SCHEMES
+from gossamer.url.join import absolute
+from gossamer.url.name import SCHEMES, host_of
 from gossamer.url.options import UrlOptions
+from gossamer.url.site import site_of
 
 HEADER_CHARACTERS_MAX = 400
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
@@ -243,7 +245,7 @@ class ProgressOptions(Section):
         gt=0,
         allow_inf_nan=False,
         description="Between plain or JSON lines, in seconds.",
-        json_schema_extra=BASIC_LIVE,
+        json_schema_extra=LIVE,
     )
 
 
@@ -268,7 +270,6 @@ class ConsoleOptions(Section):
         4,
         ge=1,
         description="How many crawls `gossamer serve` without a directory runs at once.",
-        json_schema_extra=BASIC,
     )
     connections_max: int = Field(
         64, ge=1, description="Connections at once. A new one takes the place of an idle or slow one."
@@ -337,6 +338,18 @@ class Config(Section):
     def _from_is_mail(self) -> Self:
         if self.identity.send_from and not _MAIL(self.operator.contact):
             raise ConfigError("identity.send_from: operator.contact is no mail address; set one, or send_from = false")
+        return self
+
+    @model_validator(mode="after")
+    def _split_sites_fit(self) -> Self:
+        if self.url.split_sites and self.state.hosts_store:
+            raise ConfigError("url.split_sites: state.hosts_store keeps hosts by their site; leave out one of the two")
+        for site in self.url.split_sites:
+            pages = ((name, absolute(rule.url) or "") for name, rule in self.login.rules.items())
+            logins = [name for name, page in pages if site_of(host_of(page) or "") == site]
+            if self.cookies.wanted or logins:
+                keys = f"login.{logins[0]}" if logins else "cookies"
+                raise ConfigError(f"url.split_sites: {site} has one jar of cookies ({keys}); leave out one of the two")
         return self
 
     @field_validator("frontier")

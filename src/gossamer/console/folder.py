@@ -11,6 +11,9 @@ from typing import Any
 
 import msgspec
 
+from gossamer.config import configure
+from gossamer.config.lists import check_lists
+from gossamer.config.seeds import check_seeds
 from gossamer.config.toml import whole, written
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError
@@ -154,10 +157,6 @@ def _as_toml(config: Content) -> str:
 
 
 def _check(draft: Path, directory: Path) -> None:
-    from gossamer.config import configure  # noqa: PLC0415 - 0.2 s that a server need not wait for
-    from gossamer.config.lists import check_lists  # noqa: PLC0415
-    from gossamer.config.seeds import check_seeds  # noqa: PLC0415
-
     try:
         plain = configure(draft)
         for section, key in THEIRS:

@@ -29,6 +29,7 @@ from gossamer.api.identity import (
     directory_of_files,
     published_directory,
 )
+from gossamer.config.gather import reopen
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.folder import Folder
 from gossamer.model.errors import ConfigError
@@ -108,8 +109,6 @@ async def _made(make: Callable[[], Made]) -> Made | Response:
 
 
 def _configuration(file: Path) -> Config:
-    from gossamer.config.gather import reopen  # noqa: PLC0415 - a server of many crawls may never need it
-
     return reopen(file)
 
 

@@ -12,6 +12,7 @@ import json
 import re
 import secrets
 import tomllib
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -205,13 +206,11 @@ class Agent:
 
     async def changes(self, asked: ChangesOf) -> object:
         """Return what appeared, changed and vanished, the last first."""
-        from gossamer.api.changes import changes  # noqa: PLC0415 - it brings what reads tables
+        from gossamer.api.reading import changes  # noqa: PLC0415
 
         directory = self.crawls.one(asked.crawl).directory
 
         def last() -> list[dict[str, object]]:
-            from collections import deque  # noqa: PLC0415
-
             found = deque(changes(directory, asked.since, asked.url), asked.limit)
             return [{key: value for key, value in one.as_object().items() if value} for one in reversed(found)]
 

@@ -24,6 +24,7 @@ from gossamer.console.crawl import METRICS, ConsoleCrawl
 from gossamer.console.directory import CrawlHandle, Directory
 from gossamer.console.fleet import ComparisonOf, CrawlSummaries, CrawlSummary, Fleet, New, ResumeRequest
 from gossamer.console.folder import OWN, Folder
+from gossamer.console.openapi import description
 from gossamer.console.operations import NEVER_KEPT, Fields, Operation, error, result, routes
 from gossamer.console.operations import routes as operation_routes
 from gossamer.console.replay import replayed
@@ -279,8 +280,6 @@ def app(
         return error(mistake.status_code, MISSING.get(mistake.status_code, mistake.detail), mistake.headers)
 
     async def described(_: Request) -> Response:
-        from gossamer.console.openapi import description  # noqa: PLC0415 - paid for by who asks
-
         return result(description(operations, reads_need_token=not access.is_local))
 
     made = Starlette(

@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
+from gossamer.config.gather import reopen
+from gossamer.config.live import is_live
+from gossamer.config.secret import redacted
+from gossamer.config.sections import sections
+from gossamer.config.toml import written
 from gossamer.isolated.reads import ReadHost, ReadItems, ReadVersions
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX
 from gossamer.model.errors import ConfigError
@@ -135,12 +140,6 @@ class Views:
 
 def configuration_of(directory: Path) -> Configuration:
     """Return all keys of a crawl, credentials redacted. Raises ConfigError: there is no crawl."""
-    from gossamer.config.gather import reopen  # noqa: PLC0415 - a server of many crawls may never need it
-    from gossamer.config.live import is_live  # noqa: PLC0415
-    from gossamer.config.secret import redacted  # noqa: PLC0415
-    from gossamer.config.sections import sections  # noqa: PLC0415
-    from gossamer.config.toml import written  # noqa: PLC0415
-
     config = reopen(directory / "crawl.toml")
     fields = {
         f"{section}.{name}": field.description or ""

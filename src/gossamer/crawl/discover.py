@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gossamer.cluster.exchange import Exchange
 from gossamer.crawl.counters import CrawlCounters
-from gossamer.crawl.outcomes import Outcomes
 from gossamer.crawl.pending_scope import SCOPE, PendingScope
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.priority import PageImportance
@@ -23,17 +22,22 @@ LINKS_AT_ONCE = 1_000
 PATH_BITS = 16
 """Bits for the hops of a path; its depth takes the bits above."""
 HOPS_MASK = (1 << PATH_BITS) - 1
+Widen = Callable[[Url, Url, int], object]
+"""Adds the target of a seed's redirect to the scope, as far as the kind of the seed allows."""
 
 
 class Discovery:
     """The steps discover, admit, route, dedupe and enqueue of a shard."""
 
     def __init__(
-        self, stages: Stages, outcomes: Outcomes, clock: Clock, counters: CrawlCounters, *, follows: bool
+        self, stages: Stages, widen: Widen, widen_here: Widen, clock: Clock, counters: CrawlCounters, *, follows: bool
     ) -> None:
-        """`follows`: the crawl follows links. In an offline crawl they are recorded; a round chooses among them."""
+        """`widen` and `widen_here` are those of `Outcomes`. `follows`: the crawl follows links. In an offline crawl
+        they are recorded; a round chooses among them.
+        """
         self._stages = stages
-        self._outcomes = outcomes
+        self._widen = widen
+        self._widen_here = widen_here
         self._clock = clock
         self._counters = counters
         self._follows = follows
@@ -180,7 +184,7 @@ class Discovery:
 
     def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
         """Bring into scope what the redirect of another shard's seed does, and take in what was kept for that."""
-        self._outcomes.widen_here(seed, target, kind)
+        self._widen_here(seed, target, kind)
         if self._stages.pending_scope is not None and (regained := self._stages.pending_scope.regained()):
             self.discover(regained)
 
@@ -199,7 +203,7 @@ class Discovery:
             return
         target = stages.namer.name(record.redirect_to) if record.redirect_to else None
         if target is not None and target.key != link.url.key:
-            self._outcomes.widen(link.url, target, link.seed)
+            self._widen(link.url, target, link.seed)
             self.discover([Link(target, "redirect", link.depth, link.hops + 1, record.url, link.seed)])
             self.discover(pending_scope.regained())
 

@@ -64,7 +64,7 @@ class WatchOptions(BaseModel):
         256 << 20,
         ge=0,
         description="With less room on a disk the crawl pauses; with a quarter more than that it goes on",
-        json_schema_extra=BASIC_LIVE,
+        json_schema_extra=LIVE,
     )
     memory_share_max: float = Field(
         0.95,
@@ -137,7 +137,7 @@ class CrawlOptions(BaseModel):
         json_schema_extra=BASIC_LIVE,
     )
     commit_s: float = Field(
-        1.0, gt=0, description="Longest time between two commits, in seconds", json_schema_extra=BASIC_LIVE
+        1.0, gt=0, description="Longest time between two commits, in seconds", json_schema_extra=LIVE
     )
     commit_pages: int = Field(
         2_000, ge=1, description="Visits after which a commit comes early", json_schema_extra=LIVE
@@ -146,7 +146,7 @@ class CrawlOptions(BaseModel):
         32 << 20, ge=1 << 20, description="Memory of what waits for a commit, at which the commit comes early"
     )
     stop_s: float = Field(
-        10.0, ge=0, description="How long a stop waits for what is in flight, in seconds", json_schema_extra=BASIC_LIVE
+        10.0, ge=0, description="How long a stop waits for what is in flight, in seconds", json_schema_extra=LIVE
     )
     errors_max: int = Field(
         20, ge=1, description="Internal errors within errors_s that end the crawl", json_schema_extra=LIVE
@@ -168,13 +168,11 @@ class CrawlOptions(BaseModel):
         description="Process exact copies like other pages. false: a page whose content another URL had before, on any "
         "host, is archived and not processed any further: no modules, no links (Mercator); what is found depends on "
         "which copy came first. seen.content_scope is then `shard` unless it is set",
-        json_schema_extra=BASIC,
     )
     follow_copies: bool = Field(
         True,
         description="Follow the links of an exact copy on the same host where they lead elsewhere than the original's; "
         "false: none of them, and what is found depends on which copy came first",
-        json_schema_extra=BASIC,
     )
 
 
@@ -274,7 +272,6 @@ class LoginRule(BaseModel):
         3,
         ge=1,
         description="Logins in a row that fail, or bring no page, before URLs that need it end as login_required.",
-        json_schema_extra=BASIC,
     )
 
     @field_validator("url")

@@ -76,7 +76,14 @@ class Pipeline:
         """Closes the open epoch, and returns once it is durable."""
         self.undivided = asyncio.Lock()
         """Who holds it changes what must be in one epoch."""
-        self.discovery = Discovery(stages, self._outcomes, clock, counters, follows=options.mode != "offline")
+        self.discovery = Discovery(
+            stages,
+            self._outcomes.widen,
+            self._outcomes.widen_here,
+            clock,
+            counters,
+            follows=options.mode != "offline",
+        )
         self._turns = LoopShare(PAGES_SHARE, clock.now, clock.work_s)
         self._under_way: set[int] = set()
         """Fingerprints of leased URLs, where a URL may be queued more than once."""

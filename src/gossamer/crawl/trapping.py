@@ -16,10 +16,12 @@ from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.history import PageHistory, read_page_record
 from gossamer.model.links import Link
 from gossamer.model.visits import Content, PageRow
+from gossamer.scope.farms import ANY
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
 from gossamer.url.name import Namer
+from gossamer.url.site import site_partition
 from gossamer.url.url import Url
 
 _WATCHED = b"\0watch:"
@@ -34,8 +36,17 @@ Discover = Callable[[Sequence[Link]], None]
 class Trapping:
     """Feeds the watch with what is fetched and found, keeps it with the epoch, and lets go of what is released."""
 
-    def __init__(self, traps: Traps, epochs: Epochs, sketcher: Sketcher, counters: CrawlCounters) -> None:
+    def __init__(
+        self,
+        traps: Traps,
+        epochs: Epochs,
+        sketcher: Sketcher,
+        counters: CrawlCounters,
+        split: frozenset[str] = frozenset(),
+    ) -> None:
+        """`split` are sites whose hosts have a partition each: as farms, a shard judges those hosts that it has."""
         self._traps = traps
+        self._split = split
         self._epochs = epochs
         self._sketcher = sketcher
         self._counters = counters
@@ -69,10 +80,14 @@ class Trapping:
     def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
         """Give the open epoch what changed."""
         for partition, host, template, dumped in self._traps.take_changed():
-            key = partition.to_bytes(2) + xxh3_64_digest(host.encode()) + xxh3_64_digest(template.encode())
+            key = (
+                _kept_under(partition, host, self._split).to_bytes(2)
+                + xxh3_64_digest(host.encode())
+                + xxh3_64_digest(template.encode())
+            )
             self._epochs.put("trap", key, dumped)
         for partition, host, dumped in self._traps.take_watched():
-            self._epochs.put("content", watch_key(partition, host), dumped)
+            self._epochs.put("content", watch_key(partition, host, self._split), dumped)
 
     async def release(
         self, name: str, namer: Namer, history: PageHistory, discover: Discover, enqueue: Callable[[Link], None]
@@ -80,7 +95,8 @@ class Trapping:
         """Release a host's traps, one trap (`host/template`) or a farm (`*.site`); return their names. Links that they
         held are discovered again, and URLs that ended in them are queued again.
 
-        Costs about 3 µs for each page of the sites that share the host's partition, a thousand at a time.
+        Costs about 3 µs for each page of the sites that share the host's partition, a thousand at a time; of a farm
+        that is split over partitions, for each page of the shard.
         """
         host = namer.name(f"http://{name.partition('/')[0].removeprefix('*.')}/")
         if host is None:
@@ -92,6 +108,8 @@ class Trapping:
             discover([Link(url, "anchor", depth, 0, referrer) for url, depth, referrer in held if url is not None])
         starts = tuple(f"{trap.name} is a trap " for trap in released)
         begin, end = host.partition.to_bytes(2), (host.partition + 1).to_bytes(2)
+        if name.startswith(ANY) and host.site in self._split:
+            begin, end = PARTITIONED
         while starts:
             records = list(islice(self._epochs.scan("page", begin, end), SCANNED_A_SLICE))
             for record in [read_page_record(value) for _, value in records]:
@@ -120,9 +138,13 @@ def hosts_named(url: Url, body: bytes) -> str:
     return f"http://{url.site}/{'/'.join(found)}"
 
 
-def watch_key(partition: int, host: str) -> bytes:
-    """Return where the store keeps what is watched of a host."""
-    return partition.to_bytes(2) + _WATCHED + xxh3_64_digest(host.encode())
+def watch_key(partition: int, host: str, split: frozenset[str] = frozenset()) -> bytes:
+    """Return where the store keeps what is watched of a host, or of a farm."""
+    return _kept_under(partition, host, split).to_bytes(2) + _WATCHED + xxh3_64_digest(host.encode())
+
+
+def _kept_under(partition: int, host: str, split: frozenset[str]) -> int:
+    return site_partition(host.removeprefix(ANY), partition, split) if host.startswith(ANY) else partition
 
 
 def _host_of(address: str) -> str:

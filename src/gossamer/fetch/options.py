@@ -18,9 +18,7 @@ class FetchOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    connect_s_max: float = Field(
-        default=20.0, gt=0, description="Time to connect, TLS included.", json_schema_extra=BASIC
-    )
+    connect_s_max: float = Field(default=20.0, gt=0, description="Time to connect, TLS included.")
     request_s_max: float = Field(
         default=120.0, gt=0, description="Time for a whole request, connecting included.", json_schema_extra=BASIC
     )

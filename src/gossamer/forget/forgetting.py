@@ -14,9 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.home import CHECKPOINTS, Home, homes, remove_unfinished_checkpoints
+from gossamer.assembly.home import CHECKPOINTS, Home, homes, locked, remove_unfinished_checkpoints
 from gossamer.assembly.integrity import FORGETTING, half_forgotten
-from gossamer.assembly.parts import locked
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.config.gather import reopen

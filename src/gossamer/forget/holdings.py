@@ -12,14 +12,12 @@ from typing import Final, Self
 
 import msgspec
 
-from gossamer.assembly.home import OWNED, Home
+from gossamer.assembly.home import OWNED, Home, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store
-from gossamer.assembly.parts import stored
 from gossamer.config import Config
 from gossamer.crawl.counters import Totals
-from gossamer.model.damage import require_none
 from gossamer.model.decodable import decodable
-from gossamer.model.errors import DamagedError
+from gossamer.model.errors import DamagedError, require_none
 from gossamer.scope.forgotten import Matching
 from gossamer.state.journals import DIFFERS, ManifestEntry, Phase, differs
 from gossamer.state.schema import FAMILIES, MANIFEST, TOTALS

@@ -22,6 +22,7 @@ from gossamer.frontier.hosts import Remembered, Spent
 from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import LINKING_MAX
+from gossamer.url.site import site_partition
 from gossamer.url.url import Url
 
 HOST: Final = "h"
@@ -69,9 +70,17 @@ class Accounts:
     used leaves when there are more than `cached_max`.
     """
 
-    def __init__(self, epochs: Epochs, cached_max: int, remembered: Remembered | None = None) -> None:
+    def __init__(
+        self,
+        epochs: Epochs,
+        cached_max: int,
+        remembered: Remembered | None = None,
+        split: frozenset[str] = frozenset(),
+    ) -> None:
+        """`split` are sites whose hosts have a partition each: each shard has an account of its own for them."""
         self._epochs = epochs
         self._remembered = remembered
+        self._split = split
         self._cached_max = cached_max
         self._evict_at = cached_max
         self._held: OrderedDict[str, AccountHolder] = OrderedDict()
@@ -86,7 +95,7 @@ class Accounts:
             return held
         if len(self._held) >= self._evict_at:
             self._evict()
-        key = account_key(kind, partition, name)
+        key = account_key(kind, partition, name, self._split)
         account = read_account(self._epochs, key)
         if self._remembered is not None:
             _recall(account, self._remembered.spent(key))
@@ -132,8 +141,10 @@ def _recall(account: Account, spent: Spent | None) -> None:
         account.pages, account.wire_bytes, account.time_s = spent.pages, spent.wire_bytes, spent.time_s
 
 
-def account_key(kind: str, partition: int, name: str) -> bytes:
+def account_key(kind: str, partition: int, name: str, split: frozenset[str] = frozenset()) -> bytes:
     """Return where the disk keeps an account."""
+    if kind == SITE:
+        partition = site_partition(name, partition, split)
     return partition.to_bytes(2) + kind.encode() + name.encode()
 
 

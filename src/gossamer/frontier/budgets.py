@@ -32,10 +32,11 @@ from gossamer.frontier.accounts import (
 from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import Remembered
 from gossamer.frontier.options import BudgetOptions
+from gossamer.frontier.politeness import FrontierRules
 from gossamer.frontier.record import LEVELS
 from gossamer.model.standing import Standing
 from gossamer.model.visits import BudgetFacts, Contact
-from gossamer.ports import HostPrioritizer, Prioritizer
+from gossamer.ports import HostPrioritizer
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import BUDGET_ROUND, LINKING_MAX
 from gossamer.url.site import site_of
@@ -263,12 +264,14 @@ def _has_site_budgets(options: BudgetOptions) -> bool:
     return site_budget(options, "").is_set or any(name[0] == "." for name in options.overrides)
 
 
-def budget_facts(epochs: Epochs, options: BudgetOptions, url: Url) -> BudgetFacts | None:
+def budget_facts(
+    epochs: Epochs, options: BudgetOptions, url: Url, split: frozenset[str] = frozenset()
+) -> BudgetFacts | None:
     """Return where a URL's host and site stand, as of the last commit; None if there are no budgets."""
     if not options.is_set:
         return None
     host = read_account(epochs, account_key(HOST, url.partition, url.host))
-    site = read_account(epochs, account_key(SITE, url.partition, url.site))
+    site = read_account(epochs, account_key(SITE, url.partition, url.site, split))
     stored = epochs.get("meta", LINKING_MAX)
     linking_max = 0.0 if stored is None else msgspec.msgpack.decode(stored, type=float)
     return _facts(options, url, stored_round(epochs), host, site, linking_max)
@@ -318,17 +321,15 @@ class Ledger:
     def __init__(
         self,
         epochs: Epochs,
-        options: BudgetOptions,
-        prioritizer: Prioritizer | None,
-        cached_max: int,
+        rules: FrontierRules,
         now: float,
         remembered: Remembered | None = None,
     ) -> None:
-        self.options = options
+        self.options = options = rules.budget
         self._epochs = epochs
         self._remembered = remembered
-        self._accounts = Accounts(epochs, cached_max, remembered)
-        self._prioritizer = prioritizer if isinstance(prioritizer, HostPrioritizer) else None
+        self._accounts = Accounts(epochs, rules.options.records_cached_max, remembered, rules.split)
+        self._prioritizer = rules.prioritizer if isinstance(rules.prioritizer, HostPrioritizer) else None
         needs = set(self._prioritizer.needs) if self._prioritizer is not None else set()
         linking = "linking_sites" in needs or (options.is_set and options.growth_max > 1.0)
         cash = "cash" in needs

@@ -13,7 +13,7 @@ from gossamer.frontier.control import HostControl
 from gossamer.frontier.host import Host, Lease
 from gossamer.frontier.hosts import HOST_BYTES, HostRecords, HostTable
 from gossamer.frontier.index import HostIndex
-from gossamer.frontier.limits import AddressLeases, SharedAddresses, Sites
+from gossamer.frontier.limits import SharedGates, Sites, shared_gates
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.origins import free_at, key_of, queue_of, settle, tidy
 from gossamer.frontier.overview import facts_of, overview
@@ -22,6 +22,7 @@ from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import QueueCounts, QueuedUrl, QueueEntry, decode_record
 from gossamer.frontier.scheduler import NextTurn, Scheduler
+from gossamer.frontier.tokens import Leases
 from gossamer.frontier.workbench import Workbench
 from gossamer.model.links import NOT_SEED, Link
 from gossamer.model.visits import Awaited, Contact, HostFacts, RevisitPlan
@@ -74,13 +75,12 @@ class Frontier:
             self._queues.by_level = self.counts.levels
         self.counts.levels = self._queues.by_level
         self._bench = Workbench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
-        self._shared: SharedAddresses | None = None
+        self._shared: SharedGates | None = None
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
         index.hosts_most = max(index.hosts, self.counts.most)
-        self._ledger = ledger = Ledger(
-            epochs, rules.budget, rules.prioritizer, options.records_cached_max, now, remembered
-        )
+        self._ledger = ledger = Ledger(epochs, rules, now, remembered)
+        self._rules = rules
         self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
@@ -149,10 +149,11 @@ class Frontier:
         """Number of the budget round."""
         return self._budgets.round if self._budgets is not None else 0
 
-    def share_addresses(self, leases: AddressLeases) -> SharedAddresses | None:
-        """Lease addresses before requests to them: other shards may use them too. Call this before all else."""
-        if self.politeness.per_address or self.politeness.address_delay_s:
-            self._shared = SharedAddresses(self._bench, leases)
+    def share_gates(self, leases: Leases, first: float) -> SharedGates | None:
+        """Lease addresses, and the gates of split sites, from other shards from now on; `first`: see `SiteLimits`."""
+        self._shared = shared_gates(self._bench, leases, self._rules, first)
+        if self._shared is not None:
+            self._sites.share(self._rules.split, self._shared)
         return self._shared
 
     def shrink(self) -> None:
@@ -266,7 +267,7 @@ class Frontier:
             return False
         if lease.visit is not None and not lease.is_probe and free_at(lease.host, lease.origin) > now:
             return False
-        if self._shared is not None and not self._shared.begin(lease.place, now):
+        if self._shared is not None and not self._shared.begin(lease, now):
             return False
         lease.host.located_anew = False
         rest = lease.host.rules.rest_to_come(record.fetches_s, record.crawl_delay_s)
@@ -299,17 +300,18 @@ class Frontier:
             self.under_way -= 1
             shared = contact is not None and place.name == place.address
             rest_until = now + self.politeness.address_delay_s if shared else 0.0
+            site_rest_until = now + self.politeness.site_delay_s if contact is not None else 0.0
             if lease.ticket >= 0:
                 self._contacts.end(
                     lease.ticket, host.fingerprint, place.fingerprint, host.record.rest_until, rest_until
                 )
                 lease.ticket = -1
                 if self._shared is not None:
-                    self._shared.ended(place, rest_until)
+                    self._shared.ended(lease, rest_until, site_rest_until)
             self._bench.release(place, rest_until)
             lease.place = None
             if lease.site is not None:
-                self._bench.release_site(lease.site, now + self.politeness.site_delay_s if contact is not None else 0.0)
+                self._bench.release_site(lease.site, site_rest_until)
                 lease.site = None
         if host.record.closed:
             self._scheduler.close(host, now)

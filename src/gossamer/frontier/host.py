@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import HostRecord, QueueBlock, QueuedUrl
+from gossamer.frontier.tokens import SiteTokens
 from gossamer.model.visits import Prerequisite
 from gossamer.url.url import Url
 
@@ -154,7 +155,7 @@ class AddressPlace:
 class Site:
     """One registrable domain with hosts on the workbench."""
 
-    __slots__ = ("crowded", "name", "out", "pages", "partition", "rest_until", "users", "waiting")
+    __slots__ = ("name", "out", "pages", "rest_until", "tokens", "users", "waiting", "waits_in")
 
     def __init__(self, name: str, rest_until: float) -> None:
         self.name = name
@@ -167,9 +168,17 @@ class Site:
         """Hosts that came up while all its requests were out, with the stamp that they had; None: no hosts did."""
         self.pages = 0
         """Pages fetched since its first host entered the workbench; links from other sites count as some."""
-        self.crowded = False
+        self.waits_in: dict[int, None] = {}
+        """Partitions in which others of its hosts may wait in the index for a place on the workbench: one at most,
+        unless it is split.
+        """
+        self.tokens: SiteTokens | None = None
+        """Where several shards have hosts of it, what this one may use of its gate; None: all."""
+
+    @property
+    def crowded(self) -> bool:
         """Others of its hosts may wait in the index for a place on the workbench."""
-        self.partition = 0
+        return bool(self.waits_in)
 
 
 class Lease(msgspec.Struct, eq=False, gc=False):
@@ -190,6 +199,8 @@ class Lease(msgspec.Struct, eq=False, gc=False):
     place: AddressPlace | None = None
     site: Site | None = None
     ticket: int = -1
+    token: str = ""
+    """Of a split site, what its request goes out by."""
     is_ended: bool = False
     refusal: str = ""
     """Why the URL ends without a request; empty if it does not."""

@@ -1,13 +1,14 @@
-"""Limits: what hosts share: the delay of their site, and addresses that several shards lease."""
+"""Limits: what hosts share: the delay of their site, and addresses and sites that several shards lease."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Container, Iterable, Sequence
 
-from gossamer.frontier.host import AddressPlace, Host, Site
+from gossamer.frontier.host import AddressPlace, Host, Lease, Site
 from gossamer.frontier.options import FrontierOptions
+from gossamer.frontier.politeness import FrontierRules
+from gossamer.frontier.tokens import Leases, SiteLimits, SiteTokens, site_of_key
 from gossamer.frontier.workbench import Workbench
 from gossamer.url.site import site_of
 
@@ -40,23 +41,31 @@ class Sites:
         waiting: Iterable[tuple[int, str]] = (),
     ) -> None:
         """`linking` returns how many other sites link to one, by partition and name; None if that is not counted.
-        `waiting` are partition and name of a host of each site of which hosts wait since an earlier process.
+        `waiting` are partition and name of a host of each site, in each of its partitions, of which hosts wait since
+        an earlier process.
         """
         self._bench = bench
         self._resting_until = resting_until
         self._linking = linking
         self.reconfigure(options)
+        self._tokens_of: Callable[[str], SiteTokens | None] = lambda _: None
         self._thinned: OrderedDict[str, Site] = OrderedDict()
         """Sites of which hosts wait and that may have room for one."""
         for partition, host in waiting:
             site = self._of(host, partition)
-            site.crowded = True
+            site.waits_in[partition] = None
             self._thinned[site.name] = site
 
     def reconfigure(self, options: FrontierOptions) -> None:
         """Apply other options from now on."""
         self._hosts_first = options.active_site_hosts_first
         self._hosts_max = max(self._hosts_first, int(BENCH_SHARE * options.active_hosts_max))
+
+    def share(self, split: Container[str], gates: SharedGates) -> None:
+        """Lease the gates of split sites from now on. Call it before the first request."""
+        self._tokens_of = lambda site: gates.tokens_of(site) if site in split else None
+        for site in self._bench.sites():
+            site.tokens = self._tokens_of(site.name)
 
     def enter(self, host: Host) -> None:
         """Give a host its site. A few µs, at each activation."""
@@ -85,7 +94,7 @@ class Sites:
     def crowd(self, host: Host) -> str:
         """Note that a host waits for a place of its site; return the site's name."""
         site = self._of(host.name, host.partition)
-        site.crowded = True
+        site.waits_in[host.partition] = None
         if site.users < self._room(site):
             self._thinned[site.name] = site
         return site.name
@@ -112,9 +121,11 @@ class Sites:
         """There may be such a site; `thinned` finds out."""
         return bool(self._thinned)
 
-    def emptied(self, site: Site) -> None:
-        """Note that no host of a site waits any more."""
-        site.crowded = False
+    def emptied(self, site: Site, partition: int) -> None:
+        """Note that no host of a site waits any more in a partition."""
+        site.waits_in.pop(partition, None)
+        if site.crowded:
+            return
         self._thinned.pop(site.name, None)
         if not site.users:
             self._bench.left_site(site)
@@ -124,7 +135,7 @@ class Sites:
         site = self._bench.find_site(name)
         if site is None:
             site = self._bench.site(name, self._resting_until)
-            site.partition = partition
+            site.tokens = self._tokens_of(name)
             if self._linking is not None:
                 site.pages = int(PAGES_A_HOST * LINKING_HOSTS * self._linking(partition, name))
         return site
@@ -133,50 +144,47 @@ class Sites:
         return min(self._hosts_first + site.pages // PAGES_A_HOST, self._hosts_max)
 
 
-class AddressLeases(Protocol):
-    """Leases of addresses that several shards may use at once. Absent where there is one shard."""
+class SharedGates:
+    """The workbench's addresses and split sites as far as they are leased: not addresses that a host has for itself by
+    agreement.
+    """
 
-    def want(self, address: str, now: float) -> float | None:
-        """Return from when on an address may be requested; None when it must be leased first: `opened` is called."""
-        ...
-
-    def may_ask(self, address: str, now: float) -> bool:
-        """Say whether a request to an address may begin now."""
-        ...
-
-    def began(self, address: str) -> None:
-        """Note that a request to an address goes out."""
-        ...
-
-    def ended(self, address: str, rest_until: float) -> None:
-        """Note the end of a request, and the delay of the address."""
-        ...
-
-    def leave(self, address: str) -> None:
-        """Say that no host here uses an address any more."""
-        ...
-
-
-class SharedAddresses:
-    """The workbench's addresses, as far as they are leased: not those that a host has for itself by agreement."""
-
-    def __init__(self, workbench: Workbench, leases: AddressLeases) -> None:
+    def __init__(self, workbench: Workbench, leases: Leases, rules: SiteLimits | None, *, addresses: bool) -> None:
+        """`rules`: those of split sites; None: nothing limits sites. `addresses`: something limits them."""
         self._bench = workbench
         self._leases = leases
+        self._rules = rules
+        self._addresses = addresses
 
-    def open(self, address: str, rest_until: float) -> None:
-        """Let the hosts at an address have their turns, once its delay is over."""
-        self._bench.unshut(address, rest_until)
+    def tokens_of(self, site: str) -> SiteTokens | None:
+        """Return this shard's tokens of a split site, none at first; None if nothing limits it."""
+        return SiteTokens(site, self._rules, self._leases) if self._rules is not None else None
 
-    def shut(self, address: str) -> None:
-        """Let the hosts at an address wait, each alone."""
-        place = self._bench.at(address)
+    def open(self, key: str, rest_until: float) -> None:
+        """Let the hosts at an address or of a site have their turns, once its delay is over."""
+        name = site_of_key(key)
+        if not name:
+            self._bench.unshut(key, rest_until)
+            return
+        site = self._bench.find_site(name)
+        if site is None or site.tokens is None:
+            self._leases.leave(key)  # Its last host left before the token came.
+        else:
+            site.tokens.opened(key)
+            self._bench.reopen(site, rest_until)
+
+    def shut(self, key: str) -> None:
+        """Let the hosts at an address or of a site wait, each alone."""
+        name = site_of_key(key)
+        place, site = (None, self._bench.find_site(name)) if name else (self._bench.at(key), None)
         if place is not None:
             self._bench.shut(place)
+        if site is not None and site.tokens is not None:
+            site.tokens.closed(key, needed=bool(site.waiting))
 
     def borrow(self, place: AddressPlace, now: float) -> None:
         """See that an address that a host is at can be asked."""
-        if place.name != place.address:
+        if not self._is_leased(place):
             return
         at = self._leases.want(place.address, now)
         if at is None:
@@ -184,23 +192,45 @@ class SharedAddresses:
         else:
             self._bench.unshut(place.address, at)
 
-    def begin(self, place: AddressPlace, now: float) -> bool:
+    def begin(self, lease: Lease, now: float) -> bool:
         """Say whether a request may go out now, and note it then."""
-        if place.name != place.address:
-            return True
-        if not self._leases.may_ask(place.address, now):
+        place, site = lease.place, lease.site
+        assert place is not None, "a request goes to an address"
+        is_leased = self._is_leased(place)
+        if is_leased and not self._leases.may_ask(place.address, now):
             self._bench.shut(place)
             return False
-        self._leases.began(place.address)
+        if site is not None and site.tokens is not None:
+            lease.token = site.tokens.begin(now)
+            if not lease.token:
+                return False
+        if is_leased:
+            self._leases.began(place.address)
         return True
 
-    def ended(self, place: AddressPlace, rest_until: float) -> None:
-        """Note that a request ended."""
-        if place.name == place.address:
+    def ended(self, lease: Lease, rest_until: float, site_rest_until: float) -> None:
+        """Note that a request ended, and the delays of its address and its site."""
+        place, site = lease.place, lease.site
+        if place is not None and self._is_leased(place):
             self._leases.ended(place.address, rest_until)
+        if site is not None and site.tokens is not None and lease.token:
+            site.tokens.ended(lease.token, site_rest_until)
 
     def leave(self, places: Sequence[AddressPlace]) -> None:
         """Return the leases of addresses that no host here uses."""
         for place in places:
-            if place.name == place.address:
+            if self._is_leased(place):
                 self._leases.leave(place.address)
+
+    def _is_leased(self, place: AddressPlace) -> bool:
+        return self._addresses and place.name == place.address
+
+
+def shared_gates(bench: Workbench, leases: Leases, rules: FrontierRules, first: float) -> SharedGates | None:
+    """Return the gates that several shards share; None if there are none. `first`: see `SiteLimits`."""
+    limits = rules.politeness
+    addresses = bool(limits.per_address or limits.address_delay_s)
+    sites = None
+    if rules.split and bench.has_sites:
+        sites = SiteLimits(limits.per_site, limits.site_delay_s > 0.0, first)
+    return SharedGates(bench, leases, sites, addresses=addresses) if addresses or sites is not None else None

@@ -259,7 +259,7 @@ class BudgetOptions(BaseModel):
         None,
         gt=0,
         description="Seconds after which a round ends; none: when all other hosts are done",
-        json_schema_extra=BASIC_LIVE,
+        json_schema_extra=LIVE,
     )
     overrides: dict[str, BudgetOverride] = Field(
         default_factory=dict,

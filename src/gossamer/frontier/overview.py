@@ -76,7 +76,8 @@ def limit_of(host: Host, now: float) -> str:
         return "lookup"
     if host.place.rest_until > now or (host.place.most and host.place.out >= host.place.most):
         return "address"
-    if host.site is not None and (host.site.out or host.site.rest_until > now):
+    site = host.site
+    if site is not None and (site.out or site.rest_until > now or (site.tokens is not None and site.tokens.most == 0)):
         return "site"
     return "ready"
 
@@ -119,10 +120,12 @@ def facts_of(
     site_gate: str = "",
     budget: BudgetOptions | None = None,
     stands: BudgetFacts | None = None,
+    split: frozenset[str] = frozenset(),
 ) -> HostFacts:
     """Return what is known of a URL's host, and when the URL itself is due again. A pass over the host's due URLs.
 
-    `budget` are the budgets, `stands` their current use; None: as of the last commit.
+    `budget` are the budgets, `stands` their current use; None: as of the last commit. `split` are sites whose hosts
+    have a partition each.
     """
     prefix = host_prefix(url.partition, url.host)
     if host is not None:
@@ -143,7 +146,7 @@ def facts_of(
     if host is not None and host.site is not None and host.site.rest_until > rest_until:
         rest_until, reason = host.site.rest_until, f"its site {host.site.name} waits (politeness.site_delay_s)"
     if stands is None and budget is not None:
-        stands = budget_facts(epochs, budget, url)
+        stands = budget_facts(epochs, budget, url, split)
     name = name_of(record.name, key_of(url))
     origin = next((one for one in facts_of_origins(record) if one.origin == name), None)
     failures = origin.failures if origin is not None else 0

@@ -97,6 +97,8 @@ class FrontierRules:
     """Also orders hosts, where it has `host_level`."""
     share_new: float | None = None
     """Of visits, for new URLs where old ones are due too; None: no URL is visited again."""
+    split: frozenset[str] = frozenset()
+    """Sites whose hosts are divided among shards."""
 
 
 def grown_s(first_s: float, nth: int, most_s: float) -> float:

@@ -319,10 +319,12 @@ class Scheduler:
     def _draw_waiting(self) -> tuple[int, str] | None:
         """Return the same where no host is ready."""
         while (site := self._sites.thinned()) is not None:
-            found = self._index.next_waiting(site.partition, site.name)
+            partition = next(iter(site.waits_in))
+            found = self._index.next_waiting(partition, site.name)
             if found is not None:
+                site.waits_in[partition] = site.waits_in.pop(partition)  # The next one comes from another partition.
                 return found
-            self._sites.emptied(site)
+            self._sites.emptied(site, partition)
         return None
 
     def _stand_by(self, host: Host, level: int) -> None:

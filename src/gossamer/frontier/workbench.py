@@ -165,6 +165,10 @@ class Workbench:
             site = self._sites[name] = Site(name, rest_until)
         return site
 
+    def sites(self) -> list[Site]:
+        """Return the sites that are known here."""
+        return list(self._sites.values())
+
     def find_site(self, name: str) -> Site | None:
         """Return a site that is known here."""
         return self._sites.get(name)
@@ -250,7 +254,9 @@ class Workbench:
 
     def _site_open(self, host: Host, site: Site, now: float) -> bool:
         """Say whether a host's site may be asked; if not, let the host wait."""
-        if self._per_site and site.out >= self._per_site:
+        if self._is_full(site):
+            if site.tokens is not None:
+                site.tokens.ask(now)  # It may come at once: then those who wait are called below.
             host.stamp += 1
             if site.waiting is None:
                 site.waiting = deque()
@@ -262,20 +268,33 @@ class Workbench:
             return False
         return True
 
+    def _is_full(self, site: Site) -> bool:
+        """Say whether all requests that a site may have at once are out, or other shards have its tokens."""
+        most = self._per_site or None if site.tokens is None else site.tokens.most
+        return most is not None and site.out >= most
+
+    def reopen(self, site: Site, rest_until: float) -> None:
+        """Give turns to those who wait at a site of which a token came, none before `rest_until`."""
+        site.rest_until = max(site.rest_until, rest_until)
+        if site.waiting:
+            self._call(site, CALLED_MAX)
+
     def _readmit(self, now: float) -> bool:
         """Give turns to all who wait at sites that are not in use; say whether one of them is at once.
 
         Needed where those who were called when the site's last request ended have gone without using their turn.
         """
         at_once = False
-        for site in [site for site in self._crowded.values() if site.out < self._per_site]:
+        for site in [site for site in self._crowded.values() if not self._is_full(site)]:
             at_once |= site.rest_until <= now and self._call(site, len(site.waiting or ())) > 0
         return at_once
 
     def site_gate(self, site: Site) -> str:
         """Return why a site may not be requested at once, for people; nothing when its requests are not all out."""
-        if not self._per_site or site.out < self._per_site:
+        if not self._is_full(site):
             return ""
+        if site.tokens is not None and not site.out:
+            return f"the hosts of {site.name} are divided among shards, and others have their turn (url.split_sites)"
         return f"all requests that {site.name} may have at once are out (politeness.per_site = {self._per_site})"
 
     def _call(self, site: Site, most: int) -> int:
@@ -317,7 +336,7 @@ class Workbench:
         """Return when the next turn comes, or None when no host waits for one but those whose address is in use."""
         self._prune()
         instants = [heap[0][0] for heap in (self._unplaced, self._turns) if heap]
-        instants += [site.rest_until for site in self._crowded.values() if site.out < self._per_site]
+        instants += [site.rest_until for site in self._crowded.values() if not self._is_full(site)]
         return min(instants) if instants else None
 
     def _take_at(self, place: AddressPlace, now: float) -> Host | None:
@@ -417,6 +436,8 @@ class Workbench:
         still = [site for site in left if not (site.out or site.crowded or site.rest_until > now)]
         for site in still:
             del self._sites[site.name]
+            if site.tokens is not None:
+                site.tokens.leave()
             self._crowded.pop(site.name, None)  # Who waited there has left the workbench.
         self._left = {site.name: site for site in left if site.name in self._sites}
         return idle

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
@@ -29,6 +29,8 @@ OVERLAP_S = 86_400.0
 """How long an old key stays in the directory after its last signature: no signature is valid for longer."""
 KEYS_MAX = 16
 """Keys in one file. Verifiers bound the number of keys that they search."""
+SEED_BYTES = 32
+"""Of a private key of Ed25519 (RFC 8032, section 5.1.5), any of which will do."""
 
 
 class _Jwk(msgspec.Struct, omit_defaults=True):
@@ -52,7 +54,10 @@ class SigningKey:
     """One key pair. Its text form shows the public part alone."""
 
     def __init__(self, private: bytes, begins_at: int = 0, ends_at: int = 0) -> None:
-        """`private` is the seed of 32 bytes. Between the two times (Unix seconds, 0 is no bound) the key is valid."""
+        """`private` is the seed. Between the two times (Unix seconds, 0 is no bound) the key is valid."""
+        # Here alone: crawls that do not sign, and pages about a crawl, do without cryptography.
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
+
         self._private = Ed25519PrivateKey.from_private_bytes(private)
         self.sign = self._private.sign
         """Signs bytes: 64 bytes, about 25 µs."""
@@ -177,7 +182,7 @@ class KeyFile:
 
 
 def _made(begins_at: int) -> SigningKey:
-    return SigningKey(Ed25519PrivateKey.generate().private_bytes_raw(), begins_at)
+    return SigningKey(os.urandom(SEED_BYTES), begins_at)
 
 
 def _write(path: Path, keys: Sequence[SigningKey]) -> None:

@@ -11,90 +11,28 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
 
-from gossamer.world.process import die_with_parent, limit_memory
+from gossamer.world.process import die_with_parent
 from gossamer.world.sandbox import confine_worker
-
-if TYPE_CHECKING:
-    from gossamer.config import Config
-    from gossamer.model.visits import Page
-    from gossamer.process.chain import Processed
-    from gossamer.world.spill import Spill, Spills
-
-MEMORY_BYTES_MAX = 4 << 30
-PIECE_BYTES = 1 << 20
 
 
 def main() -> None:
     """Do what the arguments name; the exit status is 0 when that went well."""
     die_with_parent(os.getppid())  # A page that hangs must not outlive the crawl that would have ended it.
-    if sys.argv[1:] not in (["search"], ["read"]):
-        _look_at_pages()
-        return
-    # Searching takes the lock of the index, a file beside it.
-    confine_worker(None if sys.argv[1:] == ["search"] else tempfile.gettempdir())
     if sys.argv[1:] == ["search"]:
+        confine_worker(None)  # It takes the lock of the index, a file beside it.
         from gossamer.isolated.searching import answer_queries  # noqa: PLC0415 - each kind pays for its own imports
 
         answer_queries(sys.stdin.buffer, sys.stdout.buffer)
-    else:
+    elif sys.argv[1:] == ["read"]:
+        confine_worker(tempfile.gettempdir())
         from gossamer.isolated.reading import answer_reads  # noqa: PLC0415
 
         answer_reads(sys.stdin.buffer, sys.stdout.buffer)
+    else:
+        from gossamer.isolated.pages import answer_for_modules, look_at_suspect  # noqa: PLC0415
 
-
-def _look_at_pages() -> None:
-    from gossamer.assembly import chosen_modules, examiner  # noqa: PLC0415
-    from gossamer.config.confinement import has_confined_workers  # noqa: PLC0415
-    from gossamer.config.gather import reopen  # noqa: PLC0415
-    from gossamer.crawl.quarantine import examine_alone  # noqa: PLC0415
-    from gossamer.world.clock import WallClock  # noqa: PLC0415
-    from gossamer.world.spill import Spills  # noqa: PLC0415
-
-    config = reopen(Path(sys.argv[1]))
-    folder = Path(sys.argv[1]).absolute().parent / "state/spill"
-    spills = Spills(folder, config.archive.digests)
-    if has_confined_workers(config):
-        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
-        confine_worker(str(folder))
-    if sys.argv[2:] == ["modules"]:
-        _answer_for_modules(config, spills)
-        return
-    limit_memory(MEMORY_BYTES_MAX)
-    alone = examiner(config, chosen_modules(config).inside, WallClock(), None, spills)
-    sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, alone, lambda source: _spilled(spills, source)))
-
-
-def _answer_for_modules(config: Config, spills: Spills) -> None:
-    from gossamer.assembly import chosen_modules  # noqa: PLC0415
-    from gossamer.crawl.isolation import answer_questions  # noqa: PLC0415
-    from gossamer.world.alarm import ProcessorLimit  # noqa: PLC0415
-
-    modules = chosen_modules(config).isolated
-    limit_memory(config.process.isolated_bytes_max)
-    questions, answers = sys.stdin.buffer, sys.stdout.buffer
-    sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
-    held_max = config.fetch.body_memory_bytes_max
-    limit = ProcessorLimit(config.process.module_s_max)
-
-    def look(index: int, page: Page) -> Processed:
-        limit.begin()
-        try:
-            return modules.process_one(index, page)
-        finally:
-            limit.end()
-
-    answer_questions(questions, answers, look, lambda *given: _spilled(spills, *given), held_max)
-
-
-def _spilled(spills: Spills, source: BinaryIO, size: int = sys.maxsize) -> Spill:
-    """Write `size` bytes, or all there are, to disk."""
-    spill = spills.make()
-    while size > 0 and (piece := source.read(min(size, PIECE_BYTES))):
-        spill.write(piece)
-        size -= len(piece)
-    return spill
+        (answer_for_modules if sys.argv[2:] == ["modules"] else look_at_suspect)(Path(sys.argv[1]))
 
 
 if __name__ == "__main__":

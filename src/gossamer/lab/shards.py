@@ -1,29 +1,35 @@
-"""Shards: several real shards in one event loop, joined by a transport that loses, doubles, delays and cuts off; with
-deaths, and restores from older checkpoints.
-"""
+"""Shards: several real shards in one event loop, joined by a transport that loses, doubles, delays and cuts off."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-import shutil
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gossamer.api.seeding import Seeding, seeding_of
-from gossamer.assembly import Assembled, assemble, namer_for
+import msgspec
+
+from gossamer.api.seeding import seeding_of
+from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
+from gossamer.assembly.schemes import namer_for
+from gossamer.assembly.values import Assembled
+from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, ShardAnswer
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.reports import Orders, Quotas, ScopeFinal, ShardReport, Termination
+from gossamer.cluster.reports import ShardReport
 from gossamer.config import Config
 from gossamer.crawl.history import read_page_record
+from gossamer.crawl.options import LimitsOptions
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
-from gossamer.world.clock import WallClock
+from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
+from gossamer.world.files import make_directory
 
 PUMP_S = 0.02
+"""Between two looks for frames to be sent again."""
 ROUND_S = 0.1
 
 
@@ -45,33 +51,56 @@ class Wire:
 
 
 @dataclass
-class LabShard:
-    """A shard that runs, and what its tasks are."""
+class LabPlace:
+    """Where a shard runs."""
 
-    number: int
-    assembled: Assembled
-    task: asyncio.Task[str]
-    pump: asyncio.Task[None]
-    outgoing: asyncio.Event
-    dead: bool = False
+    directory: Path
+    clock: Clock
+    dice: Dice
+    context: Context = field(default_factory=copy_context)
+
+
+class LabShard:
+    """A process of a shard: it runs as a task."""
+
+    def __init__(self, number: int, place: LabPlace) -> None:
+        self.number = number
+        self.place = place
+        self.assembled: Assembled | None = None
+        self.begun, self.outgoing = asyncio.Event(), asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+        self.dead = False
+        """It takes no more frames and no more orders: it was killed, or it has ended."""
+
+    @property
+    def is_done(self) -> bool:
+        """It ended by itself, as it was ordered to."""
+        task = self.task
+        return task is not None and task.done() and not task.cancelled() and task.exception() is None
+
+    def report(self) -> ShardReport | None:
+        """Return its report; None while it begins and when it is dead."""
+        if self.dead or self.assembled is None or self.assembled.ring.loop.state == "starting":
+            return None
+        assert self.assembled.membership is not None
+        return self.assembled.membership.report()
 
 
 class Shards:
     """A crawl of several shards in this loop. The coordinator's part is played here, in rounds, by its pure code."""
 
+    pump_s, round_s = PUMP_S, ROUND_S
+
     def __init__(self, config: Config, directory: Path, shards: int, wire: Wire | None = None) -> None:
-        self.config = config
+        self.limits = Limits(config.limits.max_pages)
+        self.config = config.model_copy(update={"limits": LimitsOptions()})  # These are of all shards together.
         self.directory = directory
         self.shards = shards
         self.wire = wire or Wire(random.Random(1))
+        self.clock: Clock = WallClock()
         self.members: dict[int, LabShard] = {}
         self.deaths = 0
-        self.restores = 0
-        self.restarts: list[float] = []
-        self.seconds = WallClock()
-        self._openings: dict[int, int] = {}
-        self._quotas: Quotas | None = None
-        self._deliveries: set[asyncio.Task[None]] = set()
+        self._kept = b""
 
     def check(self) -> None:
         """Open and close a shard: raises what a start would."""
@@ -82,165 +111,165 @@ class Shards:
 
     async def stop(self) -> None:
         """Have every shard finish what is in flight, and end."""
-        for member in self.members.values():
-            member.assembled.ring.loop.stop()
+        self.coordination.end("stopped")
 
     async def run(self, meddle: Callable[[Shards], object] | None = None, within_s: float = 120.0) -> str:
         """Crawl to the end, with `meddle` called between rounds; return how it ended."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        if PartitionMap.load(self.directory) is None:
-            PartitionMap.even(self.shards).save(self.directory)
-        if self.config.limits.max_pages is not None:
-            self._quotas = Quotas(self.config.limits.max_pages, self.shards)
-        for number in range(self.shards):
-            await self.start(number)
+        self.coordinate()
         try:
             async with asyncio.timeout(within_s):
-                return await self._coordinate(meddle)
+                for number in range(self.shards):
+                    await self.start(number)
+                return await self._rounds(meddle)
         finally:
             for member in list(self.members.values()):
                 await self._leave(member)
 
-    async def _coordinate(self, meddle: Callable[[Shards], object] | None) -> str:
-        termination, final = Termination(self.shards), ScopeFinal(self.shards)
+    def coordinate(self) -> None:
+        """Begin as the coordinator, or go on from what the one before kept."""
+        kept = msgspec.msgpack.decode(self._kept, type=CoordinatorRecord) if self._kept else None
+        tenure_s = self.config.cluster.tenure_s
+        self.coordination = Coordination(self.shards, self.limits, tenure_s, self.clock.now(), kept, self._keep)
+
+    def _keep(self, record: CoordinatorRecord) -> None:
+        self._kept = msgspec.msgpack.encode(record)
+
+    async def _rounds(self, meddle: Callable[[Shards], object] | None) -> str:
         while True:
-            reports = self.reports()
-            is_final = final.take_round(reports)
-            rest = "patience" if any(report.awaits for report in reports) else "finished"
-            end = rest if termination.take_round(reports) else ""
-            if self._quotas is not None and self._quotas.exhausted(reports):
-                end = "limit"
-            if all(member.task.done() for member in self.members.values()):
-                end = "stopped"
-            for report in reports if end != "stopped" else ():
-                quota, serial = self._quotas.order(report) if self._quotas is not None else (None, 0)
-                membership = self.members[report.shard].assembled.membership
-                assert membership is not None
-                membership.obey(Orders(quota, serial, scope_final=is_final, end=end))  # type: ignore[arg-type]
-            if end:
-                await asyncio.gather(*(member.task for member in self.members.values()))
-                for member in self.members.values():
-                    await _finish(member.assembled)
-                return end
-            await asyncio.sleep(ROUND_S)
+            answers = []
+            for number in list(self.members):
+                answers.append(self._looked(self.members[number]))
+                await self.between_answers()
+            self.coordination.took(answers, self.clock.now())
+            if self.coordination.is_over:
+                return self.coordination.kept.end
+            await asyncio.sleep(self.round_s)
             for member in list(self.members.values()):
-                if member.task.done():
-                    member.task.result()
-            if meddle is not None:
-                found = meddle(self)
-                if asyncio.iscoroutine(found):
-                    await found
+                self.require_sound(member)
+            found = meddle(self) if meddle is not None else None
+            if asyncio.iscoroutine(found):
+                await found
+
+    def _looked(self, member: LabShard) -> ShardAnswer:
+        """Give a shard its orders, and return its answer."""
+        if member.is_done:
+            return ShardAnswer(shard=member.number, state="done")
+        look, report = self.coordination.look(member.number), member.report()
+        if member.dead or member.assembled is None or member.assembled.membership is None:
+            return ShardAnswer(shard=member.number, state="starting")
+        member.assembled.membership.obey(look.orders)
+        if report is None:
+            return ShardAnswer(shard=member.number, state="starting")
+        secured = self.secured(member, report, wanted=look.secure)
+        return ShardAnswer(shard=member.number, state="running", report=report, secured=secured)
+
+    async def between_answers(self) -> None:
+        """Do nothing: shards answer at once."""
+
+    def secured(self, member: LabShard, report: ShardReport, *, wanted: bool) -> bool:  # noqa: ARG002
+        """Say whether all that a shard did is safe: it is, where there are no checkpoints."""
+        return True
+
+    def require_sound(self, member: LabShard) -> None:
+        """Raise what ended a shard."""
+        if member.task is not None and member.task.done():
+            member.task.result()
 
     def reports(self) -> list[ShardReport]:
         """Ask every shard that lives."""
-        memberships = [member.assembled.membership for member in self.members.values() if not member.dead]
-        return [membership.report() for membership in memberships if membership is not None]
+        return [report for member in self.members.values() if (report := member.report()) is not None]
+
+    # ---- one shard
+
+    def place(self, number: int) -> LabPlace:  # noqa: ARG002
+        """Return where a shard is to run: all are in one directory."""
+        return LabPlace(self.directory, self.clock, Dice())
+
+    def least_opening(self, number: int) -> int:  # noqa: ARG002
+        """Return the number that a shard's next process has at least; 0: its own state says which."""
+        return 0
+
+    def opened(self, member: LabShard) -> None:
+        """Do nothing: what else a shard that was opened needs."""
 
     async def start(self, number: int) -> None:
         """Open a shard's directory and let it crawl."""
+        place = self.place(number)
+        member = self.members[number] = LabShard(number, place)
+        member.task = place.context.run(asyncio.create_task, self._live(member))
+        begun = asyncio.create_task(member.begun.wait())
+        await asyncio.wait([begun, member.task], return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
+
+    async def _live(self, member: LabShard) -> None:
+        place, number = member.place, member.number
+        make_directory(place.directory / "state")
+        if PartitionMap.load(place.directory) is None:
+            PartitionMap.even(self.shards).save(place.directory)
         assembled = assemble(
-            self.config, self.directory, clock=self.seconds, dice=Dice(), shard=number, shards=self.shards
-        )
-        membership = assembled.membership
-        assert membership is not None
-        # What is restored must not speak with an opening that was given before.
-        opening = max(membership.exchange.opening, self._openings.get(number, 0) + 1)
-        self._openings[number] = membership.exchange.opening = (
-            assembled.controls.telemetry.counters.totals.incarnation
-        ) = opening
-        outgoing = asyncio.Event()
-        membership.exchange.on_outgoing = outgoing.set
-        seeding = seeding_of(assembled)
-        await seeding.prepare()
-        task = asyncio.create_task(self._crawl(assembled, seeding))
-        pump = asyncio.create_task(self._pump(number, assembled, outgoing))
-        self.members[number] = LabShard(number, assembled, task, pump, outgoing)
+            self.config, place.directory, clock=place.clock, dice=place.dice, shard=number, shards=self.shards,
+            opening_min=self.least_opening(number),
+        )  # fmt: skip
+        pump: asyncio.Task[None] | None = None
+        try:
+            membership, ring = assembled.membership, assembled.ring
+            assert membership is not None
+            ring.loop.quota = 0 if self.limits.max_pages is not None else None  # Until the first order says how many.
+            member.assembled = assembled
+            self.opened(member)
+            membership.exchange.on_outgoing = member.outgoing.set
+            seeding = seeding_of(assembled)
+            await seeding.prepare()
+            member.begun.set()
+            pump = asyncio.create_task(self._pump(member))
+            await ring.loop.run((seeding.run, membership.exchange.run), membership.more_to_come)
+            await _finish(assembled)
+        finally:
+            member.dead = True
+            if pump is not None:
+                pump.cancel()
+                await asyncio.wait([pump])
+            await assembled.close()
 
-    async def _crawl(self, assembled: Assembled, seeding: Seeding) -> str:
-        membership = assembled.membership
-        assert membership is not None
-        return await assembled.ring.loop.run((seeding.run, membership.exchange.run), membership.more_to_come)
-
-    async def _pump(self, number: int, assembled: Assembled, outgoing: asyncio.Event) -> None:
-        membership = assembled.membership
-        assert membership is not None
+    async def _pump(self, member: LabShard) -> None:
+        assert member.assembled is not None
+        assert member.assembled.membership is not None
+        exchange, clock = member.assembled.membership.exchange, member.place.clock
         while True:
             try:
-                async with asyncio.timeout(PUMP_S):
-                    await outgoing.wait()
+                async with asyncio.timeout(self.pump_s):
+                    await member.outgoing.wait()
             except TimeoutError:
                 pass
-            outgoing.clear()
-            for to, frame in membership.exchange.outgoing(self.seconds.now()):
-                for delay_s in self.wire.copies():
-                    task = asyncio.create_task(self._deliver(number, to, frame, delay_s))
-                    self._deliveries.add(task)
-                    task.add_done_callback(self._deliveries.discard)
+            member.outgoing.clear()
+            for to, frame in exchange.outgoing(clock.now()):
+                copies = self.wire.copies()
+                for delay_s in copies:
+                    asyncio.get_running_loop().call_later(delay_s, self._deliver, member, to, frame)
+                if not copies and self.wire.dice.random() < self.wire.lost:
+                    exchange.lost(to)  # The transport noticed.
             await asyncio.sleep(0)
 
-    async def _deliver(self, sender: int, to: int, frame: bytes, delay_s: float) -> None:
-        if delay_s:
-            await asyncio.sleep(delay_s)
+    def _deliver(self, sender: LabShard, to: int, frame: bytes) -> None:
         member = self.members.get(to)
-        if member is None or member.dead or frozenset((sender, to)) in self.wire.cut:
-            return
-        membership = member.assembled.membership
-        assert membership is not None
-        membership.exchange.take(frame, self.seconds.now())
-
-    # ---- deaths
+        reached = frozenset((sender.number, to)) not in self.wire.cut
+        if member is not None and member.begun.is_set() and not member.dead and reached:
+            assert member.assembled is not None
+            assert member.assembled.membership is not None
+            take = member.assembled.membership.exchange.take
+            member.place.context.run(take, frame, member.place.clock.now())
 
     async def kill(self, number: int) -> None:
         """End a shard as `kill -9` would: nothing that is not committed survives, and no commit is finished by us."""
         member = self.members.pop(number)
-        member.dead = True
         self.deaths += 1
         await self._leave(member)
-        self.restarts.append(self.seconds.now())
-
-    async def checkpoint(self, number: int) -> None:
-        """Replace the last copy of a shard's committed state, and confirm to the shard that it is safe."""
-        assembled = self.members[number].assembled
-        membership = assembled.membership
-        assert membership is not None
-        await assembled.kept.committer.commit()
-        epoch = assembled.kept.storage.store.epoch  # Read first: what is committed meanwhile may be in it or not.
-        target = self._checkpoint_of(number)
-        fresh = target.with_suffix(".new")
-        shutil.rmtree(fresh, ignore_errors=True)
-        copy = Home(fresh, number, self.shards)
-        copy.state.mkdir(parents=True)
-        assembled.kept.storage.store.checkpoint(copy.store)
-        for name in assembled.kept.storage.journals.files():
-            path = copy.journals().path(name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(assembled.kept.storage.journals.path(name), path)
-        shutil.rmtree(target, ignore_errors=True)
-        fresh.rename(target)
-        membership.exchange.covered(epoch)
-
-    def restore(self, number: int) -> bool:
-        """Replace a dead shard's state by the last copy; False if there is none."""
-        home, copy = Home(self.directory, number, self.shards), self._checkpoint_of(number)
-        if not copy.exists():
-            return False
-        for path in [*self.directory.glob(f"*/*-{number:03d}-*"), *home.state.glob(f"*/*-{number:03d}-*")]:
-            path.unlink()
-        shutil.rmtree(home.store)
-        shutil.copytree(copy, self.directory, dirs_exist_ok=True)
-        (home.state / "contacts").unlink()
-        (home.state / "slots").unlink(missing_ok=True)  # It notes commits that the copy does not have.
-        self.restores += 1
-        return True
-
-    def _checkpoint_of(self, number: int) -> Path:
-        return self.directory.with_name(f"{self.directory.name}-checkpoint-{number}")
 
     async def _leave(self, member: LabShard) -> None:
-        for task in (member.pump, member.task):
-            task.cancel()
-        await asyncio.gather(member.pump, member.task, return_exceptions=True)
-        await member.assembled.close()
+        member.dead = True
+        if member.task is not None:
+            member.task.cancel()
+            await asyncio.wait([member.task])
 
 
 async def _finish(assembled: Assembled) -> None:

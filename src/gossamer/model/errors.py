@@ -1,4 +1,11 @@
-"""Errors: mistakes that the operator can fix."""
+"""Errors: mistakes that the operator can fix, what a crawl cannot go on for, and damage to its files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
 
 
 class ConfigError(Exception):
@@ -25,3 +32,44 @@ class ComponentFailedError(CrawlFailedError):
     def __init__(self, line: str, trace: str) -> None:
         super().__init__(line)
         self.trace = trace
+
+
+DamageKind = Literal[
+    "checkpoint", "configuration", "contacts", "index", "journal", "partitions", "search", "seen", "store", "table",
+    "views", "warc",
+]  # fmt: skip
+
+
+class Damage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that is wrong with one file."""
+
+    file: str
+    """Its path, the crawl's directory included."""
+    kind: DamageKind
+    what: str
+    """What is wrong, as the rest of a sentence that begins with the file: `is missing`."""
+    affects: str
+    remedy: str
+    """What to do, with the command where there is one."""
+    offset: int | None = None
+    """In the file, where that is known."""
+    url: str = ""
+    """The URL concerned, where that is known."""
+
+    def says(self) -> str:
+        """Return one line."""
+        where = f" at offset {self.offset}" if self.offset is not None else ""
+        of = f" ({self.url})" if self.url else ""
+        return f"{self.file} {self.what}{where}{of}; affected: {self.affects}; {self.remedy}"
+
+    def as_object(self) -> dict[str, object]:
+        """Return it as JSON has it, with the line for people in `says`."""
+        found: dict[str, object] = msgspec.to_builtins(self)
+        return {**found, "says": self.says()}
+
+
+def require_none(found: Sequence[Damage], verify: str) -> None:
+    """Raise DamagedError for the first damage; `verify` is the command that lists all of it."""
+    if found:
+        more = f"; {len(found) - 1:,} more: {verify} lists them" if len(found) > 1 else ""
+        raise DamagedError(found[0].says() + more)

@@ -62,17 +62,3 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
     at: float = 0.0
     """Wall time of that visit."""
-
-
-class Habits(msgspec.Struct, frozen=True, gc=False):
-    """What is known of how a page changes: what a policy goes by."""
-
-    change_rate: float
-    """Changes a second, estimated."""
-    importance: float
-    interval_s: float = 0.0
-    """Between the last two visits; 0 before there were two."""
-    changed: bool = False
-    """Whether the last visit found something new."""
-    since_change_s: float | None = None
-    """How long before the last visit the change was, where that is known."""

@@ -1,4 +1,6 @@
-"""Standing: figures of a host, from which a prioritizer computes its urgency."""
+"""Standing: figures of hosts, from which a prioritizer computes urgency, and of pages, from which a policy computes
+visits.
+"""
 
 from __future__ import annotations
 
@@ -18,3 +20,17 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
     """Other sites with a link to its site, estimated; 0 if they are not counted."""
     cash: float = 0.0
     """What pages gave to the host by their links and it has not given on (OPIC), as a multiple of the mean host's."""
+
+
+class Habits(msgspec.Struct, frozen=True, gc=False):
+    """What is known of how a page changes: what a policy goes by."""
+
+    change_rate: float
+    """Changes a second, estimated."""
+    importance: float
+    interval_s: float = 0.0
+    """Between the last two visits; 0 before there were two."""
+    changed: bool = False
+    """Whether the last visit found something new."""
+    since_change_s: float | None = None
+    """How long before the last visit the change was, where that is known."""

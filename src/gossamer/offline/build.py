@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from xxhash import xxh3_128_hexdigest
 
-from gossamer.assembly.segments import judge_of
+from gossamer.assembly.modules import judge_of
 from gossamer.config import Config
 from gossamer.config.gather import configure, reopen
 from gossamer.config.seeds import all_seeds

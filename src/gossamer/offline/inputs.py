@@ -19,7 +19,7 @@ from gossamer.archive.schema import LINKS, PAGES
 from gossamer.archive.views.export import inputs_of
 from gossamer.archive.views.source import RowSource, pieces_of
 from gossamer.archive.views.work import ExportPiece as TablePiece
-from gossamer.assembly.segments import Reader, reader_of
+from gossamer.assembly.modules import Reader, reader_of
 from gossamer.assembly.views import crawl_in
 from gossamer.config import Config
 from gossamer.config.gather import reopen

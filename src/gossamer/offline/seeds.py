@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from gossamer.archive.views.source import RowSource
-from gossamer.assembly.segments import Judge
+from gossamer.assembly.modules import Judge
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE
 from gossamer.offline.segment import values_of
 from gossamer.url.url import Url

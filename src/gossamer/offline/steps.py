@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from gossamer.archive.views.source import RowSource
-from gossamer.assembly.segments import Judge
+from gossamer.assembly.modules import Judge
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED

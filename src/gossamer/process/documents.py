@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from xml.parsers import expat
 
 from gossamer.model.visits import Findings, Page
+from gossamer.process.charset import to_utf8
 from gossamer.process.facts import moment
 from gossamer.process.links import Base, Links, collapsed
 from gossamer.process.options import ProcessOptions
@@ -33,6 +34,7 @@ CHAPTERS_MAX = 2_000
 RELATIONS_MAX = 50_000
 METADATA_CHARACTERS_MAX = 2_000
 _PIECE_BYTES = 1 << 16
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _END_OF_DIRECTORY, _COMPOUND = b"PK\x05\x06", b"\xd0\xcf\x11\xe0"
 _FIELD = re.compile(r'HYPERLINK\s+"([^"]+)"')
 COLUMNS: Mapping[str, str] = {
@@ -113,7 +115,7 @@ def gather(read: Callable[[BinaryIO, Gathered], None], page: Page, findings: Fin
             read(file, found)
     except Enough:
         found.outcome = CUT
-    except (zipfile.BadZipFile, zlib.error, expat.ExpatError, EOFError, KeyError, NotImplementedError):
+    except (zipfile.BadZipFile, zlib.error, expat.ExpatError, EOFError, LookupError, NotImplementedError, ValueError):
         found.outcome = DAMAGED
     found.report(findings)
 
@@ -142,9 +144,12 @@ class Documents:
                 return
             _require_small_directory(file)
             with zipfile.ZipFile(file) as archive:
-                if any(part.flag_bits & 1 for part in archive.infolist()):
+                parts = archive.infolist()
+                if any(part.flag_bits & 1 for part in parts):
                     found.outcome = ENCRYPTED
                     return
+                if any(part.compress_type not in _PACKED for part in parts):
+                    raise zipfile.BadZipFile  # No document is; some of the others take gigabytes.
                 read(archive, found)
 
         gather(opened, page, findings, self._options)
@@ -313,18 +318,34 @@ def _facts(archive: zipfile.ZipFile, name: str, found: Gathered, names: Mapping[
             found.fact(fact, values.values.get(element, ""))
 
 
+_MAIN_RELATION = "/officeDocument"
+
+
 def _docx(archive: zipfile.ZipFile, found: Gathered) -> None:
     """Office Open XML (ECMA-376, part 1, section 17): body, then foot- and endnotes."""
     _facts(archive, "docProps/core.xml", found)
-    for part in ("document", "footnotes", "endnotes"):
-        name, related = f"word/{part}.xml", f"word/_rels/{part}.xml.rels"
-        if part != "document" and name not in archive.NameToInfo:
+    main = _main_part(archive, found)
+    for name in (main, "word/footnotes.xml", "word/endnotes.xml"):
+        if name != main and name not in archive.NameToInfo:
             continue
+        folder, _, file = name.rpartition("/")
+        related = f"{folder}/_rels/{file}.rels"
         relations = _Values("Relationship")
         if related in archive.NameToInfo:
             relations.read(archive, related, found)
         targets = {one.get("Id", ""): one.get("Target", "") for _, one in relations.elements}
         _Body(found, targets, frozenset("t")).read(archive, name, found)
+
+
+def _main_part(archive: zipfile.ZipFile, found: Gathered) -> str:
+    """Return the part with the text: some programs call it `document2.xml`."""
+    usual = "word/document.xml"
+    if usual in archive.NameToInfo or "_rels/.rels" not in archive.NameToInfo:
+        return usual
+    relations = _Values("Relationship")
+    relations.read(archive, "_rels/.rels", found)
+    targets = (one.get("Target", "") for _, one in relations.elements if one.get("Type", "").endswith(_MAIN_RELATION))
+    return next(targets, usual).lstrip("/")
 
 
 def _odt(archive: zipfile.ZipFile, found: Gathered) -> None:
@@ -351,9 +372,9 @@ def _epub(archive: zipfile.ZipFile, found: Gathered) -> None:
     files = {one.get("id", ""): one.get("href", "") for name, one in package.elements if name == "item"}
     chapters = [files.get(one.get("idref", ""), "") for name, one in package.elements if name == "itemref"]
     for chapter in chapters[:CHAPTERS_MAX]:
-        name = posixpath.normpath(posixpath.join(posixpath.dirname(place), unquote(chapter)))
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(place), unquote(chapter.partition("#")[0])))
         if name in archive.NameToInfo:
-            add_html(b"".join(_pieces(archive, name, found)), found)
+            add_html(to_utf8(b"".join(_pieces(archive, name, found)), "")[0], found)
 
 
 def add_html(body: bytes, found: Gathered) -> None:

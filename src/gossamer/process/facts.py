@@ -23,10 +23,18 @@ _AUTHORS = ("author", "article:author", "citation_author", "dc.creator", "dcterm
 _LICENSES = ("license", "dc.rights", "dcterms.license", "dcterms.rights")
 MEANING = frozenset((*_PUBLISHED, *_MODIFIED, *_AUTHORS, *_LICENSES, "og:locale"))
 """Names of `meta` elements that `facts` knows, in lower case."""
-_ISO = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(Z|[+-]\d{2}:?\d{2})?)?")
+_ISO = re.compile(
+    r"(\d{4})([-/]?)(\d{2})\2(\d{2})(?!\d)(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
+)
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_IN_WORDS = re.compile(
+    rf"(?:(\d{{1,2}})\.? )?({'|'.join(_MONTHS)})[a-z]{{0,6}}\.?(?: (\d{{1,2}}))?,? (\d{{4}})", re.IGNORECASE | re.ASCII
+)
+"""A date in English: the month as a word is never taken for the day."""
 _MEANS_PUBLISHED = re.compile(r"datepublished|\b(?:published|pubdate|(?:entry|post)[-_]date)\b")
 _MEANS_MODIFIED = re.compile(r"datemodified|\b(?:updated|modified)\b")
 COMMONS = re.compile(r"https?://creativecommons\.org/(?:licenses|publicdomain)/[a-z+-]+/[0-9.]+", re.IGNORECASE)
+_LOCAL = re.compile(r"^.*[/#:]", re.DOTALL)
 _BY = re.compile(r"^by\s+", re.IGNORECASE)
 _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 
@@ -81,14 +89,19 @@ def facts(
 
 
 def moment(written: str) -> datetime | None:
-    """Return the time that a page wrote, as ISO 8601 or as mail has it; None for anything else. Without zone: UTC."""
-    found = _ISO.match(written.strip())
+    """Return the time that a page wrote: as ISO 8601 (also with slashes or nothing between), as mail has it, or as a
+    day in English. None for anything else, such as `01/02/2024`. Without zone: UTC.
+    """
+    written = written.strip()[:60]
+    found, words = _ISO.match(written), _IN_WORDS.fullmatch(written)
     try:
         if found is not None:
-            zone = (found[3] or "Z").replace("Z", "+00:00")
-            time = datetime.fromisoformat(f"{found[1]}T{found[2] or '00:00'}{zone}")
+            zone = (found[6] or "Z").replace("Z", "+00:00")
+            time = datetime.fromisoformat(f"{found[1]}-{found[3]}-{found[4]}T{found[5] or '00:00'}{zone}")
+        elif words is not None and (words[1] is None) != (words[3] is None):
+            time = datetime(int(words[4]), _MONTHS.index(words[2].lower()) + 1, int(words[1] or words[3]), tzinfo=UTC)
         else:
-            time = parsedate_to_datetime(written.strip()[:60])
+            time = parsedate_to_datetime(written)
     except (ValueError, OverflowError, IndexError, TypeError):
         return None
     time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
@@ -138,15 +151,26 @@ def _objects(blocks: Sequence[object]) -> Iterator[dict[str, object]]:
 
 
 def _dates(held: Sequence[dict[str, object]], *names: str) -> Iterator[str]:
-    return (value for name in names for one in held if isinstance(value := one.get(name), str))
+    return (value for name in names for one in held if (value := _value(one.get(name))))
+
+
+def _value(written: object, *keys: str) -> str:
+    """Return a value of JSON-LD as text: itself, the first of a list, or what an object holds under the first key."""
+    if isinstance(written, list):
+        written = written[0] if written else None
+    if isinstance(written, dict):
+        written = next((written[key] for key in (*keys, "@value") if written.get(key)), None)
+        written = written[0] if isinstance(written, list) and written else written
+        written = written.get("@value") if isinstance(written, dict) else written
+    return written if isinstance(written, str) else ""
 
 
 def _types(held: Sequence[dict[str, object]]) -> Iterator[str]:
     for one in held:
         value = one.get("@type")
         for name in value if isinstance(value, list) else (value,):
-            if isinstance(name, str) and name:
-                yield name.rpartition("/")[2][:80]
+            if isinstance(name, str) and (local := _LOCAL.sub("", name)):
+                yield local[:80]
 
 
 def _byline(held: Sequence[dict[str, object]]) -> str:
@@ -159,9 +183,7 @@ def _byline(held: Sequence[dict[str, object]]) -> str:
 
 
 def _name(author: object) -> str:
-    if isinstance(author, dict):
-        author = author.get("name")
-    return _clean(author) if isinstance(author, str) else ""
+    return _clean(_value(author, "name"))
 
 
 def _clean(name: str) -> str:
@@ -170,10 +192,4 @@ def _clean(name: str) -> str:
 
 
 def _license(held: Sequence[dict[str, object]]) -> str:
-    for one in held:
-        value = one.get("license")
-        if isinstance(value, dict):
-            value = value.get("url") or value.get("@id")
-        if isinstance(value, str) and value:
-            return value
-    return ""
+    return next((value for one in held if (value := _value(one.get("license"), "url", "@id"))), "")

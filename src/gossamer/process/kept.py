@@ -128,11 +128,23 @@ def kept(outline: Outline, chosen: Sequence[bool]) -> Element:
     return _KeptBuilder(outline, chosen).root
 
 
+def _kind(tag: Tag) -> tuple[bool, bool, bool, bool]:
+    """Say of a tag whether it is empty, whether it is kept as such, divides text, repeats what is said elsewhere."""
+    name, rest = tag
+    block = name in BLOCKS
+    if name in VOID or name == "math":
+        return True, name in _KNOWN_EMPTY, name == "hr", False
+    known = block or name in _STRUCTURE or name in _INLINE or (name in _NAMED and rest != "")
+    repeats = name in _REPEATING and rest != "" and any(one in rest for one in _DUPLICATES)
+    return False, known, block, repeats
+
+
 class _KeptBuilder:
     def __init__(self, outline: Outline, chosen: Sequence[bool]) -> None:
         self.root = Element("", "", block=True)
         self._open: list[Element] = [self.root]
-        self._names: list[str] = []
+        self._kinds: dict[Tag, tuple[bool, bool, bool, bool]] = {}
+        """What `_kind` says of this page's tags."""
         self._hidden = 0
         """How many elements are open within and with one that repeats others."""
         position, before = 0, False
@@ -154,17 +166,18 @@ class _KeptBuilder:
                 self._start(event, texts=texts, pictures=pictures)
 
     def _start(self, event: Tag, *, texts: bool, pictures: bool) -> None:
-        name, rest = event
-        if name in VOID or name == "math":
+        found = self._kinds.get(event)
+        if found is None:
+            found = self._kinds[event] = _kind(event)
+        (name, rest), (empty, known, block, repeats) = event, found
+        if empty:
             wanted = pictures if name in ("img", "hr") else texts
-            if wanted and name in _KNOWN_EMPTY and not self._hidden:
-                self._add(Element(name, rest, block=name == "hr"))
+            if wanted and known and not self._hidden:
+                self._add(Element(name, rest, block=block))
             return
-        if self._hidden or (name in _REPEATING and rest and any(one in rest for one in _DUPLICATES)):
+        if self._hidden or repeats:
             self._hidden += 1
         around = self._open[-1]
-        block = name in BLOCKS
-        known = name in _STRUCTURE or name in _INLINE or (name in _NAMED and rest != "") or block
         if self._hidden or not known or len(self._open) > DEPTH_MAX:
             if block and not self._hidden:
                 self._add(Element("", "", block=True))

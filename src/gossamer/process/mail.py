@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email import message_from_bytes
 from email.message import EmailMessage
-from email.policy import default
+from email.policy import EmailPolicy
 from typing import BinaryIO
 
 from gossamer.model.visits import Findings, Page
-from gossamer.process.documents import COLUMNS, CUT, Gathered, add_html, add_plain, gather
+from gossamer.process.charset import to_utf8
+from gossamer.process.documents import COLUMNS, CUT, DAMAGED, Gathered, add_html, add_plain, gather
 from gossamer.process.options import ProcessOptions
 
 MESSAGE_BYTES_MAX = 4_000_000
@@ -19,8 +20,20 @@ PARTS_MAX = 200
 """Of one message, attachments included."""
 BOUNDARIES_MAX = 50
 """Multiparts within one message: each is compared with each line."""
+HEADER_CHARACTERS_MAX = 2_000
+"""Of one header: the standard library's parsers take the square of its length, and nest as deep as it does."""
 _LINE_BYTES_MAX = 1 << 16
 _SHOWN = ("From", "To", "Date", "Subject")
+
+
+class _Policy(EmailPolicy):
+    """Headers as objects, none longer than `HEADER_CHARACTERS_MAX`."""
+
+    def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
+        return super().header_source_parse(["".join(sourcelines)[:HEADER_CHARACTERS_MAX]])
+
+
+_POLICY = _Policy()
 
 
 class Mail:
@@ -44,7 +57,10 @@ class Mail:
                 if number >= MESSAGES_MAX:
                     found.outcome = CUT
                     break
-                _take(raw, found, first=number == 0)
+                try:
+                    _take(raw, found, first=number == 0)
+                except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
+                    found.outcome = DAMAGED  # The standard library raises any of these for headers without sense.
 
         gather(read, page, findings, self._options)
 
@@ -73,7 +89,7 @@ def _take(raw: bytes, found: Gathered, *, first: bool) -> None:
     if raw.count(b"boundary=") + raw.count(b"message/rfc822") > BOUNDARIES_MAX:
         found.outcome = CUT
         raw = raw.partition(b"\n\n")[0]
-    message = message_from_bytes(raw, policy=default)
+    message = message_from_bytes(raw, policy=_POLICY)
     assert isinstance(message, EmailMessage)
     headers = {name: _header(message, name) for name in _SHOWN}
     if first:
@@ -97,7 +113,7 @@ def _header(message: EmailMessage, name: str) -> str:
     """Return a header in one line; one that no parser understands is no header."""
     try:
         return " ".join(str(message[name] or "")[:1_000].split())
-    except (AttributeError, IndexError, LookupError, TypeError, ValueError):
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return ""
 
 
@@ -112,7 +128,4 @@ def _is_text(part: object) -> bool:
 def _content(part: EmailMessage) -> str:
     payload = part.get_payload(decode=True)
     data = payload if isinstance(payload, bytes) else b""
-    try:
-        return data.decode(part.get_content_charset("utf-8"), "replace")
-    except LookupError:
-        return data.decode("utf-8", "replace")
+    return to_utf8(data, part.get_content_charset(""))[0].decode("utf-8", "replace")

@@ -82,7 +82,6 @@ class ProcessOptions(BaseModel):
     isolated: tuple[str, ...] = Field(
         default=(),
         description="Names of modules that run in a separate process, beside those that declare it themselves.",
-        json_schema_extra=BASIC,
     )
     module_s_max: float = Field(
         default=10.0,

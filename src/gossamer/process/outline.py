@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -24,9 +25,9 @@ WORK_MAX = 5_000_000
 """Steps up the stack of open elements, for all elements of a page together. About 0.5 s."""
 
 _SPACE = r"\t\n\f\r "
-_TOKEN = re.compile(
-    r"([^<]*+)(?:<(/?)([a-zA-Z][^\t\n\f\r />]*+)(?:(" + PLAIN_TAG + r")>)?|<(!--|[!?/]|)|\Z)",
-)
+_NAME = r"[a-zA-Z][^\t\n\f\r />]*+"
+_TOKEN = re.compile(rf"([^<]*+)(?:<(/?+{_NAME}{PLAIN_TAG})>|<(/?)({_NAME})|<(!--|[!?/]|)|\Z)")
+_NAMED = re.compile(_NAME)
 _ATTRIBUTE = re.compile(rf"([^{_SPACE}/>=]+)(?:[{_SPACE}]*=[{_SPACE}]*(?:\"([^\"]*)\"|'([^']*)'|([^{_SPACE}>\"']*)))?")
 _QUOTED = re.compile(r"[^>\"']*+(?:\"[^\"]*+\"[^>\"']*+|'[^']*+'[^>\"']*+)*+>")
 _ANNOTATION = re.compile(r"<annotation.*?</annotation[^>]*>", re.DOTALL | re.IGNORECASE)
@@ -167,25 +168,18 @@ _ENDED_BEFORE = {
 _PARAGRAPH = frozenset(("p",))
 _ONCE = frozenset(("html", "head", "body"))
 """Open once."""
-_NO_FACTS = (False, False, None, False)
-_FACTS = {
+_Facts = tuple[bool, bool, tuple[frozenset[str], frozenset[str]] | None, bool]
+"""Of a name: whether it divides text, ends a paragraph, ends others, has no content."""
+_FACTS: dict[str, _Facts] = {
     name: (name in BLOCKS, name in _ENDS_P, _ENDED_BEFORE.get(name), name in VOID)
     for name in BLOCKS | _ENDED_BEFORE.keys() | VOID
 }
-"""Of a name: whether it divides text, ends a paragraph, ends others, has no content."""
+_NO_FACTS: _Facts = (False, False, None, False)
 _ENDS = {name: ("/" + name, "") for name in BLOCKS | {"a", "b", "em", "i", "span", "strong"}}
 
 
 Tag = tuple[str, str]
 """An edge of an element: its name, with a slash before it where the element ends, and its attributes as written."""
-
-
-class BlockNode(NamedTuple):
-    """A block-level element: the number of the one around it, its name, its attributes as written."""
-
-    parent: int
-    name: str
-    rest: str
 
 
 class TextBlock(NamedTuple):
@@ -196,7 +190,7 @@ class TextBlock(NamedTuple):
     link_words: int
     links: int
     node: int
-    """The block-level element that holds it, in `Outline.nodes`."""
+    """The block-level element that holds it, in `Outline.tags`."""
     first: int
     """Its events are those from here …"""
     last: int
@@ -206,12 +200,15 @@ class TextBlock(NamedTuple):
 class Outline:
     """What a page consists of: `events` are texts (`str`) and edges (`Tag`), in order; they nest."""
 
-    __slots__ = ("blocks", "events", "nodes", "scripts", "title")
+    __slots__ = ("blocks", "events", "parents", "scripts", "tags", "title")
 
     def __init__(self) -> None:
         self.events: list[str | Tag] = []
         self.blocks: list[TextBlock] = []
-        self.nodes: list[BlockNode] = [BlockNode(0, "html", "")]
+        self.tags: list[Tag] = [("html", "")]
+        """The block-level elements, the first around all."""
+        self.parents: list[int] = [0]
+        """Of each of these the number of the one around it."""
         self.scripts: list[str] = []
         """Content of JSON-LD scripts."""
         self.title = ""
@@ -251,6 +248,26 @@ def unescaped(text: str) -> str:
         return text
 
 
+_Read = tuple[str, Tag, bool, _Facts]
+"""A tag: its name, itself as an event, whether it is an end tag, and `_FACTS`."""
+
+
+def _read(tag: str) -> _Read:
+    """Return what a tag is, which is without its angle brackets."""
+    ends = tag[0] == "/"
+    name = tag[1:] if ends else tag.partition(" ")[0]
+    if not name.isalnum():
+        name = _NAMED.match(tag, ends)[0]  # type: ignore[index]  # as _TOKEN has it
+    rest = tag[ends + len(name) :]
+    name = name.lower()
+    facts = _FACTS.get(name, _NO_FACTS)
+    return name, _end_of(name) if ends else (name, rest), ends, facts
+
+
+def _end_of(name: str) -> Tag:
+    return _ENDS.get(name) or ("/" + name, "")
+
+
 class _OutlineBuilder:
     """One pass over a page."""
 
@@ -262,9 +279,13 @@ class _OutlineBuilder:
         self._stack: list[str] = []
         self._nodes: list[int] = [0]
         """The root and the open block-level elements, by their numbers."""
-        self._open: dict[str, int] = {}
+        self._open: defaultdict[str, int] = defaultdict(int)
+        self._read: dict[str, _Read] = {}
+        """The tags of this page as written: three of four are one that was there before."""
         self._never_closed: set[str] = set()
         """Names that have no end tag in the rest of the page, so that it is searched once for each."""
+        self._once: set[str] = set()
+        """Names of `_ONCE` that were open."""
         self._work = 0
         self._texts: list[str] = []
         """The block at hand."""
@@ -277,39 +298,35 @@ class _OutlineBuilder:
         if self._texts:
             self._flush()
         while self._stack:
-            self._pop()
+            self._pop(_end_of(self._stack[-1]))
         return self._outline
 
     def _run(self, position: int) -> int | None:
         """Take tokens until one that ends elsewhere than its pattern does; return where, or None at the page's end."""
-        end, texts, stack, take, start_of = position, self._texts, self._stack, self._text, self._start
+        texts, stack, opened, read = self._texts, self._stack, self._open, self._read
         for token in _TOKEN.finditer(self._markup, position):
-            text, slash, name, rest, other = token.groups()
-            end = token.end()
-            if text and (texts or not text.isspace() or self._open.get("pre")):
-                take(text)
-            if name is None:
-                if other is None:
-                    return None
+            text, tag, slash, name, other = token.groups()
+            if text and (texts or not text.isspace() or opened["pre"]):
+                self._text(text)
+            if tag is None:
+                if name is not None:
+                    return self._odd(slash, name.lower(), token.end())
                 if other == "":
-                    take("<")
-                elif other == "!--":
-                    return self._after_comment(end)
-                else:
-                    return self._markup.find(">", end) + 1 or None
-                continue
-            name = name.lower()
-            if rest is None:
-                return self._odd(slash, name, end)
-            if slash:
-                if stack and stack[-1] == name:
-                    self._pop()
-                else:
-                    self._end(name)
-            elif name in _DROPPED:
-                return self._after(name, rest, end)
+                    self._text("<")
+                    continue
+                return None if other is None else self._after_other(other, token.end())
+            known = read.get(tag)
+            if known is None:
+                known = read[tag] = _read(tag)
+            name, event, ends, facts = known
+            if not ends:
+                if name in _DROPPED:
+                    return self._after(name, event[1], token.end())
+                self._start(event, facts)
+            elif stack and stack[-1] == name:
+                self._pop(event)
             else:
-                start_of(name, rest)
+                self._end(name)
         return None
 
     def _odd(self, slash: str, name: str, position: int) -> int | None:
@@ -323,52 +340,58 @@ class _OutlineBuilder:
         elif name in _DROPPED:
             return self._after(name, rest, tag.end())
         else:
-            self._start(name, rest)
+            self._start((name, rest), _FACTS.get(name, _NO_FACTS))
         return tag.end()
 
     def _text(self, text: str) -> None:
         if "&" in text:
             text = unescaped(text)
-        linked = self._open.get("a")
+        linked = self._open["a"]
         if not self._texts:
-            self._first, self._link_words, self._links = len(self._events), 0, int(bool(linked))
+            self._first, self._link_words, self._links = len(self._events), 0, 1 if linked else 0
         self._events.append(text)
         self._texts.append(text)
         if linked:
             self._link_words += len(text.split())
 
-    def _start(self, name: str, rest: str) -> None:
-        block, ends_p, ended, void = _FACTS.get(name, _NO_FACTS)
-        if ends_p and self._open.get("p"):
+    def _start(self, tag: Tag, facts: _Facts) -> None:
+        (name, _), (block, ends_p, ended, void), opened = tag, facts, self._open
+        if ends_p and opened["p"]:
             self._close(_PARAGRAPH, _MARKERS)
         if ended is not None:
-            self._close(*ended)
-        if block:
-            if name in _ONCE and name in self._open:
-                return
-            if self._texts:
+            self._close_any(*ended)
+        if name in _ONCE and self._had(name):
+            return
+        if self._texts:
+            if block:
                 self._flush()
-        elif self._texts:
-            if name == "br":
+            elif name == "br":
                 self._texts.append("\n")
             elif name == "a":
                 self._links += 1
-        self._events.append((name, rest))
+        if block and not void:
+            outline = self._outline
+            outline.parents.append(self._nodes[-1])
+            self._nodes.append(len(outline.tags))
+            outline.tags.append(tag)
+        self._events.append(tag)
         if void:
             return
-        if block:
-            nodes = self._outline.nodes
-            self._nodes.append(len(nodes))
-            nodes.append(BlockNode(self._nodes[-2], name, rest))
-        stack, opened = self._stack, self._open
+        stack = self._stack
         stack.append(name)
-        opened[name] = opened.get(name, 0) + 1
+        opened[name] += 1
         if len(stack) > self._open_tags_max or len(self._events) > EVENTS_MAX:
             raise TooMuchError
 
+    def _had(self, name: str) -> bool:
+        """Say whether an element that opens once was opened before."""
+        before = name in self._once
+        self._once.add(name)
+        return before
+
     def _end(self, name: str) -> None:
         if name in HEADINGS:
-            self._close(HEADINGS, _MARKERS)
+            self._close_any(HEADINGS, _MARKERS)
         elif not self._open.get(name) or name in ("html", "body"):
             return
         elif name in _TABLES:
@@ -376,11 +399,17 @@ class _OutlineBuilder:
         else:
             self._close(frozenset((name,)), _MARKERS if name in _SPECIAL else _SPECIAL)
 
+    def _close_any(self, names: frozenset[str], without: frozenset[str]) -> None:
+        """As `_close`, which costs more where none of these is open."""
+        opened = self._open
+        for name in names:
+            if opened[name]:
+                self._close(names, without)
+                return
+
     def _close(self, names: frozenset[str], without: frozenset[str]) -> None:
         """End the innermost open element of these names and all within it, unless one of `without` is between."""
         stack = self._stack
-        if not any(self._open.get(name) for name in names):
-            return
         at = len(stack) - 1
         while at >= 0 and stack[at] not in names and stack[at] not in without:
             at -= 1
@@ -390,15 +419,16 @@ class _OutlineBuilder:
         if at >= 0 and stack[at] not in names:
             return
         while at >= 0 and len(stack) > at:
-            self._pop()
+            self._pop(_end_of(stack[-1]))
 
-    def _pop(self) -> None:
+    def _pop(self, end: Tag) -> None:
+        """End the element opened last, by its end tag."""
         name = self._stack.pop()
         if name in BLOCKS:
             if self._texts:
                 self._flush()
             self._nodes.pop()
-        self._events.append(_ENDS.get(name) or ("/" + name, ""))
+        self._events.append(end)
         self._open[name] -= 1
 
     def _flush(self) -> None:
@@ -413,7 +443,10 @@ class _OutlineBuilder:
             )  # fmt: skip
         self._texts.clear()
 
-    def _after_comment(self, start: int) -> int | None:
+    def _after_other(self, mark: str, start: int) -> int | None:
+        """Return the place after a comment, declaration or stray end tag that begins before `start` with this mark."""
+        if mark != "!--":
+            return self._markup.find(">", start) + 1 or None
         for abrupt in (">", "->"):
             if self._markup.startswith(abrupt, start):
                 return start + len(abrupt)
@@ -456,5 +489,6 @@ class _OutlineBuilder:
             self._outline.title = " ".join(unescaped(content).split())
 
 
-_CLOSING = {name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in _DROPPED}
-_OPENING = {name: re.compile(rf"<{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in _DROPPED}
+# The case of what comes first matters, so that a search for it is quick.
+_CLOSING = {name: re.compile(rf"</(?i:{name})(?=[{_SPACE}/>])") for name in _DROPPED}
+_OPENING = {name: re.compile(rf"<(?i:{name})(?=[{_SPACE}/>])") for name in _DROPPED}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from statistics import median
 from typing import Any, BinaryIO
 
@@ -19,6 +20,10 @@ CONTENT_BYTES_MAX = 8_000_000
 """Of instructions of one document, unpacked, that are read for its text: about 0.6 s a MB."""
 _SHORT_CHARACTERS, _LINES_MIN = 24, 12
 """Half of the lines of a table or a form are shorter; where it has at least `_LINES_MIN`, its columns are kept."""
+
+_SENSELESS = (PyPdfError, RecursionError, ValueError, TypeError, LookupError, AttributeError)
+"""What pypdf raises for what makes no sense."""
+_FACTS = {"title": "title", "byline": "author", "published": "creation_date", "modified": "modification_date"}
 
 
 class PdfText:
@@ -45,14 +50,8 @@ def _read_text(file: BinaryIO, found: Gathered) -> None:
         reader = PdfReader(file)
         if reader.is_encrypted and not reader.decrypt(""):
             raise FileNotDecryptedError
-        about = reader.metadata
-        for fact, value in (("title", about and about.title), ("byline", about and about.author)):
-            found.fact(fact, str(value or ""))
-        for fact, time in (
-            ("published", about and about.creation_date),
-            ("modified", about and about.modification_date),
-        ):
-            found.fact(fact, time.isoformat() if time else "")
+        for fact, name in _FACTS.items():
+            found.fact(fact, _said(reader, name))
         left = CONTENT_BYTES_MAX
         for number, leaf in enumerate(reader.pages):
             contents = leaf.get_contents()
@@ -63,9 +62,20 @@ def _read_text(file: BinaryIO, found: Gathered) -> None:
             found.add(_text_of(leaf) + "\n")
     except (FileNotDecryptedError, DependencyError):
         found.outcome = ENCRYPTED
-    except (PyPdfError, RecursionError, ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
-        # pypdf raises any of these for what makes no sense. Not every version that we take names its limits.
+    except _SENSELESS as error:
+        # Not every version that we take names its limits.
         found.outcome = CUT if type(error).__name__ == "LimitReachedError" else DAMAGED
+
+
+def _said(reader: PdfReader, name: str) -> str:
+    """Return what a document says of itself; nothing where that makes no sense, as dates of many programs."""
+    try:
+        value = getattr(reader.metadata, name, None)
+    except _SENSELESS:
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value if isinstance(value, str) else ""
 
 
 def _text_of(leaf: PageObject) -> str:
@@ -89,19 +99,22 @@ class PdfLinks:
         return media_type == "application/pdf"
 
     def process(self, page: Page, findings: Findings) -> None:
-        reader = PdfReader(page.open())
-        links = Links(Base(page.url), self._options)
-        for number, leaf in enumerate(reader.pages):
-            if number >= PAGES_MAX:
-                break
-            for annotation in leaf.get("/Annots") or ():
-                address = _address(annotation.get_object())
-                if address:
-                    links.add("anchor", address)
+        links, title = Links(Base(page.url), self._options), ""
+        try:
+            reader = PdfReader(page.open())
+            title = _said(reader, "title")
+            for number, leaf in enumerate(reader.pages):
+                if number >= PAGES_MAX:
+                    break
+                for annotation in leaf.get("/Annots") or ():
+                    address = _address(annotation.get_object())
+                    if address:
+                        links.add("anchor", address)
+        except _SENSELESS:
+            pass  # What came before is kept, as of its text.
         findings.links.extend(links.taken())
-        title = reader.metadata.title if reader.metadata is not None else None
         if title and not findings.title:
-            findings.title = collapsed(str(title), self._options.title_bytes_max)
+            findings.title = collapsed(title, self._options.title_bytes_max)
 
 
 def _address(annotation: Any) -> str:

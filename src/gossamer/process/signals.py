@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from gossamer.process.outline import BlockNode, Outline, TextBlock
+from gossamer.process.outline import Outline, Tag, TextBlock
 
 Rows = NDArray[np.float32]
 
@@ -124,34 +124,34 @@ class Weights:
 
 def signals(outline: Outline, weights: Weights, url: str) -> Rows:
     """Return a row for each block of the page. About 5 µs a block and 2 µs a block-level element."""
-    blocks, nodes = outline.blocks, outline.nodes
+    blocks, tags, parents = outline.blocks, outline.tags, outline.parents
     holders = np.array([block.node for block in blocks], dtype=np.int32)
-    sums = _sums(nodes, blocks)
-    own, path, places = _of_nodes(nodes, sums[2], weights)
+    sums = _sums(parents, blocks)
+    own, path, places = _of_nodes(tags, parents, sums[2], weights)
     texts = _of_texts(blocks, weights, outline)
     columns = [
         *texts,
         *path[:, holders],
-        *_of_levels(nodes, holders, sums, own),
-        *_of_place(blocks, nodes, holders),
+        *_of_levels(tags, parents, holders, sums, own),
+        *_of_place(blocks, tags, holders),
         *(np.full(len(blocks), one, dtype=np.float32) for one in weights.page_types(places, page_names(outline, url))),
         *_around([texts[0], texts[1], texts[5], path[0, holders]]),
     ]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def _sums(nodes: Sequence[BlockNode], blocks: Sequence[TextBlock]) -> tuple[list[int], list[int], list[int], list[int]]:
+def _sums(parents: Sequence[int], blocks: Sequence[TextBlock]) -> tuple[list[int], list[int], list[int], list[int]]:
     """Return of each element: words, words of links, blocks, and how many of these are paragraphs."""
-    words, links, count, paragraphs = ([0] * len(nodes) for _ in range(4))
+    words, links, count, paragraphs = ([0] * len(parents) for _ in range(4))
     for block in blocks:
         at = block.node
         words[at] += block.words
         links[at] += block.link_words
         count[at] += 1
         paragraphs[at] += block.words > 12 and block.link_words * 3 < block.words
-    for at in range(len(nodes) - 1, 0, -1):
+    for at in range(len(parents) - 1, 0, -1):
         if count[at]:
-            parent = nodes[at].parent
+            parent = parents[at]
             words[parent] += words[at]
             links[parent] += links[at]
             count[parent] += count[at]
@@ -159,19 +159,21 @@ def _sums(nodes: Sequence[BlockNode], blocks: Sequence[TextBlock]) -> tuple[list
     return words, links, count, paragraphs
 
 
-def _of_nodes(nodes: Sequence[BlockNode], count: Sequence[int], weights: Weights) -> tuple[Rows, Rows, set[int]]:
+def _of_nodes(
+    tags: Sequence[Tag], parents: Sequence[int], count: Sequence[int], weights: Weights
+) -> tuple[Rows, Rows, set[int]]:
     """Return each element's own score; of the path to it the sum, the least, the most, the depth, what it is in, and
     its kind; and the places of all names. Elements without blocks are passed over.
     """
-    own = [0.0] * len(nodes)
-    path = [(0.0, 0.0, 0.0, 0, 0, 0)] * len(nodes)
+    own = [0.0] * len(tags)
+    path = [(0.0, 0.0, 0.0, 0, 0, 0)] * len(tags)
     places: set[int] = set()
     kind, bits, score_of = _KINDS.get, _AROUND.get, weights.of_element
-    for at, (parent, name, rest) in enumerate(nodes):
+    for at, (tag, parent) in enumerate(zip(tags, parents, strict=True)):
         if not count[at]:
             continue
-        own[at], found = score_of((name, rest))
-        score = own[at]
+        score, found = score_of(tag)
+        own[at], name = score, tag[0]
         if found:
             places |= found
         total, least, most, depth, around, _ = path[parent]
@@ -204,17 +206,16 @@ def _of_texts(blocks: Sequence[TextBlock], weights: Weights, outline: Outline) -
 
 
 def _of_levels(
-    nodes: Sequence[BlockNode], holders: NDArray[np.int32], sums: Sequence[Sequence[int]], own: Rows
+    tags: Sequence[Tag], parents: Sequence[int], holders: NDArray[np.int32], sums: Sequence[Sequence[int]], own: Rows
 ) -> Iterable[Rows]:
     """Return of each element around: words, links, blocks, its name's score, and how often its like is on the page."""
-    keys = [node[1:] for node in nodes]
-    alike = Counter(keys)
-    held = np.array([*sums, [alike[key] for key in keys]], dtype=np.float32)
+    alike = Counter(tags)
+    held = np.array([*sums, list(map(alike.__getitem__, tags))], dtype=np.float32)
     words, links, count, paragraphs = (each[0] for each in sums)
     large = np.array([[WORDS_LARGE], [BLOCKS_LARGE], [BLOCKS_LARGE], [BLOCKS_LARGE]], dtype=np.float32)
     sizes = np.log1p(np.minimum(held[[0, 2, 3, 4]], large))
     table = np.stack([*sizes, held[1] / np.maximum(held[0], 1), held[0] / words, own])
-    above = np.array([node.parent for node in nodes], dtype=np.int32)
+    above = np.array(parents, dtype=np.int32)
     columns: list[Rows] = []
     level = holders
     for _ in range(LEVELS):
@@ -224,13 +225,13 @@ def _of_levels(
     return [*columns, *(np.full(len(holders), one, dtype=np.float32) for one in whole)]
 
 
-def _of_place(blocks: Sequence[TextBlock], nodes: Sequence[BlockNode], holders: NDArray[np.int32]) -> Iterable[Rows]:
+def _of_place(blocks: Sequence[TextBlock], tags: Sequence[Tag], holders: NDArray[np.int32]) -> Iterable[Rows]:
     """Return where on the page a block is, and where among the headings."""
     size = len(blocks)
     words = np.array([block.words for block in blocks], dtype=np.float32)
     before = np.cumsum(words) - words
     index = np.arange(size, dtype=np.float32)
-    kinds = [nodes[at].name for at in holders.tolist()]
+    kinds = [tags[at][0] for at in holders.tolist()]
     heads = [at for at, kind in enumerate(kinds) if kind in _HEADS]
     tops = [at for at in heads if kinds[at] == "h1"]
     since = np.zeros(size, dtype=np.float32)

@@ -27,7 +27,7 @@ class ResolveOptions(BaseModel):
         default=False, description="Contact private, loopback and link-local addresses too.", json_schema_extra=BASIC
     )
     family: Literal["ipv4_first", "ipv6_first", "ipv4", "ipv6"] = Field(
-        default="ipv4_first", description="Which addresses to try first, or at all.", json_schema_extra=BASIC
+        default="ipv4_first", description="Which addresses to try first, or at all."
     )
     ttl_s_min: float = Field(default=60.0, ge=0, description="Shortest lifetime of an answer; overrides a smaller TTL.")
     ttl_s_max: float = Field(

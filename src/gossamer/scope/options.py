@@ -176,7 +176,6 @@ class ScopeOptions(BaseModel):
     trap_exempt: tuple[str, ...] = Field(
         default=(),
         description="Regular expressions (RE2); addresses that contain a match are never counted as a trap's.",
-        json_schema_extra=BASIC,
     )
 
     @field_validator("follow")

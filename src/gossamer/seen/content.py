@@ -18,6 +18,7 @@ from gossamer.model.digests import Sketch
 from gossamer.model.visits import Original
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import CONTENT
+from gossamer.url.site import site_partition
 from gossamer.url.url import Url
 
 
@@ -37,9 +38,11 @@ _decode = msgspec.msgpack.Decoder(OriginalRecord).decode
 class ExactContentSeen:
     """Remembers the first holder of each digest within a host, a site or the shard. A put and a get a page."""
 
-    def __init__(self, epochs: Epochs, scope: str) -> None:
+    def __init__(self, epochs: Epochs, scope: str, split: frozenset[str] = frozenset()) -> None:
+        """`split` are sites whose hosts have a partition each: a shard compares those that it has."""
         self._epochs = epochs
         self._scope = scope
+        self._split = split
 
     def find(self, digest: bytes, url: Url) -> Original | None:
         """Return who had it first, or None."""
@@ -55,7 +58,7 @@ class ExactContentSeen:
         self._epochs.put("content", self._key(digest, url), value)
 
     def _key(self, digest: bytes, url: Url) -> bytes:
-        return _owner(self._scope, url) + digest
+        return _owner(self._scope, url, self._split) + digest
 
 
 OWNERS_MAX = 1024
@@ -101,11 +104,15 @@ class NearContentSeen:
     all others, four puts: about 12 µs. In memory is only what the open epoch holds: at most 5 KB for such a page.
     """
 
-    def __init__(self, epochs: Epochs, scope: str, bits_max: int = BITS_MAX) -> None:
+    def __init__(
+        self, epochs: Epochs, scope: str, bits_max: int = BITS_MAX, split: frozenset[str] = frozenset()
+    ) -> None:
+        """`split` as in `ExactContentSeen`."""
         assert bits_max <= BITS_MAX, "more bits than the tables can promise to find"
         self._epochs = epochs
         self._scope = scope
         self._bits_max = bits_max
+        self._split = split
 
     def find(self, sketch: Sketch, url: Url) -> tuple[int, int] | None:
         """Return partition and fingerprint of the URL whose content is nearest, within `bits_max` bits, or None."""
@@ -130,15 +137,19 @@ class NearContentSeen:
             self._epochs.put("content", key, kept + entry)
 
     def _keys(self, simhash: int, url: Url) -> list[bytes]:
-        owner = _owner(self._scope, url)
+        owner = _owner(self._scope, url, self._split)
         return [
             owner + _TABLE + bytes((block,)) + (simhash >> 16 * block & 0xFFFF).to_bytes(2) for block in range(BLOCKS)
         ]
 
 
-def _owner(scope: str, url: Url) -> bytes:
+def _owner(scope: str, url: Url, split: frozenset[str]) -> bytes:
     """Return what the keys of those contents begin with that a URL's content is compared with."""
-    return CONTENT if scope == "shard" else _begin(url.partition, url.host if scope == "host" else url.site)
+    if scope == "shard":
+        return CONTENT
+    if scope == "host":
+        return _begin(url.partition, url.host)
+    return _begin(site_partition(url.site, url.partition, split), url.site)
 
 
 @lru_cache(maxsize=OWNERS_MAX)

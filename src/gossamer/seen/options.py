@@ -41,7 +41,6 @@ class SeenOptions(BaseModel):
         10_000_000,
         ge=1,
         description="URLs that the first filters are sized for; more may come (bloom).",
-        json_schema_extra=BASIC,
     )
     false_positive_rate: float = Field(
         1e-4, gt=0, lt=1, description="Share of new URLs that may be taken for known and lost (bloom)."
@@ -52,7 +51,6 @@ class SeenOptions(BaseModel):
     content_scope: Literal["host", "site", "shard"] = Field(
         "site",
         description="Within what an identical body is archived as a revisit, and a copy is called one.",
-        json_schema_extra=BASIC,
     )
     near_scope: Literal["off", "host", "site", "shard"] = Field(
         "off",

@@ -37,5 +37,4 @@ class StateOptions(BaseModel):
         allow_inf_nan=False,
         description="Time between two checkpoints of a shard, in seconds: the most work that the loss of a machine "
         "costs.",
-        json_schema_extra={"basic": True},
     )

@@ -1,8 +1,9 @@
 """Schema: the families of a shard's store, and each durable key in them that is not that of a URL, a host or a site.
 
 Every key begins with two bytes of partition. Keys of hosts and URLs are built by their owners under the partition of
-their site, and move with it. A key of the shard itself begins with `META_PARTITION`, behind all of them; it is
-declared here, and nowhere else. `assembly.scaling` derives from `sharing` what a new shard gets.
+their site (of a split site: of the host), and move with it. A key of the shard itself begins with `META_PARTITION`,
+behind all of them; it is declared here, and nowhere else. `assembly.scaling` derives from `sharing` what a new shard
+gets.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ COMMITTED: Final = _key("meta", b"committed", "gossamer.state.redo", "gossamer.s
 APPLIED: Final = _key("meta", b"applied", "gossamer.state.redo", "gossamer.state.redo.CommitRecord", _OWN)
 
 # What a crawl began with, and keeps.
-URL_RULES: Final = _key("meta", b"url_rules", "gossamer.assembly.parts", "bytes", _COPIED)
+URL_RULES: Final = _key("meta", b"url_rules", "gossamer.assembly.schemes", "bytes", _COPIED)
 ADDED_SCHEMES: Final = _key("meta", b"schemes", "gossamer.assembly.schemes", "dict[str, int]", _COPIED)
 """Schemes of components, each with its default port."""
 OFFLINE: Final = _key("meta", b"offline", "gossamer.assembly.parts", "bytes", _COPIED)

@@ -64,6 +64,17 @@ class HostNameRules:
             way.add(at)
         return self._leader(at)
 
+    def keeps_to(self, site: str) -> bool:
+        """Say whether no rule leads from a site to another one, or from another one to it."""
+        for old, new in self._ends:
+            if _is_open(old[1:]):
+                if site.endswith((old, new)) or site_of(new[1:]) == site:
+                    return False
+            elif site in {site_of(old[1:]), site_of(new[1:])} and site_of(old[1:]) != site_of(new[1:]):
+                return False
+        pairs = ({site_of(old), site_of(new)} for old, new in self._synonyms.items())
+        return not any(site in pair and len(pair) > 1 for pair in pairs)
+
     def _once(self, host: str) -> str:
         host = self._other_end(self._other_start(host))
         return self._synonyms.get(host, host)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -67,11 +67,16 @@ class Namer:
     """
 
     def __init__(
-        self, canonicalizer: Canonicalizer | None = None, added: Mapping[str, int] = MappingProxyType({})
+        self,
+        canonicalizer: Canonicalizer | None = None,
+        added: Mapping[str, int] = MappingProxyType({}),
+        split: Iterable[str] = (),
     ) -> None:
         """`added` are schemes beside `SCHEMES` with their default ports; 0 if there is none. Their addresses are
-        written by the generic syntax of RFC 3986: host in lower case, no default port, no empty path.
+        written by the generic syntax of RFC 3986: host in lower case, no default port, no empty path. Hosts of the
+        sites in `split` have a partition each.
         """
+        self.split = frozenset(split)
         self._added = dict(added)
         self.canonicalizer = canonicalizer or Canonicalizer()
         self._young: dict[str, SharedPrefix | None] = {}
@@ -173,10 +178,14 @@ class Namer:
         prefix = bare or prefix
         plain = not bare and self.canonicalizer.cautious and is_plain_start(prefix)
         begun, occasion = self.canonicalizer.start(prefix)
-        if not hosts:
+        if not hosts and site not in self.split:
             return SharedPrefix(host, site, partition_of(site), plain, begun, occasion, bare, rooted)
-        home = partition_of(hosts.home(site))
+        home = partition_of(self._host_in_key(host) if site in self.split else hosts.home(site))
         return SharedPrefix(host, site, home, plain and hosts.resolve(host) == host, begun, occasion, bare, rooted)
+
+    def _host_in_key(self, host: str) -> str:
+        """Return a host as it is in the keys of its addresses: equal keys meet in one partition."""
+        return host_of(self.canonicalizer.key(f"http://{host}/")) or host
 
 
 @lru_cache(maxsize=ORIGINS_MAX)

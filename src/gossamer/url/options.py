@@ -50,7 +50,6 @@ class UrlOptions(BaseModel):
     rules: tuple[str, ...] = Field(
         default=DEFAULT_RULES,
         description="Canonical rules by which addresses are compared; docs/reference/scope.md lists them.",
-        json_schema_extra={"basic": True},
     )
     hosts: HostOptions = Field(
         default=HostOptions(),
@@ -59,6 +58,11 @@ class UrlOptions(BaseModel):
     sites: dict[str, SiteRules] = Field(
         default_factory=dict,
         description="Rules of single sites by registrable domain, in place of `rules`.",
+    )
+    split_sites: tuple[str, ...] = Field(
+        default=(),
+        description="Large sites (registrable domains) whose hosts are divided among the shards of a crawl; of others "
+        "one shard has all hosts. A crawl keeps what it began with.",
     )
 
     @field_validator("rules")
@@ -73,6 +77,26 @@ class UrlOptions(BaseModel):
         for name in sites:
             check_site(name)
         return sites
+
+    @field_validator("split_sites")
+    @classmethod
+    def _are_sites(cls, sites: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(sorted({check_site(site) for site in sites}))
+
+    @model_validator(mode="after")
+    def _split_by_their_own_hosts(self) -> UrlOptions:
+        rules = self.hosts.rules() if self.split_sites else None
+        for site in self.split_sites:
+            if rules is not None and not rules.keeps_to(site):
+                raise ValueError(
+                    f"split_sites: hosts of {site} are compared with those of other sites by url.hosts; leave out one"
+                )
+        return self
+
+    @property
+    def split(self) -> frozenset[str]:
+        """The sites whose hosts have a partition each."""
+        return frozenset(self.split_sites)
 
     def canonicalizer(self) -> Canonicalizer:
         """Return what makes keys by these options."""

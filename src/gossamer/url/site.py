@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Container
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
@@ -105,6 +106,13 @@ def _decoded(label: str) -> str:
 def partition_of(site: str) -> int:
     """Return xxh3_64(site) % 4096: the unit that moves between shards."""
     return xxh3_64_intdigest(site.encode()) % PARTITIONS
+
+
+def site_partition(site: str, partition: int, split: Container[str]) -> int:
+    """Return the partition under which a shard keeps what it knows of a site as a whole; `partition` is that of one of
+    its hosts. It is the same one, except for the sites in `split`, whose hosts have a partition each.
+    """
+    return partition_of(site) if site in split else partition
 
 
 @functools.cache

@@ -39,7 +39,8 @@ class Url(msgspec.Struct, frozen=True, gc=False):
     """The registrable domain of `host`, or `host` itself where there is none."""
     partition: int
     """xxh3_64(home) % 4096. The home is the site. If host rules compare hosts of several sites as one, it is the site
-    that represents them, so that equal keys meet in one partition and a site still has one."""
+    that represents them, so that equal keys meet in one partition and a site still has one. Of a site that is split it
+    is the host, as it is in the key."""
 
     @property
     def scheme(self) -> str:

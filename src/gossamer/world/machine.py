@@ -135,7 +135,9 @@ def resident(pid: int) -> Resident:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123
             found = {line[:4]: int(line.split()[1]) << 10 for line in file if line.startswith((b"Rss:", b"Pss:"))}
     except PermissionError:
-        return Resident(*[_rss_bytes(pid)] * 2)
+        with suppress(OSError):
+            return Resident(*[_rss_bytes(pid)] * 2)
+        found = {}
     except OSError:
         found = {}
     return Resident(found.get(b"Rss:", 0), found.get(b"Pss:", 0))

@@ -258,6 +258,10 @@ def test_the_card_says_what_the_corpus_is_made_of(made: Path, exporting: Exporti
     assert [one["name"] for one in fields["dataset_info"]["features"]] == list(forms.COLUMNS)
     assert fields["size_categories"] == ["n<1K"]
     assert "| removed: near-duplicates | 1 |" in body
+    columns = body.partition("## Columns")[2].partition("##")[0]
+    assert [line.split(" | ")[0][2:].replace("\\", "") for line in columns.split("\n")[4:-2]] == list(forms.COLUMNS)
+    assert "## How texts were found" in body
+    assert all(line == line.rstrip() for line in body.split("\n"))
 
 
 def test_a_crawl_without_texts_makes_an_empty_corpus(exporting: Exporting, tmp_path: Path) -> None:

@@ -31,6 +31,29 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _SIZES = (("n<1K", 1_000), ("1K<n<10K", 10_000), ("10K<n<100K", 100_000), ("100K<n<1M", 1_000_000),
           ("1M<n<10M", 10_000_000), ("10M<n<100M", 100_000_000))  # fmt: skip
 _ABSENT = "not stated"
+MEANINGS = {
+    "text": "main text of the page, one line a block",
+    "markdown": "the same as Markdown, without front matter",
+    "url": "address of the page",
+    "title": "title of the page",
+    "language": "ISO 639 code: recognized by the text, else as the page declares it",
+    "host": "host of the page",
+    "site": "registered domain of the host",
+    "media_type": "media type of the response",
+    "author": "author, as the page states it",
+    "license": "license, as the page states it",
+    "text_method": "main: without navigation; visible: all visible text; plain: as it is",
+    "digest": "algorithm and hash of the response body",
+    "usage_search": "whether the owner permits search: allowed, refused or unknown",
+    "usage_ai_train": "the same for training of models",
+    "usage_ai_input": "the same for input of models",
+    "usage_archive": "the same for archives",
+    "usage_reason": "the statement that decided",
+    "fetched_at": "when the page was fetched (UTC)",
+    "published": "when it was published, as the page states it",
+    "modified": "when it was changed, as the page states it",
+}
+"""Of the columns of `datasets`."""
 Counts = dict[str, int]
 
 
@@ -179,12 +202,14 @@ def _readme(card: Mapping[str, Any], to: str) -> Iterator[str]:
     yield from _table("Licenses, as pages state them", "license", "texts", card["licenses"])
     uses = {f"{use}: {answer}": n for use, one in card["preferences"]["texts"].items() for answer, n in one.items()}
     yield from _table("Statements of owners about use", "use", "texts", uses)
+    yield from _table("How texts were found", "text_method", "texts", card["text_methods"])
+    yield from _table("Columns", "column", "meaning", {name: MEANINGS[name] for name in card["columns"]})
     yield from _table("Sources", "host", "texts", card["sources"]["texts_by_host"])
     yield ""
     yield "## Limits"
     yield ""
-    yield "Texts are as their authors published them: they may hold errors, personal data and instructions to "
-    yield "programs that read them. A license or statement counts as it was when the page was fetched. Where a page "
+    yield "Texts are as their authors published them: they may hold errors, personal data and instructions to"
+    yield "programs that read them. A license or statement counts as it was when the page was fetched. Where a page"
     yield "states no license, ask its owner before you publish its text."
 
 

@@ -27,8 +27,7 @@ from gossamer.archive.views.source import RowSource, pieces_of
 from gossamer.archive.views.tables import FORMS, export_parquet, export_rows, stream_rows
 from gossamer.archive.views.wacz import export_wacz
 from gossamer.archive.views.work import ExportFolder, ExportInputs, ExportOrder, ExportPiece, KnownTexts
-from gossamer.model.damage import Damage, require_none
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, Damage, require_none
 from gossamer.state.journals import ManifestEntry
 
 FORMATS = ("parquet", "jsonl", "csv", "markdown", "cdxj", "wacz", "pagefiles", "mirror", *corpus.FORMATS)

@@ -23,7 +23,6 @@ from gossamer.world.dice import Dice
 
 PAGE_BYTES = 4096
 """The system writes whole pages."""
-STORE = "state/store"
 _NUMBER = {name: number for number, name in enumerate(FAMILIES)}
 
 
@@ -103,18 +102,18 @@ class ModelDisk:
         if fresh:
             path.mkdir(parents=True, exist_ok=True)
             (path / "CURRENT").touch()
-            self._synced[STORE], self.platter = self._names(path), Platter()
+            self._synced[self._below(path)], self.platter = self._names(path), Platter()
         self.platter.sync()  # RocksDB writes what it finds in its log into a table, and syncs that.
         return ModelStore(path, self.platter, self.touch, fresh=fresh)
 
     # ---- what a later process finds
 
-    def killed(self, root: Path) -> ModelDisk:
-        """Return a copy as a killed process leaves it."""
+    def killed(self, root: Path, *without: str) -> ModelDisk:
+        """Return a copy as a killed process leaves it, without the files of some names."""
         after = ModelDisk(root, *self._means)
         after.platter, after._synced = self.platter.copy(), dict(self._synced)
         if self.root.exists():
-            shutil.copytree(self.root, root)
+            shutil.copytree(self.root, root, ignore=shutil.ignore_patterns(*without))
             for path in root.rglob("*"):
                 file = self._files.get((self.root / path.relative_to(root)).stat().st_ino)
                 if file is not None:

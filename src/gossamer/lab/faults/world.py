@@ -1,4 +1,6 @@
-"""World: the clock, the web and the name service of one trial. Nothing in it depends on anything but its seed."""
+"""World: the time, the web and the name service of one trial, and the machines that crawl in it. Nothing in it depends
+on anything but its seed.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +9,38 @@ import errno
 import selectors
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from gossamer.lab.faults.disk import ModelDisk
+from gossamer.lab.faults.web import HOSTS_MAX, HOSTS_OF_SHARDS, ROBOTS, hash_of, site
 from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.world.dice import Dice
 
 T = TypeVar("T")
 BEGIN = 1_767_225_600.0
-HOSTS_MAX, PAGES_MIN, PAGES_MAX, LINKS_MAX = 4, 20, 50, 6
+HOSTS_AN_ADDRESS, CHAIN_ONE_IN = 3, 3
+ADDRESS_DELAYS_S = (0.5, 0.5, 0.5, 15.0, 0.5)
+"""By seed: of an address that hosts of several shards share. The long one is longer than a shard needs to be back."""
+SEEDS_APART = 1_000_003
+"""Between the seeds of two machines' disks."""
 FAULTS_MAX = 2
 """Attempts of one page that fail before it is answered: fewer than a crawl makes."""
 INTERLEAVES_ONE_IN = 4
 """Seeds whose commits run beside the loop; the others run them at once, at half the cost."""
 GIVE_WAY_ONE_IN, GIVEN_S_MAX = 3, 0.5
 """Steps of a thread on the disk after which the loop runs, and for how long."""
+TROUBLES_MAX = 2
+"""How often a fault of the web meets one host, or one URL."""
 REQUEST_S_MAX, DOWN_S_MIN, DOWN_S_MAX = 8.0, 0.01, 120.0
 IDLE_S_MAX = 86_400.0
 """A trial that waits for longer than this in all is stuck."""
-ROBOTS = b"User-agent: *\nDisallow: /private/\n"
 
 
 class Killed(KeyboardInterrupt):
@@ -45,71 +57,17 @@ class SeenRequest(NamedTuple):
     life: int
 
 
-class FaultSite(NamedTuple):
-    """What the servers hold, and what a crawl of it must come to."""
-
-    pages: Mapping[str, bytes]
-    redirects: Mapping[str, str]
-    missing: frozenset[str]
-    private: frozenset[str]
-
-    def links(self, url: str) -> list[str]:
-        """Return what a page links to."""
-        return [link.decode() for link in self.pages[url].split(b'"')[1::2]]
-
-    def truth(self, seeds: list[str]) -> dict[str, str]:
-        """Return how each URL that can be reached must end."""
-        ends: dict[str, str] = {}
-        waiting = list(seeds)
-        while waiting:
-            url = waiting.pop()
-            if url in ends:
-                continue
-            if url in self.private:
-                ends[url] = "robots_denied"
-            elif url in self.redirects:
-                ends[url] = "redirected"
-                waiting.append(self.redirects[url])
-            elif url in self.missing:
-                ends[url] = "http_error"
-            else:
-                ends[url] = "fetched"
-                waiting += self.links(url)
-        return ends
-
-
-def site(dice: Dice) -> FaultSite:
-    """Return a web of a few hosts: a tree, so that every page is reached, with links across it."""
-    hosts = [f"h{number}.test" for number in range(1 + dice.below(HOSTS_MAX))]
-    count = PAGES_MIN + dice.below(PAGES_MAX - PAGES_MIN)
-    urls = [f"http://{hosts[dice.below(len(hosts))]}/{_folder(dice)}{number}" for number in range(1, count)]
-    urls = [f"http://{hosts[0]}/", *urls]
-    links: dict[str, list[str]] = {url: [] for url in urls}
-    leaves = {url for url in urls[count // 2 :] if dice.below(5) == 0}
-    private = frozenset(url for url in urls if "/private/" in url)
-    closed = leaves | private
-    for number, url in enumerate(urls[1:], 1):
-        open_ones = [one for one in urls[:number] if one not in closed]
-        links[open_ones[dice.below(len(open_ones))]].append(url)
-        links[url] += [urls[dice.below(count)] for _ in range(dice.below(LINKS_MAX))]
-    ordered = sorted(leaves - private)
-    redirects = {url: urls[dice.below(urls.index(url))] for url in ordered[::2]}
-    missing = frozenset(ordered[1::2])
-    pages = {
-        url: b"".join([b"<!doctype html><title>x</title>", *(f'<a href="{to}">x</a>'.encode() for to in links[url])])
-        for url in urls
-    }
-    return FaultSite(pages, redirects, missing, private)
-
-
-Kind = Literal["kill", "full", "write", "fsync"]
+Kind = Literal["kill", "full", "write", "fsync", "dns", "reset", "frames", "cut", "coordinator"]
 
 
 class Fault(NamedTuple):
     """What happens to one process of the crawl, and to its machine."""
 
     kind: Kind
-    """The process is killed; or from now on there is no room, or one write or one sync fails."""
+    """The process is killed; or from now on there is no room, or one write or one sync fails. Or, for a while, names
+    are looked up slowly, not at all or wrongly, or servers reset connections in the middle of a body; or what `several`
+    has happen between shards.
+    """
     requests: int
     """It happens after this number of requests,"""
     steps: int
@@ -119,7 +77,10 @@ class Fault(NamedTuple):
     power: bool
     """Then the power is cut."""
     jump_s: float
-    """By which the machine's clock is set, before the next process starts."""
+    """By which the machine's clock is set, before the next process starts; or how long it lasts."""
+    shard: int = 0
+    restored: bool = False
+    """The machine is lost, and another goes on from the shard's last checkpoint."""
 
 
 REFUSALS = {"full": ("write", errno.ENOSPC), "write": ("write", errno.EIO), "fsync": ("fsync", errno.EIO)}
@@ -127,35 +88,100 @@ REFUSALS = {"full": ("write", errno.ENOSPC), "write": ("write", errno.EIO), "fsy
 
 
 class World:
-    """A clock that moves when nothing else can happen, failing servers, a disk, and one fault a life.
+    """Time that passes when nothing else can happen, and servers that fail."""
+
+    def __init__(self, seed: int, shards: int = 1) -> None:
+        self.seed = seed
+        self.shards = shards
+        several = shards > 1
+        self.site = site(
+            Dice(seed), HOSTS_OF_SHARDS if several else HOSTS_MAX, is_chain=several and not seed % CHAIN_ONE_IN
+        )
+        self.address_delay_s = ADDRESS_DELAYS_S[seed % len(ADDRESS_DELAYS_S)]
+        self.elapsed_s = 0.0
+        self.steps = 0
+        self.interleaves = not seed % INTERLEAVES_ONE_IN if shards == 1 else not seed // 4 % 2
+        self.machines: list[Machine] = []
+        self.unwinding: list[asyncio.Task[Any]] = []
+        """Those of a killed process that are not done. The turns that they take depend on the order of sets."""
+        self.log: list[SeenRequest] = []
+        self.faulty: list[str] = []
+        """What was found wrong at a commit."""
+        self.troubles: dict[Fault, float] = {}
+        """Faults of the web, and until when they last: from their first effect on."""
+        self._troubled: Counter[tuple[Fault, str]] = Counter()
+        self.dice = Dice(seed + 1)
+        self.attempts: Counter[str] = Counter()
+
+    def address(self, host: str) -> str:
+        """Return a host's address: its own, or one that hosts of several shards share."""
+        return f"127.0.0.{int(host[1]) // (1 if self.shards == 1 else HOSTS_AN_ADDRESS) + 1}"
+
+    def trouble(self, kind: Kind, whom: str) -> Fault | None:
+        """Return the fault that a host, or a URL, meets now: each a few times, since attempts are limited."""
+        for fault, until in self.troubles.items():
+            if fault.kind == kind and len(self.log) >= fault.requests and self.elapsed_s < until:
+                if until == inf:
+                    self.troubles[fault] = self.elapsed_s + abs(fault.jump_s)
+                self._troubled[fault, whom] += 1
+                return fault if self._troubled[fault, whom] <= TROUBLES_MAX else None
+        return None
+
+    def answer(self, url: str, began: float, lasts_s: float) -> Reply | Failure:
+        """Answer as the URL's host does at this attempt."""
+        faults = Dice(hash_of(self.seed, url)).below(3 * FAULTS_MAX)
+        if self.attempts[url] <= min(faults, FAULTS_MAX) and faults < 2 * FAULTS_MAX:
+            if (faults + self.attempts[url]) % 2:
+                return Failure("timeout", "no answer", retry=True, host_level=True, started_at=began, fetch_s=lasts_s)
+            return self._reply(url, 503, b"busy", began, lasts_s)
+        if url in self.site.robots:
+            return self._reply(url, 301, b"", began, lasts_s, location=self.site.robots[url])
+        if url.endswith("/robots.txt"):
+            return self._reply(url, 200, ROBOTS, began, lasts_s, "text/plain")
+        if url in self.site.redirects:
+            return self._reply(url, 301, b"", began, lasts_s, location=self.site.redirects[url])
+        if url in self.site.missing:
+            return self._reply(url, 404, b"no such page", began, lasts_s)
+        reply = self._reply(url, 200, self.site.pages[url], began, lasts_s)
+        if (fault := self.trouble("reset", url)) is not None:
+            came = replace(reply, body=reply.body[: fault.steps], truncated="disconnect") if fault.steps else None
+            return Failure("connect_error", "reset", retry=True, started_at=began, fetch_s=lasts_s, came=came)
+        return reply
+
+    def _reply(
+        self, url: str, status: int, body: bytes, began: float, lasts_s: float, media_type: str = "text/html",
+        location: str = "",
+    ) -> Reply:  # fmt: skip
+        headers = (("Content-Type", media_type), *((("Location", location),) if location else ()))
+        return Reply(
+            url, status, headers, body, "127.0.0.1", began, lasts_s, wire_bytes=len(body) + 100, media_type=media_type,
+            request_head=b"GET / HTTP/1.1\r\n\r\n",
+        )  # fmt: skip
+
+
+class Machine:
+    """A clock, a disk, and one fault a life, of the process that crawls here.
 
     `step` is called before and after what touches the disk or the web, and at each turn of the event loop. Where the
     process is to be killed, the crawl's directory is copied as that leaves it, and the process ends.
     """
 
-    def __init__(self, seed: int, directory: Path) -> None:
-        self.seed = seed
-        self.site = site(Dice(seed))
-        self.elapsed_s = 0.0
-        self.steps = 0
+    def __init__(self, world: World, directory: Path, number: int = 0) -> None:
+        """Take a directory in which each life has its own."""
+        self.world = world
+        self.number = number
         self.fault: Fault | None = None
         """What is still to come in this life."""
-        self.interleaves = not seed % INTERLEAVES_ONE_IN
         self.life = 0
         self.boots = 0
-        self.log: list[SeenRequest] = []
-        self.under_way: Counter[str] = Counter()
-        self.overlaps: list[str] = []
-        self.faulty: list[str] = []
-        """What was found wrong at a commit."""
         self.thread: Lockstep | None = None
         """The thread that runs, where it is not the loop's."""
-        self.dice = Dice(seed + 1)
-        self.disk = ModelDisk(directory, Dice(seed + 3), self.disk_step, self._refuses)
+        self._dice = Dice(world.seed + 3 + number * SEEDS_APART)
+        self.disk = ModelDisk(directory / "life-0", self._dice, self.disk_step, self._refuses)
         self._next_disk: ModelDisk | None = None
         self._refused = "", 0
         self._set_by_s = 0.0
-        self._attempts: Counter[str] = Counter()
+        world.machines.append(self)
 
     @property
     def is_over(self) -> bool:
@@ -166,11 +192,11 @@ class World:
 
     def now(self) -> float:
         """Return seconds since 1970, by the machine's clock."""
-        return BEGIN + self._set_by_s + self.elapsed_s
+        return BEGIN + self._set_by_s + self.world.elapsed_s
 
     def work_s(self) -> float:
         """Return the time, of which work takes none here."""
-        return self.elapsed_s
+        return self.world.elapsed_s
 
     async def sleep_until(self, instant: float) -> None:
         """Return at an instant of this clock."""
@@ -184,7 +210,16 @@ class World:
         """Return what changes with each start of the machine."""
         return b"boot" + self.boots.to_bytes(12)
 
+    def set_clock(self, by_s: float) -> None:
+        """Set the machine's clock."""
+        self._set_by_s += by_s
+
     # ---- faults
+
+    def empty_disk(self) -> ModelDisk:
+        """Return the disk of another machine, which has nothing on it."""
+        root = self.disk.root.with_name(f"another-{self.life}")
+        return ModelDisk(root, self._dice, self.disk_step, self._refuses)
 
     def step(self, *, disk: bool = False) -> None:
         """Let one step pass, or die at it."""
@@ -192,9 +227,9 @@ class World:
             if self.thread is not None:
                 raise Killed
             return
-        self.steps += 1
+        self.world.steps += 1
         fault = self.fault
-        if fault is None or len(self.log) < fault.requests or (fault.in_disk and not disk):
+        if fault is None or len(self.world.log) < fault.requests or (fault.in_disk and not disk):
             return
         if fault.steps > 0:
             self.fault = fault._replace(steps=fault.steps - 1)
@@ -208,21 +243,22 @@ class World:
     def disk_step(self) -> None:
         """Let one step of the disk pass; the loop may run meanwhile where another thread waits for the disk."""
         self.step(disk=True)
-        if self.thread is not None and not self.dice.below(GIVE_WAY_ONE_IN):
+        if self.thread is not None and not self.world.dice.below(GIVE_WAY_ONE_IN):
             self.thread.give_way()
             self.step()
 
-    def next_life(self, fault: Fault) -> None:
-        """Stand still until the crawl is started again: at once, or after a while."""
+    def next_life(self, fault: Fault) -> float:
+        """Prepare what the next process finds; return how long it takes until that is started."""
         before, self.disk = self.disk, self._next_disk or (self._after(fault) if fault.power else self.disk)
         if before is not self.disk:
             before.let_go()
         self.fault, self._next_disk, self._refused = None, None, ("", 0)
         self.life += 1
         self.boots += fault.power
-        self.elapsed_s += self.dice.uniform(0.0, DOWN_S_MAX) if self.dice.below(2) else DOWN_S_MIN
-        self._set_by_s += fault.jump_s
-        self.under_way.clear()
+        dice = self.world.dice
+        down_s = dice.uniform(0.0, DOWN_S_MAX) if dice.below(2) else DOWN_S_MIN
+        self.set_clock(fault.jump_s)
+        return down_s
 
     def _after(self, fault: Fault) -> ModelDisk:
         root = self.disk.root.with_name(f"life-{self.life + 1}")
@@ -241,49 +277,28 @@ class World:
     async def fetch(self, request: Request) -> Reply | Failure:
         """Answer as the request's host does at this attempt."""
         self.step()
-        url, life = request.url, self.life
+        if self.is_over:
+            raise asyncio.CancelledError
+        world, url, life = self.world, request.url, self.life
+        if request.ip == UNUSED_ADDRESS:
+            return Failure(
+                "connect_error", "refused", retry=True, host_level=True, ip=UNUSED_ADDRESS, started_at=self.now()
+            )
         host, _, path = url.removeprefix("http://").partition("/")
-        began, began_s, lasts_s = (
-            self.now(),
-            self.elapsed_s,
-            self.dice.uniform(0.01, REQUEST_S_MAX) ** 2 / REQUEST_S_MAX,
-        )
-        self._attempts[url] += 1
-        if self.under_way[host]:
-            self.overlaps.append(url)
-        self.under_way[host] += 1
+        began, began_s = self.now(), world.elapsed_s
+        lasts_s = world.dice.uniform(0.01, REQUEST_S_MAX) ** 2 / REQUEST_S_MAX
+        world.attempts[url] += 1
         try:
             await asyncio.sleep(lasts_s)
         finally:
             if life == self.life:
-                self.under_way[host] -= 1
-                self.log.append(SeenRequest(host, "/" + path, began_s, self.elapsed_s, life))
+                world.log.append(SeenRequest(host, "/" + path, began_s, world.elapsed_s, life))
         self.step()
-        return self._answer(url, began, lasts_s)
+        return world.answer(url, began, lasts_s)
 
-    def _answer(self, url: str, began: float, lasts_s: float) -> Reply | Failure:
-        faults = Dice(hash_of(self.seed, url)).below(3 * FAULTS_MAX)
-        if self._attempts[url] <= min(faults, FAULTS_MAX) and faults < 2 * FAULTS_MAX:
-            if (faults + self._attempts[url]) % 2:
-                return Failure("timeout", "no answer", retry=True, host_level=True, started_at=began, fetch_s=lasts_s)
-            return self._reply(url, 503, b"busy", began, lasts_s)
-        if url.endswith("/robots.txt"):
-            return self._reply(url, 200, ROBOTS, began, lasts_s, "text/plain")
-        if url in self.site.redirects:
-            return self._reply(url, 301, b"", began, lasts_s, location=self.site.redirects[url])
-        if url in self.site.missing:
-            return self._reply(url, 404, b"no such page", began, lasts_s)
-        return self._reply(url, 200, self.site.pages[url], began, lasts_s)
 
-    def _reply(
-        self, url: str, status: int, body: bytes, began: float, lasts_s: float, media_type: str = "text/html",
-        location: str = "",
-    ) -> Reply:  # fmt: skip
-        headers = (("Content-Type", media_type), *((("Location", location),) if location else ()))
-        return Reply(
-            url, status, headers, body, "127.0.0.1", began, lasts_s, wire_bytes=len(body) + 100, media_type=media_type,
-            request_head=b"GET / HTTP/1.1\r\n\r\n",
-        )  # fmt: skip
+HERE: ContextVar[Machine] = ContextVar("HERE")
+"""The machine whose work is done."""
 
 
 class SimulatedHttp:
@@ -292,18 +307,24 @@ class SimulatedHttp:
     default_port = 80
     has_robots = True
 
-    def __init__(self, *, options: object, agent: str, clock: World) -> None:  # noqa: ARG002 - the port's arguments
+    def __init__(self, *, options: object, agent: str, clock: Machine) -> None:  # noqa: ARG002 - the port's arguments
         self.fetch = clock.fetch
 
     async def close(self) -> None:
         """Nothing is held."""
 
 
+LOOKUPS = ("slow", "dead", "wrong")
+LOOKUP_S = 10.0
+"""How long a slow or a dead one takes, and how long a wrong one is believed."""
+UNUSED_ADDRESS = "127.0.0.99"
+
+
 class SimulatedResolver:
     """The resolver that a trial names in `components.resolver`: each host has an address, found after a while."""
 
-    def __init__(self, *, options: object, clock: World) -> None:  # noqa: ARG002 - the port's arguments
-        self._world = clock
+    def __init__(self, *, options: object, clock: Machine) -> None:  # noqa: ARG002 - the port's arguments
+        self._machine = clock
 
     def cached(self, host: str) -> Located | None:  # noqa: ARG002 - the port's argument
         """Know nothing without looking it up."""
@@ -311,9 +332,15 @@ class SimulatedResolver:
 
     async def resolve(self, host: str) -> Located | Failure:
         """Return a host's own address."""
-        self._world.step()
-        await asyncio.sleep(0.05)
-        return Located((f"127.0.0.{int(host[1]) + 1}",), self._world.now() + 600.0)
+        self._machine.step()
+        fault = self._machine.world.trouble("dns", host)
+        how = LOOKUPS[fault.steps % len(LOOKUPS)] if fault is not None else "well"
+        await asyncio.sleep(0.05 if how == "well" else LOOKUP_S)
+        if how == "dead":
+            return Failure("dns_error", "name resolution: timeout", retry=True, host_level=True)
+        if how == "wrong":
+            return Located((UNUSED_ADDRESS,), self._machine.now() + LOOKUP_S)
+        return Located((self._machine.world.address(host),), self._machine.now() + 600.0)
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -334,7 +361,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]  # noqa: ARG002
         """Run a function now, or in a thread that takes turns with the loop."""
         if self._world.interleaves:
-            return Lockstep(self, self._world, partial(func, *args)).future
+            return Lockstep(self, HERE.get(), partial(func, *args)).future
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
@@ -346,14 +373,15 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 class Lockstep:
     """A thread that runs while the loop waits, and the other way round: what happens is decided by the seed alone."""
 
-    def __init__(self, loop: SimulatedLoop, world: World, work: Callable[[], Any]) -> None:
+    def __init__(self, loop: SimulatedLoop, machine: Machine, work: Callable[[], Any]) -> None:
         self.future: asyncio.Future[Any] = loop.create_future()
-        self._loop, self._world, self._work = loop, world, work
+        self.machine = machine
+        self._loop, self._work = loop, work
         self._goes, self._waits = threading.Semaphore(0), threading.Semaphore(0)
         self._ended = threading.Event()
         self._result: Any = None
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = threading.Thread(target=copy_context().run, args=(self._run,), daemon=True)
         self._thread.start()
         loop.call_soon(self.go_on)
         loop.threads.append(self)
@@ -362,12 +390,12 @@ class Lockstep:
         """Let the thread run until it yields or ends. For the loop."""
         if self._ended.is_set():
             return
-        self._world.thread = self
+        self.machine.thread = self
         self._goes.release()
         self._waits.acquire()
-        self._world.thread = None
+        self.machine.thread = None
         if not self._ended.is_set():
-            self._loop.call_later(self._world.dice.uniform(0.0, GIVEN_S_MAX), self.go_on)
+            self._loop.call_later(self.machine.world.dice.uniform(0.0, GIVEN_S_MAX), self.go_on)
             return
         self._thread.join()
         self._loop.threads.remove(self)
@@ -403,17 +431,9 @@ class _Skipping(selectors.SelectSelector):
             assert timeout is not None, "everything waits, and nothing is due"
             self._world.elapsed_s += timeout
             assert self._world.elapsed_s < IDLE_S_MAX, "the crawl does not end"
-        self._world.step()
+        if self._world.unwinding:
+            self._world.unwinding = [task for task in self._world.unwinding if not task.done()]
+            return ready
+        for machine in self._world.machines:
+            machine.step()
         return ready
-
-
-def hash_of(seed: int, text: str) -> int:
-    """Return a number for a text that does not depend on the process, unlike `hash`."""
-    number = seed
-    for byte in text.encode():
-        number = (number * 1_000_003 ^ byte) & 0xFFFF_FFFF_FFFF
-    return number
-
-
-def _folder(dice: Dice) -> str:
-    return "private/" if dice.below(12) == 0 else ""

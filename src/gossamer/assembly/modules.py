@@ -1,0 +1,162 @@
+"""Modules: what judges links and reads pages, as the configuration names it: filters, the prioritizer, processing
+modules. Builders of segments and isolated workers need no more of a crawl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import cast
+
+from gossamer.assembly.schemes import namer_for
+from gossamer.config import Config
+from gossamer.config.gather import read_text
+from gossamer.config.lists import forgotten_in, scope_lists
+from gossamer.crawl.examine import Examiner
+from gossamer.fetch.decoding import BoundedDecoder
+from gossamer.frontier import priority
+from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
+from gossamer.model.visits import Findings, Page, Visited
+from gossamer.plugins import build, component, fitting
+from gossamer.ports import Filter, Prioritizer, ProcessingModule
+from gossamer.process.chain import Modules, Watch
+from gossamer.process.choice import DEFAULT_TYPES, ITEMS, MODULES, NEEDED, Chosen, chosen
+from gossamer.process.links import redirect_target
+from gossamer.process.text import TitleAndText
+from gossamer.process.walls import Walls
+from gossamer.scope.chain import Chain, scope_chain
+from gossamer.scope.forgotten import Forgotten
+from gossamer.scope.roots import Roots
+from gossamer.state.slots import ShardSlots
+from gossamer.url.name import Namer
+from gossamer.world.clock import Clock, WallClock
+from gossamer.world.spill import Spills
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Names addresses and judges links, as a crawl with this configuration does."""
+
+    namer: Namer
+    roots: Roots
+    """Empty at first: the builder adds the seeds and the targets of their redirects."""
+    chain: Chain
+    prioritizer: Prioritizer
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads what a page names."""
+
+    decoder: BoundedDecoder
+    find: Callable[[Page], Findings]
+    redirect_target: Callable[[str, Sequence[tuple[str, str]]], str | None]
+    """Of an address and its headers."""
+
+
+def judge_of(config: Config, places: Iterable[Path] = ()) -> Judge:
+    """Return the judge of links. It rejects pages that were removed with `forget` from the crawls in `places`.
+
+    Raises:
+        ConfigError: a list or a component cannot be loaded.
+    """
+    roots = Roots(config.scope.scope)
+    entries = {entry.at + entry.pattern: entry for place in places for entry in forgotten_in(config, place)}
+    forgotten = [Forgotten(tuple(entries.values()), WallClock().now)] if entries else []
+    chain = scope_chain(config.scope, roots, None, [*filters_of(config), *forgotten], scope_lists(config))
+    return Judge(namer_for(config), roots, chain, prioritizer_of(config))
+
+
+def reader_of(config: Config) -> Reader:
+    """Return the reader of pages, with the processing modules that the configuration names."""
+    modules = chosen_modules(config).inside
+    return Reader(BoundedDecoder(config.fetch), lambda page: modules.process(page).findings, redirect_target)
+
+
+def walls_of(config: Config) -> Walls:
+    """Return what recognizes answers that are not pages. Raises ConfigError: the operator's rules cannot be read."""
+    file = config.process.walls_file
+    return Walls.read(read_text(Path(file)), file) if file else Walls.ours()
+
+
+def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
+    """Return the processing modules that the configuration names, made.
+
+    Raises:
+        ConfigError: there is no such module, or what it needs is not installed.
+    """
+    # What is to be found must be read.
+    options = config.process.model_copy(update={"text": config.process.text or config.search.enabled})
+    rules = config.extract.rules
+    if rules:
+        options = options.model_copy(update={"modules": (*options.modules, ITEMS)})
+
+    def made(name: str, key: str) -> ProcessingModule:
+        if name == ITEMS:
+            return cast("ProcessingModule", build(MODULES[name], key, options=options, rules=rules))
+        if name in MODULES:
+            if (needed := NEEDED.get(name)) is not None:
+                require(needed, f"{key}: {name}")
+            return cast("ProcessingModule", build(MODULES[name], key, options=options))
+        found = component(name, key, MODULES, "module")
+        is_made = hasattr(found, "process") and not isinstance(found, type)
+        module = found if is_made else build(name, key)
+        if not hasattr(module, "process"):
+            raise ConfigError(f"{key}: {name} has no process(page, findings); see docs/reference/processing.md")
+        return cast("ProcessingModule", module)
+
+    return chosen(options, made, embeds=config.scope.embeds, watch=watch)
+
+
+def item_modules(config: Config) -> Chosen:
+    """Return the modules that extract items, without those that every crawl has. Raises ConfigError as
+    `chosen_modules`.
+    """
+    process = config.process.model_copy(update={"types": dict.fromkeys(DEFAULT_TYPES, ()), "isolated": ()})
+    return chosen_modules(config.model_copy(update={"process": process}))
+
+
+def text_of(visited: Visited, config: Config) -> str:
+    """Return a page's visible text."""
+    reply, content = visited.reply, visited.content
+    if reply is None or content is None:
+        return ""
+    options = config.process.model_copy(update={"text": True})
+    page = Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file)
+    return Modules([TitleAndText(options)], options).process(page).findings.text
+
+
+def filters_of(config: Config) -> list[Filter]:
+    """Return the operator's own filters."""
+    return [cast("Filter", fitting(name, "components.filters", Filter)) for name in config.components.filters]
+
+
+def prioritizer_of(config: Config) -> Prioritizer:
+    """Return what says how urgent a link is."""
+    name = config.components.prioritizer
+    if name:
+        return cast("Prioritizer", fitting(name, "components.prioritizer", Prioritizer))
+    if config.frontier.priority == "rank":
+        return _by_rank(config.frontier.ranks_file)
+    return priority.prioritizer_of(config.frontier)
+
+
+def _by_rank(file: str) -> Prioritizer:
+    if not file:
+        raise ConfigError("frontier.priority is rank: set frontier.ranks_file to a file of gossamer rank")
+    try:
+        with Path(file).open("rb") as opened:
+            return priority.ByRank(memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ)))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no file of gossamer rank"
+        raise ConfigError(f"frontier.ranks_file: cannot read {file}: {why}; make it with gossamer rank DIR") from error
+
+
+def examiner(
+    config: Config, modules: Modules, clock: Clock, slots: ShardSlots | None, spills: Spills | None = None
+) -> Examiner:
+    """Return the stage that decodes and processes; without slots for a separate process."""
+    return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots)

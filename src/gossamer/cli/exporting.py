@@ -1,0 +1,243 @@
+"""Exporting: the commands `changes`, `robots`, `export` and `extract`: what a crawl's files hold, in other forms."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gossamer.api import views
+from gossamer.api.extracting import extract_of
+from gossamer.api.reading import FieldChange, PageChange, robots_history
+from gossamer.api.reading import changes as changes_of
+from gossamer.api.views import Exported
+from gossamer.cli.arguments import Directory, Json, Quiet
+from gossamer.cli.directory import require_crawl
+from gossamer.cli.output import Shown, count, counted, harmless, size
+from gossamer.config.gather import configure, reopen
+from gossamer.config.seeds import seed
+from gossamer.model.errors import ConfigError
+
+commands = typer.Typer()
+WIDTH = len("appeared")
+Dedupe = Annotated[
+    str,
+    typer.Option(
+        "--dedupe",
+        metavar="HOW",
+        help="Leave out texts that another page has: exact or near. For markdown, datasets and bulk.",
+    ),
+]
+Against = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--against",
+        metavar="DIR",
+        help="With --dedupe: also leave out texts of this earlier crawl or corpus export. Repeatable.",
+    ),
+]
+FORMATS = "parquet, jsonl, csv, markdown, mirror, datasets, bulk, cdxj, wacz or pagefiles"
+IGNORED = {
+    "words": "Edits of digits, case or markup alone are not listed (revisit.change=words). To find them from now on: "
+    "gossamer resume DIR --set revisit.change=text, or payload for every byte",
+    "text": "Edits of markup alone are not listed (revisit.change=text); revisit.change=payload finds every byte",
+}
+"""What is no change, by `revisit.change`."""
+
+
+@commands.command("changes")
+def changes(
+    directory: Directory,
+    since: Annotated[
+        str, typer.Option("--since", metavar="T", help="Start time: 2026-01-31T12:00 (UTC), or 12h or 3d ago.")
+    ] = "",
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="Show all versions of one page.")] = "",
+    as_json: Json = False,
+) -> int:
+    """List changed pages, and changed fields of items, by time."""
+    require_crawl(directory)
+    for change in changes_of(directory, since, seed(url, "URL") if url else ""):
+        if as_json:
+            typer.echo(json.dumps(change.as_object()))
+        elif isinstance(change, FieldChange):
+            typer.echo(_line_of_field(change))
+        else:
+            typer.echo(_line(change, of_one=bool(url)))
+    ignored = IGNORED.get(reopen(directory / "crawl.toml").revisit.change)
+    if ignored and not as_json:
+        typer.echo(ignored, err=True)
+    return 0
+
+
+@commands.command("robots")
+def robots(
+    directory: Directory,
+    host: Annotated[str, typer.Argument(metavar="HOST", help="The host, without scheme and port.")],
+    as_json: Json = False,
+) -> int:
+    """Show what changed in a robots.txt."""
+    require_crawl(directory)
+    found = 0
+    for version in robots_history(directory, host):
+        found += 1
+        if as_json:
+            typer.echo(json.dumps(version.as_object()))
+            continue
+        typer.echo(f"{version.at}  {version.status}  {version.change:<7}  {harmless(version.url)}")
+        for line in version.diff:
+            typer.echo(f"    {harmless(line)}")
+    if not found:
+        raise ConfigError(f"{directory} has no robots.txt of {host}; `gossamer status {directory}` names its hosts")
+    return 0
+
+
+@commands.command("export")
+def export(
+    directory: Directory,
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="FORMAT", help=f"Format: {FORMATS}."),
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="Output path; - is standard output.")],
+    table: Annotated[
+        str, typer.Option("--table", metavar="NAME", help="Table: pages, links, or one of a module.")
+    ] = "",
+    where: Annotated[
+        str, typer.Option("--where", metavar="SQL", help="Export only rows that match this SQL condition.")
+    ] = "",
+    permitted: Annotated[
+        str,
+        typer.Option(
+            "--permitted",
+            metavar="PURPOSE",
+            help="Export only pages that may be used so: search, ai-train, ai-input or archive.",
+        ),
+    ] = "",
+    unknown: Annotated[
+        bool, typer.Option("--unknown", help="With --permitted: also pages about which nothing is stated.")
+    ] = False,
+    dedupe: Dedupe = "",
+    against: Against = None,
+    memory_mb: Annotated[int, typer.Option("--memory", metavar="MB", help="Memory limit in megabytes.")] = 512,
+    quiet: Quiet = False,
+) -> int:
+    """Export a crawl to other formats.
+
+    Repeat the command to finish an export that was interrupted.
+    """
+    require_crawl(directory)
+    shown = Shown(sys.stderr, quiet=quiet)
+    if output == "-":
+        if dedupe or against:
+            raise ConfigError("-o -: an export without copies needs a directory; name one with -o DIR")
+        done = views.stream_of(
+            directory, to, sys.stdout.buffer, table=table, where=where, permitted=permitted, unknown=unknown
+        )
+        if done.running:
+            shown.line(_of_running(directory, done.unread))
+        return 0
+    target = Path(output)
+    started = time.monotonic()
+    done = views.export_of(
+        directory,
+        to,
+        target,
+        table=table,
+        where=where,
+        permitted=permitted,
+        unknown=unknown,
+        dedupe=dedupe,  # type: ignore[arg-type]  # What it can be is checked there.
+        against=against or (),
+        memory_bytes_max=memory_mb * 1_000_000,
+        progress=shown.advance,
+    )
+    shown.clear()
+    for line in _notes(directory, done, permitted, unknown=unknown, dedupe=dedupe):
+        shown.line(line)
+    read = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in done.rows.items())
+    how = "finished" if done.resumed else "written"
+    shown.line(
+        f"{target} is {how}: {read or 'it was complete'}, {size(_bytes(target))}, {time.monotonic() - started:.1f} s"
+    )
+    return 0
+
+
+def _notes(directory: Path, done: Exported, permitted: str, *, unknown: bool, dedupe: str) -> Iterator[str]:
+    """Yield what a user should know of an export beside its size."""
+    if done.running:
+        yield _of_running(directory, done.unread)
+    if done.newer:
+        yield f"the crawl has {counted(done.newer, 'file')} more since this export began; they are not in it"
+    if dedupe:
+        removed = " and ".join(counted(number, f"{how} duplicate") for how, number in done.removed.items())
+        yield f"left out {removed or 'nothing'}: duplicates.jsonl lists them"
+    if done.answers:
+        answers = ", ".join(f"{count(number)} {answer}" for answer, number in sorted(done.answers.items()))
+        more = (
+            "" if unknown or not done.answers.get("unknown") else " (--unknown exports pages without a statement too)"
+        )
+        yield f"pages by their answer for {permitted}: {answers}{more}"
+
+
+@commands.command("extract")
+def extract(
+    directory: Directory,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="TOML file with [extract.NAME]; default: the crawl's own."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write items/NAME here, not into the crawl.")
+    ] = None,
+    quiet: Quiet = False,
+) -> int:
+    """Extract items from the archived pages of a crawl.
+
+    No page is fetched. Tables that an earlier run of this command wrote are replaced.
+    """
+    require_crawl(directory)
+    shown = Shown(sys.stderr, quiet=quiet)
+    rules = configure(config) if config is not None else reopen(directory / "crawl.toml")
+    done = extract_of(directory, rules, output, advance=lambda at, rows: shown.advance("pages", at, rows))
+    shown.clear()
+    for name, counts in done.problems.items():
+        shown.line(harmless(counts.says(name)))
+    found = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in done.rows.items())
+    shown.line(f"{output or directory} has {found}, from {counted(done.pages, 'page')}")
+    return 0
+
+
+def _line(change: PageChange, *, of_one: bool) -> str:
+    at = change.at[:19] + "Z"
+    if not of_one:
+        return f"{at}  {change.change:<{WIDTH}}  {harmless(change.url)}"
+    what = change.change or change.outcome
+    place = f"{change.warc_file} {change.warc_offset}" if change.warc_offset is not None else "not archived"
+    status = change.status if change.status is not None else "-"
+    return f"{at}  {what:<{WIDTH}}  {status}  {size(change.body_bytes):>9}  {change.digest or '-'}  {place}"
+
+
+def _line_of_field(change: FieldChange) -> str:
+    before, after = ("nothing" if value is None else harmless(value) for value in (change.before, change.after))
+    what = f"{change.items} {harmless(change.item)}: {change.field} changed from {before} to {after}"
+    return f"{change.at[:19]}Z  {'field':<{WIDTH}}  {harmless(change.url)}  {what}"
+
+
+def _of_running(directory: Path, unread: str) -> str:
+    if unread:
+        return (
+            f"{directory} is still crawling, and its last commit could not be read ({unread}): the export holds its "
+            f"finished files only; export again later for all rows"
+        )
+    return f"{directory} is still crawling: the export holds its last commit"
+
+
+def _bytes(target: Path) -> int:
+    if target.is_dir():
+        return sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+    return target.stat().st_size

@@ -1,0 +1,133 @@
+"""Tokens: what a split site permits at once, leased among the shards that have its hosts.
+
+A site whose requests need a delay has one token: the shard that holds it keeps the gate, as one shard alone would, and
+the delay travels with it. A site without a delay has a token for each request that it may have at once. So its limits
+hold for all shards together. A shard asks for a token when a host comes up and has none, never for more than it has
+hosts to use them, and does not ask again for what it gave away until a host needs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+KEY: Final = "site "
+"""How keys of tokens begin: no address has a space."""
+WANTED_MAX: Final = 4
+"""Tokens of a site that a shard asks for at once: each that comes lets a host show whether more are needed."""
+
+
+class Leases(Protocol):
+    """Leases of what several shards may use, by keys: addresses, and tokens of sites."""
+
+    def want(self, address: str, now: float) -> float | None:
+        """Return from when on an address may be requested; None when it must be leased first: `opened` is called."""
+        ...
+
+    def may_ask(self, address: str, now: float) -> bool:
+        """Say whether a request to an address may begin now."""
+        ...
+
+    def began(self, address: str) -> None:
+        """Note that a request to an address goes out."""
+        ...
+
+    def ended(self, address: str, rest_until: float) -> None:
+        """Note the end of a request, and the delay of the address."""
+        ...
+
+    def leave(self, address: str) -> None:
+        """Say that no host here uses an address any more."""
+        ...
+
+
+def site_of_key(key: str) -> str:
+    """Return the site that a token is of; empty for the key of an address."""
+    return key.split(" ", 2)[1] if key.startswith(KEY) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLimits:
+    """What a split site permits, on one of the shards that share it."""
+
+    per_site: int
+    """Requests at once; 0: no limit."""
+    has_delay: bool
+    first: float = 0.0
+    """Where among the tokens this shard begins to ask, from 0 to 1: so that shards begin with different ones."""
+
+    def keys(self, site: str) -> list[str]:
+        """Return the keys of a site's tokens, in the order in which this shard asks for them."""
+        if self.has_delay:
+            return [f"{KEY}{site}"]
+        begin = int(self.first * self.per_site)
+        return [f"{KEY}{site} {(begin + number) % self.per_site}" for number in range(self.per_site)]
+
+
+class SiteTokens:
+    """This shard's tokens of one site."""
+
+    __slots__ = ("_keys", "_leases", "_most_each", "_out", "_usable", "_wanted")
+
+    def __init__(self, site: str, rules: SiteLimits, leases: Leases) -> None:
+        self._keys = rules.keys(site)
+        self._leases = leases
+        self._most_each = rules.per_site if rules.has_delay else 1
+        """Requests at once by one token; 0: no limit."""
+        self._out: dict[str, int] = {}
+        """Requests under way, by token: those of which there are any, also after it was recalled."""
+        self._usable: dict[str, None] = {}
+        self._wanted: dict[str, None] = {}
+
+    @property
+    def most(self) -> int | None:
+        """Requests that the site may have at once on this shard now; None: no limit."""
+        if self._most_each == 1:
+            return len(self._usable) + sum(1 for key in self._out if key not in self._usable)
+        return (self._most_each or None) if self._usable else 0
+
+    def ask(self, now: float) -> None:
+        """Ask for one more token, if there is one: a host came up and has none. `opened` is called when it is here."""
+        if len(self._wanted) < WANTED_MAX and len(self._usable) + len(self._wanted) < len(self._keys):
+            key = next(key for key in self._keys if key not in self._usable and key not in self._wanted)
+            self._wanted[key] = None
+            self._leases.want(key, now)
+
+    def opened(self, key: str) -> None:
+        """Note that a token is ours from now on."""
+        self._wanted.pop(key, None)
+        self._usable[key] = None
+
+    def closed(self, key: str, *, needed: bool) -> None:
+        """Note that a token may not be used any more. It comes back by itself if it is still `needed`."""
+        self._usable.pop(key, None)
+        if needed:
+            self._wanted[key] = None
+        else:
+            self._wanted.pop(key, None)
+            self._leases.leave(key)
+
+    def begin(self, now: float) -> str:
+        """Take a token for a request that goes out now; empty if there is none."""
+        for key in list(self._usable):
+            if self._most_each and self._out.get(key, 0) >= self._most_each:
+                continue
+            if self._leases.may_ask(key, now):
+                self._leases.began(key)
+                self._out[key] = self._out.get(key, 0) + 1
+                return key
+        return ""
+
+    def ended(self, key: str, rest_until: float) -> None:
+        """Give back what `begin` took."""
+        self._out[key] -= 1
+        if not self._out[key]:
+            del self._out[key]
+        self._leases.ended(key, rest_until)
+
+    def leave(self) -> None:
+        """Return all tokens: no host of the site is here."""
+        for key in (*self._usable, *self._wanted):
+            self._leases.leave(key)
+        self._usable.clear()
+        self._wanted.clear()

@@ -1,0 +1,96 @@
+"""Checks: what a crawl of a simulated world must not have broken, looked for in its files and in its requests."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from gossamer.lab.faults.world import SeenRequest, World
+
+DELAY_S = 1.0
+"""Of a host."""
+ROUNDING_S = 1e-6
+BUSY = 503
+SEED = "http://h0.test/"
+
+
+def broken_in(world: World) -> list[str]:
+    """Return every promise that a crawl which has ended broke."""
+    hosts = _early(world.log, lambda asked: asked.host, DELAY_S)
+    shared = (
+        _early(world.log, lambda asked: world.address(asked.host), world.address_delay_s) if world.shards > 1 else ()
+    )
+    return [*world.faulty, *hosts, *shared, *_denied(world), *_outcomes(world)]
+
+
+def _early(log: list[SeenRequest], whose: Callable[[SeenRequest], str], delay_s: float) -> Iterator[str]:
+    """Yield the requests that came too soon after another of their host or address, whichever process sent it."""
+    last: dict[str, SeenRequest] = {}
+    for asked in sorted(log, key=lambda one: one.began):
+        before = last.get(whose(asked))
+        if before is not None and asked.began < before.ended + delay_s - ROUNDING_S:
+            yield (
+                f"{whose(asked)}: {asked.host}{asked.path} was requested {asked.began - before.ended:.3f} s after "
+                f"{before.host}{before.path} had ended, in life {asked.life}"
+            )
+        if before is None or asked.ended > before.ended:
+            last[whose(asked)] = asked
+
+
+def _denied(world: World) -> Iterator[str]:
+    for asked in world.log:
+        if asked.path.startswith("/private/"):
+            yield f"{asked.host}{asked.path} was requested against robots.txt"
+
+
+def _outcomes(world: World) -> Iterator[str]:
+    """Yield the URLs that did not end as they must, or were archived as often as not once; and records that are not
+    what the server sent.
+    """
+    rows = _rows(world, "pages", "url", "outcome", "status", "warc_file", "warc_offset", "warc_length")
+    truth = world.site.truth([SEED])
+    ends = Counter((row["url"], row["outcome"]) for row in rows if row["status"] != BUSY)
+    for url, outcome in truth.items():
+        if ends[url, outcome] != 1:
+            seen = [f"{row['outcome']} {row['status'] or ''}".strip() for row in rows if row["url"] == url]
+            yield f"{url} should have ended once as {outcome}: {', '.join(seen) or 'never'}"
+    yield from (f"{row['url']} is no page of this web" for row in rows if row["url"] not in truth)
+    places = Counter((row["root"], row["warc_file"], row["warc_offset"]) for row in rows if row["warc_file"])
+    yield from (f"{place} is the record of {count} rows" for place, count in places.items() if count > 1)
+    for row in rows:
+        if row["outcome"] == "fetched" and row["url"] in truth:
+            yield from _record(world, row)
+    links = Counter(row["from_url"] for row in _rows(world, "links", "from_url"))
+    for url, outcome in truth.items():
+        wanted = len(world.site.links(url)) if outcome == "fetched" else 0
+        if outcome in ("fetched", "robots_denied") and links[url] != wanted:
+            yield f"{url} has {wanted} links, and {links[url]} rows of them"
+
+
+def _record(world: World, row: dict[str, Any]) -> Iterator[str]:
+    with (row["root"] / "warc" / row["warc_file"]).open("rb") as file:
+        file.seek(row["warc_offset"])
+        packed = file.read(row["warc_length"])
+    try:
+        record = gzip.decompress(packed)
+    except (OSError, EOFError, zlib.error) as error:
+        yield f"the record of {row['url']} cannot be read: {error!r}"
+        return
+    holds = world.site.pages[row["url"]] in record or b"\r\nWARC-Type: revisit\r\n" in record
+    if not holds or f"\r\nWARC-Target-URI: {row['url']}\r\n".encode() not in record:
+        yield f"the record of {row['url']} is another"
+
+
+def _rows(world: World, table: str, *columns: str) -> list[dict[str, Any]]:
+    """Return the rows of a table of all shards, each with the directory where it is."""
+    return [
+        {**row, "root": machine.disk.root}
+        for machine in world.machines
+        for path in sorted((machine.disk.root / table).glob("*.parquet"))
+        for row in pq.read_table(path, columns=list(columns)).to_pylist()
+    ]

@@ -1,0 +1,184 @@
+"""Lives: what every trial does with the processes of its world, whether they are of one shard or of several."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from math import inf
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from gossamer.api import crawler as crawling
+from gossamer.archive import logs, warc
+from gossamer.assembly import building, integrity
+from gossamer.assembly.values import Assembled
+from gossamer.crawl import shard
+from gossamer.lab.faults.checks import DELAY_S
+from gossamer.lab.faults.web import hash_of
+from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
+from gossamer.state import journals, redo
+from gossamer.state.redo import DamagedStoreError
+from gossamer.world import files
+from gossamer.world.machine import ThisMachine
+
+IDLE_S = 10.0
+"""Between two looks of a loop that has nothing to do: no decision depends on it."""
+OPTIONS = {"allow_private": True, "scope": "any", "contact": "a@example.org"}
+SETS = (
+    "components.protocols={http = 'gossamer.lab.faults.world:SimulatedHttp'}",
+    "components.resolver='gossamer.lab.faults.world:SimulatedResolver'",
+    f"politeness.delay_s_min={DELAY_S}",
+    "politeness.delay_factor=0.0",
+    "frontier.attempts_max=12",
+    "frontier.retry_s_first=5.0",
+    "frontier.host_failures_max=50",
+    "robots.retry_first_s=5.0",
+    "robots.robots_wait_max_s=80_000.0",  # Clocks are set.
+    "crawl.patience_s=80_000.0",
+    "crawl.commit_s=30.0",
+    "crawl.commit_pages=5",
+    "memory.huge_pages=false",
+)
+SETS_OF_SHARDS = (
+    "politeness.per_address=1",
+    "cluster.address_term_s=5.0",
+    "crawl.request_s_max=9.0",
+    "fetch.request_s_max=10.0",
+    "politeness.delay_s_max=120.0",  # That of every host after a power cut.
+    "politeness.backoff_s_max=60.0",
+    "crawl.commit_s=10.0",
+)
+
+
+class Trial(msgspec.Struct):
+    """How it went."""
+
+    seed: int
+    faults: list[Fault]
+    happened: list[Fault] = []
+    steps: int = 0
+    requests: int = 0
+    broken: list[str] = []
+    trace: str = ""
+    """Digest of every request with its time: equal for equal seeds."""
+
+    def ended(self, world: World) -> Trial:
+        """Note how much there was."""
+        self.happened += [fault for fault, until in world.troubles.items() if until < inf]
+        self.steps, self.requests = world.steps, len(world.log)
+        self.trace = hashlib.sha256(repr(sorted(world.log)).encode()).hexdigest()[:16]
+        return self
+
+
+def check_books(machine: Machine, assembled: Assembled) -> None:
+    """Have the counts compared at each commit."""
+    committer, counts = assembled.kept.committer, assembled.ring.frontier.counts
+    note = committer.on_epoch
+    assert note is not None
+
+    def check(epoch: int) -> None:
+        if counts.discovered != counts.pending + sum(counts.terminal.values()):
+            machine.world.faulty.append(f"commit {epoch} of shard {machine.number}: {counts} does not add up")
+        note(epoch)
+
+    committer.on_epoch = check
+
+
+@contextmanager
+def in_world(*, is_real: bool) -> Iterator[None]:
+    """Have the crawl use the world's disk, clock and store, and commits of several chunks."""
+    places: list[tuple[object, str, object]] = [
+        (files, "os", _Current()),
+        (building, "boot_id", lambda: HERE.get().boot_id()),
+        (ThisMachine, "wall_offset_s", lambda _machine: HERE.get().wall_offset_s()),
+        (journals, "BUFFER_BYTES_MAX", 4096),
+        (redo, "PART_OPERATIONS_MAX", 10),
+        (redo, "SLICE_OPERATIONS_MAX", 25),
+        (redo, "give_way", lambda: None),
+        (asyncio, "TaskGroup", _OrderedGroup),
+        (warc, "uuid", _Identifiers),  # By chance, the length of compressed records would differ from run to run.
+        (logs, "_OPTIONS", None),
+        (shard, "IDLE_S_MAX", IDLE_S),
+        (crawling, "FOLLOW_S", IDLE_S),
+    ]
+    if not is_real:
+        places.append((integrity, "Store", lambda *given, **_named: HERE.get().disk.opened_store(*given)))
+    before = [getattr(holder, name) for holder, name, _ in places]
+    try:
+        for holder, name, value in places:
+            setattr(holder, name, value)
+        yield
+    finally:
+        for (holder, name, _), value in zip(places, before, strict=True):
+            setattr(holder, name, value)
+
+
+class _Identifiers:
+    """Those of a process, instead of random ones."""
+
+    @staticmethod
+    def uuid4() -> UUID:
+        machine = HERE.get()
+        return UUID(int=hash_of(machine.world.seed, f"{machine.number} {machine.life}") << 80)
+
+
+class _OrderedGroup(asyncio.TaskGroup):
+    """A group that cancels its tasks in the order in which they began: that of a set would differ from run to run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tasks: Any = _Ordered()
+
+
+class _Ordered(dict[object, None]):
+    def add(self, one: object) -> None:
+        self[one] = None
+
+    def discard(self, one: object) -> None:
+        self.pop(one, None)
+
+
+class _Current:
+    """The disk of the life that is lived."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(HERE.get().disk, name)
+
+
+def unwind(loop: SimulatedLoop) -> None:
+    """Close what a killed crawl holds. Its directory is not read any more."""
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    while left := asyncio.all_tasks(loop):
+        with suppress(Killed):  # Groups of tasks pass it on.
+            loop.run_until_complete(_ended(left))
+    while loop.threads:
+        with suppress(Killed):
+            loop.threads[0].go_on()
+    loop.close()
+
+
+async def _ended(tasks: Collection[asyncio.Task[object]]) -> None:
+    await asyncio.wait(tasks)
+
+
+OF_THE_WEB: tuple[Kind, ...] = ("dns", "reset")
+"""Faults that end no process."""
+TROUBLE_S_MAX = 120.0
+
+
+def web_faults(world: World, faults: Iterable[Fault]) -> list[Fault]:
+    """Have the faults of the web happen; return the others."""
+    world.troubles.update({fault: inf for fault in faults if fault.kind in OF_THE_WEB})
+    return [fault for fault in faults if fault.kind not in OF_THE_WEB]
+
+
+def is_of(fault: Fault | None, error: BaseException | None) -> bool:
+    """Say whether a fault of a disk makes a crawl end with this error."""
+    is_disk = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO)
+    return fault is not None and is_disk and not isinstance(error, DamagedStoreError)

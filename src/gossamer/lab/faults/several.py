@@ -1,0 +1,300 @@
+"""Several: one crawl of two or three shards, each on a machine of its own, in one simulated world.
+
+The shards are real, with their exchange, their leases of addresses and their commits, and so is the coordinator's part.
+Frames between them come late; faults lose and double them, cut two shards off from each other for a while, kill one
+shard at any step, or have it go on from its last checkpoint on another machine, and end the coordinator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from contextlib import suppress
+from contextvars import Context, copy_context
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from gossamer.cluster.reports import ShardReport
+from gossamer.config import configure
+from gossamer.lab.faults.checks import SEED, broken_in
+from gossamer.lab.faults.disk import ModelDisk
+from gossamer.lab.faults.lives import (
+    OPTIONS,
+    SETS,
+    SETS_OF_SHARDS,
+    Trial,
+    check_books,
+    in_world,
+    is_of,
+    unwind,
+    web_faults,
+)
+from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
+from gossamer.lab.shards import LabPlace, LabShard, Shards, Wire
+from gossamer.world.dice import Dice
+
+FAULTS_MAX = 5
+REQUESTS, REQUESTS_FIRST, STEPS, DISK_STEPS = 60, 3, 160, 40
+"""As in `trial`. A fourth of the faults happen among the first requests."""
+OF_A_SHARD: tuple[Kind, ...] = ("kill", "kill", "kill", "kill", "full", "write", "fsync")
+KINDS: tuple[Kind, ...] = (*OF_A_SHARD, "dns", "reset", "frames", "frames", "cut", "cut", "coordinator")
+AWAY_S_MAX = 120.0
+"""How long two shards are cut off from each other, or the coordinator is away."""
+SKEW_S_MAX = 600.0
+"""By which the clocks of two machines differ."""
+FRAME_S_MAX, LATE_S_MAX, UNRELIABLE = 0.05, 4.0, 0.25
+"""How long a frame takes; with a fault of the frames, and how many of them it loses, and doubles."""
+ANSWER_S_MAX, LATE_ANSWER_S_MAX, LATE_ONE_IN = 0.5, 20.0, 6
+"""Between the answers of two shards in one round; and how many are late."""
+CHECKPOINT_S, SENT_S_MAX = 60.0, 20.0
+"""Between two checkpoints of a shard, and how long one takes."""
+WITHIN_S = 15_000.0
+"""A crawl that takes longer does not end."""
+
+
+def faults_of(seed: int) -> list[Fault]:
+    """Return what is to happen in the trial of a seed."""
+    dice = Dice(seed + 2)
+    return [_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))]
+
+
+def _fault(dice: Dice, seed: int) -> Fault:
+    kind, in_disk, power = KINDS[dice.below(len(KINDS))], dice.below(4) > 0, not dice.below(3)
+    jump_s = 0.0 if dice.below(3) else dice.uniform(-SKEW_S_MAX, SKEW_S_MAX)
+    requests, steps = dice.below(REQUESTS if dice.below(4) else REQUESTS_FIRST), dice.below(DISK_STEPS)
+    shard, is_lost = dice.below(_shards_of(seed)), dice.below(3) > 0
+    if kind not in OF_A_SHARD:
+        return Fault(kind, requests, steps, False, False, dice.uniform(0.0, AWAY_S_MAX), shard)
+    steps += 0 if in_disk else dice.below(STEPS)
+    return Fault(kind, requests, steps, in_disk, power, jump_s, shard, restored=is_lost and _is_covered(seed))
+
+
+def _shards_of(seed: int) -> int:
+    return 2 + seed % 2
+
+
+def _is_covered(seed: int) -> bool:
+    """Say whether the shards of a seed make checkpoints."""
+    return seed // 2 % 2 == 0
+
+
+def trial_of_several(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
+    """Crawl the seed's world to its end; return what was broken. `faults` replaces the seed's."""
+    found = Trial(seed, faults_of(seed) if faults is None else faults)
+    world = World(seed, _shards_of(seed))
+    folder.mkdir(parents=True, exist_ok=True)
+    shards: SimulatedShards | None = None
+    try:
+        with in_world(is_real=False):
+            shards = SimulatedShards(world, folder, found, is_covered=_is_covered(seed))
+            Context().run(shards.crawl)
+        found.broken = broken_in(world)
+    except (Exception, Killed) as error:  # noqa: BLE001 - that it does not go on, or not end, is a finding too
+        found.broken = [*world.faulty, f"it ended with {error!r}"]
+    finally:
+        if shards is not None:
+            shards.let_go()
+    return found.ended(world)
+
+
+class SimulatedShards(Shards):
+    """Shards on machines of one world, and what happens to them."""
+
+    pump_s, round_s = 1.0, 1.5
+
+    def __init__(self, world: World, folder: Path, found: Trial, *, is_covered: bool) -> None:
+        covered = ("state.checkpoint_uri='file:///checkpoints'",) if is_covered else ()
+        address = f"politeness.address_delay_s={world.address_delay_s}"
+        sets = (*SETS, *SETS_OF_SHARDS, address, f"cluster.workers={world.shards}", *covered)
+        wire = Wire(random.Random(world.seed + 5), delay_s_max=FRAME_S_MAX)
+        super().__init__(configure(options=OPTIONS, sets=sets, seeds=[SEED]), folder, world.shards, wire)
+        self.world = world
+        self.is_covered = is_covered
+        self.loop = SimulatedLoop(world)
+        self.loop.set_exception_handler(self._heard)
+        self.loop.set_task_factory(self._task)
+        self._tasks: dict[int, list[asyncio.Task[Any]]] = {}
+        """Those that a shard's process began, in order."""
+        self._machines = [Machine(world, folder / f"shard-{number}", number) for number in range(world.shards)]
+        self.clock = self._machines[0]
+        for machine in self._machines:
+            machine.set_clock(world.dice.uniform(-SKEW_S_MAX, SKEW_S_MAX))
+        self._found = found
+        faults = web_faults(world, found.faults)
+        self._lives = [
+            deque(one for one in faults if one.kind in OF_A_SHARD and one.shard == number)
+            for number in range(world.shards)
+        ]
+        self._faults: dict[int, Fault | None] = {}
+        """That of the life which is lived."""
+        self._others = [one for one in faults if one.kind not in OF_A_SHARD]
+        self._cut_until: dict[frozenset[int], float] = {}
+        self._begins_at: dict[int, float] = {}
+        self._opening: dict[int, int] = {}
+        self._copies: dict[int, ModelDisk] = {}
+        self._under_way: set[int] = set()
+        """Shards whose checkpoint is on its way."""
+        self._copied = 0
+        self._copied_at: dict[int, float] = {}
+        self._safe: dict[int, int] = {}
+        """A shard's activity of which all is in its checkpoint."""
+
+    def crawl(self) -> None:
+        """Crawl to the end, with all faults."""
+        crawling = self.loop.create_task(self.run(self.go_on, WITHIN_S))
+        try:
+            while not crawling.done():
+                with suppress(Killed):
+                    self.loop.run_until_complete(crawling)
+                self._fell()
+            assert crawling.result() == "finished", crawling.result()
+        finally:
+            unwind(self.loop)
+
+    def let_go(self) -> None:
+        """Close what is held."""
+        for disk in [*(machine.disk for machine in self._machines), *self._copies.values()]:
+            disk.let_go()
+
+    # ---- where a shard runs
+
+    def place(self, number: int) -> LabPlace:
+        machine, context = self._machines[number], copy_context()
+        context.run(HERE.set, machine)
+        lives = self._lives[number]
+        machine.fault = self._faults[number] = lives.popleft() if lives else None
+        return LabPlace(machine.disk.root, machine, Dice(self.world.seed + number), context)
+
+    def least_opening(self, number: int) -> int:
+        if not self.is_covered:
+            return 0
+        self._opening[number] = self._opening.get(number, 0) + 1
+        return self._opening[number]
+
+    def opened(self, member: LabShard) -> None:
+        assert member.assembled is not None
+        check_books(self._machines[member.number], member.assembled)
+
+    # ---- deaths
+
+    def _fell(self) -> None:
+        """End what a process that was just killed left: nothing of it goes on."""
+        for member in self.members.values():
+            if self._machines[member.number].is_over and not member.dead:
+                member.dead = True
+                self._end_tasks(member.number)
+
+    def _end_tasks(self, number: int) -> None:
+        machine = self._machines[number]
+        tasks = [task for task in self._tasks.pop(number, []) if not task.done()]
+        self.world.unwinding += tasks
+        for task in tasks:
+            task.cancel()
+        for thread in [one for one in self.loop.threads if one.machine is machine]:
+            while thread in self.loop.threads:
+                with suppress(Killed):
+                    thread.go_on()
+
+    def require_sound(self, member: LabShard) -> None:
+        """Have a dead shard begin again after a while."""
+        number, task = member.number, member.task
+        if task is None or not task.done() or member.is_done or number in self._begins_at:
+            return
+        fault, error = self._faults[number], None if task.cancelled() else task.exception()
+        if fault is None or not (self._machines[number].is_over or is_of(fault, error)):
+            task.result()
+        assert fault is not None
+        self._end_tasks(number)
+        self._found.happened.append(fault)
+        self.deaths += 1
+        self._begins_at[number] = self.world.elapsed_s + self._next_life(number, fault)
+
+    def _next_life(self, number: int, fault: Fault) -> float:
+        machine = self._machines[number]
+        down_s = machine.next_life(fault)
+        self._safe.pop(number, None)
+        if fault.restored:
+            before, machine.disk = machine.disk, machine.empty_disk()
+            if (copy := self._copies.get(number)) is not None:
+                machine.disk = copy.killed(machine.disk.root)
+            before.let_go()
+        return down_s
+
+    # ---- between two rounds
+
+    async def between_answers(self) -> None:
+        dice = self.world.dice
+        await asyncio.sleep(dice.uniform(0.0, ANSWER_S_MAX if dice.below(LATE_ONE_IN) else LATE_ANSWER_S_MAX))
+
+    async def go_on(self, _shards: Shards) -> None:
+        """Have happen what is due."""
+        now = self.world.elapsed_s
+        for fault in [one for one in self._others if len(self.world.log) >= one.requests]:
+            self._others.remove(fault)
+            self._found.happened.append(fault)
+            await self._happens(fault)
+        self.wire.cut = {pair for pair, until in self._cut_until.items() if until > now}
+        for number in [one for one, at in self._begins_at.items() if at <= now]:
+            del self._begins_at[number]
+            await self.start(number)
+        for member in self.members.values():
+            if self.is_covered and now - self._copied_at.get(member.number, 0.0) >= CHECKPOINT_S:
+                self._copied_at[member.number] = now
+                self._copy(member)
+
+    async def _happens(self, fault: Fault) -> None:
+        if fault.kind == "frames":
+            self.wire.lost = self.wire.doubled = UNRELIABLE
+            self.wire.delay_s_max = LATE_S_MAX
+        elif fault.kind == "cut":
+            pair = frozenset({fault.shard, (fault.shard + 1 + fault.steps % (self.shards - 1)) % self.shards})
+            self._cut_until[pair] = self.world.elapsed_s + fault.jump_s
+        else:
+            await asyncio.sleep(fault.jump_s)
+            self.coordinate()
+
+    # ---- checkpoints
+
+    def secured(self, member: LabShard, report: ShardReport, *, wanted: bool) -> bool:
+        if self.is_covered and wanted and self._safe.get(member.number) != report.activity:
+            self._copy(member)
+        return not self.is_covered or self._safe.get(member.number) == report.activity
+
+    def _copy(self, member: LabShard) -> None:
+        """Begin a checkpoint of a shard's last commit."""
+        report, number, machine = member.report(), member.number, self._machines[member.number]
+        if report is None or machine.is_over or number in self._under_way:
+            return
+        assert member.assembled is not None
+        self._copied += 1
+        copy = machine.disk.killed(self.directory / f"checkpoint-{self._copied}", "contacts", "slots")
+        epoch, activity = member.assembled.kept.storage.store.epoch, report.activity if report.passive else -1
+        self._under_way.add(number)
+        self.loop.call_later(self.world.dice.uniform(0.0, SENT_S_MAX), self._saved, member, copy, epoch, activity)
+
+    def _saved(self, member: LabShard, copy: ModelDisk, epoch: int, activity: int) -> None:
+        """End a checkpoint: it is where it is restored from."""
+        number = member.number
+        self._under_way.discard(number)
+        if not member.dead:
+            assert member.assembled is not None
+            assert member.assembled.membership is not None
+            member.assembled.membership.exchange.covered(epoch)
+            self._safe[number] = activity
+            self._copies[number], copy = copy, self._copies.get(number, copy)
+        if copy is not self._copies.get(number):
+            copy.let_go()
+            rmtree(copy.root)
+
+    def _task(self, loop: asyncio.AbstractEventLoop, work: Any, **named: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(work, loop=loop, **named)
+        if (machine := HERE.get(None)) is not None:
+            (self.world.unwinding if machine.is_over else self._tasks.setdefault(machine.number, [])).append(task)
+        return task
+
+    def _heard(self, _loop: object, context: dict[str, object]) -> None:
+        """Note an error in a callback: a frame that could not be taken."""
+        if "handle" in context:
+            self.world.faulty.append(f"a callback failed: {context.get('exception')!r}")
