@@ -1,4 +1,4 @@
-"""The sandbox around the process that parses: what code of an attacker in it cannot open, and what goes on as ever."""
+"""The sandbox around the process that parses: what code of an attacker in it cannot open, and what still works."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.world.sandbox import landlock_version
-from tests.crash.crawls import Crawl, environment
+from tests.commands import run
+from tests.crash.crawls import Crawl, environment, until
 from tests.crash.harvest import Harvest
 from tests.crash.site import Site, linked
 
@@ -79,6 +80,7 @@ def escaped(crawl: Crawl) -> set[str]:
     return set(" ".join(found).split())
 
 
+AUTO = "process.sandbox=auto"
 SITE = linked({}, 6)
 PAGES = len(SITE)
 
@@ -88,7 +90,7 @@ def module(name: str, sandbox: str) -> tuple[str, str]:
 
 
 @pytest.mark.promise(
-    "Bounds", "Code that took a parser over opens no file outside of what the crawl needs (gossamer crawl on Linux)."
+    "Bounds", "With process.sandbox, code that took a parser over opens no file that the crawl does not need (Linux)."
 )
 def test_a_parser_that_was_taken_over_opens_nothing_outside(outside: Outside, tmp_path: Path) -> None:
     with Site(SITE).serving() as site:
@@ -118,26 +120,32 @@ def test_an_isolated_module_has_no_network_either(outside: Outside, tmp_path: Pa
 
 
 def test_a_crawl_that_starts_again_has_the_rights_that_it_began_with(outside: Outside, tmp_path: Path) -> None:
-    """A page that takes the process over can write the configuration, and then end it."""
+    """A page that takes the process over can write the configuration, and then end it. It is examined alone."""
     with Site(SITE).serving() as site:
         crawl = crawl_of(site, tmp_path, *module("Widening", "on"))
         assert crawl.finish() == 0, crawl.complaints
     assert (crawl.directory / "died").exists()
     assert escaped(crawl) == NETWORK
+    assert [row["escaped"] for row in Harvest(crawl.directory).rows if row["url"] == site.url("/page-3.html")] == [""]
     assert outside.is_intact()
 
 
 ENFORCED = ["files", "truncation", "devices", "signals", "abstract_sockets", "sockets"]
 
 
+def log_of(crawl: Crawl) -> str:
+    file = crawl.directory / "logs/info.log"
+    return file.read_text() if file.exists() else ""
+
+
 def events(crawl: Crawl) -> list[dict[str, object]]:
-    lines = (crawl.directory / "logs/info.log").read_text().splitlines()
+    lines = log_of(crawl).splitlines()
     return [event for line in lines if (event := json.loads(line))["event"] == "sandbox"]
 
 
 def test_the_status_and_the_log_say_what_is_in_force(tmp_path: Path) -> None:
     with Site(SITE).serving() as site:
-        crawl = crawl_of(site, tmp_path)
+        crawl = crawl_of(site, tmp_path, AUTO)
         assert crawl.finish() == 0, crawl.complaints
     assert crawl.events[-1]["sandbox"] == {"in_force": True, "says": "", "enforced": ENFORCED}
     [event] = events(crawl)
@@ -147,14 +155,12 @@ def test_the_status_and_the_log_say_what_is_in_force(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        (("process.sandbox=off",), 'process.sandbox is "off"'),
-        ((f"process.modules=['{ESCAPING}:Quiet']",), "a component of your own"),
-        (("frontier.hosts_min=1", "frontier.more_seeds_command=['true']"), "runs a program of yours"),
+        ((), 'process.sandbox is "off"'),
+        ((AUTO, f"process.modules=['{ESCAPING}:Quiet']"), "a component of your own"),
+        ((AUTO, "frontier.hosts_min=1", "frontier.more_seeds_command=['true']"), "runs a program of yours"),
     ],
 )
-def test_where_more_may_be_needed_there_is_none_and_the_status_says_why(
-    settings: tuple[str, ...], why: str, tmp_path: Path
-) -> None:
+def test_where_there_is_none_the_status_says_why(settings: tuple[str, ...], why: str, tmp_path: Path) -> None:
     with Site(SITE).serving() as site:
         crawl = crawl_of(site, tmp_path, *settings)
         assert crawl.finish() == 0, crawl.complaints
@@ -170,7 +176,7 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:
     crawl.arguments += ("--set", "process.sandbox=on", "--set", "frontier.more_seeds_command=['true']")
     assert crawl.finish() == 2
     assert crawl.complaints == (
-        'gossamer: process.sandbox = "on" cannot be: frontier.more_seeds_command runs a program of yours; '
+        'gossamer: process.sandbox = "on" is not possible: frontier.more_seeds_command runs a program of yours; '
         'set it to "auto" or "off"\n'
     )
     assert not crawl.directory.exists()
@@ -197,7 +203,7 @@ def test_a_kernel_without_landlock(wanted: str, tmp_path: Path) -> None:
         )  # fmt: skip
     if wanted == "on":
         assert done.returncode == 2
-        assert done.stderr.startswith('gossamer: process.sandbox = "on" cannot be: this system has no Landlock')
+        assert done.stderr.startswith('gossamer: process.sandbox = "on" is not possible: this system has no Landlock')
         assert done.stderr.count("\n") == 1
         assert not (tmp_path / "crawl").exists()
     else:
@@ -245,3 +251,18 @@ def test_a_crawl_is_stopped_and_resumed_within_it(tmp_path: Path) -> None:
         assert crawl.wait() == 0, crawl.complaints
     assert [event["in_force"] for event in events(crawl)] == [True, True]
     assert len(Harvest(crawl.directory).finals) == 61
+
+
+def test_a_crawl_that_becomes_several_shards_ends_and_says_how_it_continues(tmp_path: Path) -> None:
+    """Its number of shards is in a file that a page which took it over can write: that must not end the sandbox."""
+    with Site(linked({}, 60)).serving() as site:
+        crawl = crawl_of(site, tmp_path, AUTO, "politeness.delay_s_min=2")
+        crawl.start()
+        until(lambda: '"sandbox"' in log_of(crawl) and crawl.ask("status")["state"] == "running")
+        status, _, complaints = run("scale", str(crawl.directory), "--workers", "2", "--quiet")
+        assert status == 0, complaints
+        assert crawl.wait() == 2
+    assert crawl.complaints == (
+        "gossamer: this crawl has 2 shards now, which run without a sandbox: "
+        f"gossamer resume {crawl.directory} starts them\n"
+    )

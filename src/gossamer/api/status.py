@@ -57,7 +57,7 @@ ENDED_SAYS = {
 
 
 def narrowed(sandbox: SandboxState | None, shard: Assembled) -> SandboxState | None:
-    """Take from a process in a sandbox what only its control socket needed; log and return what bounds it then."""
+    """Refuse a process in a sandbox further Unix sockets, once its control socket exists; log and return the state."""
     if sandbox is None:
         return None
     config = shard.controls.settings.config

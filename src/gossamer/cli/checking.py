@@ -124,7 +124,9 @@ def job_as_written(job: CrawlJob) -> CrawlJob:
         config = reopen(directory / "crawl.toml")
     except ConfigError:  # It is being edited.
         return job
-    # Its rights stay: what it has written may be that of a page which took it over.
+    # The sandbox stays: what was written may be that of a page which took the process over.
+    sandbox = Config.model_validate_json(job.values).process.sandbox
+    config = config.model_copy(update={"process": config.process.model_copy(update={"sandbox": sandbox})})
     written = job_of(config, directory, seeds=job.seeds, resume=job.resume)
     return written._replace(rights=job.rights, unconfined=job.unconfined, is_required=job.is_required)
 

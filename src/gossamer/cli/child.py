@@ -213,10 +213,10 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
 
 
 def confined(job: CrawlJob, config: Config) -> SandboxState:
-    """Take from this process what its crawl has no use for, as the job says; return what was taken.
+    """Confine this process to the rights of its job; return what is in force.
 
     Raises:
-        ConfigError: it was to be, and cannot be.
+        ConfigError: the crawl has several shards now, or the system refuses and `process.sandbox` is on.
     """
     if job.rights is None:
         return SandboxState(in_force=False, says=job.unconfined)
@@ -238,7 +238,9 @@ def confined(job: CrawlJob, config: Config) -> SandboxState:
         enforced = confine(rights)
     except OSError as error:
         if job.is_required:
-            raise ConfigError(f'process.sandbox = "on" cannot be: the system refuses ({error.strerror})') from error
+            raise ConfigError(
+                f'process.sandbox = "on" is not possible: the system refuses ({error.strerror})'
+            ) from error
         return SandboxState(in_force=False, says=f"the system refuses ({error.strerror})")
     os.environ["TMPDIR"] = tempfile.tempdir = rights.scratch[-1]
     return SandboxState(in_force=True, enforced=enforced)

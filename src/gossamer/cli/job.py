@@ -59,11 +59,11 @@ class CrawlJob(NamedTuple):
     before: tuple[str, ...] | None = None
     """Names that the crawl's directory held before; None: nothing of it is ever removed."""
     rights: dict[str, Any] | None = None
-    """What its processes may open (`world.sandbox.Rights`), found before one has read a page; None: anything."""
+    """What its processes may open (`world.sandbox.Rights`), from before one has read a page; None: no sandbox."""
     unconfined: str = ""
-    """Why they may open anything."""
+    """Why there is no sandbox."""
     is_required: bool = False
-    """Nothing is crawled where the system refuses to confine them."""
+    """Whether the crawl is refused where the system refuses a sandbox."""
 
 
 def encode(message: CrawlJob | Spool) -> bytes:

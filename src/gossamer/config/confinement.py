@@ -1,4 +1,4 @@
-"""Confinement: what the process of a crawl may open, by what its configuration names; and when it is not confined."""
+"""Confinement: the files that the process of a crawl may open in a sandbox, and why there is no sandbox."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SYSTEM = (
     "/sys/fs/cgroup", "/sys/kernel/mm", "/dev/urandom", "/dev/random", "/dev/zero", "/run/systemd/resolve",
     "/run/resolvconf",
 )  # fmt: skip
-"""Programs, libraries, and what the system says of itself."""
+"""Programs, libraries, and facts about the system."""
 ETC = (
     "alternatives", "ca-certificates", "chromium", "chromium.d", "crypto-policies", "fonts", "gai.conf", "group",
     "host.conf", "hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "localtime", "machine-id",
     "mime.types", "nsswitch.conf", "passwd", "pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "protocols",
     "resolv.conf", "services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "timezone",
 )  # fmt: skip
-"""Of /etc, which holds secrets too."""
+"""Names in /etc; others are secrets."""
 DEVICES = (os.devnull, "/dev/tty")
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 STORE_VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "AWS_WEB_IDENTITY_TOKEN_FILE", "AZURE_FEDERATED_TOKEN_FILE")
@@ -38,17 +38,17 @@ STORE_FILES = ("~/.config/gcloud/application_default_credentials.json",)
 FILES = (*sorted(PATHS), "fetch.ca_bundle", "fetch.logins_file", "fetch.file_roots", "archive.store_secrets_file")
 WRITTEN = frozenset(("seeds.watch_directory", "state.hosts_store"))
 REPLACED = frozenset(("scope.exclude_hosts_file",))
-"""Files that are read again: one that replaces another is another file, so their folder is named."""
+"""Files that are read again. The kernel allows a file, not its path: for a new file its folder must be allowed."""
 SNAP = ("/snap/", "/usr/bin/snap")
 SPILL = "state/spill"
 REFERENCE = "file:"
 
 
 def unconfined(config: Config) -> str:
-    """Say why the process of a crawl that should be confined is not; empty: it is.
+    """Return why the process of a crawl gets no sandbox although `process.sandbox` is not off; empty: it gets one.
 
     Raises:
-        ConfigError: the configuration wants what cannot be.
+        ConfigError: `process.sandbox` is on, and that is not possible.
     """
     wanted = config.process.sandbox
     if not landlock_version():
@@ -64,12 +64,12 @@ def unconfined(config: Config) -> str:
     else:
         return ""
     if wanted == "on":
-        raise ConfigError(f'process.sandbox = "on" cannot be: {why}; set it to "auto" or "off"')
+        raise ConfigError(f'process.sandbox = "on" is not possible: {why}; set it to "auto" or "off"')
     return why
 
 
 def _renders_confined(config: Config) -> bool:
-    """Say whether browsers start in a process that cannot gain rights, and without snapd, which gains some."""
+    """Say whether browsers start in a process that cannot gain rights. snapd, which starts some, must gain rights."""
     from gossamer.render.browser import has_namespaces  # noqa: PLC0415 - most crawls have no browsers
 
     program = shutil.which(config.render.program)
@@ -78,7 +78,9 @@ def _renders_confined(config: Config) -> bool:
 
 
 def has_confined_workers(config: Config) -> bool:
-    """Say whether a sandbox takes the network and all but temporary files from processes of processing modules."""
+    """Say whether processes of processing modules have no network and write temporary files only, in a configuration
+    with a sandbox.
+    """
     return config.process.sandbox == "on" or not any(own_components(config))
 
 
@@ -92,14 +94,14 @@ def own_components(config: Config) -> Iterator[str]:
         config.revisit.policy if config.crawl.mode == "continuous" else "",
     ]  # fmt: skip
     if any(named):
-        from gossamer.process.choice import MODULES  # noqa: PLC0415 - most crawls name none, and need not wait for it
+        from gossamer.process.choice import MODULES  # noqa: PLC0415 - most crawls name none
         from gossamer.revisit.policies import POLICIES  # noqa: PLC0415
 
         yield from (name for name in named if name and name not in MODULES and name not in POLICIES)
 
 
 def rights_of(config: Config, directory: Path) -> Rights:
-    """Return what the process of a crawl in `directory` may open. The directory may have moved since it began."""
+    """Return what the process of a crawl in `directory` may open."""
     directory = directory.absolute()
     reads = [*SYSTEM, *(f"/etc/{name}" for name in ETC), *_interpreter()]
     writes = [str(directory), *DEVICES, *_linked(str(directory), str(directory / "state"))]
@@ -118,7 +120,7 @@ def rights_of(config: Config, directory: Path) -> Rights:
             reads += [found for name in STORE_VARIABLES if (found := os.environ.get(name))]
             reads += [str(Path(name).expanduser()) for name in STORE_FILES]
     if config.crawl.render != "never":
-        # A browser makes its own sandbox by way of /proc, as a user who may not enter every crawl's directory.
+        # A browser makes its own sandbox through /proc, and as root runs as a user who cannot enter each directory.
         writes.append("/proc")
         scratch.append(tempfile.gettempdir())
         reads += [str(Path(found).resolve().parent) for found in [shutil.which(config.render.program)] if found]
@@ -126,13 +128,13 @@ def rights_of(config: Config, directory: Path) -> Rights:
 
 
 def _interpreter() -> list[str]:
-    """Return where Python and its packages are. Some installers make links to packages."""
+    """Return the folders of Python and its packages, with targets of links that some installers make."""
     places = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, *filter(None, sys.path)]
     return [*dict.fromkeys(places), *_linked(*filter(None, sys.path))]
 
 
 def _linked(*folders: str) -> list[str]:
-    """Return where the links in some folders lead. A confined process makes none in a crawl's directory."""
+    """Return the targets of links in folders. A confined process makes no links in a crawl's directory."""
     found = []
     for folder in folders:
         if os.path.isdir(folder):  # noqa: PTH112 - of some hundred names, as the system lists them

@@ -31,7 +31,7 @@ class ControlSocket:
     def __init__(
         self, directory: Path, verbs: Mapping[str, Verb], logs: Logs, bound: Callable[[], None] = lambda: None
     ) -> None:
-        """`bound` is called when the socket is there: no other of its family is opened after it."""
+        """`bound` is called once the socket exists: the crawl opens no other Unix socket after it."""
         self._bound = bound
         self._directory = directory
         self._verbs = verbs

@@ -1,5 +1,5 @@
-"""Sandbox: takes rights from this process, and from all that it starts, that its kernel can take: Linux's Landlock for
-files, signals and abstract sockets, seccomp for sockets. Nothing gives them back.
+"""Sandbox: takes rights from this process and from all that it starts, for good: by Linux's Landlock for files, signals
+and abstract sockets, by seccomp for sockets.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ _FILES_BITS = {2: 14, 3: 15, 4: 15, 5: 16}
 _TCP, _SCOPES = 0b11, 0b11
 _SET_NO_NEW_PRIVS, _SECCOMP, _MODE_FILTER, _TSYNC = 38, {"x86_64": 317, "aarch64": 277}, 1, 1
 _MACHINES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-"""Number of the machine in system calls, and that of socket(2)."""
+"""Number of the architecture in seccomp, and number of socket(2)."""
 _IO_URING_SETUP = 425
-"""Sockets can be made by way of it, too."""
+"""io_uring makes sockets too."""
 _CAPABILITIES_3 = 0x20080522
 _KEPT, _SYS_ADMIN = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 10, 1 << 21
-"""Capabilities: CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID, NET_BIND_SERVICE: to be any user within bounds."""
+"""Capabilities that are kept: CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID, NET_BIND_SERVICE."""
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 AF_UNIX = 1
 
 
 class Rights(NamedTuple):
-    """What a process may still open. Folders stand for all below them; what is not there is left out."""
+    """What a process may still open. A folder includes all below it; a path that does not exist is left out."""
 
     reads: Sequence[str] = ()
-    """Also to execute."""
+    """To read and execute."""
     writes: Sequence[str] = ()
-    """To read, write, make, rename and remove, and neither to execute nor to make symbolic links or devices."""
+    """To read, write, make, rename and remove; not to execute, and not to make symbolic links or devices."""
     scratch: Sequence[str] = ()
     """As `writes`, with symbolic links."""
     administers: bool = False
-    """If it is root, whether it keeps the right to make namespaces, and what comes with it."""
+    """Whether root keeps CAP_SYS_ADMIN, which browsers need to make namespaces."""
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock; 0 where there is none that serves us."""
+    """Return the version of Landlock; 0 where there is none, or none that is new enough."""
     if not sys.platform.startswith("linux"):
         return 0
     found = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
@@ -62,8 +62,8 @@ def landlock_version() -> int:
 
 
 def confine(rights: Rights) -> tuple[str, ...]:
-    """Let this process open what `rights` names, and nothing else; return what the kernel enforces from now on. For a
-    process with one thread: others that run already would keep their rights. Takes 1 ms.
+    """Let this process open what `rights` names, and nothing else; return what the kernel enforces from now on. Only
+    for a process with one thread: other threads would keep their rights. Takes 1 ms.
 
     Raises:
         OSError: the kernel refuses; the rights are then what they were.
@@ -82,8 +82,8 @@ def confine(rights: Rights) -> tuple[str, ...]:
 
 
 def confine_worker(folder: str | None) -> None:
-    """Take the network from a process that has one thread, and let it write nowhere but in `folder`, which is made if
-    there is none; None: anywhere. What the kernel cannot take stays: these processes have other bounds as well.
+    """Take the network from a process that has one thread, and let it write only in `folder`, which is made if it does
+    not exist; None: anywhere. Rights that the kernel cannot take stay: these processes have other limits as well.
     """
     version = landlock_version()
     handled = (1 << _FILES_BITS.get(version, _FILES_BITS[5])) - 1
@@ -100,19 +100,19 @@ def confine_worker(folder: str | None) -> None:
 
 
 def refuse_sockets(family: int | None = None) -> bool:
-    """Have socket(2) fail in all threads of this process; with `family` only for such sockets. Say whether it does.
-    Sockets that are open stay, and pairs can still be made.
+    """Make socket(2) fail in all threads of this process; with `family` only for such sockets. Return whether it does.
+    Open sockets stay open, and socketpair(2) still works.
     """
     machine = platform.machine()
     if not sys.platform.startswith("linux") or machine not in _MACHINES:
         return False
     number, socket = _MACHINES[machine]
     failed, unknown = _ERROR | errno.EACCES, _ERROR | errno.ENOSYS
-    # Of the arguments, the first one's lower half: both machines have it at the lower address.
+    # The lower half of the first argument: both architectures are little-endian.
     kind = [(_LOAD, 0, 0, 16), (_EQUAL, 1, 0, family), (_RETURN, 0, 0, _ALLOW)] if family is not None else []
     program = [
-        (_LOAD, 0, 0, 4), (_EQUAL, 1, 0, number), (_RETURN, 0, 0, unknown),  # Of another machine, such as of 32 bits.
-        (_LOAD, 0, 0, 0), (_AT_LEAST, 0, 1, 1 << 30), (_RETURN, 0, 0, unknown),  # Those of x32.
+        (_LOAD, 0, 0, 4), (_EQUAL, 1, 0, number), (_RETURN, 0, 0, unknown),  # Another architecture, such as 32 bits.
+        (_LOAD, 0, 0, 0), (_AT_LEAST, 0, 1, 1 << 30), (_RETURN, 0, 0, unknown),  # x32.
         (_EQUAL, 0, 1, _IO_URING_SETUP), (_RETURN, 0, 0, unknown),
         (_EQUAL, 1, 0, socket), (_RETURN, 0, 0, _ALLOW),
         *kind, (_RETURN, 0, 0, failed),
@@ -121,7 +121,7 @@ def refuse_sockets(family: int | None = None) -> bool:
 
 
 def _filtered(program: Sequence[tuple[int, int, int, int]]) -> bool:
-    """Have all threads of this process make system calls only as a program of seccomp permits; say whether they do."""
+    """Apply a program of seccomp to all threads of this process; return whether the kernel does."""
     code = b"".join(struct.pack("=HBBI", *one) for one in program)
     held = ctypes.create_string_buffer(code, len(code))
     description = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(held)))
@@ -140,7 +140,7 @@ def threads() -> int:
 
 def _restrict(files: int, network: int, scopes: int, rules: Iterable[tuple[str, int]]) -> None:
     libc = _libc()
-    # The kernel takes fields that it does not know, as long as they are zero.
+    # The kernel accepts fields that it does not know if they are zero.
     described = struct.pack("=QQQ", files, network, scopes)
     ruleset = _checked(libc.syscall(_CREATE_RULESET, described, ctypes.c_size_t(len(described)), 0))
     try:
@@ -153,7 +153,7 @@ def _restrict(files: int, network: int, scopes: int, rules: Iterable[tuple[str, 
 
 
 def _drop_capabilities(kept: int) -> None:
-    """Have root give up what leads around a sandbox: to load modules, to read the memory of any process."""
+    """Drop the capabilities of root that defeat a sandbox, such as to load modules or read memory of any process."""
     libc = _libc()
     header = struct.pack("=Ii", _CAPABILITIES_3, 0)
     held = ctypes.create_string_buffer(24)
