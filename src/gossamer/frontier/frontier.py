@@ -435,7 +435,6 @@ class Frontier:
             if host.record.origins is not None:
                 tidy(host)
             if self._remembered is not None and host.contacted:
-                host.contacted = False
                 self._remembered.keep(host.record, host.partition)
             if host.is_new:
                 self.counts.hosts += 1

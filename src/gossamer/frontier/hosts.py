@@ -104,7 +104,7 @@ class HostTable:
         for name, host in dirty.items():
             yield host
             records[host.prefix] = encode_record(host.record)
-            host.dirty = False
+            host.dirty = host.contacted = False
             self._clean[name] = host
         self._epochs.put_many("host", records)
 
