@@ -46,7 +46,7 @@ SETTINGS = (
     "crawl.commit_s=0.25", f"cluster.tenure_s={TENURE_S}", "cluster.round_s=0.25", "cluster.answer_s_max=1.0",
     "cluster.resend_s=1.0", "cluster.address_term_s=2.0", "cluster.address_turn_s=0.3",
     f"state.checkpoint_s={CHECKPOINT_S}", "crawl.request_s_max=2.0", "frontier.retry_s_first=0.1",
-    "memory.budget_bytes='200MiB'",
+    "memory.budget_bytes='200MiB'", "cluster.start_s_max=15",
 )  # fmt: skip
 
 

@@ -280,9 +280,10 @@ class ClusterCrawler:
 
     async def _until_over(self, engine: Engine) -> End:
         clock = WallClock()
-        starts_by = clock.now() + self.config.cluster.start_s_max
+        start_s_max = self.config.cluster.start_s_max
         heard_at = kept_at = clock.now()
-        asked, began = "", False
+        starts_by = heard_at + start_s_max
+        asked, began, shards_began = "", False, False
         while True:
             if self._stop != asked:
                 with suppress(ConnectionError):
@@ -291,7 +292,7 @@ class ClusterCrawler:
             try:
                 standing = await engine.standing()
             except ConnectionError as error:
-                limit_s = DEAD_S if isinstance(error, ConnectionAbortedError) else self.config.cluster.start_s_max
+                limit_s = DEAD_S if isinstance(error, ConnectionAbortedError) else start_s_max
                 if self._stop and not began:
                     return "stopped"
                 if clock.now() - heard_at > limit_s:
@@ -300,22 +301,31 @@ class ClusterCrawler:
                 await asyncio.sleep(LOOK_S)
                 continue
             heard_at, began = clock.now(), True
-            self._status = standing["status"]
-            self._course.add(_point(heard_at, self._status))
-            for note in standing["notes"]:
-                self._tell(note)
-            if (warnings := self._status["warnings"]) and not self._warned:
-                self._warned = True
-                for warning in cast("list[str]", warnings):
-                    self._tell(f"Warning: {warning}")
+            shards_began = shards_began or bool(standing["shards_heard"])
+            if self._stop and not shards_began:
+                return "stopped"
+            if standing["shards_heard"]:
+                starts_by = heard_at + start_s_max  # A coordinator that is killed hears them again after that.
+            self._take(standing, heard_at)
             if standing["is_over"]:
                 return self._ended(standing)
-            if self._status["state"] == "starting" and heard_at > starts_by and not standing["rounds"]:
+            if heard_at > starts_by:
                 raise CrawlFailedError("no shard could be started; Ray has no machine for them")
             if heard_at - kept_at > KEEP_S:
                 kept_at = heard_at
                 await asyncio.to_thread(keep_standing, self.directory, self._status)
             await asyncio.sleep(LOOK_S)
+
+    def _take(self, standing: Mapping[str, Any], now: float) -> None:
+        """Take what the coordinator said: for those who ask, and for who listens."""
+        self._status = standing["status"]
+        self._course.add(_point(now, self._status))
+        for note in standing["notes"]:
+            self._tell(note)
+        if (warnings := self._status["warnings"]) and not self._warned:
+            self._warned = True
+            for warning in cast("list[str]", warnings):
+                self._tell(f"Warning: {warning}")
 
     def _ended(self, standing: Mapping[str, Any]) -> End:
         if standing["failure"]:

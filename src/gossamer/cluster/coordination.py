@@ -187,7 +187,6 @@ class Coordination:
         self.seen: dict[int, ShardAnswer] = {}
         """The last answer of each shard."""
         self.notes: list[str] = []
-        self.rounds = 0
 
     def look(self, shard: int) -> Look:
         """Return the question to a shard."""
@@ -204,7 +203,6 @@ class Coordination:
 
     def took(self, answers: Sequence[ShardAnswer], now: float) -> None:
         """Take a round's answers: of all shards, or of those that answered."""
-        self.rounds += 1
         before = msgspec.msgpack.encode(self.kept)
         for answer in answers:
             self._hear(answer)

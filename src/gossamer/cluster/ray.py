@@ -160,7 +160,7 @@ class CoordinatorActor:
                 "end": self.coordination.kept.end,
                 "failure": failure,
                 "refused": refused,
-                "rounds": self.coordination.rounds,
+                "shards_heard": len(self.coordination.seen),
             }
         )
 
@@ -185,9 +185,12 @@ class CoordinatorActor:
         return os.getpid()
 
     async def _answer(self, shard: int, question: bytes) -> bytes:
+        if shard not in self.coordination.seen:  # Ray keeps the call until there is a machine for the shard.
+            return _encode({"ok": False, "error": f"shard {shard} has not started"})
         try:
-            answer: bytes = await self._shards[shard].ask.remote(question)
-        except ray.exceptions.RayError:
+            async with asyncio.timeout(ASK_S_MAX + CALL_S_MAX):
+                answer: bytes = await self._shards[shard].ask.remote(question)
+        except (ray.exceptions.RayError, TimeoutError):
             return _encode({"ok": False, "error": f"shard {shard} is restarting; try again"})
         return answer
 

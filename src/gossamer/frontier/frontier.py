@@ -434,8 +434,8 @@ class Frontier:
                 self._queues.cut(host)
             if host.record.origins is not None:
                 tidy(host)
-            if self._remembered is not None:
-                self._remembered.keep(host)
+            if self._remembered is not None and host.contacted:
+                self._remembered.keep(host.record, host.partition)
             if host.is_new:
                 self.counts.hosts += 1
                 host.is_new = False
