@@ -128,6 +128,26 @@ def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
             assert opened(directory).cluster.workers == 3
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+def test_a_running_crawl_of_one_shard_is_divided_where_it_runs(tmp_path: Path) -> None:
+    """As it is by default: with a sandbox it ends (tests/crash/test_sandbox.py)."""
+    directory, complaints = tmp_path / "crawl", tmp_path / "complaints"
+    with SimwebProcess(RUNNING, tmp_path / "web") as web:
+        words = crawl_of(web, directory, 1, "politeness.delay_s_min=2.0", politeness="weak")
+        running = begun_command(*words, complaints=complaints)
+        try:
+            until(partial(has_pages, directory, 10), 90)
+            assert gossamer("scale", directory, "--workers", "2", "--quiet").returncode == 0
+            set_delay(directory, 0)
+            assert running.wait(120) == 0, complaints.read_text()
+        finally:
+            running.kill()
+            running.wait()
+        assert Harvest(directory).faults() == []
+        assert opened(directory).cluster.workers == 2
+
+
 def scaled_with_a_kill(directory: Path, shards: int, supervisor: int, dice: random.Random) -> None:
     """Change the number of shards of a crawl that runs, with a kill on the way; repeated as the command says."""
     victim, after_s = dice.choice(["command", "crawl", "none"]), dice.uniform(0.0, 3.0)

@@ -28,6 +28,28 @@ def checked(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
     Raises:
         ConfigError: a mistake that the operator can fix; nothing was started, and files made for it are removed.
     """
+    job, config = _checked(request, spool)
+    try:
+        return _with_rights(job, config), config
+    except ConfigError:
+        if job.before is not None:
+            unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
+        raise
+
+
+def _with_rights(job: CrawlJob, config: Config) -> CrawlJob:
+    """Return a job with what its process may open."""
+    wanted = config.process.sandbox
+    if wanted == "off":
+        return job._replace(unconfined='process.sandbox is "off"')
+    from gossamer.config.confinement import rights_of, unconfined  # Without a sandbox, of no use.
+
+    why = unconfined(config)
+    rights = None if why else rights_of(config, Path(job.directory))._asdict()
+    return job._replace(rights=rights, unconfined=why, is_required=wanted == "on")
+
+
+def _checked(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
     if request.command == "resume":
         directory = request.directory
         require_crawl(directory)
@@ -102,7 +124,11 @@ def job_as_written(job: CrawlJob) -> CrawlJob:
         config = reopen(directory / "crawl.toml")
     except ConfigError:  # It is being edited.
         return job
-    return job_of(config, directory, seeds=job.seeds, resume=job.resume)
+    # The sandbox stays: what was written may be that of a page which took the process over.
+    sandbox = Config.model_validate_json(job.values).process.sandbox
+    config = config.model_copy(update={"process": config.process.model_copy(update={"sandbox": sandbox})})
+    written = job_of(config, directory, seeds=job.seeds, resume=job.resume)
+    return written._replace(rights=job.rights, unconfined=job.unconfined, is_required=job.is_required)
 
 
 def _spooled(config: Config, directory: Path, spool: Spool) -> Config:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 AGAIN = 75
 """Exit status of a child that is to be started again, once no command holds `MAINTENANCE` (sysexits.h: EX_TEMPFAIL)."""
@@ -58,6 +58,12 @@ class CrawlJob(NamedTuple):
     """Directories that were not there before, innermost first: a refused crawl leaves nothing behind."""
     before: tuple[str, ...] | None = None
     """Names that the crawl's directory held before; None: nothing of it is ever removed."""
+    rights: dict[str, Any] | None = None
+    """What its processes may open (`world.sandbox.Rights`), from before one has read a page; None: no sandbox."""
+    unconfined: str = ""
+    """Why there is no sandbox."""
+    is_required: bool = False
+    """Whether the crawl is refused where the system refuses a sandbox."""
 
 
 def encode(message: CrawlJob | Spool) -> bytes:
