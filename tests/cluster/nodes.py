@@ -65,11 +65,11 @@ class Nodes:
         process.stdout.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def add(self) -> int:
-        """Add a node and return its number."""
+    def add(self, **offers: object) -> int:
+        """Add a node and return its number; `offers` are arguments of its start, such as `resources`."""
         assert self._process is not None
         assert self._process.stdin is not None
-        self._process.stdin.write("add\n")
+        self._process.stdin.write(json.dumps(offers) + "\n")
         self._process.stdin.flush()
         self.raylets.append(int(self._told()))
         return len(self.raylets) - 1
@@ -136,8 +136,8 @@ def serve(system: dict[str, int]) -> None:
     raylet = cluster.head_node.all_processes["raylet"][0].process.pid
     print(cluster.address, flush=True)
     print(raylet, flush=True)
-    for _ in sys.stdin:
-        node = cluster.add_node(wait=False, **store, node_ip_address="127.0.0.1")
+    for line in sys.stdin:
+        node = cluster.add_node(wait=False, **{**store, **json.loads(line)}, node_ip_address="127.0.0.1")
         print(node.all_processes["raylet"][0].process.pid, flush=True)
     for node in cluster.list_all_nodes():
         for kind in node.all_processes.values():
