@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from tests.acceptance.test_workers import crawl_of, gossamer
+from tests.acceptance.test_workers import answer, begun, crawl_of, gossamer
 from tests.cluster.nodes import Nodes
 from tests.crash.harvest import Harvest
+from tests.ring.crawls import until
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
@@ -119,3 +124,55 @@ def test_a_placement_that_is_refused_is_one_line(
     assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
     assert "Ray has no machine for shards 0, 1" in done.stderr
     assert json.loads((tmp_path / "crawl/state/standing.json").read_text())["pages"] == 0
+
+
+@pytest.mark.promise("Several shards", "Ray exports pages, bytes, queue and failures of each shard for Prometheus.")
+def test_rays_metrics_are_those_of_the_status(web: SimwebProcess, tmp_path: Path) -> None:
+    directory, port = tmp_path / "crawl", free_port()
+    with Nodes(metrics_report_interval_ms=500) as nodes:
+        nodes.add(metrics_export_port=port)
+        slowly = ("politeness.delay_s_min=0.5",)
+        running = begun(*crawl_of(web, directory, 2, *slowly, politeness="weak"), "--cluster", nodes.address)
+        try:
+            until(lambda: sum(exported(port, "gossamer_pages").values()) > 10 or running.poll() is not None, 90)
+            assert gossamer("pause", directory).returncode == 0
+            until(lambda: exported(port, "gossamer_pages") == stood(directory, "pages"), 60)
+            status = answer("status", directory)
+            assert (status["state"], status["in_flight"]) == ("paused", 0)
+            assert exported(port, "gossamer_received_bytes") == stood(directory, "wire_bytes")
+            assert exported(port, "gossamer_queued_urls") == stood(directory, "queued")
+            outcomes = status["outcomes"]
+            assert isinstance(outcomes, dict)
+            failed = sum(outcomes.values()) - sum(outcomes.get(one, 0) for one in ("fetched", "redirected"))
+            assert sum(exported(port, "gossamer_failed_attempts").values()) == failed
+        finally:
+            running.kill()
+            running.wait()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        number: int = listener.getsockname()[1]
+        return number
+
+
+def exported(port: int, name: str) -> dict[str, float]:
+    """Return a metric that a node's Ray exports, by shard."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+            lines = reply.read().decode().splitlines()
+    except (URLError, OSError):
+        return {}
+    found = {}
+    for line in lines:
+        if line.startswith(f"ray_{name}{{") and (shard := re.search(r'shard="(\d+)"', line)):
+            assert 'crawl="crawl"' in line
+            found[shard[1]] = float(line.rpartition(" ")[2])
+    return found
+
+
+def stood(directory: Path, key: str) -> dict[str, float]:
+    """Return a count of the status, by shard."""
+    shards = answer("status", directory)["shards"]
+    assert isinstance(shards, list)
+    return {str(shard["shard"]): float(shard[key]) for shard in shards}
