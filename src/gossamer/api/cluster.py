@@ -27,7 +27,14 @@ from gossamer.assembly.integrity import require_files
 from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord, Limits
-from gossamer.cluster.job import HERE, STATE_FILE, ClusterPlan, environment_of_a_cluster, environment_of_our_own
+from gossamer.cluster.job import (
+    HERE,
+    STATE_FILE,
+    ClusterPlan,
+    address_of_job,
+    environment_of_a_cluster,
+    environment_of_our_own,
+)
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, configure, effective_toml
@@ -111,6 +118,8 @@ class ClusterCrawler:
         map_of(config, directory)
         self.directory = directory
         self.config = config
+        address = config.cluster.address or address_of_job(os.environ)
+        self._cluster = config.cluster.model_copy(update={"address": address})
         self._resuming = resuming
         self._engine: Engine | None = None
         self._status = whole([{"state": "starting"}] * config.cluster.workers)
@@ -178,7 +187,7 @@ class ClusterCrawler:
             if self._following is not None:
                 await asyncio.to_thread(self._following.skip)
             self._write_down()
-            engine = self._engine = await asyncio.to_thread(started, self._plan(), self.config.cluster)
+            engine = self._engine = await asyncio.to_thread(started, self._plan(), self._cluster)
             _hear_signals_as_before()
             try:
                 save(self.config, self.directory)
@@ -259,7 +268,7 @@ class ClusterCrawler:
             write_whole(path, msgspec.json.encode(kept))
 
     def _plan(self) -> ClusterPlan:
-        config, cluster = self.config, self.config.cluster
+        config, cluster = self.config, self._cluster
         limits = config.limits
         work = ""
         if config.state.checkpoint_uri:
@@ -283,7 +292,7 @@ class ClusterCrawler:
         start_s_max = self.config.cluster.start_s_max
         heard_at = kept_at = clock.now()
         starts_by = heard_at + start_s_max
-        asked, began, shards_began = "", False, False
+        asked, began, placed = "", False, False
         while True:
             if self._stop != asked:
                 with suppress(ConnectionError):
@@ -301,16 +310,14 @@ class ClusterCrawler:
                 await asyncio.sleep(LOOK_S)
                 continue
             heard_at, began = clock.now(), True
-            shards_began = shards_began or bool(standing["shards_heard"])
-            if self._stop and not shards_began:
-                return "stopped"
-            if standing["shards_heard"]:
-                starts_by = heard_at + start_s_max  # A coordinator that is killed hears them again after that.
             self._take(standing, heard_at)
             if standing["is_over"]:
                 return self._ended(standing)
-            if heard_at > starts_by:
-                raise CrawlFailedError("no shard could be started; Ray has no machine for them")
+            placed = placed or not (missing := _unplaced(self._status))
+            if not placed and self._stop and _have_stopped(self._status):
+                return "stopped"
+            if not placed and heard_at > starts_by:
+                raise CrawlFailedError(_no_room(missing, self._cluster))
             if heard_at - kept_at > KEEP_S:
                 kept_at = heard_at
                 await asyncio.to_thread(keep_standing, self.directory, self._status)
@@ -460,6 +467,26 @@ def _hear_signals_as_before() -> None:
     with suppress(ValueError):  # Those of another thread are not ours.
         if (handler := signal.getsignal(signal.SIGTERM)) is not None:
             signal.signal(signal.SIGTERM, handler)
+
+
+def _unplaced(status: Mapping[str, Any]) -> list[int]:
+    """Return the shards that never answered from a machine."""
+    return [number for number, shard in enumerate(status["shards"]) if not shard.get("node")]
+
+
+def _have_stopped(status: Mapping[str, Any]) -> bool:
+    """Say whether all shards that Ray has placed have ended."""
+    return all(shard["state"] in ("stopped", "finished") for shard in status["shards"] if shard.get("node"))
+
+
+def _no_room(shards: list[int], options: ClusterOptions) -> str:
+    needs = {"CPU": options.cpus, "memory": options.memory_bytes, **options.resources}
+    what = ", ".join(f"{name} {count:g}" for name, count in needs.items() if count)
+    named = "shards " + ", ".join(map(str, shards)) if len(shards) > 1 else f"shard {shards[0]}"
+    return (
+        f"Ray has no machine for {named} (cluster.placement = {options.placement}; each needs {what}); add machines, "
+        "or lower cluster.workers, cpus, memory_bytes or resources"
+    )
 
 
 def _point(at: float, status: Mapping[str, Any]) -> Point:
