@@ -135,6 +135,11 @@ def test_adaptive_comes_to_rest_in_proportion_to_changes() -> None:
     assert rested[1] / rested[0] == pytest.approx(10.0, rel=0.15)
 
 
+def test_adaptive_lengthens_what_did_not_change_and_shortens_what_did() -> None:
+    habits = [Habits(0.0, 1.0, 100.0, changed) for changed in (False, True)]
+    assert [1.0 / Adaptive(0.3).rate(one, 0.0) for one in habits] == pytest.approx([130.0, 70.0])
+
+
 def test_adaptive_waits_as_long_as_the_last_change_is_old() -> None:
     assert 1.0 / Adaptive().rate(Habits(0.0, 1.0, 100.0, changed=True, since_change_s=90.0), 0.0) == pytest.approx(90.0)
 
