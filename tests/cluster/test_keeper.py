@@ -132,6 +132,8 @@ def test_frames_are_carried_and_what_became_of_them_is_reported(tmp_path: Path, 
         while await keeper.ask({"verb": "hello"}, 5.0) is None:  # noqa: ASYNC110 - a process of its own begins
             await asyncio.sleep(0.01)
         assert await keeper.ask({"verb": "send"}, 5.0) == {"ok": True, "said": "send"}
+        both = await asyncio.gather(*(keeper.ask({"verb": verb}, 5.0) for verb in ("one", "two")))
+        assert both == [{"ok": True, "said": "one"}, {"ok": True, "said": "two"}]
         assert keeper.deliver(4, b"abc")
         while len(keeper.notes) < 2:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
