@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.cluster.channels import Outbox
 from gossamer.cluster.exchange import Exchange, RecentlySent, ShardRun
 from gossamer.cluster.frames import FramePacker, Linking, Root, encode
 from gossamer.cluster.options import ClusterOptions
@@ -464,3 +465,15 @@ def test_what_was_sent_recently_is_remembered_as_far_as_there_is_room() -> None:
     assert [sent.adds(link) for link in links] == [True] * len(links)
     assert [sent.adds(link) for link in links] == [False] * len(links)
     assert sent.adds(Link(links[0].url, "anchor", 2, 0)), "a shorter path"
+
+
+def test_a_restored_outbox_has_a_new_incarnation_also_where_the_clock_was_set_back(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    found = []
+    for restored_at in (1_000.0, 1_000.0, 900.0):
+        outbox = Outbox(epochs := Epochs(store), restored_at)
+        found.append(outbox.incarnation)
+        outbox.cut()
+        epochs.close_at_once()
+    store.close()
+    assert found == [1_000_000, 1_000_001, 1_000_002]

@@ -13,7 +13,7 @@ import pytest
 
 from gossamer.cluster.coordination import Look
 from gossamer.cluster.reports import Orders
-from gossamer.cluster.shard_process import RESTARTS_MAX, ShardProcess, ShardStart
+from gossamer.cluster.shard_process import RESTARTS_MAX, ShardProcess, ShardStart, death
 from gossamer.state.slots import ShardSlots
 from gossamer.world.clock import WallClock
 
@@ -116,6 +116,11 @@ def test_a_mistake_of_the_operators_is_not_tried_again(tmp_path: Path) -> None:
     keeper = keeper_of(tmp_path, "refuse")
     asyncio.run(keeper.run())
     assert (keeper.state, keeper.failure, keeper.deaths) == ("refused", "a mistake of yours", 0)
+
+
+def test_a_death_is_said_in_words_whatever_the_signal() -> None:
+    said = [death(status) for status in (3, -11, -200)]
+    assert said == ["ended with status 3", "died of SIGSEGV", "died of signal 200"]
 
 
 @pytest.mark.parametrize("arrives", [True, False])
