@@ -257,6 +257,7 @@ def test_a_batch_waits_for_the_receivers_checkpoint_where_there_are_any(tmp_path
     carry(one, other)
     assert other.taken == texts(0, 300)
     assert one.exchange.traffic()["batches_waiting"] == 1, "it stands in a commit, and in no checkpoint"
+    assert list(one.exchange.outgoing(100.0)) == [], "it asked a moment ago"
     assert other.exchange.taken()[0][1] == one.exchange.sent()[1] == 2, "the end of the crawl does not wait for that"
     other.store.close()
     other.directory = tmp_path / "older"

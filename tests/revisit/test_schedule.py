@@ -271,6 +271,17 @@ def test_what_is_due_within_an_hour_is_not_overdue(tmp_path: Path) -> None:
     kept.store.close()
 
 
+def test_the_expected_freshness_is_between_never_and_always_and_falls_with_changes(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, interval_s_mean=DAY_S)
+    for day in range(10):
+        kept.visit("http://a.test/quick", T0 + day * DAY_S, version=day)
+        kept.visit("http://a.test/slow", T0 + day * DAY_S, version=day // 5)
+    found = [page_facts(kept.epochs, named(f"http://a.test/{name}")) for name in ("quick", "slow")]
+    quick, slow = [one["expected_freshness"] for one in found if one is not None]
+    assert 0.0 < quick < slow < 1.0
+    kept.store.close()
+
+
 def test_importance_by_pattern_depth_and_what_others_say(tmp_path: Path) -> None:
     kept = Kept(tmp_path, importance={"/good/": 10.0, "/good/best": 2.0})
     kept.visit("http://a.test/good/best", T0)
