@@ -271,6 +271,23 @@ def test_what_is_due_within_an_hour_is_not_overdue(tmp_path: Path) -> None:
     kept.store.close()
 
 
+def test_a_page_that_failed_before_appears(kept: Kept) -> None:
+    kept.visit("http://a.test/1", T0, outcome="http_error", status=500, digest=0, payload=b"")
+    seen = Sight(named("http://a.test/1"), "fetched", T0 + 60, 200, digest=1, payload=b"1")
+    assert kept.schedule.change(seen) == "appeared"
+
+
+def test_what_was_seen_long_ago_counts_less_the_fewer_visits_are_remembered(tmp_path: Path) -> None:
+    rates = []
+    for number in (4, 1_000):
+        kept = Kept(tmp_path / str(number), memory_visits=number)
+        for day in range(40):
+            kept.visit("http://a.test/1", T0 + day * DAY_S, version=min(day, 10))
+        rates.append(kept.memory("http://a.test/1").change_rate)
+        kept.store.close()
+    assert rates[0] < 0.5 * rates[1], "it has not changed for thirty visits"
+
+
 def test_the_expected_freshness_is_between_never_and_always_and_falls_with_changes(tmp_path: Path) -> None:
     kept = Kept(tmp_path, interval_s_mean=DAY_S)
     for day in range(10):
