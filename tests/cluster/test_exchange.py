@@ -145,9 +145,6 @@ def texts(begin: int, end: int) -> list[str]:
     return [one.text for one in THEIRS[begin:end]]
 
 
-@pytest.mark.promise(
-    "Several shards", "A link to another shard stays on disk until the receiver's commit or checkpoint holds it."
-)
 def test_no_part_of_a_batch_takes_more_in_a_frame_than_it_is_counted_with() -> None:
     packer, long = FramePacker(), "x" * 300
     parts = [
@@ -165,6 +162,9 @@ def test_no_part_of_a_batch_takes_more_in_a_frame_than_it_is_counted_with() -> N
     assert packer.items == 100
 
 
+@pytest.mark.promise(
+    "Several shards", "A link to another shard stays on disk until the receiver's commit or checkpoint holds it."
+)
 def test_a_batch_goes_with_its_commit_in_order_and_is_dropped_when_it_is_safe(pair: tuple[Member, Member]) -> None:
     one, other = pair
     one.send(0, 500)
