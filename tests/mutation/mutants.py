@@ -105,8 +105,9 @@ def sample(seed: int, count: int) -> Iterator[Mutant]:
     print(f"{len(places)} places", flush=True)
     order = sorted(places)
     generator.shuffle(order)
-    for file, place in order:
+    while order and count:
+        file, place = order.pop(0)
         mutant = Mutant(Path(file), place[0], *generator.choice(places[file, place]))
-        if count and mutant.changes:
+        if mutant.changes:
             count -= 1
             yield mutant
