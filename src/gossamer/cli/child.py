@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from gossamer import api
-from gossamer.cli.directory import unmake
+from gossamer.cli.directory import unmake_refused
 from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, CrawlRequest, Spool, decode, encode, read_words
 from gossamer.cli.output import Exit, complain
 from gossamer.cli.status_text import awaited_of, seeds_not_fetched_lines, summary_of, to_upload_of
@@ -169,8 +169,7 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     is_clustered = config.cluster.workers > 1
     calm_collector()
     if not supervisor.says_go():
-        if job.before is not None:
-            unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
+        unmake_refused(job)
         return Exit.REFUSED
     sandbox = confined(job, config)
     if job.restart and api.finish_scaling(job.directory):

@@ -94,10 +94,10 @@ def supervised(job: CrawlJob, child: Started) -> int:
     )
     status = Supervisor(start_again, watched, complain).run()
     show_cursor()
-    if status == Exit.REFUSED and job.before is not None:
-        from gossamer.cli.directory import unmake  # The child may remove nothing outside of its directory.
+    if status == Exit.REFUSED:
+        from gossamer.cli.directory import unmake_refused  # The child may remove nothing outside of its directory.
 
-        unmake(directory, [Path(name) for name in job.missing], job.before)
+        unmake_refused(job)
     return status
 
 
