@@ -480,8 +480,7 @@ def _have_stopped(status: Mapping[str, Any]) -> bool:
 
 
 def _no_room(shards: list[int], options: ClusterOptions) -> str:
-    needs = {"CPU": options.cpus, "memory": options.memory_bytes, **options.resources}
-    what = ", ".join(f"{name} {count:g}" for name, count in needs.items() if count)
+    what = ", ".join(f"{name} {count:g}" for name, count in options.reserved.items() if count)
     named = "shards " + ", ".join(map(str, shards)) if len(shards) > 1 else f"shard {shards[0]}"
     return (
         f"Ray has no machine for {named} (cluster.placement = {options.placement}; each needs {what}); add machines, "

@@ -128,7 +128,7 @@ class Crawler:
         self._listeners: list[Callable[[str], None]] = []
         self._shard: Assembled | None = None
         self._last_status: dict[str, object] = {"state": "starting"}
-        self._stop: bool | None = None  # Whether a stop was asked for, and whether at once.
+        self._stop: bool | None = None  # Whether a stop was requested, and whether at once.
         self.sandbox: SandboxState | None = None  # What bounds the process of a command.
         self.starts_again = False
         """Whether its process is to start it again once it has stopped."""

@@ -95,3 +95,9 @@ class ClusterOptions(BaseModel):
         gt=0,
         description="How long a shard uses an address, or token of a split site, for itself when others wait for it",
     )
+
+    @property
+    def reserved(self) -> dict[str, float]:
+        """What Ray reserves for each shard, by Ray's names."""
+        memory = {"memory": self.memory_bytes} if self.memory_bytes else {}
+        return {"CPU": self.cpus, **memory, **self.resources}

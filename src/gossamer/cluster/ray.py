@@ -89,9 +89,9 @@ class ShardActor:
         seen = await keeper.look(
             self._shard, self._node, _decode(question, type=Look), self._plan.answer_s_max
         )  # fmt: skip
-        figures = _figures(seen.status)
-        for name, gauge in self._gauges.items():
-            gauge.set(figures[name], self._labels)
+        if self._gauges:
+            for name, figure in _figures(seen.status).items():
+                self._gauges[name].set(figure, self._labels)
         return _encode(seen)
 
     async def ask(self, question: bytes) -> bytes:
@@ -349,10 +349,7 @@ def _places(shards: int, options: ClusterOptions) -> list[Any]:
     """Return how Ray is to place each shard. A placement group is reserved as a whole, and ends with this program."""
     if options.placement == "spread":
         return ["SPREAD"] * shards
-    needs = {"CPU": options.cpus, **options.resources} | (
-        {"memory": options.memory_bytes} if options.memory_bytes else {}
-    )
-    group = placement_group([needs] * shards, strategy=options.placement.upper())
+    group = placement_group([options.reserved] * shards, strategy=options.placement.upper())
     return [PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=shard) for shard in range(shards)]
 
 

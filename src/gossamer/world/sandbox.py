@@ -69,7 +69,7 @@ def confine(rights: Rights) -> tuple[str, ...]:
         OSError: the kernel refuses; the rights are then what they were.
     """
     version = landlock_version()
-    handled = (1 << _FILES_BITS.get(version, _FILES_BITS[5])) - 1
+    handled = _file_rights(version)
     everything = handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_BLOCK)
     rules = [(path, _READ) for path in rights.reads]
     rules += [(path, everything & ~_MAKE_SYM) for path in rights.writes]
@@ -86,8 +86,7 @@ def confine_worker(folder: str | None) -> None:
     not exist; None: anywhere. Rights that the kernel cannot take stay: these processes have other limits as well.
     """
     version = landlock_version()
-    handled = (1 << _FILES_BITS.get(version, _FILES_BITS[5])) - 1
-    written = 0 if folder is None or not version else handled & ~_READ
+    written = 0 if folder is None or not version else _file_rights(version) & ~_READ
     rules = [(folder, written & ~(_MAKE_CHAR | _MAKE_BLOCK)), (os.devnull, _WRITE_FILE)] if folder and written else []
     try:
         if folder is not None:
@@ -136,6 +135,11 @@ def threads() -> int:
         return len(list(Path("/proc/self/task").iterdir()))
     except OSError:
         return 1
+
+
+def _file_rights(version: int) -> int:
+    """Return all rights on files that a version of Landlock knows."""
+    return (1 << _FILES_BITS.get(version, _FILES_BITS[5])) - 1
 
 
 def _restrict(files: int, network: int, scopes: int, rules: Iterable[tuple[str, int]]) -> None:
