@@ -4,8 +4,8 @@
 
 Nginx serves a tree of 11,111 small pages on each host (ten children to a page, five levels), each with a link to the
 same page of the next host. Every `--kill-s` seconds a shard, the process that keeps it, the coordinator or, every
-seventh time, a whole machine is killed; 0 kills nothing. What each minute held is printed: pages, memory of all
-shards, descriptors, threads. At the end every page must be archived exactly once.
+seventh time, a whole machine is killed; 0 kills nothing. What each minute held is printed: pages, and of
+the largest shard memory, descriptors, threads. At the end every page must be archived exactly once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -26,19 +25,17 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from crawls import Nginx, write_json
+from crawls import Nginx, held_by, write_json
 from fastwarc.warc import ArchiveIterator, WarcRecordType
-from tests.cluster.nodes import Nodes
+from tests.cluster.nodes import SHARD, Chaos, Nodes
 
 from gossamer.cli.control import NoCrawlRunsError, ask
 from gossamer.model.errors import ConfigError
 
 LEVELS = 5
-PAGES_A_HOST = sum(10**level for level in range(LEVELS))
 MINUTE_S = 60.0
 LOOK_S = 1.0
-TURNS = ("shard", "keeper", "shard", "coordinator", "shard", "keeper", "machine")
-NAMES = {"shard": "gossamer.api.member", "keeper": "ray::ShardActor", "coordinator": "ray::CoordinatorActor"}
+TURNS = ("shard", "keeper", "shard", "coordinator", "shard", "keeper", "node")
 WORDS = "Of all that is written here, this much is the same on every page. " * 6
 Row = dict[str, float]
 
@@ -64,41 +61,6 @@ def server(hosts: int) -> str:
     )
 
 
-class Killing:
-    """Kills what a crawl is made of, in turns."""
-
-    def __init__(self, nodes: Nodes, every_s: float, dice: random.Random) -> None:
-        self._nodes = nodes
-        self._every_s = every_s
-        self._dice = dice
-        self._next_at = time.monotonic() + every_s
-        self.killed: Counter[str] = Counter()
-
-    def look(self) -> None:
-        """Kill one if it is time."""
-        if not self._every_s or time.monotonic() < self._next_at:
-            return
-        kind = TURNS[sum(self.killed.values()) % len(TURNS)]
-        if self._machine() if kind == "machine" else self._process(NAMES[kind]):
-            self.killed[kind] += 1
-            self._next_at = time.monotonic() + self._every_s
-
-    def _process(self, name: str) -> bool:
-        found = [pid for number in range(len(self._nodes.raylets)) for pid in self._nodes.processes(number, name)]
-        if found:
-            with suppress(ProcessLookupError):
-                os.kill(self._dice.choice(found), signal.SIGKILL)
-        return bool(found)
-
-    def _machine(self) -> bool:
-        all_nodes = range(1, len(self._nodes.raylets))
-        inhabited = [number for number in all_nodes if self._nodes.processes(number, NAMES["shard"])]
-        if inhabited:
-            self._nodes.lose(self._dice.choice(inhabited))
-            self._nodes.add()
-        return bool(inhabited)
-
-
 def held(nodes: Nodes, directory: Path) -> Row:
     """Return what the crawl has done, and what its shards hold now."""
     row = dict.fromkeys(("pages", "queued", "shards", "resident_mb", "descriptors", "threads"), 0.0)
@@ -106,14 +68,10 @@ def held(nodes: Nodes, directory: Path) -> Row:
         status = ask(directory, "status")
         if isinstance(status, dict) and "pages" in status:
             row |= {"pages": float(status["pages"]), "queued": float(status["queued"])}
-    for number in range(len(nodes.raylets)):
-        for pid in nodes.processes(number, NAMES["shard"]):
-            with suppress(OSError):
-                lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-                row["resident_mb"] = max(row["resident_mb"], float(lines.get("VmRSS", "0 kB").split()[0]) / 1_024)
-                row["threads"] = max(row["threads"], float(lines.get("Threads", 0)))
-                row["descriptors"] = max(row["descriptors"], len(list(Path(f"/proc/{pid}/fd").iterdir())))
-                row["shards"] += 1
+    for pid in nodes.everywhere(SHARD):
+        with suppress(OSError):  # It has ended.
+            row |= {kind: max(row[kind], count) for kind, count in held_by(pid).items()}
+            row["shards"] += 1
     return row
 
 
@@ -126,19 +84,23 @@ def crawl(nginx: Nginx, folder: Path, given: argparse.Namespace) -> tuple[list[R
         command = [
             sys.executable, "-m", "gossamer", "crawl", *(f"{origin}/" for origin in nginx.origins),
             "-o", f"{folder}/crawl", "--politeness", "own", "--allow-private", "--quiet",
-            "--workers", str(given.shards), "--cluster", nodes.address, "--set", f"state.checkpoint_uri='file://{folder}/checkpoints'",
+            "--workers", str(given.shards), "--cluster", nodes.address,
+            "--set", f"state.checkpoint_uri='file://{folder}/checkpoints'",
             "--set", "state.checkpoint_s=30", "--set", "scope.traps=false", "--set", "cluster.tenure_s=10",
         ]  # fmt: skip
         environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
         crawling = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
-        killing = Killing(nodes, given.kill_s, random.Random(given.seed))
-        began, next_at = time.monotonic(), MINUTE_S
+        chaos = Chaos(nodes, random.Random(given.seed))
+        began, next_at, kill_at = time.monotonic(), MINUTE_S, given.kill_s
         print("| minute | pages | queued | shards | MB of one | descriptors | threads |")
         print("| --: | --: | --: | --: | --: | --: | --: |", flush=True)
         while crawling.poll() is None:
             time.sleep(LOOK_S)
-            killing.look()
-            if time.monotonic() - began >= next_at:
+            elapsed_s = time.monotonic() - began
+            is_due = given.kill_s and elapsed_s >= kill_at
+            if is_due and chaos.try_to_kill(TURNS[chaos.killed.total() % len(TURNS)]):
+                kill_at = elapsed_s + given.kill_s
+            if elapsed_s >= next_at:
                 rows.append(held(nodes, folder / "crawl"))
                 print(
                     f"| {next_at / MINUTE_S:.0f} | " + " | ".join(f"{one:,.0f}" for one in rows[-1].values()) + " |",
@@ -147,7 +109,7 @@ def crawl(nginx: Nginx, folder: Path, given: argparse.Namespace) -> tuple[list[R
                 next_at += MINUTE_S
         if crawling.returncode:
             raise SystemExit(f"the crawl ended with {crawling.returncode}")
-        return rows, killing.killed, time.monotonic() - began
+        return rows, chaos.killed, time.monotonic() - began
 
 
 def archived(directory: Path) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What the sandbox costs: `python -m tests.lab.sandbox_cost [PAIRS]` crawls one made web in turn with and without it.
+"""What the sandbox costs: `python benchmarks/bench_sandbox.py [PAIRS]` crawls one made web in turn with and without it.
 
 Prints the processor seconds of both commands of each pair, and the median of their ratios.
 """
@@ -14,7 +14,6 @@ from statistics import median
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from tests.crash.crawls import environment
 
 PAGES = 2_000
 CRAWL_S_MAX = 120.0
@@ -28,7 +27,7 @@ def processor_s(web: SimwebProcess, directory: Path, sandbox: str) -> float:
         "--set", f"process.sandbox={sandbox}", "--set", "crawl.concurrency=16",
     ]  # fmt: skip
     before = os.times()
-    subprocess.run(command, check=True, timeout=CRAWL_S_MAX, env=environment())
+    subprocess.run(command, check=True, timeout=CRAWL_S_MAX)
     after = os.times()
     return sum(after[2:4]) - sum(before[2:4])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from tests.acceptance.nginx import free_port
 from tests.acceptance.test_workers import answer, begun, crawl_of, gossamer
 from tests.cluster.nodes import Nodes
 from tests.crash.harvest import Harvest
@@ -148,12 +148,6 @@ def test_rays_metrics_are_those_of_the_status(web: SimwebProcess, tmp_path: Path
         finally:
             running.kill()
             running.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        number: int = listener.getsockname()[1]
-        return number
 
 
 def exported(port: int, name: str) -> dict[str, float]:

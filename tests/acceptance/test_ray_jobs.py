@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from tests.acceptance.test_ray import free_port
+from tests.acceptance.nginx import free_port
+from tests.acceptance.test_ray import WEB
 from tests.acceptance.test_workers import answer, crawl_of
 from tests.cluster.nodes import Nodes, command_of, descendants
 from tests.crash.crawls import environment
@@ -20,7 +20,6 @@ from tests.ring.crawls import until
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
-WEB = SimwebOptions.plain(seed=4, hosts=12, hosts_per_site=1, pages=120, bytes_median=2_000)
 UNHURRIED = '{"env_vars": {"RAY_JOB_STOP_WAIT_TIME_S": "60"}}'
 RAY = str(Path(sys.executable).with_name("ray"))
 MODULE = """

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -85,12 +88,67 @@ class Nodes:
         """Return the processes on a node whose command line holds a name."""
         return [pid for pid in descendants(self.raylets[number]) if name in command_of(pid)]
 
+    def everywhere(self, name: str) -> list[int]:
+        """Return such processes of all nodes."""
+        return [pid for number in range(len(self.raylets)) for pid in self.processes(number, name)]
+
     def _told(self) -> str:
         assert self._process is not None
         assert self._process.stdout is not None
         line = self._process.stdout.readline().strip()
         assert line, "the cluster did not come up"
         return line
+
+
+SHARD, KEEPER, COORDINATOR = "gossamer.api.member", "ray::ShardActor", "ray::CoordinatorActor"
+"""What the command lines of a crawl's processes hold."""
+
+
+class Chaos:
+    """Kills what a crawl on nodes is made of: a shard, its keeper, the coordinator, or a whole node."""
+
+    def __init__(self, nodes: Nodes, dice: random.Random) -> None:
+        self.nodes = nodes
+        self._dice = dice
+        self.killed: Counter[str] = Counter()
+
+    def kill(self, what: str) -> None:
+        """Kill one of what there is; waits until there is one."""
+        ends_at = time.monotonic() + 30
+        while not self.try_to_kill(what):
+            assert time.monotonic() < ends_at, f"no {what} to kill"
+            time.sleep(0.05)
+
+    def try_to_kill(self, what: str) -> bool:
+        """Kill one of what there is; return whether there was one."""
+        done: bool = getattr(self, f"_{what}")()
+        self.killed[what] += done
+        return done
+
+    def _shard(self) -> bool:
+        return self._one(SHARD)
+
+    def _keeper(self) -> bool:
+        return self._one(KEEPER)
+
+    def _coordinator(self) -> bool:
+        return self._one(COORDINATOR)
+
+    def _node(self) -> bool:
+        """Switch a machine off, and another on."""
+        every = range(1, len(self.nodes.raylets))
+        inhabited = [number for number in every if self.nodes.processes(number, SHARD)]
+        if inhabited:
+            self.nodes.lose(self._dice.choice(inhabited))
+            self.nodes.add()
+        return bool(inhabited)
+
+    def _one(self, name: str) -> bool:
+        found = self.nodes.everywhere(name)
+        if found:
+            with suppress(ProcessLookupError):
+                os.kill(self._dice.choice(found), signal.SIGKILL)
+        return bool(found)
 
 
 def kill_all(root: int) -> None:
