@@ -164,7 +164,9 @@ def scaled_with_a_kill(directory: Path, shards: int, supervisor: int, dice: rand
 
 
 def repeated(directory: Path, shards: int) -> bool:
-    return gossamer("scale", directory, "--workers", str(shards), "--quiet").returncode == 0
+    done = gossamer("scale", directory, "--workers", str(shards), "--quiet")
+    print(f"{time.monotonic():.1f}", done.stderr.strip())
+    return done.returncode == 0
 
 
 def children_of(pid: int) -> list[int]:

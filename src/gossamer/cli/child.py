@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from gossamer import api
 from gossamer.cli.directory import unmake_refused
-from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, CrawlRequest, Spool, decode, encode, read_words
+from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, CrawlRequest, Spool, decode, encode, read_words, written_in
 from gossamer.cli.output import Exit, complain
 from gossamer.cli.status_text import awaited_of, seeds_not_fetched_lines, summary_of, to_upload_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
@@ -136,7 +136,7 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
         return Exit.INTERRUPTED
     except BaseException as error:
         if (mistake := config_error(error)) is not None:
-            if job.restart and DirectoryLock.is_held(Path(job.directory) / MAINTENANCE):
+            if job.restart and is_outdated(job):
                 return AGAIN  # A command was quicker.
             complain(str(mistake))
             return Exit.REFUSED
@@ -159,6 +159,12 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
             f"gossamer resume {job.directory} continues"
         )
         return Exit.FAILED
+
+
+def is_outdated(job: CrawlJob) -> bool:
+    """Say whether a command works on what the crawl runs with, or has changed it since the job was made."""
+    directory = Path(job.directory)
+    return DirectoryLock.is_held(directory / MAINTENANCE) or written_in(directory) != job.written
 
 
 def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:

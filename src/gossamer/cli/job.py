@@ -52,6 +52,8 @@ class CrawlJob(NamedTuple):
     """When resuming: where the crawl had ended, only finish its files."""
     restart: bool = False
     """The child before this one died: resume if there is anything to resume, without a word."""
+    written: str = ""
+    """When restarting: what the crawl's `crawl.toml` said when this was made."""
     process_s_max: float = 0.0
     """How long a stage may be at one page, for the supervisor."""
     missing: tuple[str, ...] = ()
@@ -64,6 +66,14 @@ class CrawlJob(NamedTuple):
     """Why there is no sandbox."""
     is_required: bool = False
     """Whether the crawl is refused where the system refuses a sandbox."""
+
+
+def written_in(directory: Path) -> str:
+    """Return what `crawl.toml` says; nothing if there is none yet."""
+    try:
+        return (directory / "crawl.toml").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def encode(message: CrawlJob | Spool) -> bytes:
