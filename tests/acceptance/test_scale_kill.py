@@ -129,6 +129,26 @@ def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
+def test_a_killed_crawl_that_is_stopped_before_its_shards_begin_ends_cleanly(tmp_path: Path) -> None:
+    """It waits for them: otherwise a repeated `gossamer scale` stopped it each time and found it unclean."""
+    directory, complaints = tmp_path / "crawl", tmp_path / "complaints"
+    with SimwebProcess(RUNNING, tmp_path / "web") as web:
+        words = crawl_of(web, directory, 2, "politeness.delay_s_min=2.0", politeness="weak")
+        running = begun_command(*words, complaints=complaints)
+        try:
+            until(partial(has_pages, directory, 10), 90)
+            for child in children_of(running.pid):
+                os.kill(child, signal.SIGKILL)
+            until(lambda: gossamer("stop", directory).returncode == 0, 60)
+            assert running.wait(120) == 130, complaints.read_text()
+        finally:
+            running.kill()
+            running.wait()
+        scaled = gossamer("scale", directory, "--workers", "3", "--quiet")
+        assert scaled.returncode == 0, scaled.stderr
+
+
+@pytest.mark.timeout(300)
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 def test_a_running_crawl_of_one_shard_is_divided_where_it_runs(tmp_path: Path) -> None:
     """As it is by default: with a sandbox it ends (tests/crash/test_sandbox.py)."""
