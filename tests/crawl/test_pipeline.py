@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import errno
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import Failure, Findings, Reply, Request
 from gossamer.process.chain import ModuleError, Processed
 from gossamer.testing import page, reply
+from gossamer.url.url import Url
 from tests.crawl.ring import Ring, url_of
 
 ROOT = "http://a.example/"
@@ -542,6 +544,28 @@ def test_discover_takes_a_url_once(tmp_path: Path) -> None:
         ring.pipeline.discovery.discover(links)
         ring.pipeline.discovery.discover([])
         assert ring.frontier.counts.discovered == 1
+
+
+def test_a_known_link_is_offered_again_only_by_a_shorter_path_and_after_an_error(tmp_path: Path) -> None:
+    with Ring(tmp_path) as ring:
+        offered: list[tuple[str, int]] = []
+        offer = ring.url_seen.offer
+
+        def listened(urls: list[Url], depths: list[int], hops: list[int]) -> Sequence[int]:
+            offered.extend((url.text, depth) for url, depth in zip(urls, depths, strict=True))
+            if len(offered) == 1:
+                raise RuntimeError("the eliminator fails once")
+            return offer(urls, depths, hops)
+
+        ring.url_seen.offer = listened  # type: ignore[method-assign]
+        old, new = Link(url_of(ROOT + "menu"), "anchor", 3), Link(url_of(ROOT + "new"), "anchor", 3)
+        with pytest.raises(RuntimeError):
+            ring.pipeline.discovery.discover([old])
+        ring.pipeline.discovery.discover([old])
+        ring.pipeline.discovery.discover([old, new, old])
+        ring.pipeline.discovery.discover([msgspec.structs.replace(old, depth=2), new])
+        assert offered == [(ROOT + "menu", 3), (ROOT + "menu", 3), (ROOT + "new", 3), (ROOT + "menu", 2)]
+        assert ring.frontier.counts.discovered == 2
 
 
 def test_a_link_that_was_let_in_is_judged_again_only_by_a_shorter_path(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from gossamer.cluster.exchange import Exchange
 from gossamer.crawl.counters import CrawlCounters
@@ -11,7 +12,7 @@ from gossamer.crawl.stages import Stages
 from gossamer.frontier.priority import PageImportance
 from gossamer.model.links import Link
 from gossamer.model.outcomes import WITH_CONTENT
-from gossamer.ports import NEW, SHORTER
+from gossamer.ports import KNOWN, NEW, SHORTER
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
@@ -24,6 +25,9 @@ PATH_BITS = 16
 HOPS_MASK = (1 << PATH_BITS) - 1
 Widen = Callable[[Url, Url, int], object]
 """Adds the target of a seed's redirect to the scope, as far as the kind of the seed allows."""
+
+
+One = TypeVar("One")
 
 
 class Discovery:
@@ -79,29 +83,47 @@ class Discovery:
         """
         stages = self._stages
         admitted: list[Link] = []
+        judged: list[int] = []  # Places in `admitted` of those that may be new.
         for some in _slices(links):
             if stages.pending_scope is None or not stages.pending_scope.is_open:
-                admitted += self._let_in(some, page)
+                self._let_in(some, page, admitted, judged)
             else:
-                admitted += self._admitted_or_kept(some, stages.pending_scope)
+                ours = self._admitted_or_kept(some, stages.pending_scope)
+                judged += range(len(admitted), len(admitted) + len(ours))
+                admitted += ours
             if len(some) == LINKS_AT_ONCE:
                 yield
-        found = admitted
+        found, asked = admitted, judged
         if stages.exchange is not None:
             links, admitted = self._routed(links, admitted, page, stages.exchange)
         if page is not None and stages.frontier.watches_links:
             stages.frontier.linked(page, found)
         risen = self._importance.note(page, admitted) if self._importance is not None else {}
-        answers: list[int] = []
-        for some in _slices(admitted):
+        if (
+            stages.exchange is not None or self._importance is not None
+        ):  # Some are another shard's; known ones may rise.
+            asked = list(range(len(admitted)))
+        answers = [KNOWN] * len(admitted)
+        for places in _slices(asked):
+            offered = [admitted[at] for at in places]
             answered = stages.url_seen.offer(
-                [link.url for link in some], [link.depth for link in some], [link.hops for link in some]
+                [link.url for link in offered], [link.depth for link in offered], [link.hops for link in offered]
             )
-            self._enqueue(some, answered, risen, now)
-            answers += answered
-            if len(some) == LINKS_AT_ONCE:
+            self._enqueue(offered, answered, risen, now)
+            for at, answer in zip(places, answered, strict=True):
+                answers[at] = answer
+            if len(places) == LINKS_AT_ONCE:
                 yield
+        self._remember([found[at] for at in judged])
         stages.trapping.found(links, admitted, answers)
+
+    def _remember(self, links: Sequence[Link]) -> None:
+        """Note links that were let in and offered: only now, as an error on the way would lose them."""
+        admitted = self._admitted
+        if len(admitted) > ADMITTED_MAX:
+            admitted.clear()
+        for link in links:
+            admitted[link.url.fingerprint] = link.depth << PATH_BITS | link.hops
 
     def _enqueue(self, links: Sequence[Link], answers: Sequence[int], risen: dict[int, int], now: float) -> None:
         """Queue the links that are new, and those that rose."""
@@ -118,34 +140,28 @@ class Discovery:
             if answer == SHORTER and self._follows:
                 self._relax(link)
 
-    def _let_in(self, links: Sequence[Link], page: Url | None) -> Sequence[Link]:
-        """Return the links that pass the filters.
+    def _let_in(self, links: Sequence[Link], page: Url | None, admitted: list[Link], judged: list[int]) -> None:
+        """Add the links that pass the filters to `admitted`, and to `judged` the places of those that may be new.
 
-        Navigation repeats on every page. Links that were admitted before, by a path that was not longer, are not judged
-        again: they were offered then, so filters change nothing. Seeds are judged each time, since circular redirects
-        end by their hops. So are links to another site than the page's, since `own_site` rejects a link because of its
-        page.
+        Navigation repeats on every page. Links that were let in before, by a path that was not longer, are not judged
+        again: they were offered then, so they are known, and filters change nothing. Seeds are judged each time, since
+        circular redirects end by their hops. So are links to another site than the page's, since `own_site` rejects a
+        link because of its page.
         """
-        admitted, reason = self._admitted, self._stages.chain.reason
-        if len(admitted) > ADMITTED_MAX:
-            admitted.clear()
-        rejected: set[int] = set()
-        for at, link in enumerate(links):
-            fingerprint = link.url.fingerprint
-            before = admitted.get(fingerprint)
+        remembered, reason = self._admitted.get, self._stages.chain.reason
+        for link in links:
+            before = remembered(link.url.fingerprint)
             if (
-                before is not None
-                and before >> PATH_BITS <= link.depth
-                and before & HOPS_MASK <= link.hops
-                and not link.seed
-                and (page is None or link.url.site == page.site)
+                before is None
+                or before >> PATH_BITS > link.depth
+                or before & HOPS_MASK > link.hops
+                or link.seed
+                or (page is not None and link.url.site != page.site)
             ):
-                continue
-            if reason(link) is None:
-                admitted[fingerprint] = link.depth << PATH_BITS | link.hops
-            else:
-                rejected.add(at)
-        return [link for at, link in enumerate(links) if at not in rejected] if rejected else links
+                if reason(link) is not None:
+                    continue
+                judged.append(len(admitted))
+            admitted.append(link)
 
     def _routed(
         self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: Exchange
@@ -225,8 +241,8 @@ class Discovery:
         self.discover([Link(url, kind_of("anchor", url), depth + 1, 0, record.url) for url in named])
 
 
-def _slices(links: Sequence[Link]) -> Sequence[Sequence[Link]]:
-    """Return the links in slices."""
+def _slices(links: Sequence[One]) -> Sequence[Sequence[One]]:
+    """Return links, or their places, in slices."""
     if len(links) < LINKS_AT_ONCE:
         return (links,)
     return [links[begin : begin + LINKS_AT_ONCE] for begin in range(0, len(links), LINKS_AT_ONCE)]

@@ -197,18 +197,38 @@ class Pipeline:
 
     async def _document(self, lease: Lease, reply: Reply) -> None:
         """Look into a document, conclude it and follow its links."""
-        examined = await self._examine(lease, reply)
-        if self._stages.rendering is not None and examined is not None:
-            examined = await self._render(lease, reply, examined, self._stages.rendering)
-            if self.is_late():
-                return
+        examined: Examined | None
+        if self._is_examined_here(lease.url, reply):
+            with self._turns.measured():
+                examined = self._examined(lease, reply)
+                if len(examined.findings.links) < LINKS_AT_ONCE:
+                    self._concluded(lease, reply, examined)
+                    return
+        else:
+            examined = await self._examine(lease, reply)
+            if self._stages.rendering is not None and examined is not None:
+                examined = await self._render(lease, reply, examined, self._stages.rendering)
+                if self.is_late():
+                    return
         if examined is not None and len(examined.findings.links) >= LINKS_AT_ONCE:
             await self._document_in_slices(lease, reply, examined)
             return
         with self._turns.measured():
-            now = self._clock.now()
-            links = self._outcomes.document(lease, reply, examined, now)
-            self.discovery.follow(links, lease.url, now)
+            self._concluded(lease, reply, examined)
+
+    def _concluded(self, lease: Lease, reply: Reply, examined: Examined | None) -> None:
+        now = self._clock.now()
+        links = self._outcomes.document(lease, reply, examined, now)
+        self.discovery.follow(links, lease.url, now)
+
+    def _is_examined_here(self, url: Url, reply: Reply) -> bool:
+        """Say whether nothing of a document is looked at in another process: then it is one piece of work."""
+        stages = self._stages
+        return (
+            stages.rendering is None
+            and not stages.quarantine.suspects(url.fingerprint)
+            and (stages.isolated is None or not stages.isolated.wants(reply.media_type))
+        )
 
     async def _turn(self, url: Url) -> None:
         """Wait until a page may be read. Its host gets no other request meanwhile: pages that wait hold the places of
@@ -268,22 +288,25 @@ class Pipeline:
 
     async def _examine(self, lease: Lease, reply: Reply) -> Examined | None:
         """Return what is in a document; None if a process died of it. Waits for what runs in other processes."""
-        stages, url, visit = self._stages, lease.url, lease.visit
-        link_type = visit.link_type if visit is not None else ""
-        if stages.quarantine.suspects(url.fingerprint):
-            examined = await stages.quarantine.examine(reply, url.fingerprint)
+        quarantine, fingerprint = self._stages.quarantine, lease.url.fingerprint
+        if quarantine.suspects(fingerprint):
+            examined = await quarantine.examine(reply, fingerprint)
         else:
-            is_left = None
-            # Pages of one empty document differ once they are rendered.
-            if (
-                not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING
-            ):  # A sitemap speaks for its host alone.
-                is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
             with self._turns.measured():
-                examined = stages.examiner.examine(reply, url.fingerprint, link_type, is_left)
+                examined = self._examined(lease, reply)
         if examined is not None:
             await self._look_isolated(reply, examined)
         return examined
+
+    def _examined(self, lease: Lease, reply: Reply) -> Examined:
+        """Return what is in a document, looked at in this process."""
+        stages, url, visit = self._stages, lease.url, lease.visit
+        link_type = visit.link_type if visit is not None else ""
+        is_left = None
+        # Pages of one empty document differ once they are rendered. A sitemap speaks for its host alone.
+        if not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING:
+            is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
+        return stages.examiner.examine(reply, url.fingerprint, link_type, is_left)
 
     async def _render(self, lease: Lease, reply: Reply, examined: Examined, rendering: PageRendering) -> Examined:
         """Return what is in a page once its scripts have run, where it is to be rendered. Waits for its resources."""
