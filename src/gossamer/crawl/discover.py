@@ -99,9 +99,8 @@ class Discovery:
         if page is not None and stages.frontier.watches_links:
             stages.frontier.linked(page, found)
         risen = self._importance.note(page, admitted) if self._importance is not None else {}
-        if (
-            stages.exchange is not None or self._importance is not None
-        ):  # Some are another shard's; known ones may rise.
+        # Some are another shard's, and known ones may rise.
+        if stages.exchange is not None or self._importance is not None:
             asked = list(range(len(admitted)))
         answers = [KNOWN] * len(admitted)
         for places in _slices(asked):
