@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.model.decodable import decodable
-from gossamer.process.outline import HEADINGS, Outline
+from gossamer.process.elements import HEADINGS
+from gossamer.process.outline import Outline
 from gossamer.process.signals import Rows, Weights, signals
 
 GAP_MAX = 3
@@ -106,8 +107,9 @@ def chosen(likely: Rows, words: Rows) -> NDArray[np.bool_]:
 def completed(outline: Outline, keep: list[bool]) -> list[bool]:
     """Add what the model judges badly because it is short: gaps, headings before content, code beside it, cells."""
     blocks = outline.blocks
+    tags = outline.tags
     parents = [outline.parents[block.node] for block in blocks]
-    names = [outline.tags[block.node][0] for block in blocks]
+    names = [tags[block.node][0] for block in blocks]
     out = list(keep)
     kept_at = [at for at, keeps in enumerate(keep) if keeps]
     for before, after in pairwise(kept_at):
@@ -126,9 +128,9 @@ def completed(outline: Outline, keep: list[bool]) -> list[bool]:
 
 def _fill_tables(outline: Outline, keep: list[bool]) -> None:
     """Keep all of a table of short cells of which a good part is kept: a row without its half says something else."""
-    if not any(name == "table" for name, _ in outline.tags):
+    if not any(name == "table" for name, _ in outline.names):
         return
-    tables = [0] * len(outline.tags)
+    tables = [0] * len(outline.kinds)
     for at, (name, _) in enumerate(outline.tags):
         tables[at] = at if name == "table" else tables[outline.parents[at]]
     cells: dict[int, list[int]] = {}
