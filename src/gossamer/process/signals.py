@@ -158,7 +158,7 @@ COLUMNS = 80
 
 
 def signals(outline: Outline, weights: Weights, url: str) -> Rows:
-    """Return a row for each block of the page. About 4 µs a block."""
+    """Return a row for each block of the page. About 12 µs a block, of which half is for names not seen before."""
     texts, *facts, _, _ = zip(*outline.blocks, strict=True)
     words, link_words, links, holders = map(_numbers, facts)
     kinds, parents, within = map(_numbers, (outline.kinds, outline.parents, outline.within))
