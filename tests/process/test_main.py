@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gossamer.process.main import Forest, Trees, chosen, completed, main_blocks
 from gossamer.process.outline import Outline, outlined
-from gossamer.process.signals import Weights, names_of, page_names, signals
+from gossamer.process.signals import Weights, names_of, page_names, signals, words_of
 
 
 def page(markup: str) -> Outline:
@@ -98,6 +98,51 @@ def test_names_of_an_element_are_its_tag_classes_and_their_words() -> None:
         "<section", "role=main", ".postbody-main", ".x1", ".top", "postbody", "main", "top", "hidden",
     ]  # fmt: skip
     assert names_of("div", "") == []
+
+
+_TELLING = {
+    "<p": 0.5,
+    "<li": -0.25,
+    ".item": 2.0,
+    "item": 1.0,
+    "nav": -4.0,
+    "role=main": 8.0,
+    "hidden": -16.0,
+    "x": 0.5,
+}
+_WRITTEN = st.lists(
+    st.one_of(
+        st.builds(
+            ' {}="{}"'.format, st.sampled_from(["class", "id", "role", "data-x"]), st.text("itemNavx- ", max_size=40)
+        ),
+        st.sampled_from([" class=nav", " hidden", " style='display:none'", " role=main", ' itemprop="x/y"', " a=b"]),
+    ),
+    max_size=4,
+)
+
+
+@given(st.sampled_from(["p", "div", "li"]), _WRITTEN)
+def test_the_score_of_an_element_is_that_of_its_names(name: str, parts: list[str]) -> None:
+    rest = "".join(parts)
+    weights = Weights(_TELLING, {}, {"item": [1.0] * 7, ".nav": [2.0] * 7})
+    names = names_of(name, rest)
+    score, places = weights.of_element((name, rest))
+    assert score == pytest.approx(sum(_TELLING.get(one, 0.0) for one in names))
+    assert sorted(places) == [place for place, one in enumerate(["item", ".nav"], 1) if one in names]
+
+
+@given(st.lists(st.text("aBc dé©1_", min_size=1, max_size=150), min_size=1, max_size=6), st.text("aBc dé", max_size=9))
+def test_the_score_of_a_text_is_that_of_its_first_words(texts: list[str], title: str) -> None:
+    known = {"aa": 1.0, "ab": 2.0, "cé": 4.0, "©": 8.0}
+    outline = page(f"<title>{title}</title>" + "".join(f"<p>{text}" for text in texts))
+    if not outline.blocks:
+        return
+    rows = signals(outline, Weights({}, known, {}), "")
+    titled = set(words_of(title))
+    for row, block in zip(rows, outline.blocks, strict=True):
+        words = words_of(block.text)
+        assert row[5] == sum(known.get(word, 0.0) for word in words)
+        assert row[7] == pytest.approx(len(titled.intersection(words)) / max(1, len(words)))
 
 
 def test_what_speaks_for_a_type_of_page() -> None:

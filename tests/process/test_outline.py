@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.process import outline
+from gossamer.process import outline, stretch
 from gossamer.process.content import Markdown
-from gossamer.process.outline import VOID, Outline, attributes, outlined
+from gossamer.process.elements import VOID
+from gossamer.process.outline import Outline, attributes, outlined
 
 from .test_content_modules import found
 
@@ -51,6 +52,7 @@ KEPT = [
     ("<select><option>a</select>b<template><p>c</template>d", "bd"),
     ("a < b <3 <<b>div>c", "a &lt; b &lt;3 &lt;<b>div>c</b>"),
     ("<p title='a>b' class=x>c", "<p title='a>b' class=x>c</p>"),
+    ("<p>a<b title='>'>b</b>c", "<p>a<b title='>'>b</b>c</p>"),
     ("<DIV>a</Div>b", "<div>a</div>b"),
     ("a</div></p></table>b", "ab"),
     ("a<div", "a"),
@@ -101,6 +103,37 @@ def test_elements_in_all_and_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -
     made = outlined("<p>a" * 20, 100)
     assert made is not None
     assert len(made.blocks) == 10
+
+
+@pytest.mark.parametrize("characters", [1, 7, 60])
+def test_where_markup_is_split_changes_nothing(monkeypatch: pytest.MonkeyPatch, characters: int) -> None:
+    odd = "<!-- a<b>c --><svg><svg></svg><p></svg><script>if (a<b) '</div'</SCRIPT >d"
+    odd += "<p title='a>b' x=\"<\">e<P<Q>f<a b<i>g"
+    bodies = [odd, *(body for body, _ in KEPT), *(soup(random.Random(seed), 200) for seed in range(10))]
+    whole = [outlined(body, 100) for body in bodies]
+    monkeypatch.setattr(stretch, "CHARACTERS", characters)
+    for body, expected in zip(bodies, whole, strict=True):
+        made = outlined(body, 100)
+        assert written(made) == written(expected)
+        assert made is not None
+        assert expected is not None
+        assert (made.blocks, made.tags, made.within) == (expected.blocks, expected.tags, expected.within)
+
+
+def test_what_is_within_an_element_is_numbered_behind_it() -> None:
+    made = outlined("<html><body><ul><li>a<p>b<li>c</ul><div>", 100)
+    assert made is not None
+    inside = [
+        [other for other in range(len(made.parents)) if element in _around(made, other)]
+        for element in range(len(made.parents))
+    ]
+    assert inside == [list(range(element, made.within[element])) for element in range(len(made.parents))]
+    assert made.tags == [(name, "") for name in ("html", "html", "body", "ul", "li", "p", "li", "div")]
+
+
+def _around(made: Outline, element: int) -> list[int]:
+    """Return an element and those around it."""
+    return [element] if element == 0 else [element, *_around(made, made.parents[element])]
 
 
 _NAMES = re.findall(

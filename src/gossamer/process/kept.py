@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gossamer.process.outline import BLOCKS, HEADINGS, VOID, Outline, Tag, attributes
+from gossamer.process.elements import BLOCKS, HEADINGS, VOID
+from gossamer.process.outline import Outline, attributes
+from gossamer.process.tokens import Tag
 
 DEPTH_MAX = 60
 """Elements within one another that are kept as such; deeper ones give their content to the one around."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from gossamer.process.elements import HEADINGS
 from gossamer.process.inline import Inline, Join, Marked, code, escaped, joined, line_safe, unbroken
 from gossamer.process.kept import Element
-from gossamer.process.outline import HEADINGS
 from gossamer.process.tables import cells_of, is_layout
 
 _LANGUAGE = re.compile(
