@@ -9,13 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import gossamer as package
 from gossamer.api import scale_crawl
+from gossamer.assembly.mapping import map_in
+from gossamer.cluster.coordination import CoordinatorRecord
+from gossamer.cluster.job import STATE_FILE
 from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -24,6 +29,7 @@ from gossamer.model.errors import ConfigError
 from tests.acceptance.test_workers import begun as begun_command
 from tests.acceptance.test_workers import crawl_of, gossamer
 from tests.cluster.crawls import begun, config_of, ended
+from tests.cluster.nodes import command_of, descendants
 from tests.cluster.test_scale import WEB, asked_twice, opened
 from tests.crash.harvest import Harvest, differences
 from tests.ring.crawls import until
@@ -103,11 +109,14 @@ ROUNDS = int(os.environ.get("GOSSAMER_SCALINGS", "2"))
 @pytest.mark.timeout(120 * ROUNDS + 180)
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
-    """From two shards to five, then to three; the command, the crawl's process, or neither is killed meanwhile."""
+    """From two shards to five, then to three; the command, a shard, its parent, the coordinator or the whole crawl is
+    killed meanwhile.
+    """
     with SimwebProcess(RUNNING, tmp_path / "web") as web:
         once = gossamer(*crawl_of(web, tmp_path / "alone", 1))
         assert once.returncode == 0, once.stderr
         alone, dice = Harvest(tmp_path / "alone"), random.Random(7)
+        moved = 0
         for number in range(ROUNDS):
             directory = tmp_path / f"crawl-{number}"
             words = crawl_of(web, directory, 2, "politeness.delay_s_min=2.0", politeness="weak")
@@ -115,7 +124,7 @@ def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
             try:
                 for pages, shards in ((10, 5), (50, 3)):
                     until(partial(has_pages, directory, pages), 90)
-                    scaled_with_a_kill(directory, shards, running.pid, dice)
+                    moved += scaled_with_a_kill(directory, shards, running.pid, dice)
                 assert running.poll() is None, (tmp_path / f"complaints-{number}").read_text()
                 set_delay(directory, 0)
                 assert running.wait(120) == 0, (tmp_path / f"complaints-{number}").read_text()
@@ -126,11 +135,15 @@ def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
             assert differences(found, alone) == []
             assert found.faults() == []
             assert opened(directory).cluster.workers == 3
+            assert len(list((directory / "state").glob("shard-*"))) == 3, "those that gave all away are removed"
+        assert moved >= ROUNDS, "of two changes a round; a crawl that was just killed stops for one"
 
 
-def scaled_with_a_kill(directory: Path, shards: int, supervisor: int, dice: random.Random) -> None:
-    """Change the number of shards of a crawl that runs, with a kill on the way; repeated as the command says."""
-    victim, after_s = dice.choice(["command", "crawl", "none"]), dice.uniform(0.0, 3.0)
+def scaled_with_a_kill(directory: Path, shards: int, supervisor: int, dice: random.Random) -> bool:
+    """Change the number of shards of a crawl that runs, with kills on the way; repeated as the command says. Return
+    whether partitions moved while it ran.
+    """
+    victim, after_s = dice.choice(["command", "crawl", "shards", "none"]), dice.uniform(0.0, 3.0)
     command = begun_command("scale", directory, "--workers", str(shards), "--quiet")
     time.sleep(after_s)
     if victim == "command":
@@ -139,12 +152,48 @@ def scaled_with_a_kill(directory: Path, shards: int, supervisor: int, dice: rand
         for child in children_of(supervisor):
             os.kill(child, signal.SIGKILL)
     command.wait(120)
-    until(lambda: opened(directory).cluster.workers == shards or repeated(directory, shards), 120)
-    until((directory / "state/control.sock").exists, 60)
+    if victim == "shards":
+        for _ in range(3):
+            kill_one(supervisor, dice)
+            time.sleep(dice.uniform(0.0, 1.0))
+    until(lambda: has_ordered(directory, shards) or repeated(directory, shards), 90)
+    until(lambda: is_divided(directory, shards), 90)
+    return record_of(directory).moves.serial > 0
 
 
 def repeated(directory: Path, shards: int) -> bool:
-    return gossamer("scale", directory, "--workers", str(shards), "--quiet").returncode == 0
+    gossamer("scale", directory, "--workers", str(shards), "--quiet")
+    return has_ordered(directory, shards)
+
+
+def has_ordered(directory: Path, shards: int) -> bool:
+    moves = record_of(directory).moves
+    return moves.wanted == shards or is_divided(directory, shards)
+
+
+def is_divided(directory: Path, shards: int) -> bool:
+    moves, partitions = record_of(directory).moves, map_in(directory)
+    assert partitions is not None
+    return not (moves.wanted or moves.under_way) and set(partitions.owners) == set(range(shards))
+
+
+def record_of(directory: Path) -> CoordinatorRecord:
+    """Return what the coordinator keeps; nothing where the command found no process and the crawl stopped for it."""
+    with suppress(FileNotFoundError):
+        return msgspec.json.decode((directory / STATE_FILE).read_bytes(), type=CoordinatorRecord)
+    return CoordinatorRecord()
+
+
+KILLED = ("gossamer.api.member", "ray::ShardActor", "ray::CoordinatorActor")
+
+
+def kill_one(supervisor: int, dice: random.Random) -> None:
+    """Kill the process of a shard, its parent, which Ray starts again, or the coordinator."""
+    wanted = dice.choice(KILLED)
+    found = [pid for pid in sorted(descendants(supervisor)) if wanted in command_of(pid)]
+    if found:
+        with suppress(ProcessLookupError):
+            os.kill(dice.choice(found), signal.SIGKILL)
 
 
 def children_of(pid: int) -> list[int]:

@@ -16,25 +16,34 @@ import msgspec
 
 from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
 from gossamer.api.looking import about, hosts_of_all, joined_of_all, recent_of_all
+from gossamer.api.maintenance import scale_crawl
 from gossamer.api.page import CrawledPage, settled
 from gossamer.api.restoring import check_vault, gather
-from gossamer.api.shards import check_several, keep_standing, map_of, owner_of, require_states
+from gossamer.api.shards import (
+    check_several,
+    fixed_in_one_shard,
+    grown,
+    keep_standing,
+    map_of,
+    owner_of,
+    require_states,
+)
 from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import Asking, checked, require_restart
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.assembly.home import homes, locked
 from gossamer.assembly.integrity import require_files
+from gossamer.assembly.mapping import map_in
 from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord, Limits
 from gossamer.cluster.job import HERE, STATE_FILE, ClusterPlan, environment_of_a_cluster, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
-from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.flags import Options
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
-from gossamer.config.live import save
+from gossamer.config.live import divided, save
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import ControlSocket, Verb
 from gossamer.crawl.counters import Point, Timeline
@@ -48,6 +57,7 @@ from gossamer.model.verbs import (
     Nothing,
     RecentOf,
     RefusedError,
+    ScaleCrawl,
     StatusOf,
     StopCrawl,
     VerbRequest,
@@ -107,12 +117,15 @@ class ClusterCrawler:
                 config = config if config is not None else configure(options=given, seeds=seeds_of(seeds))
             check_lists(config)
             check_seeds(config)
+        config = grown(config, directory)
         check_several(config)
         map_of(config, directory)
         self.directory = directory
         self.config = config
         self._resuming = resuming
         self._engine: Engine | None = None
+        self._begun = self._plan()
+        """As the shards were started that were there at the start."""
         self._status = whole([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
         self.starts_again = False
@@ -178,7 +191,8 @@ class ClusterCrawler:
             if self._following is not None:
                 await asyncio.to_thread(self._following.skip)
             self._write_down()
-            engine = self._engine = await asyncio.to_thread(started, self._plan(), self.config.cluster)
+            self._begun = self._plan()
+            engine = self._engine = await asyncio.to_thread(started, self._begun, self.config.cluster)
             _hear_signals_as_before()
             try:
                 save(self.config, self.directory)
@@ -198,7 +212,19 @@ class ClusterCrawler:
             self._logs = None
             logs.close()
             lock.release()
+        await asyncio.to_thread(self._leave_idle)
         return end
+
+    def _leave_idle(self) -> None:
+        """Remove shards that gave all their partitions away while the crawl ran."""
+        partitions, present = map_in(self.directory), reopen(self.directory / "crawl.toml")
+        if present.cluster.workers != self.config.cluster.workers:
+            save(divided(present, self.config.cluster.workers), self.directory)
+        if partitions is None or (wanted := max(partitions.owners) + 1) == partitions.shards:
+            return
+        with suppress(ConfigError):  # Partitions are on their way, or states elsewhere: they stay, with nothing to do.
+            scale_crawl(self.directory, wanted)
+            self.config = divided(self.config, wanted)
 
     # ---- as a context, and an iterator over pages
 
@@ -249,8 +275,8 @@ class ClusterCrawler:
     def _write_down(self) -> None:
         """Write what shards and coordinator read, before there are any."""
         make_directory(self.directory / "state")
-        if PartitionMap.load(self.directory) is None:
-            PartitionMap.even(self.config.cluster.workers).save(self.directory)
+        # What was moved while the crawl ran before becomes the map that it is started with.
+        map_of(self.config, self.directory).save(self.directory)
         path = self.directory / STATE_FILE
         if path.exists():  # What ended the run before does not end this one.
             kept = msgspec.json.decode(path.read_bytes(), type=CoordinatorRecord)
@@ -360,6 +386,7 @@ class ClusterCrawler:
             "pause": self._pause,
             "unpause": self._unpause,
             "stop": self._stopped,
+            "scale": self._scaled,
         }
         return checked({name: own.get(name) or self._for_all(name) for name in VERBS})
 
@@ -405,6 +432,21 @@ class ClusterCrawler:
         require_restart(request)
         self.stop(now=request.now, again=request.again)
         return {"state": "stopping"}
+
+    async def _scaled(self, request: ScaleCrawl) -> object:
+        config, shards, engine = self.config, request.workers, self._engine
+        if shards == 1 or fixed_in_one_shard(config) or self._following is not None:
+            return {"workers": shards, "stops": True}
+        if engine is None:
+            raise ConflictError("the crawl is ending")
+        # Before any of them counts: what is restarted now finds all of them.
+        present = reopen(self.directory / "crawl.toml")
+        plan = msgspec.structs.replace(self._begun, config=effective_toml(present))
+        await asyncio.to_thread(engine.grow, plan, shards)
+        await self._called("scale", shards=shards)
+        self.config = divided(config, max(shards, config.cluster.workers))
+        save(divided(present, self.config.cluster.workers), self.directory)
+        return {"workers": shards, "stops": False}
 
     def _for_all(self, name: str) -> Callable[[VerbRequest], Awaitable[object]]:
         async def answer(request: VerbRequest) -> object:

@@ -18,6 +18,7 @@ import msgspec
 
 from gossamer.assembly.home import Home, locked, stored
 from gossamer.assembly.integrity import opened_store, refuse_half_forgotten
+from gossamer.assembly.mapping import map_in, moves_under_way
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
@@ -142,10 +143,12 @@ def _planned(config: Config, directory: Path, shards: int) -> ScalingPlan:
         if plan.after != shards:
             refuse_half_scaled(directory)
         return plan
-    before = config.cluster.workers
     partitions = refuse_indivisible(config, directory, shards)
+    before = max(config.cluster.workers, partitions.shards)  # Some may have been added while the crawl ran.
     for number in range(before):
         _require_stopped(config, Home(directory, number, before))
+    if before > 1:
+        partitions.save(directory)  # With what was moved while it ran.
     plan = ScalingPlan(before, shards, partitions.version)
     _write(directory, plan)
     return plan
@@ -160,7 +163,11 @@ def refuse_indivisible(config: Config, directory: Path, shards: int) -> Partitio
         )
     if config.frontier.strategy == "walk":
         raise ConfigError("frontier.strategy = 'walk' walks in one shard and cannot be scaled")
-    partitions = PartitionMap.load(directory) or PartitionMap.even(config.cluster.workers)
+    if moves_under_way(directory):
+        raise ConfigError(
+            f"partitions of {directory} are on their way between shards; `gossamer resume {directory}` completes that"
+        )
+    partitions = map_in(directory) or PartitionMap.even(config.cluster.workers)
     partitions.moved_to(shards)  # Raises for a number that cannot be.
     return partitions
 
@@ -420,7 +427,7 @@ def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, nam
             for at in range(channel.first, channel.last + 1):
                 data = store.get("outbox", batch_key(to, at))
                 if data is not None:
-                    _repack(decode_batch(data), repacked, target, namer)
+                    _repack(decode_batch(data), to, repacked, target, namer)
         # From this word on the new batches count, and the old ones do not.
         _put(heir, "meta", {OUTBOX: encode(repacked.finish())})
         if heir is store:
@@ -432,10 +439,13 @@ def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, nam
             _commit(store, ranges, {})
 
 
-def _repack(batch: Batch, repacked: Repacked, target: PartitionMap, namer: Namer) -> None:
+def _repack(batch: Batch, receiver: int, repacked: Repacked, target: PartitionMap, namer: Namer) -> None:
     for root in batch.roots:
         for to in range(target.shards):
             repacked.to(to).add_root(root)
+    for welcome in batch.welcomes if receiver < target.shards else ():
+        repacked.to(receiver).add_welcome(welcome)
+    # Parts of moves were taken: none is under way.
     for linking in batch.linking:
         repacked.to(target.owner(linking.partition)).add_linking(linking)
     for cash in batch.cash:

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
@@ -199,9 +199,13 @@ def scale(
 ) -> int:
     """Change the number of shards of a crawl.
 
-    A running crawl stops for it and then continues where it ran. Repeat the command to finish an interrupted change.
+    Partitions of a running crawl of several shards move while it crawls. Any other running crawl stops for it and then
+    continues where it ran. Repeat the command to finish an interrupted change.
     """
     require_crawl(directory)
+    if _scaled_while_running(directory, workers):
+        typer.echo(f"{directory}: its partitions move to {counted(workers, 'shard')} while it runs")
+        return Exit.FINISHED
     api.check_scalable(directory, workers)  # Before anything stops.
 
     def work() -> None:
@@ -214,6 +218,15 @@ def scale(
                 typer.echo(f"{name:<12} {most:,.0f} at most, {mean:,.1f} on average: {most / mean:.2f} times")
 
     return _while_stopped(directory, work)
+
+
+def _scaled_while_running(directory: Path, workers: int) -> bool:
+    """Have a running crawl change the number of its shards; False where none runs, or it must stop for that."""
+    try:
+        answer = cast("dict[str, object]", ask(directory, "scale", {"workers": workers}))
+    except NoCrawlRunsError:
+        return False
+    return not answer["stops"]
 
 
 def _last_line(directory: Path, found: Verified) -> str:

@@ -29,6 +29,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Look, ShardAnswer
 from gossamer.cluster.job import ASKED, STATE_FILE, ClusterPlan, ShardJob, encode
 from gossamer.cluster.options import ClusterOptions
+from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.shard_process import ShardProcess, ShardStart
 from gossamer.model.errors import ConfigError
 from gossamer.world.allocators import FRUGAL
@@ -47,6 +48,8 @@ SHARE = 0.001
 """Of a processor, as Ray counts: next to nothing, so that shards of a lost machine always find room on others; but a
 machine that offers none, such as a head of its own, gets no shard.
 """
+COMMON: Any = {"max_restarts": -1, "max_task_retries": 0}
+"""Of all actors. Ray repeats no call: the caller repeats a query, the sender its frames."""
 LOOPBACK = ("127.", "localhost:", "[::1]:")
 FOLDER = "gossamer-ray-"
 """Folder of a private Ray's sockets and logs, in the system's temporary directory; a process id and a random part
@@ -135,20 +138,18 @@ class CoordinatorActor:
         self._file = Path(self._plan.directory) / STATE_FILE
         kept = msgspec.json.decode(self._file.read_bytes(), type=CoordinatorRecord) if self._file.exists() else None
         plan_ = self._plan
+        partitions = PartitionMap.load(Path(plan_.directory)) or PartitionMap.even(plan_.shards)
         self.coordination = Coordination(
-            plan_.shards, plan_.limits, plan_.tenure_s, self._clock.now(), kept, self._save
+            partitions, plan_.limits, plan_.tenure_s, self._clock.now(), kept, self._save
         )  # fmt: skip
-        self._shards: list[Any] = []
+        self._shards: dict[int, Any] = {}
         self._asked: dict[int, asyncio.Task[ShardAnswer | None]] = {}
         self._going: asyncio.Task[None] | None = None
 
     async def standing(self) -> bytes:
         """Return the status of the crawl, and what is new. The first call, also after a restart, starts the rounds."""
         if self._going is None:
-            self._shards = [
-                await asyncio.to_thread(ray.get_actor, shard_name(shard), self._namespace)
-                for shard in range(self._plan.shards)
-            ]
+            await self._meet()
             self._going = asyncio.create_task(self._rounds())
             self._going.add_done_callback(_ended)
         failure, refused = self.coordination.failure
@@ -163,6 +164,16 @@ class CoordinatorActor:
                 "rounds": self.coordination.rounds,
             }
         )
+
+    async def scale(self, *, shards: int) -> None:
+        """Have `shards` shards hold the partitions; all of them have been started."""
+        self.coordination.scale(shards)
+        await self._meet()
+
+    async def _meet(self) -> None:
+        for shard in range(self.coordination.shards):
+            if shard not in self._shards:
+                self._shards[shard] = await asyncio.to_thread(ray.get_actor, shard_name(shard), self._namespace)
 
     async def stop(self, *, now: bool = False) -> None:
         """End the crawl, everything saved."""
@@ -199,7 +210,7 @@ class CoordinatorActor:
 
     async def _round(self) -> list[ShardAnswer]:
         """Ask all shards that have answered what they were asked before; wait for them, but not for ever."""
-        asked = [shard for shard in range(self._plan.shards) if shard not in self._asked]
+        asked = [shard for shard in self._shards if shard not in self._asked]
         for shard in asked:
             self._asked[shard] = asyncio.create_task(self._look(shard))
         if asked:
@@ -225,8 +236,11 @@ class CoordinatorActor:
 class Engine:
     """The actors of one crawl, for the process that started it. They end with that process."""
 
-    def __init__(self, coordinator: Any, shards: list[Any], reaper: subprocess.Popen[bytes] | None) -> None:
+    def __init__(
+        self, coordinator: Any, shards: list[Any], reaper: subprocess.Popen[bytes] | None, namespace: str = ""
+    ) -> None:
         """`reaper` is set for a private Ray."""
+        self._namespace = namespace
         self.coordinator = coordinator
         self.shards = shards
         self._reaper = reaper
@@ -249,6 +263,11 @@ class Engine:
             raise ConnectionError(_line(error)) from error
         found: dict[str, Any] = _decode(answer)
         return found
+
+    def grow(self, plan: ClusterPlan, shards: int) -> None:
+        """Start shards until there are `shards`; they wait for the coordinator."""
+        for shard in range(len(self.shards), shards):
+            self.shards.append(_shard_actor(encode(plan), shard, self._namespace))
 
     async def call(self, name: str, **arguments: object) -> None:
         """Call a method of the coordinator: `stop`, `pause`, `seeded`. Raises ConnectionError as `standing`."""
@@ -292,7 +311,7 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
     if options.address:
         _connect(options.address, namespace)
     try:
-        return Engine(*_actors(encode(plan), plan.shards, namespace), reaper)
+        return Engine(*_actors(encode(plan), plan.shards, namespace), reaper, namespace)
     except ray.exceptions.RayError as error:
         Engine(None, [], reaper).close()
         raise ConfigError(
@@ -304,20 +323,19 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
 def _actors(plan: bytes, shards: int, namespace: str) -> tuple[Any, list[Any]]:
     """Start the coordinator, on this machine, and the shards, wherever there is one."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    # Ray repeats no call: the caller repeats a query, the sender its frames.
-    common = {"max_restarts": -1, "max_task_retries": 0}
-    keeping: Any = ray.remote(ShardActor)
-    keepers = [
-        keeping.options(name=shard_name(shard), num_cpus=SHARE, scheduling_strategy="SPREAD", **common).remote(
-            plan, shard, namespace
-        )
-        for shard in range(shards)
-    ]
+    keepers = [_shard_actor(plan, shard, namespace) for shard in range(shards)]
     coordinating: Any = ray.remote(CoordinatorActor)
-    coordinator = coordinating.options(name="coordinator", num_cpus=0, scheduling_strategy=here, **common).remote(
+    coordinator = coordinating.options(name="coordinator", num_cpus=0, scheduling_strategy=here, **COMMON).remote(
         plan, namespace
     )
     return coordinator, keepers
+
+
+def _shard_actor(plan: bytes, shard: int, namespace: str) -> Any:
+    keeping: Any = ray.remote(ShardActor)
+    return keeping.options(name=shard_name(shard), num_cpus=SHARE, scheduling_strategy="SPREAD", **COMMON).remote(
+        plan, shard, namespace
+    )
 
 
 def shard_name(shard: int) -> str:

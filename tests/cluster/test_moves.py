@@ -1,0 +1,87 @@
+"""Partitions move between running shards: nothing is lost or requested twice, and nothing comes too soon."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gossamer.lab.shards import Shards, Wire, ends_of
+from gossamer.lab.simweb.judge import judge
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.truth import Truth
+from tests.cluster.crawls import config_of
+from tests.ring.test_politeness import PROMISES, keys
+
+WEB = SimwebOptions(
+    seed=7, hosts=40, pages=400, links_per_page=8, latency_s=0.01, names_per_address=4, same_host_share=0.5,
+    behaviours=("robots_404", "robots_part", "robots_redirect_host"),
+)  # fmt: skip
+
+
+class Scaler:
+    """Changes the number of shards, one step after the other, each when the one before is complete."""
+
+    def __init__(self, *steps: tuple[int, int]) -> None:
+        """A step is the number of pages after which it begins, and the number of shards."""
+        self.steps = list(steps)
+        self.done: list[int] = []
+
+    async def __call__(self, running: Shards) -> None:
+        pages = sum(report.pages for report in running.reports())
+        if self.steps and pages >= self.steps[0][0] and not running.coordination.moves.is_moving:
+            _, shards = self.steps.pop(0)
+            self.done.append(shards)
+            await running.scale(shards)
+
+
+def moved(
+    tmp_path: Path, shards: int, meddle: Callable[[Shards], object], *sets: str, **wire: float
+) -> tuple[Shards, list[str], list[str]]:
+    """Crawl the web with moves; return the shards, how the pages differ from the truth, and what the log shows."""
+    with SimwebProcess(WEB, tmp_path / "web") as simweb:
+        config = config_of(simweb, tmp_path / "crawl", shards, *keys("polite"), *sets)
+        running = Shards(config, tmp_path / "crawl", shards, Wire(random.Random(7), **wire))  # type: ignore[arg-type]
+        assert asyncio.run(running.run(meddle)) == "finished"
+        ends = ends_of(config, tmp_path / "crawl", running.shards)
+        log = simweb.requests()
+        differences = Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web)
+        return running, differences, [one.kind for one in judge(log, PROMISES["polite"], simweb.web)]
+
+
+@pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+def test_shards_are_added_and_emptied_while_the_crawl_runs(tmp_path: Path) -> None:
+    scaler = Scaler((30, 5), (150, 3))
+    running, differences, broken = moved(tmp_path, 2, scaler)
+    assert scaler.done == [5, 3]
+    assert (differences, broken) == ([], [])
+    assert running.deaths == 0
+    assert set(running.coordination.moves.owners) == {0, 1, 2}
+
+
+@pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+def test_kills_and_a_bad_wire_change_nothing_while_partitions_move(tmp_path: Path) -> None:
+    scaler, dice = Scaler((20, 5), (120, 3), (200, 4)), random.Random(3)
+    killed: list[int] = []
+
+    async def meddle(running: Shards) -> None:
+        await scaler(running)
+        moves = running.coordination.moves
+        if moves.is_moving and len(killed) < 12 and dice.random() < 0.25:
+            number = dice.choice(sorted(running.members))
+            killed.append(number)
+            await running.kill(number)
+            if dice.random() < 0.3:
+                running.coordinate()
+            await running.start(number)
+
+    running, differences, broken = moved(tmp_path, 2, meddle, lost=0.1, doubled=0.1, delay_s_max=0.1)
+    assert scaler.done == [5, 3, 4]
+    assert len(killed) >= 6
+    # What a killed shard had not committed is requested once more.
+    assert (differences, [kind for kind in broken if kind != "repeated"]) == ([], [])
+    assert set(running.coordination.moves.owners) == {0, 1, 2, 3}
