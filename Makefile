@@ -29,7 +29,7 @@ FRAMEWORKS := vue@3.5.13 vue-router@4.5.0 react@18.3.1 react-dom@18.3.1 solid-js
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs site publish pictures bench league faults fuzz chaos nightly figures dist lock sbom clean axe corpus pandas frameworks
+.PHONY: help demo test acceptance check format docs site publish pictures bench league faults mutants fuzz chaos nightly figures dist lock sbom clean axe corpus pandas frameworks
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -114,6 +114,13 @@ faults: $(VENV)/dev.stamp  ## crawl TRIALS simulated worlds with kills, and look
 SECONDS ?= 120
 fuzz: $(VENV)/dev.stamp  ## fuzz what reads bytes, for SECONDS
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
+
+COUNT ?= 300
+SEED ?= 1
+mutants: $(VENV)/dev.stamp  ## change COUNT places in the decisions of a crawl, one at a time, and say which no test finds
+	[ -d .cache/mutation ] || $(PIP) install --no-deps --target .cache/mutation \
+		cosmic-ray==8.7.0 coverage==7.17.4 parso==0.8.7 stevedore==5.10.0
+	PYTHONPATH=.cache/mutation sh .ci/in-memory $(BIN)/python -m tests.mutation --seed $(SEED) --count $(COUNT)
 
 chaos: SECONDS = 3600
 chaos: $(VENV)/dev.stamp parts  ## crawl real servers under faults of processes, disk, network and clock, for SECONDS

@@ -17,11 +17,12 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import uvloop
-from crawls import Nginx, Run, measured, write_json
+from crawls import Nginx, Run, held_by, measured, write_json
 from tests.cluster.nodes import descendants
 
 from gossamer import Crawler
@@ -72,14 +73,9 @@ def held(others: set[int]) -> dict[str, float]:
     """
     sums = {"descriptors": 0.0, "threads": 0.0, "resident_mb": 0.0}
     for pid in {os.getpid(), *descendants(os.getpid())} - others:
-        try:
-            descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-            lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-        except OSError:
-            continue  # It has ended.
-        sums["descriptors"] += descriptors
-        sums["threads"] += float(lines.get("Threads", 0))
-        sums["resident_mb"] += float(lines.get("VmRSS", "0 kB").split()[0]) / 1_024
+        with suppress(OSError):  # It has ended.
+            for kind, count in held_by(pid).items():
+                sums[kind] += count
     return {**sums, "tasks": float(len(asyncio.all_tasks()))}
 
 

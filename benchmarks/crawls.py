@@ -53,6 +53,16 @@ def measured(command: Sequence[str], nginx: Nginx) -> Run:
     return Run(pages, usage.ru_utime + usage.ru_stime, wall_s, usage.ru_maxrss * 1024)
 
 
+def held_by(pid: int) -> dict[str, float]:
+    """Return what a process holds now. Raises OSError: it has ended."""
+    lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return {
+        "descriptors": float(len(list(Path(f"/proc/{pid}/fd").iterdir()))),
+        "threads": float(lines.get("Threads", 0)),
+        "resident_mb": float(lines.get("VmRSS", "0 kB").split()[0]) / 1_024,
+    }
+
+
 def in_turns(commands: Mapping[str, Command], rounds: int, nginx: Nginx) -> dict[str, list[Run]]:
     """Run each in each round: whatever else the machine does falls on all of them."""
     runs: dict[str, list[Run]] = {name: [] for name in commands}

@@ -6,12 +6,10 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ import pytest
 from gossamer.lab.simweb.judge import Promise, judge, repeats
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from tests.cluster.nodes import Nodes
+from tests.cluster.nodes import Chaos, Nodes
 from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest, differences
 
@@ -46,7 +44,7 @@ SETTINGS = (
     "crawl.commit_s=0.25", f"cluster.tenure_s={TENURE_S}", "cluster.round_s=0.25", "cluster.answer_s_max=1.0",
     "cluster.resend_s=1.0", "cluster.address_term_s=2.0", "cluster.address_turn_s=0.3",
     f"state.checkpoint_s={CHECKPOINT_S}", "crawl.request_s_max=2.0", "frontier.retry_s_first=0.1",
-    "memory.budget_bytes='200MiB'",
+    "memory.budget_bytes='200MiB'", "cluster.start_s_max=15",
 )  # fmt: skip
 
 
@@ -71,52 +69,6 @@ def started(
         return subprocess.Popen(
             command, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
         )
-
-
-class Chaos:
-    """Kills what a crawl is made of, in turns."""
-
-    def __init__(self, nodes: Nodes, dice: random.Random) -> None:
-        self.nodes = nodes
-        self._dice = dice
-        self.killed: dict[str, int] = {}
-
-    def kill(self, what: str) -> None:
-        """Kill one of what there is; waits until there is one."""
-        ends_at = time.monotonic() + 30
-        while not getattr(self, f"_{what}")():
-            assert time.monotonic() < ends_at, f"no {what} to kill"
-            time.sleep(0.05)
-        self.killed[what] = self.killed.get(what, 0) + 1
-
-    def _shard(self) -> bool:
-        return self._one("gossamer.api.member")
-
-    def _keeper(self) -> bool:
-        return self._one("ray::ShardActor")
-
-    def _coordinator(self) -> bool:
-        return self._one("ray::CoordinatorActor")
-
-    def _node(self) -> bool:
-        """Switch a machine off, and another on."""
-        inhabited = [
-            number
-            for number in range(1, len(self.nodes.raylets))
-            if self.nodes.processes(number, "gossamer.api.member")
-        ]
-        if not inhabited:
-            return False
-        self.nodes.lose(self._dice.choice(inhabited))
-        self.nodes.add()
-        return True
-
-    def _one(self, name: str) -> bool:
-        found = [pid for number in range(len(self.nodes.raylets)) for pid in self.nodes.processes(number, name)]
-        if found:
-            with suppress(ProcessLookupError):
-                os.kill(self._dice.choice(found), signal.SIGKILL)
-        return bool(found)
 
 
 TURNS = ("shard", "keeper", "coordinator", "shard", "node", "keeper", "shard")

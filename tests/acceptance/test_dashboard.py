@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from gossamer.cli.output import Exit
 from tests.acceptance.endless import SCRIPT, WAIT_S_MAX, Endless, until
+from tests.acceptance.nginx import free_port
 from tests.chromium import launch_chromium
 from tests.crash.crawls import environment
 
@@ -602,9 +602,3 @@ def test_a_server_of_many_begins_crawls_and_lists_them(web: Endless, opened: Ope
         page.get_by_role("link", name="All crawls").click()
         page.get_by_role("button", name="Stop one").click()
         expect(page.locator("#crawls .badge")).to_have_text("stopped")
-
-
-def free_port() -> int:
-    with socket.socket() as place:
-        place.bind(("127.0.0.1", 0))
-        return int(place.getsockname()[1])

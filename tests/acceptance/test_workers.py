@@ -193,6 +193,26 @@ def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) ->
     until(lambda: not _left(of_it), 30)
 
 
+def test_a_cluster_without_a_machine_for_shards_is_named_and_can_be_stopped(web: SimwebProcess, tmp_path: Path) -> None:
+    with Nodes() as head_alone:
+        directory = tmp_path / "crawl"
+        words = (*crawl_of(web, directory, 2), "--cluster", head_alone.address)
+        done = gossamer(*words, "--set", "cluster.start_s_max=2")
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+        assert "Ray has no machine for shards 0, 1" in done.stderr
+        running = begun("resume", directory, "--set", "cluster.start_s_max=100")
+        try:
+            until(lambda: _is(directory, "starting"), 30)
+            assert gossamer("stop", directory).returncode == 0
+            assert running.wait(30) == 130
+        finally:
+            running.kill()
+            running.wait()
+        head_alone.add()
+        assert gossamer("resume", directory).returncode == 0
+    assert answer("status", directory)["state"] == "finished"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from gossamer.cli.checking import job_of
-from gossamer.cli.job import CrawlJob, decode, encode
+from gossamer.cli.job import AGAIN, CrawlJob, decode, encode, written_in
 from gossamer.cli.output import Exit
 from gossamer.cli.start import Started
 from gossamer.config import Config, configure
+from gossamer.world.process import DirectoryLock
 from tests.cli.conftest import Gossamer, until
 
 PATIENCE_S = 30.0
@@ -42,6 +45,24 @@ def test_a_job_that_is_checked_already_is_crawled(tmp_path: Path) -> None:
     child = Started.again(job).begin()
     assert child.wait(PATIENCE_S) == Exit.NOTHING
     assert (tmp_path / "made/crawl/crawl.toml").exists()
+
+
+@pytest.mark.parametrize(("changes", "status"), [(True, AGAIN), (False, Exit.REFUSED)])
+def test_a_restart_is_refused_only_for_what_the_crawl_runs_with_now(changes: bool, status: int, tmp_path: Path) -> None:
+    """A command can change `crawl.toml` between the job of a restart and its check: then another job is made of it."""
+    with closing(Started(crawl(tmp_path))) as first:
+        job = first.job()
+        assert isinstance(job, CrawlJob)
+        assert first.begin().wait(PATIENCE_S) == Exit.NOTHING
+    directory = Path(job.directory)
+    written = written_in(directory)
+    lock = DirectoryLock(directory / "state/lock")
+    assert lock.acquire(0.0)
+    try:
+        restarted = Started.again(job._replace(written="" if changes else written)).begin()
+        assert restarted.wait(PATIENCE_S) == status
+    finally:
+        lock.release()
 
 
 def test_a_child_without_its_word_is_gone_when_its_context_is_and_nothing_is_left(tmp_path: Path) -> None:

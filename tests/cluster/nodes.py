@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -27,8 +30,10 @@ SYSTEM = {
 class Nodes:
     """The cluster while the context lasts. The head is node 0 and gets no shards; `address` is for `--cluster`."""
 
-    def __init__(self, **system: int) -> None:
+    def __init__(self, *, dashboard_port: int = 0, **system: int) -> None:
+        """`dashboard_port` is that of the head's dashboard, which takes jobs; 0: there is none."""
         self._system = {**SYSTEM, **system}
+        self._dashboard_port = dashboard_port
         self._folder = Path(tempfile.mkdtemp(prefix="gr-"))
         self._process: subprocess.Popen[str] | None = None
         self.address = ""
@@ -39,8 +44,9 @@ class Nodes:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
         environment |= {"PYTHONPATH": str(SOURCE), "RAY_USAGE_STATS_ENABLED": "0"}
         environment["RAY_TMPDIR"] = str(self._folder)
+        environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Loopback alone, also for agents and jobs.
         (self._folder / "ray").mkdir()
-        command = [sys.executable, __file__, json.dumps(self._system)]
+        command = [sys.executable, __file__, json.dumps(self._system), str(self._dashboard_port)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env=environment, start_new_session=True,
@@ -65,11 +71,11 @@ class Nodes:
         process.stdout.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def add(self) -> int:
-        """Add a node and return its number."""
+    def add(self, **offers: object) -> int:
+        """Add a node and return its number; `offers` are arguments of its start, such as `resources`."""
         assert self._process is not None
         assert self._process.stdin is not None
-        self._process.stdin.write("add\n")
+        self._process.stdin.write(json.dumps(offers) + "\n")
         self._process.stdin.flush()
         self.raylets.append(int(self._told()))
         return len(self.raylets) - 1
@@ -82,12 +88,67 @@ class Nodes:
         """Return the processes on a node whose command line holds a name."""
         return [pid for pid in descendants(self.raylets[number]) if name in command_of(pid)]
 
+    def everywhere(self, name: str) -> list[int]:
+        """Return such processes of all nodes."""
+        return [pid for number in range(len(self.raylets)) for pid in self.processes(number, name)]
+
     def _told(self) -> str:
         assert self._process is not None
         assert self._process.stdout is not None
         line = self._process.stdout.readline().strip()
         assert line, "the cluster did not come up"
         return line
+
+
+SHARD, KEEPER, COORDINATOR = "gossamer.api.member", "ray::ShardActor", "ray::CoordinatorActor"
+"""What the command lines of a crawl's processes hold."""
+
+
+class Chaos:
+    """Kills what a crawl on nodes is made of: a shard, its keeper, the coordinator, or a whole node."""
+
+    def __init__(self, nodes: Nodes, dice: random.Random) -> None:
+        self.nodes = nodes
+        self._dice = dice
+        self.killed: Counter[str] = Counter()
+
+    def kill(self, what: str) -> None:
+        """Kill one of what there is; waits until there is one."""
+        ends_at = time.monotonic() + 30
+        while not self.try_to_kill(what):
+            assert time.monotonic() < ends_at, f"no {what} to kill"
+            time.sleep(0.05)
+
+    def try_to_kill(self, what: str) -> bool:
+        """Kill one of what there is; return whether there was one."""
+        done: bool = getattr(self, f"_{what}")()
+        self.killed[what] += done
+        return done
+
+    def _shard(self) -> bool:
+        return self._one(SHARD)
+
+    def _keeper(self) -> bool:
+        return self._one(KEEPER)
+
+    def _coordinator(self) -> bool:
+        return self._one(COORDINATOR)
+
+    def _node(self) -> bool:
+        """Switch a machine off, and another on."""
+        every = range(1, len(self.nodes.raylets))
+        inhabited = [number for number in every if self.nodes.processes(number, SHARD)]
+        if inhabited:
+            self.nodes.lose(self._dice.choice(inhabited))
+            self.nodes.add()
+        return bool(inhabited)
+
+    def _one(self, name: str) -> bool:
+        found = self.nodes.everywhere(name)
+        if found:
+            with suppress(ProcessLookupError):
+                os.kill(self._dice.choice(found), signal.SIGKILL)
+        return bool(found)
 
 
 def kill_all(root: int) -> None:
@@ -122,7 +183,7 @@ def command_of(pid: int) -> str:
         return ""
 
 
-def serve(system: dict[str, int]) -> None:
+def serve(system: dict[str, int], dashboard_port: int) -> None:
     """Run the cluster until standard input ends, adding nodes as told."""
     from ray._private import ray_constants  # noqa: PLC0415 - tests that import this need no Ray
     from ray.cluster_utils import Cluster  # noqa: PLC0415
@@ -131,13 +192,20 @@ def serve(system: dict[str, int]) -> None:
     store = {"object_store_memory": 80 << 20, "num_cpus": 1, "include_dashboard": False}
     cluster = Cluster(
         initialize_head=True,
-        head_node_args={**store, "num_cpus": 0, "_system_config": system, "node_ip_address": "127.0.0.1"},
+        head_node_args={
+            **store,
+            "num_cpus": 0,
+            "_system_config": system,
+            "node_ip_address": "127.0.0.1",
+            "include_dashboard": bool(dashboard_port),
+            "dashboard_port": dashboard_port or None,
+        },
     )
     raylet = cluster.head_node.all_processes["raylet"][0].process.pid
     print(cluster.address, flush=True)
     print(raylet, flush=True)
-    for _ in sys.stdin:
-        node = cluster.add_node(wait=False, **store, node_ip_address="127.0.0.1")
+    for line in sys.stdin:
+        node = cluster.add_node(wait=False, **{**store, **json.loads(line)}, node_ip_address="127.0.0.1")
         print(node.all_processes["raylet"][0].process.pid, flush=True)
     for node in cluster.list_all_nodes():
         for kind in node.all_processes.values():
@@ -147,4 +215,4 @@ def serve(system: dict[str, int]) -> None:
 
 
 if __name__ == "__main__":
-    serve(json.loads(sys.argv[1]))
+    serve(json.loads(sys.argv[1]), int(sys.argv[2]))

@@ -186,18 +186,66 @@ def test_after_an_owners_restart_who_had_an_address_goes_on_and_others_wait() ->
     assert waited * STEP_S < TERM_S + REQUEST_S_MAX, "all have said what they hold: nobody waits for the term"
 
 
-def test_a_grant_that_is_given_back_before_it_was_sent_is_forgotten() -> None:
-    """A borrower that no host needs any more returns what it wants; its owner may not have answered yet."""
-    now, terms = 100.0, Terms(TERM_S, TURN_S, REQUEST_S_MAX, REST_S)
-    sides = [Addresses(shard, 2, terms, now, is_new=True) for shard in range(2)]
-    address = next(one for one in ADDRESSES if sides[0].client.owner_of(one) == 1)
-    user, owner = sides
+def wanted_of(now: float, *, owner_is_new: bool = True) -> tuple[Addresses, Addresses, str]:
+    """A shard that wants an address, its owner, which heard of that, and the address."""
+    terms = Terms(TERM_S, TURN_S, REQUEST_S_MAX, REST_S)
+    user, owner = Addresses(0, 2, terms, now, is_new=True), Addresses(1, 2, terms, now, is_new=owner_is_new)
+    address = next(one for one in ADDRESSES if user.client.owner_of(one) == 1)
     user.restarted(1, 1, now)
     owner.restarted(0, 0, now)
     user.want(address, now)
     owner.take(0, user.outgoing(1, now), now, 1)
+    return user, owner, address
+
+
+def test_a_grant_that_is_given_back_before_it_was_sent_is_forgotten() -> None:
+    """A borrower that no host needs any more returns what it wants; its owner may not have answered yet."""
+    now = 100.0
+    user, owner, address = wanted_of(now)
     user.leave(address)
     owner.take(0, user.outgoing(1, now), now, 1)
     assert owner.server.lent == 0
     user.take(1, owner.outgoing(0, now), now, 0)
     assert user.facts()["borrowed"] == user.facts()["wanted"] == 0
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_process_that_is_gone_gets_nothing_that_it_waited_for(restarts: bool) -> None:
+    now, terms = 100.0, Terms(TERM_S, TURN_S, REQUEST_S_MAX, REST_S)
+    sides = [Addresses(shard, 3, terms, now, is_new=True) for shard in range(3)]
+    address = next(one for one in ADDRESSES if sides[0].client.owner_of(one) == 1)
+    user, owner, waiting = sides
+    for shard in (0, 2):
+        sides[shard].restarted(1, 1, now)
+        owner.restarted(shard, 0, now)
+    user.want(address, now)
+    owner.take(0, user.outgoing(1, now), now, 1)
+    user.take(1, owner.outgoing(0, now), now, 0)
+    waiting.want(address, now)
+    owner.take(2, waiting.outgoing(1, now), now, 1)
+    if restarts:
+        owner.restarted(2, 1, now)
+    assert owner.server.lent == 1
+    user.leave(address)
+    owner.take(0, user.outgoing(1, now), now, 1)
+    assert owner.server.lent == (0 if restarts else 1)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_an_owner_that_forgot_delays_lets_an_address_wait_first(is_new: bool) -> None:
+    now = 100.0
+    user, owner, address = wanted_of(now, owner_is_new=is_new)
+    user.take(1, owner.outgoing(0, now), now, 0)
+    free_at = user.want(address, now)
+    assert free_at is not None
+    assert (free_at <= now) == is_new
+    assert is_new or free_at >= now + REST_S
+
+
+def test_an_address_whose_lease_was_not_renewed_must_be_leased_again() -> None:
+    now = 100.0
+    user, owner, address = wanted_of(now)
+    user.take(1, owner.outgoing(0, now), now, 0)
+    assert user.may_ask(address, now)
+    assert not user.may_ask(address, now + TERM_S + 1)
+    assert user.want(address, now + TERM_S + 1) is None

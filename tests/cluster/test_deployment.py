@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 import ray.autoscaler
 import yaml
+from ray.scripts.scripts import start
 
 from gossamer.config import configure
 from gossamer.config.presets import preset_values
@@ -76,6 +77,18 @@ def test_the_manifest_is_as_kuberay_wants_it() -> None:
     assert claimed == claim["metadata"]["name"]
     replicas = cluster["spec"]["workerGroupSpecs"][0]["replicas"]
     assert replicas == configure(DEPLOY / "crawl.toml").cluster.workers
+
+
+def test_kuberay_probes_a_port_at_which_ray_listens() -> None:
+    """Without probes of ours KubeRay asks the dashboard and its agents, which the image does not have."""
+    cluster, _ = yaml.safe_load_all((DEPLOY / "kuberay.yaml").read_text())
+    options = {word.removeprefix("--") for one in start.params for word in one.opts}
+    head, workers = cluster["spec"]["headGroupSpec"], cluster["spec"]["workerGroupSpecs"]
+    for group, key in ((head, "port"), *((one, "node-manager-port") for one in workers)):
+        assert group["rayStartParams"].keys() <= options
+        for container in group["template"]["spec"]["containers"]:
+            for probe in ("readinessProbe", "livenessProbe"):
+                assert container[probe]["tcpSocket"]["port"] == int(group["rayStartParams"][key])
 
 
 @pytest.mark.parametrize("volume", ["/mnt/gossamer", "/srv/gossamer"])

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.cluster.exchange import Exchange, ShardRun
+from gossamer.cluster.channels import Outbox
+from gossamer.cluster.exchange import Exchange, RecentlySent, ShardRun
+from gossamer.cluster.frames import FramePacker, Linking, Root, encode
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.prerequisites import RemotePrerequisites, answer_of
 from gossamer.model.links import SEED_FILE, Link
 from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.state.epoch import Epochs
@@ -142,6 +145,23 @@ def texts(begin: int, end: int) -> list[str]:
     return [one.text for one in THEIRS[begin:end]]
 
 
+def test_no_part_of_a_batch_takes_more_in_a_frame_than_it_is_counted_with() -> None:
+    packer, long = FramePacker(), "x" * 300
+    parts = [
+        lambda n: packer.add(Link(THEIRS[n], "anchor", n, 0, f"https://{long}.example/")),
+        lambda n: packer.add(Link(THEIRS[n], "anchor", 0, 0, f"https://{long}.example/")),
+        lambda n: packer.add_root(Root(long, long, n)),
+        lambda n: packer.add_linking(Linking(2**64 - 1, long, n)),
+        lambda n: packer.add_cash(f"{n}{long}", n, 0.5),
+    ]
+    for part in parts:
+        counted, taken = packer.bytes, len(encode(packer.batch))
+        for number in range(20):
+            part(number)
+        assert packer.bytes - counted >= len(encode(packer.batch)) - taken > 0
+    assert packer.items == 100
+
+
 @pytest.mark.promise(
     "Several shards", "A link to another shard stays on disk until the receiver's commit or checkpoint holds it."
 )
@@ -237,6 +257,7 @@ def test_a_batch_waits_for_the_receivers_checkpoint_where_there_are_any(tmp_path
     carry(one, other)
     assert other.taken == texts(0, 300)
     assert one.exchange.traffic()["batches_waiting"] == 1, "it stands in a commit, and in no checkpoint"
+    assert list(one.exchange.outgoing(100.0)) == [], "it asked a moment ago"
     assert other.exchange.taken()[0][1] == one.exchange.sent()[1] == 2, "the end of the crawl does not wait for that"
     other.store.close()
     other.directory = tmp_path / "older"
@@ -422,3 +443,38 @@ def test_the_companion_takes_what_arrives(pair: tuple[Member, Member]) -> None:
 
     asyncio.run(run())
     assert other.taken == texts(0, 100)
+
+
+def test_an_answer_is_taken_once_and_for_the_address_that_was_asked_for() -> None:
+    remote, failed = RemotePrerequisites(RESEND_S), Failure("unreachable", "refused")
+    wanted = Prerequisite(THEIRS[0], THEIRS[0])
+    assert remote.ask(wanted, 1, 0.0)
+    (asked,) = remote.to_ask(1, 0.0)
+    assert remote.answered(answer_of(asked.number + 1, asked.url, failed, b"")) is None
+    assert remote.waits
+    assert remote.answered(answer_of(asked.number, asked.url, failed, b"")) == wanted
+    assert remote.answered(answer_of(asked.number, asked.url, failed, b"")) is None
+    assert remote.ask(wanted, 1, 0.0)
+    (asked,) = remote.to_ask(1, 0.0)
+    assert remote.answered(answer_of(asked.number, THEIRS[1].text, failed, b"")) is None
+
+
+def test_what_was_sent_recently_is_remembered_as_far_as_there_is_room() -> None:
+    sent, places = RecentlySent(1_000), {one.fingerprint % 512: one for one in THEIRS[:200]}
+    links = [Link(one, "anchor", 3, 0) for one in places.values()]
+    assert len(links) > 100
+    assert [sent.adds(link) for link in links] == [True] * len(links)
+    assert [sent.adds(link) for link in links] == [False] * len(links)
+    assert sent.adds(Link(links[0].url, "anchor", 2, 0)), "a shorter path"
+
+
+def test_a_restored_outbox_has_a_new_incarnation_also_where_the_clock_was_set_back(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    found = []
+    for restored_at in (1_000.0, 1_000.0, 900.0):
+        outbox = Outbox(epochs := Epochs(store), restored_at)
+        found.append(outbox.incarnation)
+        outbox.cut()
+        epochs.close_at_once()
+    store.close()
+    assert found == [1_000_000, 1_000_001, 1_000_002]

@@ -13,7 +13,7 @@ import pytest
 
 from gossamer.cluster.coordination import Look
 from gossamer.cluster.reports import Orders
-from gossamer.cluster.shard_process import RESTARTS_MAX, ShardProcess, ShardStart
+from gossamer.cluster.shard_process import RESTARTS_MAX, ShardProcess, ShardStart, death
 from gossamer.state.slots import ShardSlots
 from gossamer.world.clock import WallClock
 
@@ -118,6 +118,11 @@ def test_a_mistake_of_the_operators_is_not_tried_again(tmp_path: Path) -> None:
     assert (keeper.state, keeper.failure, keeper.deaths) == ("refused", "a mistake of yours", 0)
 
 
+def test_a_death_is_said_in_words_whatever_the_signal() -> None:
+    said = [death(status) for status in (3, -11, -200)]
+    assert said == ["ended with status 3", "died of SIGSEGV", "died of signal 200"]
+
+
 @pytest.mark.parametrize("arrives", [True, False])
 def test_frames_are_carried_and_what_became_of_them_is_reported(tmp_path: Path, arrives: bool) -> None:
     carried: list[tuple[int, int]] = []
@@ -132,6 +137,8 @@ def test_frames_are_carried_and_what_became_of_them_is_reported(tmp_path: Path, 
         while await keeper.ask({"verb": "hello"}, 5.0) is None:  # noqa: ASYNC110 - a process of its own begins
             await asyncio.sleep(0.01)
         assert await keeper.ask({"verb": "send"}, 5.0) == {"ok": True, "said": "send"}
+        both = await asyncio.gather(*(keeper.ask({"verb": verb}, 5.0) for verb in ("one", "two")))
+        assert both == [{"ok": True, "said": "one"}, {"ok": True, "said": "two"}]
         assert keeper.deliver(4, b"abc")
         while len(keeper.notes) < 2:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)

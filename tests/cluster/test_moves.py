@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.shards import Shards, Wire, ends_of
+from gossamer.assembly.home import Home
+from gossamer.lab.shards import LabShard, Shards, Wire, ends_of
 from gossamer.lab.simweb.judge import judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Truth
+from gossamer.state.schema import FAMILIES, PARTITIONED
+from gossamer.state.store import Store
 from tests.cluster.crawls import config_of
 from tests.ring.test_politeness import PROMISES, keys
 
@@ -21,6 +24,15 @@ WEB = SimwebOptions(
     seed=7, hosts=40, pages=400, links_per_page=8, latency_s=0.01, names_per_address=4, same_host_share=0.5,
     behaviours=("robots_404", "robots_part", "robots_redirect_host"),
 )  # fmt: skip
+
+
+class ManyCommits(Shards):
+    """Shards that give few keys with each commit, as those do that have partitions of millions of URLs."""
+
+    def opened(self, member: LabShard) -> None:
+        assert member.assembled is not None
+        assert member.assembled.membership is not None
+        member.assembled.membership.moves.step_keys_max = 7
 
 
 class Scaler:
@@ -40,12 +52,12 @@ class Scaler:
 
 
 def moved(
-    tmp_path: Path, shards: int, meddle: Callable[[Shards], object], *sets: str, **wire: float
+    tmp_path: Path, shards: int, meddle: Callable[[Shards], object], kind: type[Shards] = Shards, **wire: float
 ) -> tuple[Shards, list[str], list[str]]:
     """Crawl the web with moves; return the shards, how the pages differ from the truth, and what the log shows."""
     with SimwebProcess(WEB, tmp_path / "web") as simweb:
-        config = config_of(simweb, tmp_path / "crawl", shards, *keys("polite"), *sets)
-        running = Shards(config, tmp_path / "crawl", shards, Wire(random.Random(7), **wire))  # type: ignore[arg-type]
+        config = config_of(simweb, tmp_path / "crawl", shards, *keys("polite"))
+        running = kind(config, tmp_path / "crawl", shards, Wire(random.Random(7), **wire))  # type: ignore[arg-type]
         assert asyncio.run(running.run(meddle)) == "finished"
         ends = ends_of(config, tmp_path / "crawl", running.shards)
         log = simweb.requests()
@@ -60,11 +72,13 @@ def test_shards_are_added_and_emptied_while_the_crawl_runs(tmp_path: Path) -> No
     assert scaler.done == [5, 3]
     assert (differences, broken) == ([], [])
     assert running.deaths == 0
+    require_kept_where_owned(running, tmp_path / "crawl")
     assert set(running.coordination.moves.owners) == {0, 1, 2}
 
 
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
-def test_kills_and_a_bad_wire_change_nothing_while_partitions_move(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [Shards, ManyCommits])
+def test_kills_and_a_bad_wire_change_nothing_while_partitions_move(tmp_path: Path, kind: type[Shards]) -> None:
     scaler, dice = Scaler((20, 5), (120, 3), (200, 4)), random.Random(3)
     killed: list[int] = []
 
@@ -79,9 +93,39 @@ def test_kills_and_a_bad_wire_change_nothing_while_partitions_move(tmp_path: Pat
                 running.coordinate()
             await running.start(number)
 
-    running, differences, broken = moved(tmp_path, 2, meddle, lost=0.1, doubled=0.1, delay_s_max=0.1)
+    running, differences, broken = moved(tmp_path, 2, meddle, kind, lost=0.1, doubled=0.1, delay_s_max=0.1)
     assert scaler.done == [5, 3, 4]
     assert len(killed) >= 6
     # What a killed shard had not committed is requested once more.
     assert (differences, [kind for kind in broken if kind != "repeated"]) == ([], [])
     assert set(running.coordination.moves.owners) == {0, 1, 2, 3}
+    require_kept_where_owned(running, tmp_path / "crawl")
+
+
+@pytest.mark.parametrize("kind", [Shards, ManyCommits])
+def test_what_redirects_of_seeds_bring_in_is_found_while_partitions_move(tmp_path: Path, kind: type[Shards]) -> None:
+    """Links that wait for the scope stay with the shard that found them; open seeds go with their partition."""
+    behaviours = ("redirects", "robots_part", "frames", "distinct")
+    options = SimwebOptions(seed=11, hosts=12, pages=200, behaviours=behaviours, same_host_share=0.5, links_per_page=12)
+    scaler = Scaler((0, 4), (20, 2), (60, 3))
+    with SimwebProcess(options, tmp_path / "web") as simweb:
+        web = simweb.web
+        seeds = (web.fronts[0], web.fronts[4])
+        config = config_of(simweb, tmp_path / "crawl", 2, seeds=seeds, scope="domain")
+        running = kind(config, tmp_path / "crawl", 2)
+        assert asyncio.run(running.run(scaler)) == "finished"
+        ends = ends_of(config, tmp_path / "crawl", running.shards)
+        assert Truth(web).walk(seeds, "domain").differences(ends, web) == []
+    assert scaler.done == [4, 2, 3]
+    require_kept_where_owned(running, tmp_path / "crawl")
+
+
+def require_kept_where_owned(running: Shards, directory: Path) -> None:
+    """Require that each shard has keys of its own partitions alone, but for links that wait for the scope."""
+    owners = running.coordination.moves.owners
+    for number in range(running.shards):
+        store = Store(Home(directory, number, running.shards).store)
+        for family in FAMILIES:
+            found = {int.from_bytes(key[:2]) for key, _ in store.scan(family, *PARTITIONED) if family != "scope"}
+            assert {owners[partition] for partition in found} <= {number}, family
+        store.close()

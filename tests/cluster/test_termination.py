@@ -170,6 +170,8 @@ def test_two_equal_rounds_are_needed() -> None:
         assert termination.take_round(round_) is False
         assert termination.take_round(round_) is True
     assert termination.take_round([quiet(0)]) is False, "one did not answer"
+    for others in ([quiet(0), quiet(0)], [quiet(0), quiet(2)]):
+        assert [termination.take_round(others) for _ in range(3)] == [False] * 3, "not these shards"
     assert termination.take_round(round_) is False, "what was before it counts no more"
 
 

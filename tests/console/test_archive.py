@@ -10,6 +10,7 @@ import re
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -268,6 +269,16 @@ def test_only_crawls_of_the_folder_are_compared(call: Caller) -> None:
         assert call.get(f"/api/crawls/two/compare?earlier={name}").status == 404, name
     assert call.get("/api/crawls/two/compare").status == 422
     assert call.get("/api/crawls/two/compare?earlier=one&change=same").status == 422
+
+
+def test_a_reader_has_no_network(serving: tuple[Caller, int], shop: str) -> None:
+    """By the same call as processes of `tests/world/test_sandbox.py`: here the kernel says that this one made it."""
+    call, server = serving
+    assert versions(call, "one", shop)["versions"]
+    [reader] = [child for child, words in descendants(server).items() if b"gossamer.isolated\0read" in words]
+    status = Path(f"/proc/{reader}/status").read_text()
+    assert "NoNewPrivs:\t1\n" in status
+    assert "Seccomp:\t2\n" in status
 
 
 def test_a_reader_that_dies_ends_its_question_and_no_other(serving: tuple[Caller, int], shop: str) -> None:

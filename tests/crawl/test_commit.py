@@ -170,6 +170,17 @@ def test_commits_wait_for_each_other(tmp_path: Path) -> None:
         assert ring.epochs.size == 0
 
 
+def test_a_change_between_epochs_is_made_once_and_what_came_before_is_durable(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: page()}) as ring:
+        ring.crawl(ROOT)
+        found: list[tuple[int, int]] = []
+        asyncio.run(ring.committer.between(lambda: found.append((ring.epochs.number, ring.store.epoch))))
+        assert [number for number, _ in found] == [2]
+        assert ring.committer.lasted_s == ring.committer.last_s, "there was one"
+        assert ring.store.epoch == 1
+        assert ring.epochs.size == 0
+
+
 def test_pages_are_given_away_after_their_commit(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: page("/a"), ROOT + "a": page()}) as ring:
         ring.counters.delivery = Delivery()

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from gossamer.crawl.isolation import IsolatedModules, answer_questions, merge
-from gossamer.model.links import Found
+from gossamer.model.links import Announcement, Found
 from gossamer.model.visits import Findings, Page
 from gossamer.process.chain import Modules, Processed
 from gossamer.process.options import ProcessOptions
@@ -224,8 +224,10 @@ def test_findings_are_merged_with_every_link() -> None:
     one = Findings(links=[Found("a", "anchor")], title="T", columns={"x": 1}, rows={"t": [{"a": 1}]})
     merge(one, Findings(
         links=[Found("a", "anchor", "again"), Found("a", "embed")], title="no", text="words", nofollow=True,
-        columns={"y": 2}, rows={"t": [{"a": 2}]},
+        columns={"y": 2}, rows={"t": [{"a": 2}]}, announcement=Announcement("feed", ttl_s=60.0),
     ))  # fmt: skip
+    merge(one, Findings())
+    assert one.announcement == Announcement("feed", ttl_s=60.0)
     assert one.links == [Found("a", "anchor"), Found("a", "anchor", "again"), Found("a", "embed")]
     assert (one.title, one.text, one.nofollow, one.noindex) == ("T", "words", True, False)
     assert one.columns == {"x": 1, "y": 2}

@@ -131,6 +131,7 @@ def test_a_redirect_to_itself_says_why_it_ended(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: moved(ROOT)}, scope={"hops_max": 2}) as ring:
         ring.crawl(ROOT)
         assert ring.explainer.why(ROOT)["reason"] == f"it redirects once more, to {ROOT}: at most 2 are followed"
+        assert [row.attempt for row in ring.rows] == [1, 1, 1], "each is the first at its target"
 
 
 def test_chains_whose_files_differ_judge_again() -> None:

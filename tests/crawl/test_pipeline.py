@@ -497,6 +497,14 @@ def test_a_socket_error_in_a_module_is_no_disk_error(tmp_path: Path) -> None:
         ring.crawl(ROOT)
         assert ring.outcomes == {ROOT: "internal_error"}
         assert ring.counters.fatal_error is None
+        assert ring.frontier.facts(url_of(ROOT)).failures == 1, "the host may be why, and waits longer"
+
+
+@pytest.mark.parametrize("fetched", [True, False])
+def test_a_seed_counts_as_fetched_when_its_page_is(tmp_path: Path, fetched: bool) -> None:
+    with Ring(tmp_path, {ROOT: page() if fetched else reply(404)}) as ring:
+        ring.crawl(ROOT)
+        assert ring.counters.totals.seeds.any_fetched == fetched
 
 
 def test_a_processing_module_that_fails_is_logged_and_the_page_kept(tmp_path: Path) -> None:

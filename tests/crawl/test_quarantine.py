@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer.crawl.examine import Examiner
@@ -18,6 +20,7 @@ from gossamer.process.options import ProcessOptions
 from gossamer.state.slots import Suspect
 from gossamer.testing import page, reply
 from gossamer.world.clock import WallClock
+from gossamer.world.spill import Spills
 from tests.crawl.ring import Ring, url_of
 
 ROOT = "http://a.example/"
@@ -68,6 +71,19 @@ def test_a_page_that_is_harmless_alone_is_cleared(tmp_path: Path) -> None:
         assert ring.outcomes == {ROOT: "fetched", ROOT + "a": "fetched"}
         assert ring.rows[0].title == "Suspect"
         assert not ring.quarantine.suspects(url_of(ROOT).fingerprint)
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_a_large_page_that_is_cleared_keeps_its_file_where_that_is_its_content(tmp_path: Path, encoded: bool) -> None:
+    file = Spills(tmp_path, "sha1").make()
+    file.write(PAGES[ROOT].body if not encoded else gzip.compress(PAGES[ROOT].body))
+    file.flush()
+    headers = (("Content-Type", "text/html"), *([("Content-Encoding", "gzip")] if encoded else []))
+    large = msgspec.structs.replace(PAGES[ROOT], url=ROOT, body=b"", file=file, headers=headers)
+    with Ring(tmp_path, accused=accused(ROOT), command=CLEARS) as ring:
+        examined = asyncio.run(ring.quarantine.examine(large, url_of(ROOT).fingerprint))
+    assert examined is not None
+    assert examined.content.file is (None if encoded else file)
 
 
 def test_suspects_are_remembered_with_the_commit(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_resource_is_requested_once_for_all_who_want_it(tmp_path: Path) -> Non
         assert rendering.get(url) == [first]
         assert ring.web.counts[url] == 1
         assert ring.counters.totals.rendering == {"resources_requested": 1, "resources_reused": 2}
-        [(archived, via, kind)] = [one for one in ring.archive.prerequisites if one[2] == "script"]
+        [(archived, via, kind)] = ring.archive.prerequisites
         assert (archived.url, archived.page_id, archived.resource_type) == (url, PAGE_ID, "script")
         assert (via, kind) == (PAGE, "script")
 

@@ -17,7 +17,7 @@ from gossamer.process.options import ProcessOptions
 from gossamer.testing import FakeClock, page, reply
 from gossamer.testing.fakes import Answers
 from gossamer.world.clock import WallClock
-from tests.crawl.ring import Ring
+from tests.crawl.ring import Ring, url_of
 
 ROOT = "http://a.example/"
 
@@ -71,6 +71,16 @@ def test_an_empty_frontier_is_not_the_end_while_more_is_to_come(tmp_path: Path) 
 
         assert asyncio.run(shard.run([seeding], more_to_come=lambda: bool(busy))) == "finished"
         assert ring.counters.totals.pages == 4
+
+
+@pytest.mark.parametrize("mode", ["batch", "continuous"])
+def test_a_continuous_crawl_waits_however_long_it_takes(tmp_path: Path, mode: str) -> None:
+    with ring_of(tmp_path, star(3), crawl={"mode": mode, "patience_s": 5.0}) as ring:
+        shard = ring.shard()
+        assert not shard.out_of_patience, "there is nothing to wait for"
+        ring.seed(ROOT)
+        ring.frontier.control.hold(url_of(ROOT), ring.clock.now() + 60.0, "it is busy", ring.clock.now())
+        assert shard.out_of_patience == (mode == "batch")
 
 
 @pytest.mark.promise("Bounds", "Limits on pages are never exceeded.")

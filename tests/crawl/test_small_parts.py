@@ -218,6 +218,8 @@ def test_the_first_fatal_error_is_the_one_that_is_reported() -> None:
 def test_rates_are_those_of_the_last_seconds() -> None:
     counters = CrawlCounters(Totals(), CrawlOptions())
     assert counters.rates(0.0) == (0.0, 0.0)
+    counters.sample(0.0)
+    assert counters.rates(0.0) == (0.0, 0.0), "at once"
     for second in range(100):
         counters.sample(float(second))
         counters.totals.pages += 1 if second < 90 else 5

@@ -271,6 +271,32 @@ def test_a_crawl_delay_counts_from_the_robots_txt_that_has_it(opened: Open) -> N
     assert frontier.wake_at() == ended + 20
 
 
+def test_a_crawl_delay_that_is_too_long_closes_the_origin_that_has_it_alone(opened: Open) -> None:
+    shard = opened(PolitenessOptions(crawl_delay_s_max=100.0))
+    add(shard, "http://a.test:8080/1", "http://a.test/1")
+    shard.frontier.control.set_crawl_delay(named("http://a.test:8080/"), 101.0, T0)
+    now, refused = T0, {}
+    while (wake_at := shard.frontier.wake_at()) is not None:
+        lease = lend(shard.frontier, now := max(now, wake_at))
+        assert lease is not None
+        refused[lease.url.text] = "101 s" in lease.refusal
+        if lease.refusal:
+            shard.frontier.ended(lease, None, now)
+        else:
+            request(shard.frontier, lease, now)
+        shard.frontier.finish(lease, "host_closed" if lease.refusal else "fetched", now)
+    assert refused == {"http://a.test:8080/1": True, "http://a.test/1": False}
+
+
+def test_the_longest_crawl_delay_of_a_hosts_origins_holds(opened: Open) -> None:
+    shard = opened()
+    add(shard, "http://a.test/1", "http://a.test/2")
+    shard.frontier.control.set_crawl_delay(named("http://a.test:8080/"), 20.0, T0)
+    shard.frontier.control.set_crawl_delay(named("http://a.test/"), None, T0)
+    ended = visit(shard.frontier, T0 + 20)
+    assert shard.frontier.wake_at() == ended + 20
+
+
 def test_a_crawl_delay_that_is_too_long_closes_the_host(opened: Open) -> None:
     shard = opened(PolitenessOptions(crawl_delay_s_max=100.0))
     add(shard, "http://a.test/1", "http://a.test/2")
@@ -731,6 +757,51 @@ def test_next_turn_tells_who_is_waited_for(opened: Open) -> None:
     turn = shard.frontier.next_turn()
     assert turn is not None
     assert (turn.at, turn.reason) == (T0 + 500, "http://a.test waits: it is busy")
+
+
+def test_a_retry_comes_also_where_a_host_has_one_url_in_memory(opened: Open) -> None:
+    frontier = (shard := opened(window_urls_max=1)).frontier
+    add(shard, "http://a.test/1")
+    lease = lend(frontier, T0)
+    assert lease is not None
+    frontier.retry(lease, RevisitPlan(lease.url, T0 + 300, 2, 0), request(frontier, lease, T0))
+    assert lend(frontier, T0 + 300) is not None
+
+
+def test_next_turn_names_a_retry_only_where_nothing_else_of_the_host_comes_first(opened: Open) -> None:
+    frontier = (shard := opened(PolitenessOptions(delay_s_min=7.0), sleep_s_min=600.0)).frontier
+    add(shard, "http://a.test/1", "http://a.test/2")
+    lease = lend(frontier, T0)
+    assert lease is not None
+    ended = request(frontier, lease, T0)
+    frontier.retry(lease, RevisitPlan(lease.url, T0 + 300, 2, 0), ended)
+    assert frontier.next_turn() == (ended + 7, "a.test", "politeness")
+    visit(frontier, ended + 7)
+    assert frontier.next_turn() == (T0 + 300, "a.test", "its URLs are tried again then")
+
+
+def test_the_overview_shows_how_long_requests_took_where_there_were_any(opened: Open) -> None:
+    frontier = (shard := opened()).frontier
+    add(shard, "http://a.test/1", "http://b.test/1")
+    visit(frontier, T0, fetch_s=0.5)
+    add(shard, "http://a.test/2")
+    assert frontier.select(T0 + 1) is not None
+    shown: Any = frontier.overview(T0 + 1, 5)
+    assert {one["host"]: one["fetch_s"] for one in shown["active"]} == {"a.test": 0.5, "b.test": None}
+
+
+def test_the_overview_counts_hosts_whose_address_is_in_use_or_waits(opened: Open) -> None:
+    frontier = (shard := opened(PolitenessOptions(delay_s_min=7.0))).frontier
+    add(shard, "http://a.test/1", "http://a.test/2", "http://b.test/1")
+    first = lend(frontier, T0)
+    assert first is not None
+    while (other := frontier.select(T0)) is not None:
+        frontier.locate(other, "10.0.0.1", T0 + 1e6, T0)
+    frontier.begin(first, T0)
+    assert frontier.overview(T0, 5)["limits"] == {"fetching": 1, "address": 1}
+    frontier.ended(first, Contact(0.05, "answered"), T0 + 0.05)
+    frontier.finish(first, "fetched", T0 + 0.05)
+    assert frontier.overview(T0 + 0.05, 5)["limits"] == {"politeness": 1, "address": 1}
 
 
 def test_a_crawl_of_another_version_is_refused_when_it_is_opened(opened: Open) -> None:

@@ -112,8 +112,9 @@ def test_counts_of_links_have_a_bound_and_are_never_too_low() -> None:
 
 
 def test_larger_sites_gain_a_level_with_each_fourfold() -> None:
-    levels = [LargerSites().host_level(Standing("a.test", queued)) for queued in (0, 1, 3, 15, 255, 16_383, 10**9)]
-    assert levels == [7, 7, 6, 5, 3, 0, 0]
+    queued = (0, 1, 2, 3, 14, 15, 255, 16_383, 10**9)
+    levels = [LargerSites().host_level(Standing("a.test", one)) for one in queued]
+    assert levels == [7, 7, 7, 6, 6, 5, 3, 0, 0]
 
 
 def test_the_combined_order_weighs_size_reputation_and_failures() -> None:

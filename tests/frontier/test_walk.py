@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import Counter
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from gossamer.frontier.options import PolitenessOptions, WalkOptions
 from gossamer.frontier.walk import WalkFrontier
-from gossamer.frontier.walked import all_pages, sample
+from gossamer.frontier.walked import _expected_of, all_pages, sample
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import Contact
 from gossamer.world.dice import Dice
@@ -310,3 +311,9 @@ def test_the_sample_is_far_closer_to_uniform_than_visits_are(tmp_path: Path, see
     print(told)
     assert by_sample < by_visits / 2, told
     assert by_sample < by_pages / 1.5, told
+
+
+@pytest.mark.parametrize("visits", [2, 3, 10, 1_000])
+def test_expected_arrivals_are_those_whose_mean_where_there_are_any_is_what_was_seen(visits: int) -> None:
+    expected = _expected_of(visits)
+    assert expected / (1.0 - math.exp(-expected)) == pytest.approx(visits, rel=0.01)

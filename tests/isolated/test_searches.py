@@ -66,6 +66,10 @@ def children() -> set[int]:
     return found
 
 
+def status_of(process: int) -> str:
+    return Path(f"/proc/{process}/status").read_text()
+
+
 async def until(condition: Callable[[], object]) -> None:
     """Wait until it is so; a test's own deadline ends one that never is."""
     while not condition():  # noqa: ASYNC110 - the kernel tells nobody of what is waited for here
@@ -230,6 +234,19 @@ def test_the_kernel_keeps_the_limits(does: str, status: int) -> None:
     )  # fmt: skip
     assert ended.returncode == status
     assert (b"MemoryError" in ended.stderr) == (status == 1)
+
+
+def test_the_process_has_no_network(crawl: Path) -> None:
+    """By the same call as processes of `tests/world/test_sandbox.py`: here the kernel says that this one made it."""
+
+    async def work(searches: Searches) -> None:
+        assert (await searches.search(crawl, "fox")).total == 50
+        [process] = children()
+        status = status_of(process)
+        assert "NoNewPrivs:\t1\n" in status
+        assert "Seccomp:\t2\n" in status
+
+    run(work)
 
 
 def test_a_search_process_dies_with_its_owner(crawl: Path) -> None:

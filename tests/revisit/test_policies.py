@@ -135,6 +135,12 @@ def test_adaptive_comes_to_rest_in_proportion_to_changes() -> None:
     assert rested[1] / rested[0] == pytest.approx(10.0, rel=0.15)
 
 
+def test_adaptive_lengthens_what_did_not_change_and_shortens_what_did() -> None:
+    habits = [Habits(0.0, 1.0, 100.0, changed) for changed in (False, True)]
+    assert [1.0 / Adaptive(0.3).rate(one, 0.0) for one in habits] == pytest.approx([130.0, 70.0])
+    assert Adaptive(0.3).rate(Habits(0.0, 1.0, 0.5, changed=True), 0.0) == pytest.approx(1.0 / 0.35)
+
+
 def test_adaptive_waits_as_long_as_the_last_change_is_old() -> None:
     assert 1.0 / Adaptive().rate(Habits(0.0, 1.0, 100.0, changed=True, since_change_s=90.0), 0.0) == pytest.approx(90.0)
 
@@ -180,6 +186,7 @@ def test_freshness_and_age_by_simulation() -> None:
     assert aged / rounds / every_s == pytest.approx(age_s(rate, 1 / every_s), rel=0.03)
     assert age_s(1e-9, 1.0) == pytest.approx(1e-9 / 6.0)
     assert (freshness(0.0, 0.0), freshness(1.0, 0.0), age_s(1.0, 0.0)) == (1.0, 0.0, math.inf)
+    assert (age_s(0.0, 1.0), age_s(0.0, 0.0)) == (0.0, 0.0), "what never changes is never old"
 
 
 def test_a_calendar_tells_what_is_overdue_and_is_bounded() -> None:

@@ -17,7 +17,7 @@ from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.rhythm import KINDS_MAX, Rhythm, kind_of
 from gossamer.revisit.schedule import Schedule
-from gossamer.revisit.state import Memory, decode_memory, memory_key, page_facts, stored_state, whole_facts
+from gossamer.revisit.state import Memory, decode_memory, memory_key, page_facts, recounted, stored_state, whole_facts
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
@@ -111,6 +111,12 @@ class Kept:
         for number, promise in enumerate(state.promises):
             assert promise.pages == sum(memory.promise == number for memory in counted)
             assert promise.pages == sum(promise.deadlines.spans.values())
+        again = recounted(state, rhythms, memories)  # As where hosts move between shards.
+        for sums in ("pages", "there", "retired", "capped_hosts", "promises", "due"):
+            assert getattr(again, sums) == getattr(state, sums), sums
+        for sums in ("importance", "fresh", "capped_per_s", "promised_per_s"):
+            assert getattr(again, sums) == pytest.approx(getattr(state, sums), abs=1e-6), sums
+        assert again.census.pages == state.census.pages
 
 
 @pytest.fixture
@@ -251,6 +257,45 @@ def test_a_promise_is_a_due_time_and_is_counted(tmp_path: Path) -> None:
     kept.visit("http://a.test/news/now", T0 + 9_000)
     kept.check_sums()
     assert [promise.pages for promise in kept.schedule.state.promises] == [0, 0, 20]
+    kept.store.close()
+
+
+def test_what_is_due_within_an_hour_is_not_overdue(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, max_age_s={"/news/": 3_000.0}, interval_s_min=60.0, interval_s_max=100_000.0)
+    for page in range(3):
+        kept.visit(f"http://a.test/news/{page}", T0)
+    kept.visit("http://a.test/news/late", T0 - 10_000)
+    kept.visit("http://a.test/other", T0)
+    facts = whole_facts(kept.schedule.state, T0)
+    assert (facts["overdue"], facts["due_in_an_hour"], facts["pages"]) == (1, 3, 5)
+    kept.store.close()
+
+
+def test_a_page_that_failed_before_appears(kept: Kept) -> None:
+    kept.visit("http://a.test/1", T0, outcome="http_error", status=500, digest=0, payload=b"")
+    seen = Sight(named("http://a.test/1"), "fetched", T0 + 60, 200, digest=1, payload=b"1")
+    assert kept.schedule.change(seen) == "appeared"
+
+
+def test_what_was_seen_long_ago_counts_less_the_fewer_visits_are_remembered(tmp_path: Path) -> None:
+    rates = []
+    for number in (4, 1_000):
+        kept = Kept(tmp_path / str(number), memory_visits=number)
+        for day in range(40):
+            kept.visit("http://a.test/1", T0 + day * DAY_S, version=min(day, 10))
+        rates.append(kept.memory("http://a.test/1").change_rate)
+        kept.store.close()
+    assert rates[0] < 0.5 * rates[1], "it has not changed for thirty visits"
+
+
+def test_the_expected_freshness_is_between_never_and_always_and_falls_with_changes(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, interval_s_mean=DAY_S)
+    for day in range(10):
+        kept.visit("http://a.test/quick", T0 + day * DAY_S, version=day)
+        kept.visit("http://a.test/slow", T0 + day * DAY_S, version=day // 5)
+    found = [page_facts(kept.epochs, named(f"http://a.test/{name}")) for name in ("quick", "slow")]
+    quick, slow = [one["expected_freshness"] for one in found if one is not None]
+    assert 0.0 < quick < slow < 1.0
     kept.store.close()
 
 

@@ -266,6 +266,7 @@ def test_a_clock_that_was_set_back_opens_another_window(epochs: Epochs) -> None:
     subscriptions = made(epochs, gather_s=5)
     one = standing(subscriptions)
     subscriptions.pinged(one, b"a", NOW + 1_000)
+    assert not subscriptions.pinged(one, b"a", NOW + 1_000).pages, "a repeat at the same instant"
     assert subscriptions.pinged(one, b"a", NOW).pages
 
 

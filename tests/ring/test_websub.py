@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.nginx import free_port
 from tests.hub import Hub
 from tests.ring.crawls import OWN, CommandLine, command_line, until
 from tests.ring.hostile import Answer, HostileServer, whole
@@ -62,12 +63,6 @@ def hub() -> Iterator[Hub]:
 def publisher(hub: Hub) -> Iterator[Publisher]:
     with Publisher(hub) as running:
         yield running
-
-
-def free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])
 
 
 @contextmanager

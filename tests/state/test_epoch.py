@@ -194,6 +194,19 @@ def test_a_range_of_the_open_epoch_clears_what_the_closing_one_put(
         assert epochs.get(family, b"\0\0a") is None
 
 
+def test_a_range_of_the_closing_epoch_clears_what_the_store_holds(
+    opened: Callable[[Path], Store], tmp_path: Path
+) -> None:
+    epochs = Epochs(opened(tmp_path / "store"))
+    for key in (b"\0\0a", b"\0\0b"):
+        epochs.put("queue", key, b"1")
+    settle(epochs)
+    epochs.delete_range("queue", b"\0\0a", b"\0\0b")
+    epochs.cut()
+
+    assert epochs.get_many("queue", [b"\0\0a", b"\0\0b"]) == [None, b"1"]
+
+
 def test_numbers_go_on_after_reopening(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     epochs = Epochs(store)

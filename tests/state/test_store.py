@@ -136,6 +136,12 @@ def test_slices_are_bounded_in_bytes_too(opened: Open, tmp_path: Path) -> None:
     assert len(content(store)) == 40
 
 
+def test_a_slice_never_holds_two_values_that_are_too_large_together(opened: Open, tmp_path: Path) -> None:
+    store = opened(tmp_path / "store")
+    large = bytes(SLICE_BYTES_MAX * 3 // 4)
+    assert store.commit(1, [], {0: {key(number): large for number in range(6)}}) == 6
+
+
 def test_an_empty_epoch_counts(opened: Open, tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     store.commit(1, [], {})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,36 +13,33 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 import msgspec
 
+from gossamer.api.engine import have_stopped, hear_signals_as_before, no_room, started, unplaced
 from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
+from gossamer.api.growing import grown, leave_idle, stops_to_scale, write_number
 from gossamer.api.looking import about, hosts_of_all, joined_of_all, recent_of_all
-from gossamer.api.maintenance import scale_crawl
 from gossamer.api.page import CrawledPage, settled
 from gossamer.api.restoring import check_vault, gather
-from gossamer.api.shards import (
-    check_several,
-    fixed_in_one_shard,
-    grown,
-    keep_standing,
-    map_of,
-    owner_of,
-    require_states,
-)
+from gossamer.api.shards import check_several, keep_standing, map_of, owner_of, require_states
 from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import Asking, checked, require_restart
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.assembly.home import homes, locked
 from gossamer.assembly.integrity import require_files
-from gossamer.assembly.mapping import map_in
+from gossamer.assembly.mapping import moves_in
 from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord, Limits
-from gossamer.cluster.job import HERE, STATE_FILE, ClusterPlan, environment_of_a_cluster, environment_of_our_own
-from gossamer.cluster.options import ClusterOptions
+from gossamer.cluster.job import (
+    HERE,
+    STATE_FILE,
+    ClusterPlan,
+    address_of_job,
+)
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.flags import Options
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
-from gossamer.config.live import divided, save
+from gossamer.config.live import FILE, divided, save
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import ControlSocket, Verb
 from gossamer.crawl.counters import Point, Timeline
@@ -122,10 +118,16 @@ class ClusterCrawler:
         map_of(config, directory)
         self.directory = directory
         self.config = config
+        address = config.cluster.address or address_of_job(os.environ)
+        self._cluster = config.cluster.model_copy(update={"address": address})
         self._resuming = resuming
         self._engine: Engine | None = None
         self._begun = self._plan()
         """As the shards were started that were there at the start."""
+        self._is_placed, self._starts_by = False, 0.0
+        """All shards have answered from a machine; and when those that have not must have."""
+        self._one_at_a_time = asyncio.Lock()
+        """Held while shards make a checkpoint, or partitions are ordered to move, or the configuration is written."""
         self._status = whole([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
         self.starts_again = False
@@ -191,9 +193,8 @@ class ClusterCrawler:
             if self._following is not None:
                 await asyncio.to_thread(self._following.skip)
             self._write_down()
-            self._begun = self._plan()
-            engine = self._engine = await asyncio.to_thread(started, self._begun, self.config.cluster)
-            _hear_signals_as_before()
+            engine = self._engine = await asyncio.to_thread(started, self._begun, self._cluster)
+            hear_signals_as_before()
             try:
                 save(self.config, self.directory)
                 async with asyncio.TaskGroup() as group:
@@ -212,19 +213,8 @@ class ClusterCrawler:
             self._logs = None
             logs.close()
             lock.release()
-        await asyncio.to_thread(self._leave_idle)
+        self.config = await asyncio.to_thread(leave_idle, self.directory, self.config)
         return end
-
-    def _leave_idle(self) -> None:
-        """Remove shards that gave all their partitions away while the crawl ran."""
-        partitions, present = map_in(self.directory), reopen(self.directory / "crawl.toml")
-        if present.cluster.workers != self.config.cluster.workers:
-            save(divided(present, self.config.cluster.workers), self.directory)
-        if partitions is None or (wanted := max(partitions.owners) + 1) == partitions.shards:
-            return
-        with suppress(ConfigError):  # Partitions are on their way, or states elsewhere: they stay, with nothing to do.
-            scale_crawl(self.directory, wanted)
-            self.config = divided(self.config, wanted)
 
     # ---- as a context, and an iterator over pages
 
@@ -285,7 +275,7 @@ class ClusterCrawler:
             write_whole(path, msgspec.json.encode(kept))
 
     def _plan(self) -> ClusterPlan:
-        config, cluster = self.config, self.config.cluster
+        config, cluster = self.config, self._cluster
         limits = config.limits
         work = ""
         if config.state.checkpoint_uri:
@@ -306,8 +296,9 @@ class ClusterCrawler:
 
     async def _until_over(self, engine: Engine) -> End:
         clock = WallClock()
-        starts_by = clock.now() + self.config.cluster.start_s_max
+        start_s_max = self.config.cluster.start_s_max
         heard_at = kept_at = clock.now()
+        self._starts_by = heard_at + start_s_max
         asked, began = "", False
         while True:
             if self._stop != asked:
@@ -317,7 +308,7 @@ class ClusterCrawler:
             try:
                 standing = await engine.standing()
             except ConnectionError as error:
-                limit_s = DEAD_S if isinstance(error, ConnectionAbortedError) else self.config.cluster.start_s_max
+                limit_s = DEAD_S if isinstance(error, ConnectionAbortedError) else start_s_max
                 if self._stop and not began:
                     return "stopped"
                 if clock.now() - heard_at > limit_s:
@@ -326,22 +317,38 @@ class ClusterCrawler:
                 await asyncio.sleep(LOOK_S)
                 continue
             heard_at, began = clock.now(), True
-            self._status = standing["status"]
-            self._course.add(_point(heard_at, self._status))
-            for note in standing["notes"]:
-                self._tell(note)
-            if (warnings := self._status["warnings"]) and not self._warned:
-                self._warned = True
-                for warning in cast("list[str]", warnings):
-                    self._tell(f"Warning: {warning}")
+            self._take(standing, heard_at)
             if standing["is_over"]:
                 return self._ended(standing)
-            if self._status["state"] == "starting" and heard_at > starts_by and not standing["rounds"]:
-                raise CrawlFailedError("no shard could be started; Ray has no machine for them")
+            self._is_placed = self._is_placed or not (missing := unplaced(self._status))
+            if not self._is_placed and self._stop and have_stopped(self._status):
+                return "stopped"
+            if not self._is_placed and heard_at > self._starts_by:
+                raise CrawlFailedError(no_room(missing, self._cluster))
             if heard_at - kept_at > KEEP_S:
                 kept_at = heard_at
                 await asyncio.to_thread(keep_standing, self.directory, self._status)
             await asyncio.sleep(LOOK_S)
+
+    def _take(self, standing: Mapping[str, Any], now: float) -> None:
+        """Take what the coordinator said: for those who ask, and for who listens."""
+        self._status = standing["status"]
+        self._count(len(cast("list[object]", self._status["shards"])))
+        self._course.add(_point(now, self._status))
+        for note in standing["notes"]:
+            self._tell(note)
+        if (warnings := self._status["warnings"]) and not self._warned:
+            self._warned = True
+            for warning in cast("list[str]", warnings):
+                self._tell(f"Warning: {warning}")
+
+    def _count(self, shards: int) -> None:
+        """Take in how many shards there are, by the coordinator, which has also those of a command that was killed."""
+        if shards != self.config.cluster.workers:
+            self.config = divided(self.config, shards)
+            write_number(self.directory, shards)
+            # Ray has to find room for them too.
+            self._is_placed, self._starts_by = False, WallClock().now() + self.config.cluster.start_s_max
 
     def _ended(self, standing: Mapping[str, Any]) -> End:
         if standing["failure"]:
@@ -387,6 +394,7 @@ class ClusterCrawler:
             "unpause": self._unpause,
             "stop": self._stopped,
             "scale": self._scaled,
+            "checkpoint": self._saved,
         }
         return checked({name: own.get(name) or self._for_all(name) for name in VERBS})
 
@@ -434,19 +442,27 @@ class ClusterCrawler:
         return {"state": "stopping"}
 
     async def _scaled(self, request: ScaleCrawl) -> object:
-        config, shards, engine = self.config, request.workers, self._engine
-        if shards == 1 or fixed_in_one_shard(config) or self._following is not None:
+        shards = request.workers
+        if shards == 1 or stops_to_scale(self.config) or self._following is not None:
             return {"workers": shards, "stops": True}
-        if engine is None:
-            raise ConflictError("the crawl is ending")
-        # Before any of them counts: what is restarted now finds all of them.
-        present = reopen(self.directory / "crawl.toml")
-        plan = msgspec.structs.replace(self._begun, config=effective_toml(present))
-        await asyncio.to_thread(engine.grow, plan, shards)
-        await self._called("scale", shards=shards)
-        self.config = divided(config, max(shards, config.cluster.workers))
-        save(divided(present, self.config.cluster.workers), self.directory)
+        async with self._one_at_a_time:
+            if (engine := self._engine) is None:
+                raise ConflictError("the crawl is ending")
+            # Before any of them counts: what is restarted now finds all of them.
+            plan = msgspec.structs.replace(self._begun, config=effective_toml(reopen(self.directory / FILE)))
+            await asyncio.to_thread(engine.grow, plan, shards, self._cluster)
+            await self._called("scale", shards=shards)
+            self._count(max(shards, self.config.cluster.workers))
         return {"workers": shards, "stops": False}
+
+    async def _saved(self, request: Nothing) -> object:
+        """Have each shard make a checkpoint. They belong together only where no partition moves meanwhile."""
+        async with self._one_at_a_time:
+            if moves_in(self.directory).is_moving:
+                raise ConflictError(
+                    "partitions move between shards; a checkpoint is made when all have arrived: try again in a minute"
+                )
+            return await self._for_all("checkpoint")(request)
 
     def _for_all(self, name: str) -> Callable[[VerbRequest], Awaitable[object]]:
         async def answer(request: VerbRequest) -> object:
@@ -477,21 +493,6 @@ class ClusterCrawler:
             await self._engine.call(name, **arguments)
         except ConnectionError as error:
             raise ConflictError("the coordinator is restarting; try again") from error
-
-
-def started(plan: ClusterPlan, options: ClusterOptions) -> Engine:
-    """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
-    has = os.environ
-    has.update(environment_of_a_cluster(has, options.address) if options.address else environment_of_our_own(has))
-    module = importlib.import_module("gossamer.cluster.ray")
-    return cast("Engine", module.start(plan, options))
-
-
-def _hear_signals_as_before() -> None:
-    """Take SIGTERM back from Ray, which prints a stack for it before it passes it on."""
-    with suppress(ValueError):  # Those of another thread are not ours.
-        if (handler := signal.getsignal(signal.SIGTERM)) is not None:
-            signal.signal(signal.SIGTERM, handler)
 
 
 def _point(at: float, status: Mapping[str, Any]) -> Point:

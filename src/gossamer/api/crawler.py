@@ -26,7 +26,7 @@ from gossamer.api.progress import notebook_progress
 from gossamer.api.restoring import Vault, check_vault, vault_of
 from gossamer.api.seeding import Seeding, seeding_of
 from gossamer.api.setting import Setting, Watching
-from gossamer.api.status import running_status
+from gossamer.api.status import narrowed, running_status
 from gossamer.api.verbs import Asking, Commands, Queries, checkpoint_of, table_of
 from gossamer.archive.archive import Following, Task
 from gossamer.archive.cdxj import INDEX
@@ -49,6 +49,7 @@ from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
 from gossamer.model.errors import ConfigError
+from gossamer.model.status import SandboxState
 from gossamer.state.redo import DamagedStoreError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory
@@ -127,10 +128,10 @@ class Crawler:
         self._listeners: list[Callable[[str], None]] = []
         self._shard: Assembled | None = None
         self._last_status: dict[str, object] = {"state": "starting"}
-        self._stop: bool | None = None
+        self._stop: bool | None = None  # Whether a stop was requested, and whether at once.
+        self.sandbox: SandboxState | None = None  # What bounds the process of a command.
         self.starts_again = False
         """Whether its process is to start it again once it has stopped."""
-        """Whether a stop was asked for, and whether at once."""
         self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
         self._more_seeds = more_seeds
@@ -206,7 +207,7 @@ class Crawler:
         finally:
             self._callbacks = None
             await self._conversion_ended()
-            self._last_status = running_status(shard).as_object()
+            self._last_status = running_status(shard, sandbox=self.sandbox).as_object()
             self._shard = None
             if self._progress is not None:
                 self._progress.show()
@@ -219,7 +220,7 @@ class Crawler:
         """
         if self._shard is None:
             return self._last_status
-        status = running_status(self._shard, detail=detail)
+        status = running_status(self._shard, detail=detail, sandbox=self.sandbox)
         if self._callbacks is not None:
             status.subscriptions = self._callbacks.subscriptions()
         return status.as_object()
@@ -293,8 +294,7 @@ class Crawler:
     async def _crawl(self, shard: Assembled, sources: Sources, verbs: Mapping[str, Verb]) -> End:
         ring, outputs, controls, membership = shard.ring, shard.outputs, shard.controls, shard.membership
         low_water = LowWater(shard.kept.home, controls.settings, ring, controls.telemetry, sources)
-        scope = controls.settings.config.scope
-        watching = Watching(scope, ring.scope.exclusions, controls.telemetry, ring.loop.stir)
+        watching = Watching(controls.settings.config.scope, ring.scope.exclusions, controls.telemetry, ring.loop.stir)
         companions: list[Companion] = [
             sources.seeding.run, sources.feeding.run, watching.run, low_water.run, self._follow_logs,
         ]  # fmt: skip
@@ -416,8 +416,12 @@ class Crawler:
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
         """Answer until cancelled."""
+
+        def bound() -> None:
+            self.sandbox = narrowed(self.sandbox, shard)
+
         with self._asking.open(verbs, shard.controls.telemetry.logs):
-            await ControlSocket(self.directory / "state", verbs, shard.controls.telemetry.logs).serve()
+            await ControlSocket(self.directory / "state", verbs, shard.controls.telemetry.logs, bound).serve()
 
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX

@@ -13,7 +13,6 @@ from gossamer.assembly.revisits import may_be_called_back
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
-from gossamer.config.live import divided
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.world.files import write_whole
@@ -71,26 +70,6 @@ def map_of(config: Config, directory: Path) -> PartitionMap:
 def begun_with(config: Config, directory: Path) -> PartitionMap:
     """Return the map that the crawl was last started with."""
     return PartitionMap.load(directory) or PartitionMap.even(config.cluster.workers)
-
-
-def grown(config: Config, directory: Path) -> Config:
-    """Return the configuration with the shards that were added while the crawl ran; the file may not have them yet."""
-    found = map_in(directory)
-    return divided(config, found.shards) if found is not None and found.shards > config.cluster.workers else config
-
-
-def fixed_in_one_shard(config: Config) -> str:
-    """Return what keeps partitions of a running crawl where they are; empty where they can move."""
-    found = {
-        "crawl.mode": config.crawl.mode != "batch",
-        # A crawl that is restored from there, without its directory, would not find where its partitions are.
-        "state.checkpoint_uri": bool(config.state.checkpoint_uri),
-        "url.split_sites": bool(config.url.split_sites),
-        "cookies, or login": bool(config.cookies.wanted or config.login.rules),
-        "seeds.requests_file": bool(config.seeds.requests_file),
-        "seen.backend": bool(config.components.url_seen) or config.seen.backend != "rocksdb",
-    }
-    return next((key for key, stays in found.items() if stays), "")
 
 
 def owner_of(config: Config, directory: Path, url: str) -> int:

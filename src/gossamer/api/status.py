@@ -29,6 +29,7 @@ from gossamer.model.modules import module_facts
 from gossamer.model.status import (
     Alarm,
     Closing,
+    SandboxState,
     SeedsState,
     SeedState,
     ShardHealth,
@@ -55,7 +56,22 @@ ENDED_SAYS = {
 }
 
 
-def running_status(shard: Assembled, *, detail: bool = False) -> Status:
+def narrowed(sandbox: SandboxState | None, shard: Assembled) -> SandboxState | None:
+    """Refuse a process in a sandbox further Unix sockets, once its control socket exists; log and return the state."""
+    if sandbox is None:
+        return None
+    config = shard.controls.settings.config
+    # Browsers and commands of the console open such sockets, and inherit what is refused.
+    if sandbox.in_force and config.crawl.render == "never" and config.console.port is None:
+        from gossamer.world.sandbox import AF_UNIX, refuse_sockets  # noqa: PLC0415 - without a sandbox, of no use
+
+        if refuse_sockets(AF_UNIX):
+            sandbox = msgspec.structs.replace(sandbox, enforced=(*sandbox.enforced, "sockets"))
+    shard.controls.telemetry.logs.info("sandbox", **msgspec.to_builtins(sandbox))
+    return sandbox
+
+
+def running_status(shard: Assembled, *, detail: bool = False, sandbox: SandboxState | None = None) -> Status:
     """Return a running crawl's status. Some tens of microseconds, plus one per host in memory when nothing happens;
     `detail` adds hosts and rates over time: about 1 µs more per host in memory.
     """
@@ -65,6 +81,7 @@ def running_status(shard: Assembled, *, detail: bool = False) -> Status:
     counts, totals, elapsed_s = frontier.counts, counters.totals, loop.elapsed_s()
     status = _common(counts, totals, elapsed_s, config)
     status.seeds = seeds_state(totals.seeds, controls.explainer.why)
+    status.sandbox = sandbox
     status.state = loop.state
     if loop.state == "running" and (loop.paused or loop.held):  # What ends goes on ending.
         status.state = "paused"

@@ -212,7 +212,8 @@ def ring_of(
     memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
     pending_scope = memory.pending_scope if scoped(config).scope.scope != "any" else None
     rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
-    frontier = frontier_for(config, storage, rules, prioritizer, namer, setup.dice, clock.now())
+    travelling = exchange.places.travelling if exchange is not None else ()
+    frontier = frontier_for(config, storage, rules, prioritizer, namer, setup.dice, clock.now(), travelling)
     urls = UrlMemory(namer, url_seen_of(config, epochs, storage.journals), PageHistory(epochs))
     setup.undo.callback(close, urls.url_seen)
     resolver = resolver_of(config, clock, archives)

@@ -245,15 +245,15 @@ class Membership:
     def _follow(self, orders: Orders) -> None:
         """Take in where partitions are, which shards there are, and which partitions to give."""
         places = self.exchange.places
-        for to in range(places.shards, orders.shards):
+        for to in places.to_welcome(orders.shards):
             if to != self.exchange.shard:
                 scope = self._ring.scope
                 self.exchange.welcome(to, Welcome(scope.roots.dump(), scope.exclusions.dump()))
-        places.shards = max(places.shards, orders.shards)
-        if places.learn(orders.places, orders.serial):
+        if places.learn(orders.places, orders.known, orders.serial):
             self.exchange.readdress()
         self._ordered = orders.moves
-        self.moves.order(orders.moves)
+        # Until all seeds are added, a restart adds them again, each where its partition is by then.
+        self.moves.order(() if self.seeding() else orders.moves)
 
     @property
     def _activity(self) -> int:

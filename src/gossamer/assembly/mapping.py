@@ -20,13 +20,11 @@ def map_in(directory: Path) -> PartitionMap | None:
     """Return the map of a crawl's directory, with what was moved since the crawl was last started; None if it has one
     shard and never had more.
     """
-    found, path = PartitionMap.load(directory), directory / RECORD_FILE
-    if found is None or not path.exists():
-        return found
-    return map_now(found, msgspec.json.decode(path.read_bytes(), type=MovesKept).moves)
+    found = PartitionMap.load(directory)
+    return found if found is None else map_now(found, moves_in(directory))
 
 
-def moves_under_way(directory: Path) -> bool:
-    """Say whether partitions are on their way between shards of a crawl that may have ended."""
+def moves_in(directory: Path) -> MovesRecord:
+    """Return what the coordinator of a crawl keeps, or kept, of moves."""
     path = directory / RECORD_FILE
-    return path.exists() and bool(msgspec.json.decode(path.read_bytes(), type=MovesKept).moves.under_way)
+    return msgspec.json.decode(path.read_bytes(), type=MovesKept).moves if path.exists() else MovesRecord()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from gossamer.cluster.exchange import Exchange
 from gossamer.cluster.frames import BATCH_BYTES_MAX, MoveEnd, MovePart
 from gossamer.cluster.places import Giving, Move
-from gossamer.crawl.pending_scope import PendingScope
+from gossamer.crawl.pending_scope import PendingScope, open_seeds
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.moving import HOST
 from gossamer.model.visits import Failure, Prerequisite
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 STEP_KEYS_MAX: Final = 10_000
 """Keys that one commit gives at the most, beside the last part's: about 30 ms."""
 PART_KEYS_MAX: Final = 1_000
-KEPT_HERE: Final = frozenset({"outbox", "inbox"})
-"""Families of the shard alone."""
 
 
 class PartitionMoves:
@@ -51,6 +49,7 @@ class PartitionMoves:
         self._pending_scope = pending_scope
         self._waiting: dict[int, Move] = {}
         """Moves that wait for what is in flight, by version."""
+        self.step_keys_max = STEP_KEYS_MAX
 
     def order(self, moves: Sequence[Move]) -> None:
         """Begin those moves that are ours to give. They may be ordered again, or late."""
@@ -67,7 +66,7 @@ class PartitionMoves:
             del self._waiting[move.version]
             if self._places.is_new(move):
                 self._begin(move, now)
-        left = STEP_KEYS_MAX
+        left = self.step_keys_max
         for giving in self._places.giving:
             if left > 0:
                 left -= self._give(giving, left, now)
@@ -76,13 +75,13 @@ class PartitionMoves:
         """Take a part of what another shard gives."""
         if not self._places.awaits(part):
             return
-        begin, end = _range(part.first, part.end)
+        self._places.takes(part)
         if part.number == 0:  # An earlier try of the giver, which was restored since, may have left some.
             for family in FAMILIES:
-                self._epochs.delete_range(family, begin, end)
-        family = FAMILIES[part.family]
+                for begin, end in _ranges(family, part.first, part.end):
+                    self._epochs.delete_range(family, begin, end)
         for key, value in part.pairs:
-            self._epochs.put(family, key, value)
+            self._epochs.put(FAMILIES[part.family], key, value)
         if part.last is not None:
             self._admit(part, part.last, now)
 
@@ -116,18 +115,15 @@ class PartitionMoves:
     def _give(self, giving: Giving, keys_max: int, now: float) -> int:
         """Put up to `keys_max` keys into the outbox; return how many."""
         move, keys = giving.move, 0
-        begin, end = _range(move.first, move.end)
         while giving.family < len(FAMILIES):
             family = FAMILIES[giving.family]
-            pairs = (
-                list(islice(self._epochs.scan(family, begin, end), keys_max - keys)) if family not in KEPT_HERE else []
-            )
-            if pairs:
-                keys += len(pairs)
-                self._epochs.delete_range(family, begin, pairs[-1][0] + b"\0")
-                self._send(giving, self._travelling(family, pairs, now))
-            if keys >= keys_max:
-                return keys  # There may be more in this family.
+            for begin, end in _ranges(family, move.first, move.end):
+                if pairs := list(islice(self._epochs.scan(family, begin, end), keys_max - keys)):
+                    keys += len(pairs)
+                    self._epochs.delete_range(family, begin, pairs[-1][0] + b"\0")
+                    self._send(giving, self._travelling(family, pairs, now))
+                if keys >= keys_max:
+                    return keys  # There may be more in this family.
             giving.family += 1
         linking = self._frontier.reputation
         last = MoveEnd(giving.round, linking.linking_max if linking is not None else 0.0)
@@ -175,3 +171,10 @@ class PartitionMoves:
 
 def _range(first: int, end: int) -> tuple[bytes, bytes]:
     return first.to_bytes(2), end.to_bytes(2)
+
+
+def _ranges(family: str, first: int, end: int) -> list[tuple[bytes, bytes]]:
+    """Return the ranges of keys that move with partitions: all of them, but for links that wait for the scope to grow.
+    Those stay where they were found.
+    """
+    return [open_seeds(number) for number in range(first, end)] if family == "scope" else [_range(first, end)]

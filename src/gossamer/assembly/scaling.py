@@ -18,7 +18,7 @@ import msgspec
 
 from gossamer.assembly.home import Home, locked, stored
 from gossamer.assembly.integrity import opened_store, refuse_half_forgotten
-from gossamer.assembly.mapping import map_in, moves_under_way
+from gossamer.assembly.mapping import map_in, moves_in
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
@@ -56,7 +56,16 @@ STEP_KEYS_MAX: Final = 20_000
 """Moved in one commit of the receiving store: 60 ms, with a sync at its end."""
 STEP_BYTES_MAX: Final = 8 << 20
 CROWD: Final = frozenset(
-    ("lock", "maintenance", "control.sock", "partitions.json", "coordinator.json", "scaling.json", "index.json")
+    (
+        "lock",
+        "maintenance",
+        "control.sock",
+        "partitions.json",
+        "coordinator.json",
+        "coordinator.lock",
+        "scaling.json",
+        "index.json",
+    )
 )
 """Files in `state/` that belong to the whole crawl."""
 
@@ -163,7 +172,7 @@ def refuse_indivisible(config: Config, directory: Path, shards: int) -> Partitio
         )
     if config.frontier.strategy == "walk":
         raise ConfigError("frontier.strategy = 'walk' walks in one shard and cannot be scaled")
-    if moves_under_way(directory):
+    if moves_in(directory).under_way:
         raise ConfigError(
             f"partitions of {directory} are on their way between shards; `gossamer resume {directory}` completes that"
         )

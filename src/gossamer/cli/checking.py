@@ -52,10 +52,10 @@ def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[CrawlJob, 
         else:
             _look_at(config)
         make_writable(directory)
+        job = job_of(config, directory, seeds=config.seeds.urls)
     except BaseException:
         unmake(directory, missing, before)
         raise
-    job = job_of(config, directory, seeds=config.seeds.urls)
     return job._replace(missing=tuple(map(str, missing)), before=tuple(before)), config
 
 
@@ -84,7 +84,17 @@ def _begun_with(config: Config) -> tuple[object, ...]:
 
 
 def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resume: bool = False) -> CrawlJob:
-    """Return what the child has to do."""
+    """Return what the child has to do, and what it may open.
+
+    Raises:
+        ConfigError: `process.sandbox` is on, and that is not possible.
+    """
+    wanted, why, rights = config.process.sandbox, 'process.sandbox is "off"', None
+    if wanted != "off":
+        from gossamer.config.confinement import rights_of, unconfined  # Without a sandbox, of no use.
+
+        why = unconfined(config)
+        rights = None if why else rights_of(config, directory)._asdict()
     return CrawlJob(
         directory=str(directory),
         values=config.model_dump_json(),
@@ -92,6 +102,9 @@ def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resu
         seeds=seeds,
         resume=resume,
         process_s_max=config.crawl.process_s_max,
+        rights=rights,
+        unconfined=why,
+        is_required=wanted == "on",
     )
 
 
@@ -102,7 +115,12 @@ def job_as_written(job: CrawlJob) -> CrawlJob:
         config = reopen(directory / "crawl.toml")
     except ConfigError:  # It is being edited.
         return job
-    return job_of(config, directory, seeds=job.seeds, resume=job.resume)
+    # The sandbox stays: what was written may be that of a page which took the process over.
+    sandbox = Config.model_validate_json(job.values).process.sandbox
+    config = config.model_copy(update={"process": config.process.model_copy(update={"sandbox": sandbox})})
+    return job._replace(
+        values=config.model_dump_json(), origins=config.origins, process_s_max=config.crawl.process_s_max
+    )
 
 
 def _spooled(config: Config, directory: Path, spool: Spool) -> Config:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import json
 import os
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -17,12 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from gossamer import api
-from gossamer.cli.directory import unmake
-from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, CrawlRequest, Spool, decode, encode, read_words
+from gossamer.cli.directory import unmake_refused
+from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, CrawlRequest, Spool, decode, encode, read_words, written_in
 from gossamer.cli.output import Exit, complain
 from gossamer.cli.status_text import awaited_of, seeds_not_fetched_lines, summary_of, to_upload_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
-from gossamer.model.status import read_status
+from gossamer.model.status import SandboxState, read_status
 from gossamer.world.files import NO_ROOM
 from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import DirectoryLock, die_with_parent
@@ -123,10 +125,7 @@ def interrupt(*_: object) -> NoReturn:
 
 def begun(job: CrawlJob, config: Config, supervisor: ParentProcess) -> int:
     """Import what a job takes, crawl when the word comes, and return the exit status."""
-    status = guarded(job, partial(crawl, config, supervisor))
-    if status == Exit.REFUSED and job.before is not None:
-        unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
-    return status
+    return guarded(job, partial(crawl, config, supervisor))
 
 
 def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
@@ -137,7 +136,7 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
         return Exit.INTERRUPTED
     except BaseException as error:
         if (mistake := config_error(error)) is not None:
-            if job.restart and DirectoryLock.is_held(Path(job.directory) / MAINTENANCE):
+            if job.restart and is_outdated(job):
                 return AGAIN  # A command was quicker.
             complain(str(mistake))
             return Exit.REFUSED
@@ -162,6 +161,12 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
         return Exit.FAILED
 
 
+def is_outdated(job: CrawlJob) -> bool:
+    """Say whether a command works on what the crawl runs with, or has changed it since the job was made."""
+    directory = Path(job.directory)
+    return DirectoryLock.is_held(directory / MAINTENANCE) or written_in(directory) != job.written
+
+
 def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     """Import what crawls, wait for the word, crawl as the job says and show its progress."""
     from gossamer.cli.run import progress_for, served
@@ -170,7 +175,9 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     is_clustered = config.cluster.workers > 1
     calm_collector()
     if not supervisor.says_go():
+        unmake_refused(job)
         return Exit.REFUSED
+    sandbox = confined(job, config)
     if job.restart and api.finish_scaling(job.directory):
         return AGAIN  # With what it runs with now.
     # A crawl that had ended when its process died does not start again: only its files may be incomplete.
@@ -183,6 +190,8 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
         running = api.ClusterCrawler.resume(job.directory, config=config)
     else:
         running = api.Crawler.resume(job.directory, config=config, settle=settle)
+    if isinstance(running, api.Crawler):
+        running.sandbox = sandbox
     progress = progress_for(config.progress.style, config.progress.interval_s)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -206,6 +215,40 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     if ended == "patience" and config.progress.style == "quiet":
         complain(" ".join([summary_of(status, job.directory, ended).partition(":")[0] + ".", *awaited_of(status)]))
     return ended_as(ended, status)
+
+
+def confined(job: CrawlJob, config: Config) -> SandboxState:
+    """Confine this process to the rights of its job; return what is in force.
+
+    Raises:
+        ConfigError: the crawl has several shards now, or the system refuses and `process.sandbox` is on.
+    """
+    if job.rights is None:
+        return SandboxState(in_force=False, says=job.unconfined)
+    from gossamer.world.sandbox import Rights, confine, threads
+
+    if config.cluster.workers > 1:
+        raise ConfigError(
+            f"this crawl has {config.cluster.workers} shards now, which run without a sandbox: "
+            f"gossamer resume {job.directory} starts them"
+        )
+    rights = Rights(**job.rights)
+    for path in (*rights.writes, *rights.scratch):
+        if not Path(path).exists():  # Only what is there can be named.
+            with suppress(OSError):
+                Path(path).mkdir(parents=True)
+    try:
+        if (count := threads()) > 1:
+            raise OSError(errno.EBUSY, f"{count} threads run already")
+        enforced = confine(rights)
+    except OSError as error:
+        if job.is_required:
+            raise ConfigError(
+                f'process.sandbox = "on" is not possible: the system refuses ({error.strerror})'
+            ) from error
+        return SandboxState(in_force=False, says=f"the system refuses ({error.strerror})")
+    os.environ["TMPDIR"] = tempfile.tempdir = rights.scratch[-1]
+    return SandboxState(in_force=True, enforced=enforced)
 
 
 def ended_as(ended: str, status: Status) -> Exit:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from gossamer.cli.job import CrawlJob
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import make_directory
 
@@ -43,6 +44,12 @@ def there_before(directory: Path) -> tuple[list[Path], list[str]]:
         return missing, [path.name for path in directory.iterdir()] if directory.is_dir() else []
     except OSError as error:
         raise ConfigError(f"cannot read {directory}: {error.strerror}; name another with -o DIR") from error
+
+
+def unmake_refused(job: CrawlJob) -> None:
+    """Remove what a crawl made whose job was refused after its checks."""
+    if job.before is not None:
+        unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
 
 
 def unmake(directory: Path, missing: Sequence[Path], before: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 AGAIN = 75
 """Exit status of a child that is to be started again, once no command holds `MAINTENANCE` (sysexits.h: EX_TEMPFAIL)."""
@@ -52,12 +52,28 @@ class CrawlJob(NamedTuple):
     """When resuming: where the crawl had ended, only finish its files."""
     restart: bool = False
     """The child before this one died: resume if there is anything to resume, without a word."""
+    written: str = ""
+    """When restarting: what the crawl's `crawl.toml` said when this was made."""
     process_s_max: float = 0.0
     """How long a stage may be at one page, for the supervisor."""
     missing: tuple[str, ...] = ()
     """Directories that were not there before, innermost first: a refused crawl leaves nothing behind."""
     before: tuple[str, ...] | None = None
     """Names that the crawl's directory held before; None: nothing of it is ever removed."""
+    rights: dict[str, Any] | None = None
+    """What its processes may open (`world.sandbox.Rights`), from before one has read a page; None: no sandbox."""
+    unconfined: str = ""
+    """Why there is no sandbox."""
+    is_required: bool = False
+    """Whether the crawl is refused where the system refuses a sandbox."""
+
+
+def written_in(directory: Path) -> str:
+    """Return what `crawl.toml` says; nothing if there is none yet."""
+    try:
+        return (directory / "crawl.toml").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def encode(message: CrawlJob | Spool) -> bytes:

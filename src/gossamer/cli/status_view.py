@@ -73,6 +73,7 @@ def status_text(status: Status) -> str:
     rows[4:4] = revisits_of(status)
     if len(status.shards) > 1:  # One alone is the crawl: the rows above are its own.
         rows += [("shard", _shard_counts(one)) for one in status.shards]
+    rows.append(("sandbox", sandbox_of(status)))
     rows += [("warning", warning) for warning in warnings_of(status)]
     rows += [("trap", harmless(trap)) for trap in status.traps]
     return "\n".join(f"{name:<12} {value}" for name, value in rows if value)
@@ -82,6 +83,14 @@ def hosts_of(status: Status) -> str:
     """Return how many hosts the crawl knows, has in memory, and has URLs of."""
     known, active, left = status.hosts_known, status.hosts_active, status.hosts_left
     return f"{count(known)} known, {count(active)} active, {count(left)} left"
+
+
+def sandbox_of(status: Status) -> str:
+    """Return what bounds the process that parses, or why nothing does; nothing where that is not known."""
+    if (sandbox := status.sandbox) is None:
+        return ""
+    bounded = ", ".join(sandbox.enforced).replace("_", " ")
+    return f"in force: {harmless(bounded)}" if sandbox.in_force else f"none: {harmless(sandbox.says)}"
 
 
 def has_ended(status: Status) -> bool:

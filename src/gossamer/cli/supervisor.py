@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob
+from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, written_in
 from gossamer.cli.output import Exit, complain, obeys_escapes
 from gossamer.cli.start import FORWARDED, Started
 from gossamer.state import slots
@@ -74,7 +74,7 @@ def supervised(job: CrawlJob, child: Started) -> int:
     directory = Path(job.directory)
     state, clock = directory / "state", WallTime()
     started_at = clock.now()
-    before = _effective(directory)
+    before = written_in(directory)
 
     def start_again(restarts: int) -> subprocess.Popen[bytes]:
         nonlocal started_at
@@ -82,8 +82,9 @@ def supervised(job: CrawlJob, child: Started) -> int:
         if not restarts:
             return child.begin()
         # Where its child has written what it runs with, that holds, and with it what was changed since.
-        asked = _as_written(job) if _effective(directory) != before else job
-        return Started.again(asked).begin()
+        written = written_in(directory)
+        asked = _as_written(job) if written != before else job
+        return Started.again(asked._replace(written=written)).begin()
 
     watched = SupervisorSlots(
         accuse=lambda: slots.accuse(state, started_at),
@@ -94,6 +95,10 @@ def supervised(job: CrawlJob, child: Started) -> int:
     )
     status = Supervisor(start_again, watched, complain).run()
     show_cursor()
+    if status == Exit.REFUSED:
+        from gossamer.cli.directory import unmake_refused  # The child may remove nothing outside of its directory.
+
+        unmake_refused(job)
     return status
 
 
@@ -107,12 +112,6 @@ def _is_held(lock: Path) -> bool:
     from gossamer.world.process import DirectoryLock  # When a child has ended.
 
     return DirectoryLock.is_held(lock)
-
-
-def _effective(directory: Path) -> str | None:
-    """Return what `crawl.toml` says; None if there is none yet."""
-    file = directory / "crawl.toml"
-    return file.read_text(encoding="utf-8") if file.exists() else None
 
 
 def show_cursor() -> None:

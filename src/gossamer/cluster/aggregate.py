@@ -70,6 +70,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["revisits"] = _revisits([one for status in statuses if isinstance(one := status.get("revisits"), Mapping)])
     found["uploads"] = _uploads(statuses)
     found["eta_s"] = _eta_s(found) if found.get("state") == "running" else None
+    found["sandbox"] = None  # Of a crawl of one shard alone.
     found["workers"] = len(statuses)
     found["shards"] = [{**brief(number, status), "idle": number in idle} for number, status in enumerate(statuses)]
     return found

@@ -194,7 +194,6 @@ class Coordination:
         self.seen: dict[int, ShardAnswer] = {}
         """The last answer of each shard."""
         self.notes: list[str] = []
-        self.rounds = 0
 
     def look(self, shard: int) -> Look:
         """Return the question to a shard."""
@@ -214,14 +213,14 @@ class Coordination:
 
     def took(self, answers: Sequence[ShardAnswer], now: float) -> None:
         """Take a round's answers: of all shards, or of those that answered."""
-        self.rounds += 1
         before = msgspec.msgpack.encode(self.kept)
         for answer in answers:
             self._hear(answer)
             self._lend(answer, now)
         reports = [answer.report for answer in answers if answer.report is not None]
         self._end_if_over(reports, secured=all(answer.secured for answer in answers))
-        self._is_scope_final = self._scope_final.take_round(reports)
+        # An open seed that moves is counted nowhere until it has arrived.
+        self._is_scope_final = self._scope_final.take_round(reports) and not self.moves.is_moving
         self.moves.take_round(reports, begins=not self.kept.end)
         if self._quotas is not None:
             for report in reports:
@@ -329,7 +328,7 @@ class Coordination:
         """
         if self.kept.end:
             return
-        is_finished = self._termination.take_round(reports)
+        is_finished = self._termination.take_round(reports) and not self.moves.is_moving
         limits = self._limits
         statuses: list[Mapping[str, object]] = [answer.status for answer in self.seen.values()]
         elapsed_s = max((_number(status.get("elapsed_s")) for status in statuses), default=0.0)
@@ -339,8 +338,11 @@ class Coordination:
             self.kept.end = "limit"
             return
         out_of_pages = (
-            self._quotas is not None and len(reports) == self.shards and self._quotas.exhausted(reports)
-        )  # fmt: skip
+            self._quotas is not None
+            and len(reports) == self.shards
+            and self._quotas.exhausted(reports)
+            and not self.moves.is_moving
+        )
         if not (is_finished or out_of_pages) and self._is_low(reports):
             self.kept.end = "low_water"
             self.notes.append(f"fewer hosts are left than frontier.hosts_min = {limits.hosts_min}; the rest is saved")

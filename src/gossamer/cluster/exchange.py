@@ -150,15 +150,17 @@ class Exchange:
         owners, me = self._owners, self.shard
         ours = [link for link in links if owners[link.url.partition] == me]
         if len(ours) < len(links):
-            known, outbox = self._known, self._outbox
+            known = self._known
             for link in links:
-                to = owners[link.url.partition]
-                if to != me and (link.seed or known.adds(link)):
-                    packing = outbox.packing(to)
-                    before = packing.bytes
-                    packing.add(link)
-                    outbox.memory_bytes += packing.bytes - before
+                if owners[link.url.partition] != me and (link.seed or known.adds(link)):
+                    self._send(link)
         return ours
+
+    def _send(self, link: Link) -> None:
+        packing = self._outbox.packing(self._owners[link.url.partition])
+        before = packing.bytes
+        packing.add(link)
+        self._outbox.memory_bytes += packing.bytes - before
 
     def widened(self, seed: Url, target: Url, kind: int) -> None:
         root = Root(seed.text, target.text, kind)
@@ -443,7 +445,10 @@ class Exchange:
             ring.take_part(part)
         for welcome in batch.welcomes:
             ring.welcomed(welcome)
-        # What comes for partitions that have moved on goes after them, as links do (`own`).
+        self._take_counts(batch, ring)
+        self._take_links(batch, ring)
+
+    def _take_counts(self, batch: Batch, ring: LinkReceiver) -> None:
         for linking in batch.linking:
             if self.places.has(linking.partition):
                 ring.linked_from_afar(linking.source, linking.site, linking.partition)
@@ -454,8 +459,16 @@ class Exchange:
                 ring.cash_from_afar(cash.host, cash.partition, cash.amount)
             else:
                 self.send_cash(cash.host, cash.partition, cash.amount)
+
+    def _take_links(self, batch: Batch, ring: LinkReceiver) -> None:
+        """Have links discovered. Those to partitions that have moved on, or are not here yet, go where they are, also
+        what was sent there before: the receiver of a move returns what is early.
+        """
         links = links_of(batch, self._namer.names([url for run in batch.runs for url in run.urls]))
         self.links_taken += len(links)
+        for link in [link for link in links if not self.has(link.url)]:
+            self._send(link)
+        links = [link for link in links if self.has(link.url)]
         try:
             ring.discover(links)
         except Exception as error:  # noqa: BLE001 - an internal error with one link must not stop the others
@@ -486,5 +499,5 @@ class Exchange:
 
     def _answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes = b"") -> None:
         self.activity += 1
-        if self._ring is not None:
+        if self._ring is not None and self.has(prerequisite.origin):  # Else its site moved, and asks where it is now.
             self._ring.prerequisite_answered(prerequisite, result, body)

@@ -24,6 +24,13 @@ HERE = "here"
 """Name of the machine in a crawl on one machine."""
 
 
+def address_of_job(environment: Mapping[str, str]) -> str:
+    """Return the cluster that a Ray job runs on: its driver finds it in RAY_ADDRESS. Empty outside a job; that variable
+    may also hold the address of a dashboard, for Ray's commands.
+    """
+    return environment.get("RAY_ADDRESS", "") if "RAY_JOB_CONFIG_JSON_ENV_VAR" in environment else ""
+
+
 def environment_of_our_own(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment to set before the import of Ray, for a private Ray: it listens on loopback, requires a
     token, and sends no usage statistics.

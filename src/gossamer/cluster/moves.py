@@ -43,6 +43,11 @@ class MovesRecord(msgspec.Struct):
     places: list[tuple[int, MovedRun]] = msgspec.field(default_factory=list)
     """What was moved, each partition once, with the serial number of its last completed move."""
 
+    @property
+    def is_moving(self) -> bool:
+        """Partitions are on their way, or will be."""
+        return bool(self.under_way or self.wanted)
+
 
 def map_now(partitions: PartitionMap, kept: MovesRecord) -> PartitionMap:
     """Return the map as it is, from the one that the crawl was started with and what was moved since."""
@@ -64,8 +69,8 @@ class Moves:
 
     @property
     def is_moving(self) -> bool:
-        """Partitions are under way, or are to be moved."""
-        return bool(self.kept.under_way or self.kept.wanted)
+        """Partitions are on their way, or will be."""
+        return self.kept.is_moving
 
     def scale(self, shards: int) -> None:
         """Have `shards` shards hold all partitions. Raises ConfigError where that cannot be."""
@@ -80,6 +85,7 @@ class Moves:
             shards=kept.shards,
             moves=[move for move in kept.under_way if shard in (move.sender, move.to)],
             places=[place for serial, place in kept.places if serial > known],
+            known=known,
             serial=kept.serial,
         )
 

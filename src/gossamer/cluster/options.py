@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from gossamer.model.live import BASIC
@@ -22,8 +24,31 @@ class ClusterOptions(BaseModel):
     )
     address: str = Field(
         "",
-        description="The Ray cluster to run on, as HOST:PORT of its head; empty: one of this crawl's own, here.",
+        description="The Ray cluster to run on, as HOST:PORT of its head; empty: in a Ray job that job's cluster, "
+        "else a private Ray on this machine.",
         json_schema_extra=BASIC,
+    )
+    runtime_env: str = Field(
+        "",
+        description="A YAML or JSON file with the runtime environment of the shards (working_dir, pip, env_vars), as "
+        "`ray job submit --runtime-env` takes it. In a Ray job its entries are added to those of the job.",
+    )
+    placement: Literal["spread", "strict_spread", "pack"] = Field(
+        "spread",
+        description="Where Ray places shards: spread over the machines as far as possible, at most one on each "
+        "(strict_spread), or on as few as possible (pack). The last two reserve the places of all shards together.",
+    )
+    cpus: float = Field(
+        0.001,
+        gt=0,
+        description="Processors that Ray reserves for each shard. With next to none, the shards of a lost machine "
+        "always find room on another one; with 1, an autoscaler adds a machine where processors are missing.",
+    )
+    memory_bytes: int = Field(0, ge=0, description="Memory that Ray reserves for each shard; 0: none.")
+    resources: dict[str, float] = Field(
+        default_factory=dict,
+        description="Resources of Ray that each shard needs, such as `{crawler = 1}`: only machines that offer them "
+        "get shards.",
     )
     work_directory: str = Field(
         "",
@@ -43,7 +68,7 @@ class ClusterOptions(BaseModel):
         "another machine starts no sooner. Longer than a restart of the coordinator.",
     )
     start_s_max: float = Field(
-        180.0, gt=0, description="How long the start of all shards may take, in seconds, before the crawl gives up."
+        180.0, gt=0, description="How long Ray may take to place all shards, in seconds, before the crawl gives up."
     )
     object_store_bytes: int = Field(
         80 << 20, ge=80 << 20, description="Shared memory of a Ray of this crawl's own; hardly any of it is used."
@@ -70,3 +95,9 @@ class ClusterOptions(BaseModel):
         gt=0,
         description="How long a shard uses an address, or token of a split site, for itself when others wait for it",
     )
+
+    @property
+    def reserved(self) -> dict[str, float]:
+        """What Ray reserves for each shard, by Ray's names."""
+        memory = {"memory": self.memory_bytes} if self.memory_bytes else {}
+        return {"CPU": self.cpus, **memory, **self.resources}

@@ -64,6 +64,10 @@ class PlacesRecord(msgspec.Struct, array_like=True):
     """By version."""
     given_at: dict[int, int] = msgspec.field(default_factory=dict)
     """Receiver to the last epoch that put parts for it into the outbox."""
+    taking: list[MovedRun] = msgspec.field(default_factory=list)
+    """Moves of which parts came, and not the last one."""
+    welcomed: int = 0
+    """Shards, by number up to this, that know what this one learned before they began."""
 
 
 class Places:
@@ -79,10 +83,12 @@ class Places:
         self._versions = array("Q", bytes(8 * PARTITIONS))
         self._epochs = epochs
         self._needs_cover = needs_cover
-        self.shards = max(partitions.shards, shard + 1)
-        """Shards that there are, as far as is known."""
         stored = epochs.get("meta", PLACES)
-        self._kept = PlacesRecord() if stored is None else msgspec.msgpack.decode(stored, type=PlacesRecord)
+        self._changed = stored is None
+        kept = PlacesRecord(welcomed=partitions.shards)
+        self._kept = kept = kept if stored is None else msgspec.msgpack.decode(stored, type=PlacesRecord)
+        self.shards = max(partitions.shards, shard + 1, kept.welcomed)
+        """Shards that there are, as far as is known."""
         for place in self._kept.moved:
             self._set(place)
         self.serial = 0
@@ -92,7 +98,6 @@ class Places:
         self._marks: list[tuple[int, set[int]]] = [(epochs.number - 1, {one.version for one in self._kept.moved})]
         self._taken: set[int] = set()
         self._cut: set[int] = set()
-        self._changed = False
         self.held: dict[int, int] = {
             to: epoch for to, epoch in self._kept.given_at.items() if needs_cover and not fresh
         }
@@ -109,9 +114,23 @@ class Places:
         """Moves that are begun and not complete, in their order."""
         return [self._kept.giving[version] for version in sorted(self._kept.giving)]
 
+    @property
+    def travelling(self) -> list[tuple[int, int]]:
+        """Runs of partitions of which this shard has some keys and not all: first, and first behind it."""
+        given = [(giving.move.first, giving.move.end) for giving in self.giving]
+        return [*given, *((run.first, run.end) for run in self._kept.taking)]
+
     def is_new(self, move: Move) -> bool:
         """Say whether a move was neither begun nor overtaken."""
         return self._versions[move.first] < move.version
+
+    def to_welcome(self, shards: int) -> range:
+        """Return, with the open epoch, the shards of `shards` that were not there before."""
+        found = range(self._kept.welcomed, shards)
+        if found:
+            self._kept.welcomed, self._changed = shards, True
+            self.shards = max(self.shards, shards)
+        return found
 
     # ---- giving
 
@@ -137,8 +156,16 @@ class Places:
         """Say whether a part is of a move that was not taken yet."""
         return self._versions[part.first] < part.version
 
+    def takes(self, part: MovePart) -> None:
+        """Note that a part came, with the open epoch."""
+        run = MovedRun(part.version, part.first, part.end, self.shard)
+        if run not in self._kept.taking:
+            self._kept.taking.append(run)
+            self._changed = True
+
     def took(self, part: MovePart) -> None:
         """Note the last part of a move, with the open epoch: its partitions are ours from now on."""
+        self._kept.taking = [run for run in self._kept.taking if run.version != part.version]
         self._note(MovedRun(part.version, part.first, part.end, self.shard))
         self._taken.add(part.version)
 
@@ -148,15 +175,19 @@ class Places:
 
     # ---- what others do
 
-    def learn(self, places: Sequence[MovedRun], serial: int) -> bool:
-        """Take in where partitions are, from the coordinator; say whether anything changed."""
-        before = self.serial
+    def learn(self, places: Sequence[MovedRun], known: int, serial: int) -> bool:
+        """Take in where partitions are, from the coordinator: its moves from number `known` up to `serial`. Return
+        whether anything is new. What is for the process before this one, which knew more, comes again.
+        """
+        if known > self.serial or serial <= self.serial:
+            return False
         for place in places:
-            if self._versions[place.first] < place.version:
-                assert self.owners[place.first] != self.shard, f"{place} was moved from here, and this state is older"
-                self._set(place)
-        self.serial = max(self.serial, serial)
-        return self.serial != before
+            for partition in range(place.first, place.end):
+                if self._versions[partition] < place.version:
+                    assert self.owners[partition] != self.shard, f"{place} moved from here, and this state is older"
+                    self._set(MovedRun(place.version, partition, partition + 1, place.owner))
+        self.serial = serial
+        return True
 
     # ---- the epoch
 

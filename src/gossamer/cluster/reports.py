@@ -84,7 +84,9 @@ class Orders(msgspec.Struct, frozen=True):
     moves: list[Move] = msgspec.field(default_factory=list)
     """Moves under way from and to this shard."""
     places: list[MovedRun] = msgspec.field(default_factory=list)
-    """Moves that were completed since `ShardReport.serial`."""
+    """Moves that were completed since `known`."""
+    known: int = 0
+    """`ShardReport.serial` of the shard's last report."""
     serial: int = 0
     """Up to which `places` goes."""
 

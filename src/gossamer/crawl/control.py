@@ -28,7 +28,11 @@ Verb = Callable[[dict[str, object]], Awaitable[object]]
 class ControlSocket:
     """Serves the verbs it is given. One line in, one line out, as many as a client likes."""
 
-    def __init__(self, directory: Path, verbs: Mapping[str, Verb], logs: Logs) -> None:
+    def __init__(
+        self, directory: Path, verbs: Mapping[str, Verb], logs: Logs, bound: Callable[[], None] = lambda: None
+    ) -> None:
+        """`bound` is called once the socket exists: the crawl opens no other Unix socket after it."""
+        self._bound = bound
         self._directory = directory
         self._verbs = verbs
         self._logs = logs
@@ -42,6 +46,7 @@ class ControlSocket:
         try:
             with reachable(path) as name:
                 door.bind(name)
+            self._bound()
             path.chmod(0o600)  # Before it listens: no client can connect until then.
             server = await asyncio.start_unix_server(self._answer, sock=door, limit=REQUEST_BYTES_MAX)
             try:

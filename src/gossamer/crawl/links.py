@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from gossamer.crawl.examine import Examined
-from gossamer.crawl.stages import Stages
 from gossamer.model.links import EMBED, Link
 from gossamer.model.visits import Findings, PageRow, Reply, Visit, Visited
+from gossamer.revisit.hints import SitemapHints
+from gossamer.scope.chain import Chain
+from gossamer.url.name import Namer
 
 
 class PageLinks:
     """Takes the links that were found in a page. The filters judge them later, in the ring."""
 
-    def __init__(self, stages: Stages) -> None:
-        self._stages = stages
+    def __init__(self, namer: Namer, chain: Chain, hints: SitemapHints | None) -> None:
+        """`hints` is None where sitemaps and feeds are not read."""
+        self._namer = namer
+        self._chain = chain
+        self._hints = hints
 
     def found(self, visit: Visit, findings: Findings, visited: Visited) -> list[Link]:
         """Name a page's links, hand them to the links table, and return those that may be followed, each once.
@@ -21,14 +26,14 @@ class PageLinks:
         of them ends. Outside the scope, only embeds are followed; links that lead there may be outlinks.
         """
         texts = list(dict.fromkeys([found.url for found in findings.links]))
-        urls = {text: url for text, url in zip(texts, self._stages.namer.names(texts), strict=True) if url is not None}
+        urls = {text: url for text, url in zip(texts, self._namer.names(texts), strict=True) if url is not None}
         mentions = [found for found in findings.links if found.url in urls]
         visited.links += mentions
         visited.link_keys += [urls[found.url].key for found in mentions]
         links: dict[tuple[str, str], Link] = {}
         outside = visit.link_type == EMBED and self._is_outside(visit)
         embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
-        has_levels, leads_out = False, self._stages.chain.leads_out
+        has_levels, leads_out = False, self._chain.leads_out
         for found in mentions:
             url, key = urls[found.url], (found.url, found.link_type)
             if key in links:
@@ -36,7 +41,7 @@ class PageLinks:
             if found.link_type == EMBED:
                 links[key] = Link(url, EMBED, visit.depth + 1, embed_hops, visit.url.text)
             elif not (found.nofollow or findings.nofollow or outside):
-                kind = self._stages.chain.followed_as(found.link_type, url) if leads_out else found.link_type
+                kind = self._chain.followed_as(found.link_type, url) if leads_out else found.link_type
                 links[key] = Link(url, kind, visit.depth + 1, 0, visit.url.text, level=found.level)
                 has_levels = has_levels or found.level is not None
         if has_levels:  # The first of several links to a page counts.
@@ -47,7 +52,7 @@ class PageLinks:
         """Return a page's links where its language is wanted, and none where it is not."""
         found_out = examined.findings.columns.get("language")
         language = found_out if isinstance(found_out, str) else ""
-        spoken = self._stages.chain.leads_nowhere(reply, examined.content.body, language)
+        spoken = self._chain.leads_nowhere(reply, examined.content.body, language)
         if spoken is None:
             return links
         examined.findings.nofollow = True  # For readers of the tables.
@@ -56,7 +61,7 @@ class PageLinks:
 
     def named(self, visit: Visit, findings: Findings, links: list[Link]) -> list[Link]:
         """Return the links that their page may name: a sitemap only those of the hosts that it speaks for."""
-        hints, announcement = self._stages.hints, findings.announcement
+        hints, announcement = self._hints, findings.announcement
         if hints is None:
             return links
         if announcement is not None:
@@ -65,11 +70,11 @@ class PageLinks:
 
     def outlinks(self, links: list[Link]) -> list[str]:
         """Return the links that the page's record keeps: those to offer again when a shorter path to it is found."""
-        chain = self._stages.chain
-        if not chain.depth_limited:
+        if not self._chain.depth_limited:
             return []
-        return [link.url.text for link in links if link.link_type != EMBED and chain.reason_but_depth(link) is None]
+        reason = self._chain.reason_but_depth
+        return [link.url.text for link in links if link.link_type != EMBED and reason(link) is None]
 
     def _is_outside(self, visit: Visit) -> bool:
         """Say whether a page that was embedded would not have been ours otherwise."""
-        return self._stages.chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)) is not None
+        return self._chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)) is not None

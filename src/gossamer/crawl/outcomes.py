@@ -55,7 +55,7 @@ class Outcomes:
 
     def __init__(self, stages: Stages, retries: Retries, logs: Logs, counters: CrawlCounters) -> None:
         self._stages = stages
-        self._links = PageLinks(stages)
+        self._links = PageLinks(stages.namer, stages.chain, stages.hints)
         self._retries = retries
         self._logs = logs
         self._counters = counters

@@ -151,11 +151,10 @@ class PendingScope:
         self._changed = True
 
     def moved(self, first: int, end: int, sign: int) -> None:
-        """Count what is kept of partitions that came (1), or go with this epoch, which was cut (-1)."""
+        """Count open seeds of partitions that came (1), or go with this epoch, which was cut (-1)."""
         self.activity += 1
-        counts = counted(self._epochs.scan("scope", first.to_bytes(2), end.to_bytes(2)))
-        self._counts.open += sign * counts.open
-        self._counts.kept += sign * counts.kept
+        for partition in range(first, end):
+            self._counts.open += sign * sum(1 for _ in self._epochs.scan("scope", *open_seeds(partition)))
         self._epochs.put("meta", PENDING_SCOPE, _encode(self._counts))
 
     def regained(self) -> list[Link]:
@@ -187,6 +186,11 @@ def counted(pairs: Iterable[tuple[bytes, bytes]]) -> PendingCounts:
 def _link(kept: PendingLink, name: Callable[[str], Url | None]) -> Link | None:
     url = name(kept.url)
     return Link(url, kept.link_type, kept.depth, kept.hops, kept.referrer) if url is not None else None
+
+
+def open_seeds(partition: int) -> tuple[bytes, bytes]:
+    """Return the first key of the open seeds of a partition, and the first one behind them."""
+    return partition.to_bytes(2) + b"s", partition.to_bytes(2) + b"t"
 
 
 def _seed_key(url: Url) -> bytes:

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 import msgspec
 from xxhash import xxh3_64_intdigest
 
-from gossamer.frontier.hosts import Remembered, Spent
+from gossamer.frontier.remembered import Remembered, Spent
 from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import LINKING_MAX

@@ -30,10 +30,10 @@ from gossamer.frontier.accounts import (
     read_account,
 )
 from gossamer.frontier.host import Host
-from gossamer.frontier.hosts import Remembered
 from gossamer.frontier.options import BudgetOptions
 from gossamer.frontier.politeness import FrontierRules
 from gossamer.frontier.record import LEVELS
+from gossamer.frontier.remembered import Remembered
 from gossamer.model.standing import Standing
 from gossamer.model.visits import BudgetFacts, Contact
 from gossamer.ports import HostPrioritizer

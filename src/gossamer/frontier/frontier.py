@@ -92,7 +92,11 @@ class Frontier:
         """Hosts whose turn came while only prerequisite fetches are leased: no more than the workbench has."""
         self.under_way = 0
         """Leases with an address that are not ended."""
-        for partition, name in index.load(store):
+        benched = index.load(store)
+        for begin, end in records.travelling:
+            self.moves.forget(begin, end)
+            benched = [(partition, name) for partition, name in benched if not begin <= partition < end]
+        for partition, name in benched:
             self._scheduler.resume(self._hosts.get(name, partition), now)
 
     def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
@@ -433,8 +437,8 @@ class Frontier:
                 self._queues.cut(host)
             if host.record.origins is not None:
                 tidy(host)
-            if self._remembered is not None:
-                self._remembered.keep(host)
+            if self._remembered is not None and host.contacted:
+                self._remembered.keep(host.record, host.partition)
             if host.is_new:
                 self.counts.hosts += 1
                 host.is_new = False

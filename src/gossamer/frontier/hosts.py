@@ -1,58 +1,25 @@
-"""Hosts: the records in memory, with a bound on those that rest; and what is kept of hosts from crawl to crawl."""
+"""Hosts: the records in memory, with a bound on those that rest."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import msgspec
 from xxhash import xxh3_64_intdigest
 
 from gossamer.frontier.host import Host
 from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.record import RECORD_VERSION, HostRecord, Origin, decode_record, encode_record, host_prefix
+from gossamer.frontier.record import RECORD_VERSION, HostRecord, decode_record, encode_record, host_prefix
+from gossamer.frontier.remembered import Remembered
 from gossamer.state.contacts import Contacts, Recovered
 from gossamer.state.epoch import Epochs
-from gossamer.state.hosts_store import HostsStore
-from gossamer.state.schema import HOSTS_ROUND
 from gossamer.state.store import Store
 
-VERSION = 2
-_KIND, _ACCOUNT = b"h", b"a"
-
-
-class HostMemory(msgspec.Struct, array_like=True, frozen=True):
-    """What of a host's record holds for every crawl. Fields as in `HostRecord`; slots of origins hold nothing here."""
-
-    version: int
-    at: float
-    """Wall time of the last contact that the record includes."""
-    rest_until: float
-    fetches_s: list[float]
-    crawl_delay_s: float | None
-    backoffs: int
-    closed: str
-    reason: str
-    answered: int
-    origins: dict[str, Origin] | None
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decoder = msgspec.msgpack.Decoder(HostMemory)
-
-
-class Spent(msgspec.Struct, array_like=True, frozen=True):
-    """What a host or site has spent of its budget: the fields of `Account` that are true for every crawl."""
-
-    version: int
-    round: int
-    pages: int
-    wire_bytes: int
-    time_s: float
-
-
-_spent_decoder = msgspec.msgpack.Decoder(Spent)
+HOST_BYTES = 2_000
+"""Memory of a host with its record, about (measured; see docs/reference/memory.md)."""
+EVICTIONS_MAX = 4
+"""Hosts that are looked at, to make one leave, for each that comes: more than one, so that a crowd thins out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,96 +32,8 @@ class HostRecords:
     contacts: Contacts
     remembered: Remembered | None = None
     """What earlier crawls learned of hosts, where that is kept."""
-
-
-class Remembered:
-    """Brings a host's past to its record, and keeps its record for others. About 3 µs a host each way.
-
-    Delays hold for as long as they say. Failures, sleeps and closings count for `errors_s_max` after the last contact:
-    a server that was down yesterday may be up.
-    """
-
-    def __init__(self, store: HostsStore, errors_s_max: float, now: float, *, crawl_delays: bool) -> None:
-        """`crawl_delays`: whether what robots.txt asks for is obeyed."""
-        self._store = store
-        self._errors_s_max = errors_s_max
-        self._crawl_delays = crawl_delays
-        self.now = now
-        """Wall time, set at each commit."""
-
-    def recall(self, record: HostRecord, partition: int, *, is_new: bool) -> None:
-        """Put into a record what earlier crawls learned; into one that is not new only when the host may be asked."""
-        data = self._store.get(_key(partition, record.name))
-        memory = _decoded(data) if data is not None else None
-        if memory is None:
-            return
-        if memory.rest_until > record.rest_until:
-            record.rest_until, record.reason = memory.rest_until, memory.reason
-        if not is_new:
-            return
-        record.fetches_s = list(memory.fetches_s)
-        record.crawl_delay_s = memory.crawl_delay_s if self._crawl_delays else None
-        if self.now < memory.at + self._errors_s_max:
-            record.backoffs, record.closed = memory.backoffs, memory.closed
-            record.answered, record.origins = memory.answered, memory.origins
-
-    def keep(self, host: Host) -> None:
-        """Keep what is known of a host that was in contact since the last commit."""
-        if not host.contacted:
-            return
-        host.contacted = False
-        record = host.record
-        memory = HostMemory(
-            VERSION, self.now, record.rest_until, record.fetches_s, record.crawl_delay_s,
-            record.backoffs, record.closed, record.reason, record.answered, record.origins,
-        )  # fmt: skip
-        self._store.put(_key(host.partition, record.name), _encode(memory))
-
-    def spent(self, key: bytes) -> Spent | None:
-        """Return an account's content, by its key in a crawl's store."""
-        data = self._store.get(_account_key(key))
-        try:
-            spent = None if data is None else _spent_decoder.decode(data)
-        except msgspec.MsgspecError:
-            return None
-        return spent if spent is not None and spent.version == VERSION else None
-
-    def keep_spent(self, key: bytes, number: int, pages: int, wire_bytes: int, time_s: float) -> None:
-        """Keep an account."""
-        self._store.put(_account_key(key), _encode(Spent(VERSION, number, pages, wire_bytes, time_s)))
-
-    def round(self) -> tuple[int, float] | None:
-        """Return number and beginning of the budget round that the last crawl was in."""
-        data = self._store.get(HOSTS_ROUND)
-        return None if data is None else msgspec.msgpack.decode(data, type=tuple[int, float])
-
-    def keep_round(self, number: int, began_at: float) -> None:
-        """Keep the round."""
-        self._store.put(HOSTS_ROUND, _encode((number, began_at)))
-
-
-def _decoded(data: bytes) -> HostMemory | None:
-    """Decode a stored record; None for another version: then the host counts as new."""
-    try:
-        memory = _decoder.decode(data)
-    except msgspec.MsgspecError:
-        return None
-    return memory if memory.version == VERSION else None
-
-
-def _account_key(key: bytes) -> bytes:
-    return key[:2] + _ACCOUNT + key[2:]
-
-
-def _key(partition: int, name: str) -> bytes:
-    prefix = host_prefix(partition, name)
-    return prefix[:2] + _KIND + prefix[2:]
-
-
-HOST_BYTES = 2_000
-"""Memory of a host with its record, about (measured; see docs/reference/memory.md)."""
-EVICTIONS_MAX = 4
-"""Hosts that are looked at, to make one leave, for each that comes: more than one, so that a crowd thins out."""
+    travelling: Sequence[tuple[int, int]] = ()
+    """Runs of partitions of which only a part of the keys is in `store`: they are on their way between shards."""
 
 
 class HostTable:
@@ -227,7 +106,7 @@ class HostTable:
         for name, host in dirty.items():
             yield host
             records[host.prefix] = encode_record(host.record)
-            host.dirty = False
+            host.dirty = host.contacted = False
             self._clean[name] = host
         self._epochs.put_many("host", records)
 

@@ -49,6 +49,10 @@ class _Partitions:
         self.listed[at] = self.listed[-1]
         self.listed.pop()
 
+    def forget(self, first: int, end: int) -> None:
+        self.listed = [partition for partition in self.listed if not first <= partition < end]
+        self._known = set(self.listed)
+
 
 class HostIndex:
     """Finds a host to activate. In memory: which partitions hold something, never which hosts."""
@@ -96,6 +100,10 @@ class HostIndex:
 
     def forget(self, first: int, end: int) -> None:
         """Drop what memory has of some partitions: another shard has them, or they are listed again."""
+        for level, partitions in list(self._ready.items()):
+            partitions.forget(first, end)
+            if not partitions.listed:
+                del self._ready[level]
         for partition in range(first, end):
             self._wakes.pop(partition, None)
         self.deferred.forget(first, end)

@@ -66,7 +66,7 @@ class FrontierMoves:
         waited at their hosts.
         """
         waiting = [one for host in self._hosts.of(first, end) for one in host.prerequisites or ()]
-        self._forget(first, end)
+        self.forget(first, end)
         self._count(self._records(first, end), -1)
         self.frozen.difference_update(range(first, end))
         self._epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(self._counts))
@@ -81,7 +81,7 @@ class FrontierMoves:
 
     def admit(self, first: int, end: int, number: int, now: float) -> None:
         """Take in partitions whose keys are in the open epoch; `number` is the budget round that they come from."""
-        self._forget(first, end)
+        self.forget(first, end)
         records = {}
         for key, data in self._epochs.scan(HOST, *_range(first, end)):
             record = decode_record(data)
@@ -102,7 +102,8 @@ class FrontierMoves:
             self._index.enter_deferred(host, self._ledger.round)
             self._hosts.touch(host)
 
-    def _forget(self, first: int, end: int) -> None:
+    def forget(self, first: int, end: int) -> None:
+        """Have nothing of some partitions in memory: none of their hosts is found any more, whatever the store has."""
         hosts = list(self._hosts.of(first, end))
         self._scheduler.forget(hosts, first, end)
         self._hosts.forget(hosts)

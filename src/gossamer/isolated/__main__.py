@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from gossamer.world.process import die_with_parent
+from gossamer.world.sandbox import confine_worker
 
 
 def main() -> None:
     """Do what the arguments name; the exit status is 0 when that went well."""
     die_with_parent(os.getppid())  # A page that hangs must not outlive the crawl that would have ended it.
     if sys.argv[1:] == ["search"]:
+        confine_worker(None)  # It takes the lock of the index, a file beside it.
         from gossamer.isolated.searching import answer_queries  # noqa: PLC0415 - each kind pays for its own imports
 
         answer_queries(sys.stdin.buffer, sys.stdout.buffer)
     elif sys.argv[1:] == ["read"]:
+        confine_worker(tempfile.gettempdir())
         from gossamer.isolated.reading import answer_reads  # noqa: PLC0415
 
         answer_reads(sys.stdin.buffer, sys.stdout.buffer)

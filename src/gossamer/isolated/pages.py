@@ -6,7 +6,9 @@ processes.
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +22,7 @@ from gossamer.process.chain import Processed
 from gossamer.world.alarm import ProcessorLimit
 from gossamer.world.clock import WallClock
 from gossamer.world.process import limit_memory
+from gossamer.world.sandbox import confine_worker
 from gossamer.world.spill import Spill, Spills
 
 MEMORY_BYTES_MAX = 4 << 30
@@ -28,8 +31,7 @@ PIECE_BYTES = 1 << 20
 
 def look_at_suspect(file: Path) -> None:
     """Read a reply on standard input, and write what it came to."""
-    config = reopen(file)
-    spills = _spills(config, file)
+    config, spills = _opened(file)
     limit_memory(MEMORY_BYTES_MAX)
     alone = examiner(config, chosen_modules(config).inside, WallClock(), None, spills)
     sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, alone, lambda source: _spilled(spills, source)))
@@ -37,8 +39,7 @@ def look_at_suspect(file: Path) -> None:
 
 def answer_for_modules(file: Path) -> None:
     """Answer what the modules that run isolated find in pages, until the input ends."""
-    config = reopen(file)
-    spills = _spills(config, file)
+    config, spills = _opened(file)
     modules = chosen_modules(config).isolated
     limit_memory(config.process.isolated_bytes_max)
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
@@ -56,8 +57,17 @@ def answer_for_modules(file: Path) -> None:
     answer_questions(questions, answers, look, lambda *given: _spilled(spills, *given), held_max)
 
 
-def _spills(config: Config, file: Path) -> Spills:
-    return Spills(file.parent / "state/spill", config.archive.digests)
+def _opened(file: Path) -> tuple[Config, Spills]:
+    """Return what a crawl runs with, and its folder for large content: all that a sandbox lets this process change."""
+    config = reopen(file)
+    folder = file.absolute().parent / "state/spill"
+    if config.process.sandbox != "off":
+        from gossamer.config.confinement import has_confined_workers  # noqa: PLC0415 - without a sandbox, of no use
+
+        if has_confined_workers(config):
+            os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+            confine_worker(str(folder))
+    return config, Spills(folder, config.archive.digests)
 
 
 def _spilled(spills: Spills, source: BinaryIO, size: int = sys.maxsize) -> Spill:

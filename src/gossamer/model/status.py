@@ -98,6 +98,16 @@ class ShardHealth(msgspec.Struct, kw_only=True):
     idle: Annotated[bool | UnsetType, _meta(says="It has no URLs: no site of the crawl is its own.")] = UNSET
 
 
+class SandboxState(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the kernel bounds what the process that reads pages can open."""
+
+    in_force: bool
+    says: str = ""
+    """Why it is not."""
+    enforced: tuple[str, ...] = ()
+    """files, truncation, devices, signals, abstract_sockets, sockets: what the kernel of this machine can bound."""
+
+
 @decodable
 class Status(msgspec.Struct, kw_only=True):
     """Counts, rates and state of a crawl. At the start only `state` is certain; UNSET fields are omitted."""
@@ -168,6 +178,7 @@ class Status(msgspec.Struct, kw_only=True):
     hosts: Annotated[dict[str, Any] | UnsetType, _meta(says="Hosts in memory, and what limits them.")] = UNSET
     changes: Annotated[list[dict[str, Any]] | UnsetType, _meta(says="Configuration that changed while it ran.")] = UNSET
     subscriptions: Annotated[list[dict[str, Any]] | UnsetType, _meta(says="To hubs.")] = UNSET
+    sandbox: Annotated[SandboxState | None, _meta(says="Of `gossamer crawl`, while it runs: process.sandbox.")] = None
     bytes_between_shards: int | UnsetType = UNSET
     frames_between_shards: int | UnsetType = UNSET
 

@@ -92,6 +92,12 @@ class ProcessOptions(BaseModel):
     isolated_bytes_max: int = Field(
         default=2_147_483_648, ge=1, description="Memory (address space) of a process for isolated modules."
     )
+    sandbox: Literal["auto", "on", "off"] = Field(
+        "off",
+        description="Whether the processes of `gossamer crawl` may open nothing but the crawl's directory, what the "
+        "configuration names, and the system's programs (Linux 5.19). auto: where the system can, and no component "
+        "or command is your own. on: or else the crawl is refused.",
+    )
     isolated_processes: int = Field(default=1, ge=1, le=64, description="Processes for isolated modules at once.")
 
     @field_validator("types")

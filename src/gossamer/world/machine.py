@@ -115,18 +115,29 @@ def _children(pid: int) -> set[int]:
 
 def _resident_bytes() -> int:
     try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - each second, and a Path costs more
-            return int(file.read().split()[1]) * _PAGE_BYTES
+        return _rss_bytes("self")
     except OSError:
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most if sys.platform == "darwin" else most << 10
 
 
+def _rss_bytes(pid: int | str) -> int:
+    with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123 - each second, and a Path costs more
+        return int(file.read().split()[1]) * _PAGE_BYTES
+
+
 def resident(pid: int) -> Resident:
-    """Return what a process holds; nothing if it has ended or the system does not say. 1 ms for 100 MiB."""
+    """Return what a process holds; nothing if it has ended or the system does not say. 1 ms for 100 MiB.
+
+    Of a process outside our sandbox the system says only the RSS, which stands for both.
+    """
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123
             found = {line[:4]: int(line.split()[1]) << 10 for line in file if line.startswith((b"Rss:", b"Pss:"))}
+    except PermissionError:
+        with suppress(OSError):
+            return Resident(*[_rss_bytes(pid)] * 2)
+        found = {}
     except OSError:
         found = {}
     return Resident(found.get(b"Rss:", 0), found.get(b"Pss:", 0))

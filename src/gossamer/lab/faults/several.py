@@ -50,8 +50,8 @@ ANSWER_S_MAX, LATE_ANSWER_S_MAX, LATE_ONE_IN = 0.5, 20.0, 6
 """Between the answers of two shards in one round; and how many are late."""
 CHECKPOINT_S, SENT_S_MAX = 60.0, 20.0
 """Between two checkpoints of a shard, and how long one takes."""
-SHARDS_MAX, SCALINGS_MAX = 4, 3
-"""That a trial has at most after a change of their number; and how many of those."""
+SHARDS_MAX, SCALINGS_MAX, STEP_KEYS_MAX = 4, 3, 20
+"""That a trial has at most after a change of their number; how many of those; and the keys that one commit gives."""
 WITHIN_S = 15_000.0
 """A crawl that takes longer does not end."""
 
@@ -203,7 +203,10 @@ class SimulatedShards(Shards):
 
     def opened(self, member: LabShard) -> None:
         assert member.assembled is not None
+        assert member.assembled.membership is not None
         check_books(self._machines[member.number], member.assembled)
+        # Moves take several commits in most trials.
+        member.assembled.membership.moves.step_keys_max = 1 + self.world.seed % STEP_KEYS_MAX
 
     # ---- deaths
 

@@ -1,0 +1,168 @@
+"""Confinement: the files that the process of a crawl may open in a sandbox, and why there is no sandbox."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pydantic import BaseModel
+
+from gossamer.config.gather import CERTIFICATES, PATHS
+from gossamer.config.sections import Config
+from gossamer.model.errors import ConfigError
+from gossamer.world.sandbox import Rights, landlock_version
+
+SYSTEM = (
+    "/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/nix/store", "/gnu/store", "/proc", "/sys/devices",
+    "/sys/fs/cgroup", "/sys/kernel/mm", "/dev/urandom", "/dev/random", "/dev/zero", "/run/systemd/resolve",
+    "/run/resolvconf",
+)  # fmt: skip
+"""Programs, libraries, and facts about the system."""
+ETC = (
+    "alternatives", "ca-certificates", "chromium", "chromium.d", "crypto-policies", "fonts", "gai.conf", "group",
+    "host.conf", "hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "localtime", "machine-id",
+    "mime.types", "nsswitch.conf", "passwd", "pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "protocols",
+    "resolv.conf", "services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "timezone",
+)  # fmt: skip
+"""Names in /etc; others are secrets."""
+DEVICES = (os.devnull, "/dev/tty")
+CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+STORE_VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "AWS_WEB_IDENTITY_TOKEN_FILE", "AZURE_FEDERATED_TOKEN_FILE")
+"""Variables that name files of credentials for object stores."""
+STORE_FILES = ("~/.config/gcloud/application_default_credentials.json",)
+FILES = (*sorted(PATHS), "fetch.ca_bundle", "fetch.logins_file", "fetch.file_roots", "archive.store_secrets_file")
+WRITTEN = frozenset(("seeds.watch_directory", "state.hosts_store"))
+REPLACED = frozenset(("scope.exclude_hosts_file",))
+"""Files that are read again. The kernel allows a file, not its path: for a new file its folder must be allowed."""
+SNAP = ("/snap/", "/usr/bin/snap")
+SPILL = "state/spill"
+REFERENCE = "file:"
+
+
+def unconfined(config: Config) -> str:
+    """Return why the process of a crawl gets no sandbox although `process.sandbox` is not off; empty: it gets one.
+
+    Raises:
+        ConfigError: `process.sandbox` is on, and that is not possible.
+    """
+    wanted = config.process.sandbox
+    if not landlock_version():
+        why = "this system has no Landlock (Linux 5.19 or newer, enabled at boot)"
+    elif config.cluster.workers > 1:
+        why = "shards of cluster.workers are processes of Ray"
+    elif config.frontier.more_seeds_command:
+        why = "frontier.more_seeds_command runs a program of yours"
+    elif wanted == "auto" and (name := next(own_components(config), "")):
+        why = f"{name} is a component of your own, which may open more"
+    elif config.crawl.render != "never" and not _renders_confined(config):
+        why = "browsers need another sandbox here, for which a program takes root's rights"
+    else:
+        return ""
+    if wanted == "on":
+        raise ConfigError(f'process.sandbox = "on" is not possible: {why}; set it to "auto" or "off"')
+    return why
+
+
+def _renders_confined(config: Config) -> bool:
+    """Say whether browsers start in a process that cannot gain rights. snapd, which starts some, must gain rights."""
+    from gossamer.render.browser import has_namespaces  # noqa: PLC0415 - most crawls have no browsers
+
+    program = shutil.which(config.render.program)
+    is_snap = program is not None and os.path.realpath(program).startswith(SNAP)
+    return not is_snap and (config.render.unsandboxed or has_namespaces(config.render))
+
+
+def has_confined_workers(config: Config) -> bool:
+    """Say whether processes of processing modules have no network and write temporary files only, in a configuration
+    with a sandbox.
+    """
+    return config.process.sandbox == "on" or not any(own_components(config))
+
+
+def own_components(config: Config) -> Iterator[str]:
+    """Yield the names of components that are not ours."""
+    components, process = config.components, config.process
+    named = [
+        components.frontier, components.prioritizer, components.url_seen, components.content_seen, components.resolver,
+        *components.filters, *components.archives, *components.protocols.values(), *process.modules,
+        *(name for names in process.types.values() for name in names),
+        config.revisit.policy if config.crawl.mode == "continuous" else "",
+    ]  # fmt: skip
+    if any(named):
+        from gossamer.process.choice import MODULES  # noqa: PLC0415 - most crawls name none
+        from gossamer.revisit.policies import POLICIES  # noqa: PLC0415
+
+        yield from (name for name in named if name and name not in MODULES and name not in POLICIES)
+
+
+def rights_of(config: Config, directory: Path) -> Rights:
+    """Return what the process of a crawl in `directory` may open."""
+    directory = directory.absolute()
+    reads = [*SYSTEM, *(f"/etc/{name}" for name in ETC), *_interpreter()]
+    writes = [str(directory), *DEVICES, *_linked(str(directory), str(directory / "state"))]
+    scratch = [str(directory / SPILL)]
+    for key in FILES:
+        paths = [os.path.abspath(path) for path in _texts(config.value(key))]  # noqa: PTH100 - of no Path is it needed
+        if key in REPLACED:
+            paths = [str(Path(path).parent) for path in paths]
+        (writes if key in WRITTEN else reads).extend(paths)
+    reads += _named_by_rules(config)
+    reads += [found for name in CERTIFICATE_VARIABLES if (found := os.environ.get(name))]
+    for place in (config.archive.store, config.state.checkpoint_uri):
+        if place.startswith("file:"):
+            writes.append(unquote(urlsplit(place).path))
+        elif place:
+            reads += [found for name in STORE_VARIABLES if (found := os.environ.get(name))]
+            reads += [str(Path(name).expanduser()) for name in STORE_FILES]
+    if config.crawl.render != "never":
+        # A browser makes its own sandbox through /proc, and as root runs as a user who cannot enter each directory.
+        writes.append("/proc")
+        scratch.append(tempfile.gettempdir())
+        reads += [str(Path(found).resolve().parent) for found in [shutil.which(config.render.program)] if found]
+    return Rights(tuple(reads), tuple(writes), tuple(scratch), config.crawl.render != "never")
+
+
+def _interpreter() -> list[str]:
+    """Return the folders of Python and its packages, with targets of links that some installers make."""
+    places = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, *filter(None, sys.path)]
+    return [*dict.fromkeys(places), *_linked(*filter(None, sys.path))]
+
+
+def _linked(*folders: str) -> list[str]:
+    """Return the targets of links in folders. A confined process makes no links in a crawl's directory."""
+    found = []
+    for folder in folders:
+        if os.path.isdir(folder):  # noqa: PTH112 - of some hundred names, as the system lists them
+            found += [os.path.realpath(entry.path) for entry in os.scandir(folder) if entry.is_symlink()]
+    return found
+
+
+def _texts(value: object) -> list[str]:
+    match value:
+        case str():
+            return [value] if value else []
+        case tuple() | list():
+            return [text for text in value if isinstance(text, str) and text]
+    return []
+
+
+def _named_by_rules(config: Config) -> Iterator[str]:
+    """Yield the files that hold credentials and certificates."""
+    values = [config.fetch.proxy, config.fetch.headers, config.request.rules, config.login.rules]
+    waiting: list[tuple[str, object]] = [("", value) for value in values]
+    while waiting:
+        name, value = waiting.pop()
+        match value:
+            case BaseModel():
+                waiting += value.model_dump(exclude_defaults=True).items()
+            case Mapping():
+                waiting += ((str(key), one) for key, one in value.items())
+            case str() if name in CERTIFICATES and value:
+                yield value
+            case str() if value.startswith(REFERENCE):
+                yield value.removeprefix(REFERENCE)
