@@ -137,9 +137,7 @@ def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
             assert opened(directory).cluster.workers == 3
             assert len(list((directory / "state").glob("shard-*"))) == 3, "those that gave all away are removed"
         print(ways)
-        # Where the crawl was killed, the command may find none that runs, and moves partitions between the stores.
-        assert all(live for victim, live in ways if victim != "crawl")
-        assert sum(live for _, live in ways) > ROUNDS, "of two changes a round"
+        assert all(live for _, live in ways), "a command that finds no crawl, or one that starts again, stops none"
 
 
 @pytest.mark.timeout(300)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 import msgspec
 
-from gossamer.api.engine import have_stopped, hear_signals_as_before, no_room, started, unplaced
+from gossamer.api.engine import have_stopped, hear_signals_as_before, no_room, plan_of, started, unplaced
 from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
 from gossamer.api.growing import grown, leave_idle, stops_to_scale, write_number
 from gossamer.api.looking import about, hosts_of_all, joined_of_all, recent_of_all
@@ -28,11 +28,9 @@ from gossamer.assembly.integrity import require_files
 from gossamer.assembly.mapping import moves_in
 from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
-from gossamer.cluster.coordination import CoordinatorRecord, Limits
+from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.job import (
-    HERE,
     STATE_FILE,
-    ClusterPlan,
     address_of_job,
 )
 from gossamer.config import Config, configure, effective_toml
@@ -73,7 +71,6 @@ DEAD_S = 20.0
 KEEP_S = 2.0
 """Between two times that the standing is written down."""
 HOSTS_SHOWN_MAX = 10
-MEMBER = ("-m", "gossamer.api.member")
 
 
 class ClusterCrawler:
@@ -122,7 +119,7 @@ class ClusterCrawler:
         self._cluster = config.cluster.model_copy(update={"address": address})
         self._resuming = resuming
         self._engine: Engine | None = None
-        self._begun = self._plan()
+        self._begun = plan_of(config, self._cluster, directory)
         """As the shards were started that were there at the start."""
         self._is_placed, self._starts_by = False, 0.0
         """All shards have answered from a machine; and when those that have not must have."""
@@ -274,26 +271,6 @@ class ClusterCrawler:
             kept.end, kept.paused, kept.hurried = "", False, False
             write_whole(path, msgspec.json.encode(kept))
 
-    def _plan(self) -> ClusterPlan:
-        config, cluster = self.config, self._cluster
-        limits = config.limits
-        work = ""
-        if config.state.checkpoint_uri:
-            work = cluster.work_directory or str(self.directory.resolve() / "machines")
-        return ClusterPlan(
-            directory=str(self.directory.resolve()),
-            shards=cluster.workers,
-            config=effective_toml(config),
-            work=work,
-            node="" if cluster.address else HERE,
-            command=MEMBER,
-            limits=Limits(limits.max_pages, limits.max_time_s, limits.max_bytes, config.frontier.hosts_min),
-            tenure_s=cluster.tenure_s,
-            round_s=cluster.round_s,
-            answer_s_max=cluster.answer_s_max,
-            process_s_max=config.crawl.process_s_max,
-        )
-
     async def _until_over(self, engine: Engine) -> End:
         clock = WallClock()
         start_s_max = self.config.cluster.start_s_max
@@ -309,7 +286,7 @@ class ClusterCrawler:
                 standing = await engine.standing()
             except ConnectionError as error:
                 limit_s = DEAD_S if isinstance(error, ConnectionAbortedError) else start_s_max
-                if self._stop and not began:
+                if self._gives_up and not began:
                     return "stopped"
                 if clock.now() - heard_at > limit_s:
                     how = "come back" if began else "begin; has every machine the same RAY_AUTH_MODE?"
@@ -321,7 +298,7 @@ class ClusterCrawler:
             if standing["is_over"]:
                 return self._ended(standing)
             self._is_placed = self._is_placed or not (missing := unplaced(self._status))
-            if not self._is_placed and self._stop and have_stopped(self._status):
+            if not self._is_placed and self._gives_up and have_stopped(self._status):
                 return "stopped"
             if not self._is_placed and heard_at > self._starts_by:
                 raise CrawlFailedError(no_room(missing, self._cluster))
@@ -329,6 +306,13 @@ class ClusterCrawler:
                 kept_at = heard_at
                 await asyncio.to_thread(keep_standing, self.directory, self._status)
             await asyncio.sleep(LOOK_S)
+
+    @property
+    def _gives_up(self) -> bool:
+        """It stops, and need not wait for what has not begun. One that starts again stops for a command that needs
+        shards which ended cleanly, and they may have been killed before.
+        """
+        return bool(self._stop) and not self.starts_again
 
     def _take(self, standing: Mapping[str, Any], now: float) -> None:
         """Take what the coordinator said: for those who ask, and for who listens."""

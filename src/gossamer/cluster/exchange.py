@@ -98,9 +98,7 @@ class Exchange:
         self.partitions = partitions
         """As they were divided when the crawl was started, or scaled while it was stopped."""
         self.opening = start.opening
-        self.places = Places(
-            start.shard, partitions, epochs, needs_cover=start.needs_cover, fresh=start.rolled_back
-        )  # fmt: skip
+        self.places = Places(start.shard, partitions, epochs, needs_cover=start.needs_cover, fresh=start.rolled_back)
         self._owners = self.places.owners
         self._options = options
         self._namer = namer
@@ -461,13 +459,12 @@ class Exchange:
                 self.send_cash(cash.host, cash.partition, cash.amount)
 
     def _take_links(self, batch: Batch, ring: LinkReceiver) -> None:
-        """Have links discovered. Those to partitions that have moved on, or are not here yet, go where they are, also
-        what was sent there before: the receiver of a move returns what is early.
-        """
+        """Have links discovered. Those to partitions that moved on, or are not here yet, go there, also once more."""
         links = links_of(batch, self._namer.names([url for run in batch.runs for url in run.urls]))
         self.links_taken += len(links)
-        for link in [link for link in links if not self.has(link.url)]:
-            self._send(link)
+        for link in links:
+            if not self.has(link.url):
+                self._send(link)
         links = [link for link in links if self.has(link.url)]
         try:
             ring.discover(links)

@@ -64,9 +64,8 @@ class Frontier:
         counts = store.get("meta", FRONTIER_COUNTS)
         self.counts = QueueCounts() if counts is None else msgspec.msgpack.decode(counts, type=QueueCounts)
         bias = LevelBias(options.level_bias, dice)
-        self._remembered = remembered
         self._hosts = HostTable(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
-        self._share_new = share_new
+        self._remembered, self._share_new = remembered, share_new
         coin = None if share_new is None else lambda: dice.uniform(0.0, 1.0) < share_new
         self._queues = Queues(epochs, bias, options, name_url, coin or bool)
         self.counts.levels = self._queues.by_level = self.counts.levels or self._queues.by_level
@@ -76,8 +75,7 @@ class Frontier:
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
         index.hosts_most = max(index.hosts, self.counts.most)
         self._ledger = ledger = Ledger(epochs, rules, now, remembered)
-        self._rules = rules
-        self._budgets = ledger.budgets
+        self._rules, self._budgets = rules, ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
         self._sites = sites = Sites(self._bench, resting_until, options, ledger.linking, index.sites_waiting(store))
@@ -92,10 +90,9 @@ class Frontier:
         """Hosts whose turn came while only prerequisite fetches are leased: no more than the workbench has."""
         self.under_way = 0
         """Leases with an address that are not ended."""
-        benched = index.load(store)
+        benched = index.load(store, records.travelling)
         for begin, end in records.travelling:
             self.moves.forget(begin, end)
-            benched = [(partition, name) for partition, name in benched if not begin <= partition < end]
         for partition, name in benched:
             self._scheduler.resume(self._hosts.get(name, partition), now)
 

@@ -12,7 +12,7 @@ entry per host with any number of URLs. A host that was deferred in an earlier r
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import nsmallest
 from itertools import islice
 from math import inf
@@ -75,8 +75,9 @@ class HostIndex:
         self.hosts_deferred = 0
         """Those of them that have used up their budget."""
 
-    def load(self, store: Store) -> list[tuple[int, str]]:
-        """Look through the index after a start; return partition and name of the hosts that were on the workbench.
+    def load(self, store: Store, travelling: Sequence[tuple[int, int]] = ()) -> list[tuple[int, str]]:
+        """Look through the index after a start; return partition and name of the hosts that were on the workbench, but
+        for those of `travelling` (`HostRecords`).
 
         A seek (about 10 µs) for each partition and level with entries, for any number of hosts.
         """
@@ -96,7 +97,7 @@ class HostIndex:
             self._set_alarm(int.from_bytes(key[:2]), _instant(key))
             begin = (int.from_bytes(key[:2]) + 1).to_bytes(2)
         self.deferred.load(store)
-        return benched
+        return [one for one in benched if not any(first <= one[0] < end for first, end in travelling)]
 
     def forget(self, first: int, end: int) -> None:
         """Drop what memory has of some partitions: another shard has them, or they are listed again."""
