@@ -141,6 +141,25 @@ def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
+def test_a_killed_crawl_that_is_stopped_before_its_shards_begin_ends_cleanly(tmp_path: Path) -> None:
+    """It waits for them: otherwise a repeated `gossamer scale` stopped it each time and found it unclean."""
+    directory, complaints = tmp_path / "crawl", tmp_path / "complaints"
+    with SimwebProcess(RUNNING, tmp_path / "web") as web:
+        words = crawl_of(web, directory, 2, "politeness.delay_s_min=2.0", politeness="weak")
+        running = begun_command(*words, complaints=complaints)
+        try:
+            until(partial(has_pages, directory, 10), 90)
+            kill_all(running.pid)
+            until(lambda: gossamer("stop", directory).returncode == 0, 60)
+            assert running.wait(120) == 130, complaints.read_text()
+        finally:
+            running.kill()
+            running.wait()
+        scaled = gossamer("scale", directory, "--workers", "3", "--quiet")
+        assert scaled.returncode == 0, scaled.stderr
+
+
+@pytest.mark.timeout(300)
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 def test_a_running_crawl_of_one_shard_is_divided_where_it_runs(tmp_path: Path) -> None:
     """As it is by default: with a sandbox it ends (tests/crash/test_sandbox.py)."""
@@ -164,7 +183,7 @@ def scaled_with_a_kill(directory: Path, shards: int, supervisor: int, dice: rand
     """Change the number of shards of a crawl that runs, with kills on the way; repeated as the command says. Return
     what was killed, and whether partitions moved while the crawl ran.
     """
-    victim, after_s = dice.choice(["command", "crawl", "shards", "none"]), dice.uniform(0.0, 3.0)
+    victim, after_s = dice.choice(["command", "crawl", "moving crawl", "shards", "none"]), dice.uniform(0.0, 3.0)
     before = record_of(directory).moves.serial
     print(f"{time.monotonic():.1f} {directory.name} to {shards}, {victim} killed after {after_s:.1f} s")
     command = begun_command("scale", directory, "--workers", str(shards), "--quiet")
@@ -172,10 +191,12 @@ def scaled_with_a_kill(directory: Path, shards: int, supervisor: int, dice: rand
     if victim == "command":
         command.kill()
     elif victim == "crawl":
-        for child in children_of(supervisor):
-            os.kill(child, signal.SIGKILL)
+        kill_all(supervisor)
     command.wait(120)
-    if victim == "shards":
+    if victim == "moving crawl":
+        time.sleep(dice.uniform(0.0, 5.0))
+        kill_all(supervisor)
+    elif victim == "shards":
         for _ in range(3):
             kill_one(supervisor, dice)
             time.sleep(dice.uniform(0.0, 1.0))
@@ -206,6 +227,12 @@ def record_of(directory: Path) -> CoordinatorRecord:
     with suppress(FileNotFoundError):
         return msgspec.json.decode((directory / STATE_FILE).read_bytes(), type=CoordinatorRecord)
     return CoordinatorRecord()
+
+
+def kill_all(supervisor: int) -> None:
+    """Kill the process that runs the whole crawl; the supervisor starts another."""
+    for child in children_of(supervisor):
+        os.kill(child, signal.SIGKILL)
 
 
 KILLED = ("gossamer.api.member", "ray::ShardActor", "ray::CoordinatorActor")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.frontier.index import ON_BENCH
 from gossamer.frontier.options import BudgetOptions, PolitenessOptions
 from gossamer.model.visits import RevisitPlan
 from gossamer.state.schema import FAMILIES
@@ -161,3 +162,52 @@ def test_what_a_host_spent_counts_in_the_round_where_it_arrives(tmp_path: Path) 
     assert (lease.url.text, taker.frontier.round) == (f"{HOST}1", 2)
     for shard in shards:
         shard.crash()
+
+
+@pytest.mark.parametrize("is_deferred", [False, True])
+def test_partitions_that_are_half_here_are_not_crawled_after_a_restart(tmp_path: Path, is_deferred: bool) -> None:
+    """The giver has some of their keys still, the receiver some already: its hosts wait in each part of the index."""
+    rules = PolitenessOptions(delay_s_min=10.0, delay_factor=0.0)
+    shard = Shard(tmp_path, rules, budget=BudgetOptions(host_pages=1) if is_deferred else None)
+    shard.open(T0)
+    add(shard, HOST, f"{HOST}1", f"{HOST}2")
+    visit(shard.frontier, T0)
+    add(shard, OTHER, f"{OTHER}1")
+    shard.commit_all(T0 + 1.0)
+    shard.crash()
+    partition = named(HOST).partition
+    frontier = shard.open(T0 + 2.0, travelling=[(partition, partition + 1)])
+    lent, now = set(), T0 + 3.0
+    for _ in range(10):
+        if (lease := lend(frontier, now)) is not None:
+            lent.add(lease.url.text)
+            request(frontier, lease, now)
+            frontier.finish(lease, "fetched", now)
+        now += 20.0
+    assert lent == {OTHER, f"{OTHER}1"}
+    shard.crash()
+    assert lend(shard.open(now), now + 20.0) is not None, "of the host, which the store has as before"
+    shard.crash()
+
+
+def test_a_partition_that_goes_is_not_crawled_while_its_keys_are_given(tmp_path: Path) -> None:
+    """From the commit that begins the move on, though the index is given in a later one."""
+    rules = PolitenessOptions(delay_s_min=10.0, delay_factor=0.0)
+    giver = Shard(tmp_path, rules, active_hosts_first=1, active_hosts_max=1)
+    giver.open(T0)
+    add(giver, OTHER, f"{OTHER}1", HOST, f"{HOST}1")
+    partition = named(HOST).partition
+    keys = giver.epochs.scan("ready", partition.to_bytes(2), (partition + 1).to_bytes(2))
+    assert [key[2] == ON_BENCH for key, _ in keys] == [False], "it waits on disk: there is room for one host"
+    giver.frontier.moves.freeze(partition, partition + 1)
+    giver.frontier.cut(T0 + 1.0)
+    giver.frontier.moves.release(partition, partition + 1)
+    lent, now = set(), T0 + 2.0
+    for _ in range(5):
+        if (lease := lend(giver.frontier, now)) is not None:
+            lent.add(lease.url.text)
+            request(giver.frontier, lease, now)
+            giver.frontier.finish(lease, "fetched", now)
+        now += 20.0
+    assert lent == {OTHER, f"{OTHER}1"}
+    giver.crash()

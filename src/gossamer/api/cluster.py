@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
@@ -15,7 +15,7 @@ import msgspec
 
 from gossamer.api.engine import have_stopped, hear_signals_as_before, no_room, plan_of, started, unplaced
 from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
-from gossamer.api.growing import grown, leave_idle, stops_to_scale, write_number
+from gossamer.api.growing import begin_shards, grown, leave_idle, stops_to_scale, write_number
 from gossamer.api.looking import about, hosts_of_all, joined_of_all, recent_of_all
 from gossamer.api.page import CrawledPage, settled
 from gossamer.api.restoring import check_vault, gather
@@ -37,7 +37,7 @@ from gossamer.config import Config, configure, effective_toml
 from gossamer.config.flags import Options
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
-from gossamer.config.live import FILE, divided, save
+from gossamer.config.live import divided, save
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import ControlSocket, Verb
 from gossamer.crawl.counters import Point, Timeline
@@ -68,6 +68,8 @@ LOOK_S = 0.25
 """Between two looks at the coordinator."""
 DEAD_S = 20.0
 """So long Ray must call the coordinator dead, which it starts again whenever it can, before it is given up."""
+PLACE_S = 20.0
+"""So long a stop waits for shards that have not begun on a cluster, which may have no machine for them."""
 KEEP_S = 2.0
 """Between two times that the standing is written down."""
 HOSTS_SHOWN_MAX = 10
@@ -276,6 +278,8 @@ class ClusterCrawler:
         start_s_max = self.config.cluster.start_s_max
         heard_at = kept_at = clock.now()
         self._starts_by = heard_at + start_s_max
+        # A shard that was killed ends cleanly only after it began; a Ray of our own has room for all.
+        waits_until = heard_at + PLACE_S if self._cluster.address else self._starts_by
         asked, began = "", False
         while True:
             if self._stop != asked:
@@ -286,7 +290,7 @@ class ClusterCrawler:
                 standing = await engine.standing()
             except ConnectionError as error:
                 limit_s = DEAD_S if isinstance(error, ConnectionAbortedError) else start_s_max
-                if self._gives_up and not began:
+                if not began and self._gives_up(waits_until, clock.now()):
                     return "stopped"
                 if clock.now() - heard_at > limit_s:
                     how = "come back" if began else "begin; has every machine the same RAY_AUTH_MODE?"
@@ -298,7 +302,7 @@ class ClusterCrawler:
             if standing["is_over"]:
                 return self._ended(standing)
             self._is_placed = self._is_placed or not (missing := unplaced(self._status))
-            if not self._is_placed and self._gives_up and have_stopped(self._status):
+            if not self._is_placed and self._gives_up(waits_until, heard_at) and have_stopped(self._status):
                 return "stopped"
             if not self._is_placed and heard_at > self._starts_by:
                 raise CrawlFailedError(no_room(missing, self._cluster))
@@ -307,17 +311,15 @@ class ClusterCrawler:
                 await asyncio.to_thread(keep_standing, self.directory, self._status)
             await asyncio.sleep(LOOK_S)
 
-    @property
-    def _gives_up(self) -> bool:
-        """It stops, and need not wait for what has not begun. One that starts again stops for a command that needs
-        shards which ended cleanly, and they may have been killed before.
-        """
-        return bool(self._stop) and not self.starts_again
+    def _gives_up(self, waits_until: float, now: float) -> bool:
+        """Say whether a stop does not wait for what has not begun."""
+        return self._stop == "now" or bool(self._stop and now > waits_until)
 
     def _take(self, standing: Mapping[str, Any], now: float) -> None:
         """Take what the coordinator said: for those who ask, and for who listens."""
         self._status = standing["status"]
-        self._count(len(cast("list[object]", self._status["shards"])))
+        if not self._one_at_a_time.locked():
+            self._count(len(cast("list[object]", self._status["shards"])))
         self._course.add(_point(now, self._status))
         for note in standing["notes"]:
             self._tell(note)
@@ -433,7 +435,9 @@ class ClusterCrawler:
             if (engine := self._engine) is None:
                 raise ConflictError("the crawl is ending")
             # Before any of them counts: what is restarted now finds all of them.
-            plan = msgspec.structs.replace(self._begun, config=effective_toml(reopen(self.directory / FILE)))
+            added = range(len(engine.shards), shards)
+            present = await asyncio.to_thread(begin_shards, self.directory, added)
+            plan = msgspec.structs.replace(self._begun, config=effective_toml(present))
             await asyncio.to_thread(engine.grow, plan, shards, self._cluster)
             await self._called("scale", shards=shards)
             self._count(max(shards, self.config.cluster.workers))
@@ -453,7 +457,8 @@ class ClusterCrawler:
             if name == "seed":
                 await self._called("seeded")
             shards, some = list(range(self.config.cluster.workers)), name in ("release", "host")
-            return joined_of_all(await self._asked(name, request, shards, some=some))
+            async with self._one_at_a_time if name in ("set", "host") else nullcontext():
+                return joined_of_all(await self._asked(name, request, shards, some=some))
 
         return answer
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from gossamer.api.maintenance import scale_crawl
 from gossamer.assembly.mapping import map_in
+from gossamer.assembly.scaling import begin_shard
 from gossamer.cluster.options import ClusterOptions
 from gossamer.config import Config
+from gossamer.config.confinement import own_components
 from gossamer.config.gather import reopen
 from gossamer.config.live import FILE, divided, save
 from gossamer.model.errors import ConfigError
@@ -24,7 +26,7 @@ def grown(config: Config, directory: Path) -> Config:
 
 
 def stops_to_scale(config: Config) -> str:
-    """Return the key that keeps partitions of a running crawl where they are; empty where they can move."""
+    """Return what keeps partitions of a running crawl where they are; empty where they can move."""
     plain = ClusterOptions()
     found = {
         "crawl.mode": config.crawl.mode != "batch",
@@ -33,10 +35,19 @@ def stops_to_scale(config: Config) -> str:
         "url.split_sites": bool(config.url.split_sites),
         "cookies, or login": bool(config.cookies.wanted or config.login.rules),
         "seeds.requests_file": bool(config.seeds.requests_file),
+        "a component of your own": any(own_components(config)),  # A new shard would not get what it keeps.
         "seen.backend": bool(config.components.url_seen) or config.seen.backend != "rocksdb",
         **{f"cluster.{key}": getattr(config.cluster, key) != getattr(plain, key) for key in RESERVATIONS},
     }
     return next((key for key, stays in found.items() if stays), "")
+
+
+def begin_shards(directory: Path, numbers: range) -> Config:
+    """Make the state of shards that a running crawl gets; return the configuration as it is now."""
+    present = reopen(directory / FILE)
+    for number in numbers:
+        begin_shard(present, directory, number)
+    return present
 
 
 def write_number(directory: Path, shards: int) -> None:
@@ -50,6 +61,7 @@ def leave_idle(directory: Path, config: Config) -> Config:
     """Remove shards that gave all their partitions away while the crawl ran, which has ended; return the configuration
     of those that are left.
     """
+    write_number(directory, config.cluster.workers)
     partitions = map_in(directory)
     if partitions is None or (wanted := max(partitions.owners) + 1) == partitions.shards:
         return config
