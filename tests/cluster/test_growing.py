@@ -112,6 +112,13 @@ def test_a_shard_that_is_added_names_no_file_as_an_earlier_one_of_its_number(cra
     assert found == [0, 7, 0]
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"moves": {"shards": "five"}}'])
+def test_a_record_that_cannot_be_read_is_refused_in_one_line(crawl: Path, content: bytes) -> None:
+    (crawl / STATE_FILE).write_bytes(content)
+    with pytest.raises(ConfigError, match="coordinator.json is no record of a coordinator .*; restore it from a copy"):
+        ClusterCrawler.resume(crawl)
+
+
 def test_a_stopped_crawl_with_partitions_on_their_way_is_not_scaled(crawl: Path) -> None:
     kept(crawl, begun(5))
     with pytest.raises(ConfigError, match="are on their way between shards; `gossamer resume"):

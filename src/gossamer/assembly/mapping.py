@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer.cluster.moves import MovesRecord, map_now
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
+from gossamer.model.errors import ConfigError
 
 
 class MovesKept(msgspec.Struct):
@@ -25,6 +26,13 @@ def map_in(directory: Path) -> PartitionMap | None:
 
 
 def moves_in(directory: Path) -> MovesRecord:
-    """Return what the coordinator of a crawl keeps, or kept, of moves."""
+    """Return what the coordinator of a crawl keeps, or kept, of moves.
+
+    Raises:
+        ConfigError: the record cannot be read.
+    """
     path = directory / RECORD_FILE
-    return msgspec.json.decode(path.read_bytes(), type=MovesKept).moves if path.exists() else MovesRecord()
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=MovesKept).moves if path.exists() else MovesRecord()
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no record of a coordinator ({error}); restore it from a copy") from error
