@@ -217,6 +217,7 @@ def test_a_cluster_without_a_machine_for_shards_is_named_and_can_be_stopped(web:
     ("words", "said"),
     [
         (("--cluster", "127.0.0.1:9"), "no Ray cluster there"),
+        (("--set", "cluster.object_store_bytes=10000000000000"), "Ray does not start with these settings"),
         (("--set", "state.checkpoint_uri=file:///proc/nowhere"), "state.checkpoint_uri"),
         (("--set", "cluster.work_directory=/tmp"), "state.checkpoint_uri"),
         (("--set", "frontier.more_seeds_command=['true']"), "frontier.more_seeds_command"),

@@ -278,7 +278,7 @@ class ClusterCrawler:
         start_s_max = self.config.cluster.start_s_max
         heard_at = kept_at = clock.now()
         self._starts_by = heard_at + start_s_max
-        # A shard that was killed ends cleanly only after it began; a Ray of our own has room for all.
+        # A shard that was killed ends cleanly only after it began.
         waits_until = heard_at + PLACE_S if self._cluster.address else self._starts_by
         asked, began = "", False
         while True:
@@ -286,11 +286,12 @@ class ClusterCrawler:
                 with suppress(ConnectionError):
                     await engine.call("stop", now=self._stop == "now")
                     asked = self._stop
+            gives_up = self._stop == "now" or (self._stop and clock.now() > waits_until)
             try:
                 standing = await engine.standing()
             except ConnectionError as error:
                 limit_s = DEAD_S if isinstance(error, ConnectionAbortedError) else start_s_max
-                if not began and self._gives_up(waits_until, clock.now()):
+                if not began and gives_up:
                     return "stopped"
                 if clock.now() - heard_at > limit_s:
                     how = "come back" if began else "begin; has every machine the same RAY_AUTH_MODE?"
@@ -302,7 +303,7 @@ class ClusterCrawler:
             if standing["is_over"]:
                 return self._ended(standing)
             self._is_placed = self._is_placed or not (missing := unplaced(self._status))
-            if not self._is_placed and self._gives_up(waits_until, heard_at) and have_stopped(self._status):
+            if not self._is_placed and gives_up and have_stopped(self._status):
                 return "stopped"
             if not self._is_placed and heard_at > self._starts_by:
                 raise CrawlFailedError(no_room(missing, self._cluster))
@@ -310,10 +311,6 @@ class ClusterCrawler:
                 kept_at = heard_at
                 await asyncio.to_thread(keep_standing, self.directory, self._status)
             await asyncio.sleep(LOOK_S)
-
-    def _gives_up(self, waits_until: float, now: float) -> bool:
-        """Say whether a stop does not wait for what has not begun."""
-        return self._stop == "now" or bool(self._stop and now > waits_until)
 
     def _take(self, standing: Mapping[str, Any], now: float) -> None:
         """Take what the coordinator said: for those who ask, and for who listens."""

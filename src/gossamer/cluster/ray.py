@@ -35,7 +35,7 @@ from gossamer.cluster.job import ASKED, STATE_FILE, ClusterPlan, ShardJob, encod
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.shard_process import ShardProcess, ShardStart
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.outcomes import SUCCEEDED
 from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import WallClock
@@ -48,6 +48,7 @@ CARRY_S_MAX = 10.0
 ASK_S_MAX = 55.0
 CALL_S_MAX = 10.0
 """How long the coordinator is waited for: Ray keeps calls to an actor that has not begun."""
+STARTS_MAX = 3
 CONNECT_S_MAX = 5.0
 LOCK_S_MAX = 60.0
 """A killed coordinator frees its record within this."""
@@ -320,19 +321,15 @@ class Engine:
         for actor in (self.coordinator, *self.shards):
             with suppress(Exception):
                 ray.kill(actor)
-        with suppress(Exception):
-            ray.shutdown()
-        if self._reaper is not None:
-            assert self._reaper.stdin is not None
-            self._reaper.stdin.close()
-            self._reaper.wait()
+        _leave(self._reaper)
 
 
 def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
     """Start the actors: on the cluster at `options.address`, or on a private Ray, which takes about 4 s and 600 MB.
 
     Raises:
-        ConfigError: there is no such cluster, or it is of another version.
+        ConfigError: there is no such cluster, it is of another version, or Ray refuses the options.
+        CrawlFailedError: a private Ray does not start.
     """
     namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
     reaper = None if options.address else _own(options, namespace)
@@ -341,7 +338,7 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
     try:
         return Engine(*_actors(encode(plan), plan.shards, namespace, options), reaper)
     except ray.exceptions.RayError as error:
-        Engine(None, [], reaper).close()
+        _leave(reaper)
         raise ConfigError(
             f"Ray starts none of the crawl's processes ({_line(error)}); is every machine's RAY_AUTH_MODE the same, "
             f"here {os.environ.get('RAY_AUTH_MODE')}?"
@@ -383,10 +380,37 @@ def shard_name(shard: int) -> str:
 
 
 def _own(options: ClusterOptions, namespace: str) -> subprocess.Popen[bytes]:
+    """Start a private Ray; again where it gave up, which it does after 30 s, on a busy machine too."""
     _sweep()
-    folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
-    reaper = reaper_of(folder)
     ray_constants.ENABLE_RAY_CLUSTER = False  # The only way to have every part of it listen on loopback alone.
+    for left in reversed(range(STARTS_MAX)):
+        folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+        reaper = reaper_of(folder)
+        try:
+            _begin(options, namespace, folder)
+        except ValueError as error:
+            _leave(reaper)
+            raise ConfigError(f"cluster: Ray does not start with these settings ({_line(error)})") from error
+        except Exception as error:  # Of no class of its own.
+            _leave(reaper)
+            if not left:
+                raise CrawlFailedError(f"Ray does not start on this machine ({_line(error)})") from error
+        else:
+            return reaper
+    raise AssertionError("the last start returns or raises")
+
+
+def _leave(reaper: subprocess.Popen[bytes] | None) -> None:
+    """Leave the cluster, or end a private Ray, which has a reaper."""
+    with suppress(Exception):
+        ray.shutdown()
+    if reaper is not None:
+        assert reaper.stdin is not None
+        reaper.stdin.close()
+        reaper.wait()
+
+
+def _begin(options: ClusterOptions, namespace: str, folder: Path) -> None:
     ray.init(
         address="local",  # Also where RAY_ADDRESS names a cluster.
         namespace=namespace,
@@ -399,7 +423,6 @@ def _own(options: ClusterOptions, namespace: str) -> subprocess.Popen[bytes]:
         logging_level=logging.CRITICAL,
         _temp_dir=str(folder),
     )
-    return reaper
 
 
 def _connect(options: ClusterOptions, namespace: str) -> None:
