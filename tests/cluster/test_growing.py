@@ -115,7 +115,7 @@ def test_a_shard_that_is_added_names_no_file_as_an_earlier_one_of_its_number(cra
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"moves": {"shards": "five"}}'])
 def test_a_record_that_cannot_be_read_is_refused_in_one_line(crawl: Path, content: bytes) -> None:
     (crawl / STATE_FILE).write_bytes(content)
-    with pytest.raises(ConfigError, match=r"coordinator\.json is no record of a coordinator .*; restore it from a copy"):
+    with pytest.raises(ConfigError, match=r"coordinator\.json is no record .*; restore it from a copy"):
         ClusterCrawler.resume(crawl)
 
 

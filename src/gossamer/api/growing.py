@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from gossamer.api.maintenance import scale_crawl
+from gossamer.assembly.adding import begin_shard
 from gossamer.assembly.mapping import map_in
-from gossamer.assembly.scaling import begin_shard
 from gossamer.cluster.options import ClusterOptions
 from gossamer.config import Config
 from gossamer.config.confinement import own_components

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from gossamer.assembly.home import Home, locked, stored
+from gossamer.assembly.home import Home, locked, named_before, stored
 from gossamer.assembly.integrity import opened_store, refuse_half_forgotten
 from gossamer.assembly.mapping import map_in, moves_in
 from gossamer.assembly.schemes import namer_for
@@ -244,7 +244,7 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
         key: value for one in with_sharing(Sharing.COPIED) for key, value in stores[0].scan(one.family, *one.range)
     }
     for number in range(plan.before, plan.after):
-        fresh = Totals(incarnation=max(_named_before(directory, number), latest), ended=totals[0].ended)
+        fresh = Totals(incarnation=max(named_before(directory, number), latest), ended=totals[0].ended)
         _put(stores[number], "meta", {**known, TOTALS: encode(fresh)})
     if plan.after < plan.before and store_says(stores[0]) != plan.version:
         leaving = [stores[number] for number in range(plan.after, plan.before)]
@@ -261,24 +261,6 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
     cleared = [(FAMILIES.index(one.family), *one.range) for one in with_sharing(Sharing.CLEARED)]
     for store in stores:
         _commit(store, cleared, {})
-
-
-def _named_before(directory: Path, number: int) -> int:
-    """Return the last incarnation of an earlier shard of a number whose files are there: no name may come twice."""
-    named = [path.name.split("-") for path in directory.glob(f"*/*-{number:03d}-[0-9]*")]
-    return max((int(parts[-2]) for parts in named if parts[-2].isdigit()), default=0)
-
-
-def begin_shard(config: Config, directory: Path, number: int) -> None:
-    """Make the state of a shard that a crawl gets while it runs; what is there stays.
-
-    Raises:
-        ConfigError: a process has it.
-    """
-    with ExitStack() as undo:
-        store = _opened(config, directory, number, undo)
-        if store.get("meta", TOTALS) is None:
-            _put(store, "meta", {TOTALS: encode(Totals(incarnation=_named_before(directory, number)))})
 
 
 def store_says(store: Store) -> int:

@@ -30,13 +30,13 @@ from ray.util.metrics import Gauge
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
+from gossamer.cluster.aggregate import GAUGES, LABELS, figures_of
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Look, ShardAnswer
 from gossamer.cluster.job import ASKED, STATE_FILE, ClusterPlan, ShardJob, encode
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.shard_process import ShardProcess, ShardStart
 from gossamer.model.errors import ConfigError, CrawlFailedError
-from gossamer.model.outcomes import SUCCEEDED
 from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
@@ -62,18 +62,6 @@ _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 _decode = msgspec.msgpack.decode
 
 
-GAUGES = {
-    "gossamer_pages": "Documents fetched (outcome fetched)",
-    "gossamer_received_bytes": "Bytes received",
-    "gossamer_queued_urls": "URLs that are not finished, those in flight left out",
-    "gossamer_failed_attempts": "Attempts without a page or a redirect, by any cause",
-}
-"""Metrics of each shard that Ray exports, with its prefix `ray_`: counts of the status, set in each round. They are
-gauges, since a shard that goes back to a checkpoint counts less than before. All together cost 8 µs
-(`benchmarks/bench_ray_metrics.py`)."""
-LABELS = ("crawl", "shard")
-
-
 class ShardActor:
     """Keeps one shard. Ray starts it again wherever there is a machine; its state is on disk."""
 
@@ -96,7 +84,7 @@ class ShardActor:
             self._shard, self._node, _decode(question, type=Look), self._plan.answer_s_max
         )  # fmt: skip
         if self._gauges:
-            for name, figure in _figures(seen.status).items():
+            for name, figure in figures_of(seen.status).items():
                 self._gauges[name].set(figure, self._labels)
         return _encode(seen)
 
@@ -466,12 +454,6 @@ def _from(folder: Path, place: Any) -> Any:
     if isinstance(place, list):
         return [_from(folder, one) for one in place]
     return place if "://" in place else str(folder / place)
-
-
-def _figures(status: Mapping[str, Any]) -> dict[str, float]:
-    failed = sum(count for outcome, count in status.get("outcomes", {}).items() if outcome not in SUCCEEDED)
-    counts = (status.get("pages", 0), status.get("wire_bytes", 0), status.get("queued", 0), failed)
-    return dict(zip(GAUGES, map(float, counts), strict=True))
 
 
 def _line(error: Exception) -> str:

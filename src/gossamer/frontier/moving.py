@@ -103,7 +103,7 @@ class FrontierMoves:
             self._hosts.touch(host)
 
     def forget(self, first: int, end: int) -> None:
-        """Have nothing of some partitions in memory: none of their hosts is found, whatever the store has."""
+        """Have nothing of some partitions in memory: none of their hosts is found, although the store has them."""
         hosts = list(self._hosts.of(first, end))
         self._scheduler.forget(hosts, first, end)
         self._hosts.forget(hosts)
