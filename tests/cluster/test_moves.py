@@ -7,9 +7,11 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer.assembly.home import Home
+from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.lab.shards import LabShard, Shards, Wire, ends_of
 from gossamer.lab.simweb.judge import judge
 from gossamer.lab.simweb.options import SimwebOptions
@@ -100,6 +102,32 @@ def test_kills_and_a_bad_wire_change_nothing_while_partitions_move(tmp_path: Pat
     assert (differences, [kind for kind in broken if kind != "repeated"]) == ([], [])
     assert set(running.coordination.moves.owners) == {0, 1, 2, 3}
     require_kept_where_owned(running, tmp_path / "crawl")
+
+
+def test_a_crawl_that_stops_while_partitions_move_goes_on_with_them(tmp_path: Path) -> None:
+    """All processes end, in the middle of moves, and begin again with what the coordinator kept."""
+    scaler, directory = Scaler((30, 4)), tmp_path / "crawl"
+
+    async def meddle(running: Shards) -> None:
+        await scaler(running)
+        if any(report.settled for report in running.reports()):
+            await running.stop()
+
+    with SimwebProcess(WEB, tmp_path / "web") as simweb:
+        config = config_of(simweb, directory, 2, *keys("polite"))
+        running = ManyCommits(config, directory, 2)
+        assert asyncio.run(running.run(meddle)) == "stopped"
+        kept = msgspec.msgpack.decode(running._kept, type=CoordinatorRecord)
+        assert kept.moves.under_way
+        kept.end = ""  # As `ClusterCrawler` begins.
+        again = ManyCommits(config, directory, 2)
+        again.shards, again._kept = 4, msgspec.msgpack.encode(kept)
+        assert asyncio.run(again.run()) == "finished"
+        ends = ends_of(config, directory, 4)
+        assert Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web) == []
+        assert judge(simweb.requests(), PROMISES["polite"], simweb.web) == []
+    assert set(again.coordination.moves.owners) == {0, 1, 2, 3}
+    require_kept_where_owned(again, directory)
 
 
 @pytest.mark.parametrize("kind", [Shards, ManyCommits])
