@@ -197,7 +197,7 @@ def coordinated(shards: int, times: int = 20) -> float:
         )
         for number in range(shards)
     ]  # fmt: skip
-    coordination = Coordination(shards, Limits(10**9), 20.0, 0.0, None, lambda _: None)
+    coordination = Coordination(PartitionMap.even(shards), Limits(10**9), 20.0, 0.0, None, lambda _: None)
     began = time.process_time()
     for number in range(times):
         for shard in range(shards):

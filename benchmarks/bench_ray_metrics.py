@@ -21,7 +21,7 @@ class Setting:
         """Return the processor time of one round's metrics, threads of Ray included."""
         from ray.util.metrics import Gauge  # noqa: PLC0415 - Ray reads its environment when it is imported
 
-        from gossamer.cluster.ray import GAUGES, LABELS  # noqa: PLC0415
+        from gossamer.cluster.aggregate import GAUGES, LABELS  # noqa: PLC0415
 
         gauges = [Gauge(name, what, LABELS) for name, what in GAUGES.items()]
         labels = {"crawl": "crawl", "shard": "0"}

@@ -9,13 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import gossamer as package
 from gossamer.api import scale_crawl
+from gossamer.assembly.mapping import map_in
+from gossamer.cluster.coordination import CoordinatorRecord
+from gossamer.cluster.job import STATE_FILE
 from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -24,6 +29,7 @@ from gossamer.model.errors import ConfigError
 from tests.acceptance.test_workers import begun as begun_command
 from tests.acceptance.test_workers import crawl_of, gossamer
 from tests.cluster.crawls import begun, config_of, ended
+from tests.cluster.nodes import command_of, descendants
 from tests.cluster.test_scale import WEB, asked_twice, opened
 from tests.crash.harvest import Harvest, differences
 from tests.ring.crawls import until
@@ -96,18 +102,24 @@ Path.rename, Path.unlink, Path.rmdir = counted(Path.rename), counted(Path.unlink
     return subprocess.run(command, env=environment, check=False, capture_output=True).returncode
 
 
-ROUNDS = int(os.environ.get("GOSSAMER_SCALINGS", "2"))
+ROUNDS = int(os.environ.get("GOSSAMER_SCALINGS", "3"))
 """Of the test below; 25 are 50 changes of the number of shards."""
+DICE_SEED = int(os.environ.get("GOSSAMER_SCALINGS_SEED", "7"))
+VICTIMS = ("command", "crawl", "moving crawl", "shards", "none")
 
 
 @pytest.mark.timeout(120 * ROUNDS + 180)
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
-    """From two shards to five, then to three; the command, the crawl's process, or neither is killed meanwhile."""
+    """From two shards to five, then to three; the command, a shard, its parent, the coordinator or the whole crawl is
+    killed meanwhile.
+    """
     with SimwebProcess(RUNNING, tmp_path / "web") as web:
         once = gossamer(*crawl_of(web, tmp_path / "alone", 1))
         assert once.returncode == 0, once.stderr
-        alone, dice = Harvest(tmp_path / "alone"), random.Random(7)
+        alone, dice = Harvest(tmp_path / "alone"), random.Random(DICE_SEED)
+        victims = iter([one for _ in range(ROUNDS) for one in dice.sample(VICTIMS, len(VICTIMS))])
+        ways: list[tuple[str, bool]] = []
         for number in range(ROUNDS):
             directory = tmp_path / f"crawl-{number}"
             words = crawl_of(web, directory, 2, "politeness.delay_s_min=2.0", politeness="weak")
@@ -115,7 +127,8 @@ def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
             try:
                 for pages, shards in ((10, 5), (50, 3)):
                     until(partial(has_pages, directory, pages), 90)
-                    scaled_with_a_kill(directory, shards, running.pid, dice)
+                    victim = next(victims)
+                    ways.append((victim, scaled_with_a_kill(directory, shards, running.pid, victim, dice)))
                 assert running.poll() is None, (tmp_path / f"complaints-{number}").read_text()
                 set_delay(directory, 0)
                 assert running.wait(120) == 0, (tmp_path / f"complaints-{number}").read_text()
@@ -126,6 +139,9 @@ def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
             assert differences(found, alone) == []
             assert found.faults() == []
             assert opened(directory).cluster.workers == 3
+            assert len(list((directory / "state").glob("shard-*"))) == 3, "those that gave all away are removed"
+        print(ways)
+        assert all(live for _, live in ways), "a command that finds no crawl, or one that starts again, stops none"
 
 
 @pytest.mark.timeout(300)
@@ -137,8 +153,7 @@ def test_a_killed_crawl_that_is_stopped_before_its_shards_begin_ends_cleanly(tmp
         running = begun_command(*words, complaints=complaints)
         try:
             until(partial(has_pages, directory, 10), 90)
-            for child in children_of(running.pid):
-                os.kill(child, signal.SIGKILL)
+            kill_all(running.pid)
             until(lambda: gossamer("stop", directory).returncode == 0, 60)
             assert running.wait(120) == 130, complaints.read_text()
         finally:
@@ -168,25 +183,72 @@ def test_a_running_crawl_of_one_shard_is_divided_where_it_runs(tmp_path: Path) -
         assert opened(directory).cluster.workers == 2
 
 
-def scaled_with_a_kill(directory: Path, shards: int, supervisor: int, dice: random.Random) -> None:
-    """Change the number of shards of a crawl that runs, with a kill on the way; repeated as the command says."""
-    victim, after_s = dice.choice(["command", "crawl", "none"]), dice.uniform(0.0, 3.0)
+def scaled_with_a_kill(directory: Path, shards: int, supervisor: int, victim: str, dice: random.Random) -> bool:
+    """Change the number of shards of a crawl that runs, with kills on the way; repeated as the command says. Return
+    whether partitions moved while the crawl ran.
+    """
+    after_s = dice.uniform(0.0, 3.0)
+    before = record_of(directory).moves.serial
+    print(f"{time.monotonic():.1f} {directory.name} to {shards}, {victim} killed after {after_s:.1f} s")
     command = begun_command("scale", directory, "--workers", str(shards), "--quiet")
     time.sleep(after_s)
     if victim == "command":
         command.kill()
     elif victim == "crawl":
-        for child in children_of(supervisor):
-            os.kill(child, signal.SIGKILL)
+        kill_all(supervisor)
     command.wait(120)
-    until(lambda: opened(directory).cluster.workers == shards or repeated(directory, shards), 120)
-    until((directory / "state/control.sock").exists, 60)
+    if victim == "moving crawl":
+        time.sleep(dice.uniform(0.0, 5.0))
+        kill_all(supervisor)
+    elif victim == "shards":
+        for _ in range(3):
+            kill_one(supervisor, dice)
+            time.sleep(dice.uniform(0.0, 1.0))
+    until(lambda: has_ordered(directory, shards) or repeated(directory, shards), 90)
+    until(lambda: is_divided(directory, shards), 90)
+    return record_of(directory).moves.serial > before
 
 
 def repeated(directory: Path, shards: int) -> bool:
     done = gossamer("scale", directory, "--workers", str(shards), "--quiet")
     print(f"{time.monotonic():.1f}", done.stderr.strip())
-    return done.returncode == 0
+    return has_ordered(directory, shards)
+
+
+def has_ordered(directory: Path, shards: int) -> bool:
+    moves = record_of(directory).moves
+    return moves.wanted == shards or is_divided(directory, shards)
+
+
+def is_divided(directory: Path, shards: int) -> bool:
+    moves, partitions = record_of(directory).moves, map_in(directory)
+    assert partitions is not None
+    return not (moves.wanted or moves.under_way) and set(partitions.owners) == set(range(shards))
+
+
+def record_of(directory: Path) -> CoordinatorRecord:
+    """Return what the coordinator keeps; nothing where the command found no process and the crawl stopped for it."""
+    with suppress(FileNotFoundError):
+        return msgspec.json.decode((directory / STATE_FILE).read_bytes(), type=CoordinatorRecord)
+    return CoordinatorRecord()
+
+
+def kill_all(supervisor: int) -> None:
+    """Kill the process that runs the whole crawl; the supervisor starts another."""
+    for child in children_of(supervisor):
+        os.kill(child, signal.SIGKILL)
+
+
+KILLED = ("gossamer.api.member", "ray::ShardActor", "ray::CoordinatorActor")
+
+
+def kill_one(supervisor: int, dice: random.Random) -> None:
+    """Kill the process of a shard, its parent, which Ray starts again, or the coordinator."""
+    wanted = dice.choice(KILLED)
+    found = [pid for pid in sorted(descendants(supervisor)) if wanted in command_of(pid)]
+    if found:
+        with suppress(ProcessLookupError):
+            os.kill(dice.choice(found), signal.SIGKILL)
 
 
 def children_of(pid: int) -> list[int]:

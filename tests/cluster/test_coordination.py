@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer.cluster.coordination import TENURE_MARGIN_S, Coordination, CoordinatorRecord, Limits, ShardAnswer
+from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
 
 TENURE_S = 10.0
@@ -17,7 +18,12 @@ class Story:
         self.now = 100.0
         self.saved: list[bytes] = []
         self.coordination = Coordination(
-            shards, limits or Limits(), TENURE_S, self.now, kept, lambda kept: self.saved.append(_copy(kept))
+            PartitionMap.even(shards),
+            limits or Limits(),
+            TENURE_S,
+            self.now,
+            kept,
+            lambda kept: self.saved.append(_copy(kept)),
         )
 
     def round(self, *answers: ShardAnswer) -> None:

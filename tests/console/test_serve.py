@@ -88,6 +88,7 @@ def test_of_a_crawl_that_does_not_run_it_reads_and_changes_nothing(run: Commands
         "seed": {"urls": [web]},
         "exclude": {"hosts": ["x.example"]},
         "host": {"host": "x", "values": {"pages": 1}},
+        "scale": {"workers": 2},
     }
     for name, verb in VERBS.items():
         if verb.changes and name != "release":

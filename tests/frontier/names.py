@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +53,13 @@ class Shard:
         self.dice = Dice(seed)
         self._cut: tuple[int, int] | None = None
 
-    def open(self, now: float, boot: bytes = b"b" * 16) -> Frontier:
+    def open(self, now: float, boot: bytes = b"b" * 16, travelling: Sequence[tuple[int, int]] = ()) -> Frontier:
         self.store = Store(self.directory / "store", 1 << 20, 1 << 20)
         self.epochs = Epochs(self.store)
         self.contacts = Contacts(self.directory, boot, now)
         self._cut = None
         self.frontier = Frontier(
-            HostRecords(self.store, self.epochs, self.contacts),
+            HostRecords(self.store, self.epochs, self.contacts, travelling=travelling),
             FrontierRules(self.rules, self.options, self.budget, self.prioritizer),
             _namer.name,
             self.dice,

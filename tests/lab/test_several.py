@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.faults.several import trial_of_several
+from gossamer.lab.faults.several import faults_of, trial_of_several
 from gossamer.lab.faults.trial import run
 from gossamer.lab.faults.world import Fault, World
 
 SEEDS = range(1, 23)
+MOVED_TRIALS = 12
 TRACE = """
 import sys, tempfile
 from pathlib import Path
@@ -35,7 +36,16 @@ def test_shards_that_die_and_lose_frames_keep_every_promise() -> None:
     assert {one.seed: one.broken for one in trials if one.broken} == {}
     assert min(one.requests for one in trials) > 20
     happened = [fault for one in trials for fault in one.happened]
-    assert {fault.kind for fault in happened} >= {"kill", "full", "write", "fsync", "frames", "cut", "coordinator"}
+    assert {fault.kind for fault in happened} >= {
+        "kill",
+        "full",
+        "write",
+        "fsync",
+        "frames",
+        "cut",
+        "coordinator",
+        "scale",
+    }
     assert sum(fault.restored for fault in happened) >= len(SEEDS) // 4
     assert sum(fault.power for fault in happened) >= len(SEEDS) // 4
 
@@ -59,6 +69,17 @@ def test_without_faults_the_shards_share_addresses_and_sites_are_on_each() -> No
     assert (found.happened, found.broken) == ([], [])
     assert len({world.address(host) for host in hosts}) < len(hosts)
     assert world.site.robots, "a robots.txt that another shard fetches"
+
+
+@pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+def test_partitions_move_while_shards_die_and_go_back_to_older_checkpoints() -> None:
+    """Seeds in which the number of shards changes, up to three times, from one to four."""
+    seeds = [seed for seed in range(100, 150) if any(fault.kind == "scale" for fault in faults_of(seed))]
+    trials = [run(seed, None, trial_of_several) for seed in seeds[:MOVED_TRIALS]]
+    assert {one.seed: one.broken for one in trials if one.broken} == {}
+    happened = [fault for one in trials for fault in one.happened]
+    assert sum(fault.kind == "scale" for fault in happened) >= MOVED_TRIALS
+    assert sum(fault.kind == "kill" for fault in happened) >= MOVED_TRIALS // 4
 
 
 FOUND = {

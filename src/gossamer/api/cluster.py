@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 import msgspec
 
+from gossamer.api.engine import have_stopped, hear_signals_as_before, no_room, plan_of, started, unplaced
 from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
+from gossamer.api.growing import begin_shards, grown, leave_idle, stops_to_scale, write_number
 from gossamer.api.looking import about, hosts_of_all, joined_of_all, recent_of_all
 from gossamer.api.page import CrawledPage, settled
 from gossamer.api.restoring import check_vault, gather
@@ -24,24 +25,19 @@ from gossamer.api.verbs import Asking, checked, require_restart
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.assembly.home import homes, locked
 from gossamer.assembly.integrity import require_files
+from gossamer.assembly.mapping import moves_in
 from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
-from gossamer.cluster.coordination import CoordinatorRecord, Limits
+from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.job import (
-    HERE,
     STATE_FILE,
-    ClusterPlan,
     address_of_job,
-    environment_of_a_cluster,
-    environment_of_our_own,
 )
-from gossamer.cluster.options import ClusterOptions
-from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.flags import Options
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
-from gossamer.config.live import save
+from gossamer.config.live import divided, save
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import ControlSocket, Verb
 from gossamer.crawl.counters import Point, Timeline
@@ -55,6 +51,7 @@ from gossamer.model.verbs import (
     Nothing,
     RecentOf,
     RefusedError,
+    ScaleCrawl,
     StatusOf,
     StopCrawl,
     VerbRequest,
@@ -76,7 +73,6 @@ PLACE_S = 20.0
 KEEP_S = 2.0
 """Between two times that the standing is written down."""
 HOSTS_SHOWN_MAX = 10
-MEMBER = ("-m", "gossamer.api.member")
 
 
 class ClusterCrawler:
@@ -116,6 +112,7 @@ class ClusterCrawler:
                 config = config if config is not None else configure(options=given, seeds=seeds_of(seeds))
             check_lists(config)
             check_seeds(config)
+        config = grown(config, directory)
         check_several(config)
         map_of(config, directory)
         self.directory = directory
@@ -124,6 +121,12 @@ class ClusterCrawler:
         self._cluster = config.cluster.model_copy(update={"address": address})
         self._resuming = resuming
         self._engine: Engine | None = None
+        self._begun = plan_of(config, self._cluster, directory)
+        """As the shards were started that were there at the start."""
+        self._is_placed, self._starts_by = False, 0.0
+        """All shards have answered from a machine; and when those that have not must have."""
+        self._one_at_a_time = asyncio.Lock()
+        """Held while shards make a checkpoint, or partitions are ordered to move, or the configuration is written."""
         self._status = whole([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
         self.starts_again = False
@@ -189,8 +192,8 @@ class ClusterCrawler:
             if self._following is not None:
                 await asyncio.to_thread(self._following.skip)
             self._write_down()
-            engine = self._engine = await asyncio.to_thread(started, self._plan(), self._cluster)
-            _hear_signals_as_before()
+            engine = self._engine = await asyncio.to_thread(started, self._begun, self._cluster)
+            hear_signals_as_before()
             try:
                 save(self.config, self.directory)
                 async with asyncio.TaskGroup() as group:
@@ -209,6 +212,7 @@ class ClusterCrawler:
             self._logs = None
             logs.close()
             lock.release()
+        self.config = await asyncio.to_thread(leave_idle, self.directory, self.config)
         return end
 
     # ---- as a context, and an iterator over pages
@@ -260,8 +264,8 @@ class ClusterCrawler:
     def _write_down(self) -> None:
         """Write what shards and coordinator read, before there are any."""
         make_directory(self.directory / "state")
-        if PartitionMap.load(self.directory) is None:
-            PartitionMap.even(self.config.cluster.workers).save(self.directory)
+        # What was moved while the crawl ran before becomes the map that it is started with.
+        map_of(self.config, self.directory).save(self.directory)
         path = self.directory / STATE_FILE
         if path.exists():  # What ended the run before does not end this one.
             kept = msgspec.json.decode(path.read_bytes(), type=CoordinatorRecord)
@@ -269,34 +273,14 @@ class ClusterCrawler:
             kept.end, kept.paused, kept.hurried = "", False, False
             write_whole(path, msgspec.json.encode(kept))
 
-    def _plan(self) -> ClusterPlan:
-        config, cluster = self.config, self._cluster
-        limits = config.limits
-        work = ""
-        if config.state.checkpoint_uri:
-            work = cluster.work_directory or str(self.directory.resolve() / "machines")
-        return ClusterPlan(
-            directory=str(self.directory.resolve()),
-            shards=cluster.workers,
-            config=effective_toml(config),
-            work=work,
-            node="" if cluster.address else HERE,
-            command=MEMBER,
-            limits=Limits(limits.max_pages, limits.max_time_s, limits.max_bytes, config.frontier.hosts_min),
-            tenure_s=cluster.tenure_s,
-            round_s=cluster.round_s,
-            answer_s_max=cluster.answer_s_max,
-            process_s_max=config.crawl.process_s_max,
-        )
-
     async def _until_over(self, engine: Engine) -> End:
         clock = WallClock()
         start_s_max = self.config.cluster.start_s_max
         heard_at = kept_at = clock.now()
-        starts_by = heard_at + start_s_max
+        self._starts_by = heard_at + start_s_max
         # A shard that was killed ends cleanly only after it began.
-        waits_until = heard_at + PLACE_S if self._cluster.address else starts_by
-        asked, began, placed = "", False, False
+        waits_until = heard_at + PLACE_S if self._cluster.address else self._starts_by
+        asked, began = "", False
         while True:
             if self._stop != asked:
                 with suppress(ConnectionError):
@@ -318,11 +302,11 @@ class ClusterCrawler:
             self._take(standing, heard_at)
             if standing["is_over"]:
                 return self._ended(standing)
-            placed = placed or not (missing := _unplaced(self._status))
-            if not placed and gives_up and _have_stopped(self._status):
+            self._is_placed = self._is_placed or not (missing := unplaced(self._status))
+            if not self._is_placed and gives_up and have_stopped(self._status):
                 return "stopped"
-            if not placed and heard_at > starts_by:
-                raise CrawlFailedError(_no_room(missing, self._cluster))
+            if not self._is_placed and heard_at > self._starts_by:
+                raise CrawlFailedError(no_room(missing, self._cluster))
             if heard_at - kept_at > KEEP_S:
                 kept_at = heard_at
                 await asyncio.to_thread(keep_standing, self.directory, self._status)
@@ -331,6 +315,8 @@ class ClusterCrawler:
     def _take(self, standing: Mapping[str, Any], now: float) -> None:
         """Take what the coordinator said: for those who ask, and for who listens."""
         self._status = standing["status"]
+        if not self._one_at_a_time.locked():
+            self._count(len(cast("list[object]", self._status["shards"])))
         self._course.add(_point(now, self._status))
         for note in standing["notes"]:
             self._tell(note)
@@ -338,6 +324,14 @@ class ClusterCrawler:
             self._warned = True
             for warning in cast("list[str]", warnings):
                 self._tell(f"Warning: {warning}")
+
+    def _count(self, shards: int) -> None:
+        """Take in how many shards there are, by the coordinator, which has also those of a command that was killed."""
+        if shards != self.config.cluster.workers:
+            self.config = divided(self.config, shards)
+            write_number(self.directory, shards)
+            # Ray has to find room for them too.
+            self._is_placed, self._starts_by = False, WallClock().now() + self.config.cluster.start_s_max
 
     def _ended(self, standing: Mapping[str, Any]) -> End:
         if standing["failure"]:
@@ -382,6 +376,8 @@ class ClusterCrawler:
             "pause": self._pause,
             "unpause": self._unpause,
             "stop": self._stopped,
+            "scale": self._scaled,
+            "checkpoint": self._saved,
         }
         return checked({name: own.get(name) or self._for_all(name) for name in VERBS})
 
@@ -428,12 +424,38 @@ class ClusterCrawler:
         self.stop(now=request.now, again=request.again)
         return {"state": "stopping"}
 
+    async def _scaled(self, request: ScaleCrawl) -> object:
+        shards = request.workers
+        if shards == 1 or stops_to_scale(self.config) or self._following is not None:
+            return {"workers": shards, "stops": True}
+        async with self._one_at_a_time:
+            if (engine := self._engine) is None:
+                raise ConflictError("the crawl is ending")
+            # Before any of them counts: what is restarted now finds all of them.
+            added = range(len(engine.shards), shards)
+            present = await asyncio.to_thread(begin_shards, self.directory, added)
+            plan = msgspec.structs.replace(self._begun, config=effective_toml(present))
+            await asyncio.to_thread(engine.grow, plan, shards, self._cluster)
+            await self._called("scale", shards=shards)
+            self._count(max(shards, self.config.cluster.workers))
+        return {"workers": shards, "stops": False}
+
+    async def _saved(self, request: Nothing) -> object:
+        """Have each shard make a checkpoint. They belong together only where no partition moves meanwhile."""
+        async with self._one_at_a_time:
+            if moves_in(self.directory).is_moving:
+                raise ConflictError(
+                    "partitions move between shards; a checkpoint is made when all have arrived: try again in a minute"
+                )
+            return await self._for_all("checkpoint")(request)
+
     def _for_all(self, name: str) -> Callable[[VerbRequest], Awaitable[object]]:
         async def answer(request: VerbRequest) -> object:
             if name == "seed":
                 await self._called("seeded")
             shards, some = list(range(self.config.cluster.workers)), name in ("release", "host")
-            return joined_of_all(await self._asked(name, request, shards, some=some))
+            async with self._one_at_a_time if name in ("set", "host") else nullcontext():
+                return joined_of_all(await self._asked(name, request, shards, some=some))
 
         return answer
 
@@ -457,40 +479,6 @@ class ClusterCrawler:
             await self._engine.call(name, **arguments)
         except ConnectionError as error:
             raise ConflictError("the coordinator is restarting; try again") from error
-
-
-def started(plan: ClusterPlan, options: ClusterOptions) -> Engine:
-    """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
-    has = os.environ
-    has.update(environment_of_a_cluster(has, options.address) if options.address else environment_of_our_own(has))
-    module = importlib.import_module("gossamer.cluster.ray")
-    return cast("Engine", module.start(plan, options))
-
-
-def _hear_signals_as_before() -> None:
-    """Take SIGTERM back from Ray, which prints a stack for it before it passes it on."""
-    with suppress(ValueError):  # Those of another thread are not ours.
-        if (handler := signal.getsignal(signal.SIGTERM)) is not None:
-            signal.signal(signal.SIGTERM, handler)
-
-
-def _unplaced(status: Mapping[str, Any]) -> list[int]:
-    """Return the shards that never answered from a machine."""
-    return [number for number, shard in enumerate(status["shards"]) if not shard.get("node")]
-
-
-def _have_stopped(status: Mapping[str, Any]) -> bool:
-    """Say whether all shards that Ray has placed have ended."""
-    return all(shard["state"] in ("stopped", "finished") for shard in status["shards"] if shard.get("node"))
-
-
-def _no_room(shards: list[int], options: ClusterOptions) -> str:
-    what = ", ".join(f"{name} {count:g}" for name, count in options.reserved.items() if count)
-    named = "shards " + ", ".join(map(str, shards)) if len(shards) > 1 else f"shard {shards[0]}"
-    return (
-        f"Ray has no machine for {named} (cluster.placement = {options.placement}; each needs {what}); add machines, "
-        "or lower cluster.workers, cpus, memory_bytes or resources"
-    )
 
 
 def _point(at: float, status: Mapping[str, Any]) -> Point:

@@ -19,7 +19,7 @@ from gossamer.assembly.scaling import Scaled, refuse_indivisible, scale, shards_
 from gossamer.assembly.verify import Verification
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.config.live import save
+from gossamer.config.live import divided, save
 from gossamer.forget.forgetting import ForgetRequest, Result, count, forget
 from gossamer.model.errors import ConfigError, Damage
 from gossamer.world.clock import WallClock
@@ -130,7 +130,7 @@ def check_scalable(directory: str | Path, workers: int) -> None:
     if shards_to_be(directory) is None:
         refuse_indivisible(config, directory, workers)
         if workers > 1:
-            check_several(_divided(config, workers))
+            check_several(divided(config, workers))
 
 
 def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None] = lambda _: None) -> Scaled:
@@ -145,7 +145,7 @@ def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None]
     directory = directory_of(directory)
     config = _local(directory)
     check_scalable(directory, workers)
-    return scale(config, directory, workers, note, lambda shards: save(_divided(config, shards), directory))
+    return scale(config, directory, workers, note, lambda shards: save(divided(config, shards), directory))
 
 
 def finish_scaling(directory: str | Path) -> bool:
@@ -173,12 +173,6 @@ def _local(directory: Path) -> Config:
             "its directory"
         )
     return config
-
-
-def _divided(config: Config, workers: int) -> Config:
-    cluster = config.cluster.model_copy(update={"workers": workers})
-    changed = config.model_copy(update={"cluster": cluster})
-    return changed.with_origins(config.origins | {"cluster.workers": "gossamer scale"})
 
 
 def release_of(directory: str | Path, name: str) -> dict[str, object]:

@@ -23,7 +23,7 @@ import msgspec
 
 from gossamer.api.crawler import Crawler
 from gossamer.api.restoring import vault_of
-from gossamer.api.shards import map_of
+from gossamer.api.shards import begun_with
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home, locked
 from gossamer.assembly.values import Assembled
@@ -128,7 +128,7 @@ class ClusterMember(Crawler):
         try:
             if not one_at_a_time.acquire(LOCK_S_MAX):
                 raise ConfigError(f"{self.directory}: another shard still holds state/written.lock")
-            map_of(self.config, Path(self._job.crawl)).save(self.directory)
+            begun_with(self.config, Path(self._job.crawl)).save(self.directory)
             write_whole(self.directory / "crawl.toml", self._job.config.encode(), private=holds_secrets(self.config))
         finally:
             one_at_a_time.release()

@@ -28,7 +28,7 @@ SEEDS_A_STEP_MAX = 500
 def seeding_of(shard: Assembled) -> Seeding:
     """Return what adds a shard's seeds; of several shards, the coordinator hears when all are added."""
     membership = shard.membership
-    has = membership.exchange.has if membership is not None else None
+    has = membership.exchange.seeds_here if membership is not None else None
     controls = shard.controls
     seeding = Seeding(controls.settings.config, shard.ring, shard.kept.storage.epochs, controls.telemetry.counters, has)
     if membership is not None:

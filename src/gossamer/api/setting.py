@@ -11,8 +11,9 @@ import msgspec
 
 from gossamer.assembly.values import CrawlRing, DurableState, Settings
 from gossamer.config import Config
+from gossamer.config.gather import reopen
 from gossamer.config.lists import hosts_of
-from gossamer.config.live import KeyChange, changed, for_host, live_keys, save
+from gossamer.config.live import FILE, KeyChange, changed, divided, for_host, live_keys, save
 from gossamer.config.toml import as_assignments, written
 from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
@@ -62,7 +63,7 @@ class Setting:
             config, changes = await asyncio.to_thread(changed, self._settings.config, assignments)
             if not changes:
                 return []
-            await asyncio.to_thread(save, config, self.directory)
+            await asyncio.to_thread(_saved, config, self.directory)
             await committer.between(lambda: self._apply(config, changes))
             await committer.commit()
             self._telemetry.logs.info("configuration_changed", changes={change.key: change.after for change in changes})
@@ -181,3 +182,10 @@ def no_trap(traps: Traps, name: str) -> str:
         return f"no trap is called {name!r}; did you mean {near[0]!r}?"
     known = f"there are {', '.join(names[:TRAPS_NAMED_MAX])}" if names else "there is none"
     return f"no trap is called {name!r}; {known}{' …' if len(names) > TRAPS_NAMED_MAX else ''}"
+
+
+def _saved(config: Config, directory: Path) -> None:
+    """Write the configuration. One of several shards keeps the number of them: others may have been added since."""
+    if config.cluster.workers > 1:
+        config = divided(config, max(config.cluster.workers, reopen(directory / FILE).cluster.workers))
+    save(config, directory)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gossamer.assembly.home import Home, homes, locked
+from gossamer.assembly.mapping import map_in
 from gossamer.assembly.revisits import may_be_called_back
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.partitions import PartitionMap
@@ -57,13 +58,18 @@ def map_of(config: Config, directory: Path) -> PartitionMap:
     Raises:
         ConfigError: the map has another number of shards.
     """
-    found = PartitionMap.load(directory) or PartitionMap.even(config.cluster.workers)
+    found = map_in(directory) or begun_with(config, directory)
     if found.shards != config.cluster.workers:
         raise ConfigError(
             f"{directory} has {found.shards} shards and not {config.cluster.workers}; "
             f"`gossamer scale {directory} --workers {config.cluster.workers}` changes that"
         )
     return found
+
+
+def begun_with(config: Config, directory: Path) -> PartitionMap:
+    """Return the map that the crawl was last started with."""
+    return PartitionMap.load(directory) or PartitionMap.even(config.cluster.workers)
 
 
 def owner_of(config: Config, directory: Path, url: str) -> int:

@@ -27,6 +27,7 @@ from gossamer.model.verbs import (
     RecentOf,
     RefusedError,
     Release,
+    ScaleCrawl,
     Seed,
     Set,
     StatusOf,
@@ -167,6 +168,10 @@ class Commands:
     async def checkpoint(self, _: Nothing) -> object:
         """Make a consistent copy by hard links and return where it is; and one at `state.checkpoint_uri`."""
         return await self._checkpoint()
+
+    async def scale(self, request: ScaleCrawl) -> object:
+        """Say that a crawl of one shard stops for that."""
+        return {"workers": request.workers, "stops": True}
 
     async def stop(self, request: StopCrawl) -> object:
         require_restart(request)

@@ -17,6 +17,7 @@ from gossamer.assembly.home import OWNED, Home, Setup, locked, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, refuse_half_forgotten, require_sound
 from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
 from gossamer.assembly.modules import chosen_modules, examiner, prioritizer_of, walls_of
+from gossamer.assembly.moving import PartitionMoves
 from gossamer.assembly.parts import (
     archives_of,
     close,
@@ -211,7 +212,8 @@ def ring_of(
     memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
     pending_scope = memory.pending_scope if scoped(config).scope.scope != "any" else None
     rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
-    frontier = frontier_for(config, storage, rules, prioritizer, namer, setup.dice, clock.now())
+    travelling = exchange.places.travelling if exchange is not None else ()
+    frontier = frontier_for(config, storage, rules, prioritizer, namer, setup.dice, clock.now(), travelling)
     urls = UrlMemory(namer, url_seen_of(config, epochs, storage.journals), PageHistory(epochs))
     setup.undo.callback(close, urls.url_seen)
     resolver = resolver_of(config, clock, archives)
@@ -265,12 +267,13 @@ def ring_of(
     loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     loop.on_stop = kept.storage.slots.note_stop
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, permit, requests)
-    return ring, _membership(exchange, ring, telemetry, pending_scope, kept.committer)
+    return ring, _membership(exchange, ring, epochs, telemetry, pending_scope, kept.committer)
 
 
 def _membership(
     exchange: Exchange | None,
     ring: CrawlRing,
+    epochs: Epochs,
     telemetry: Telemetry,
     pending_scope: PendingScope | None,
     committer: Committer,
@@ -279,7 +282,8 @@ def _membership(
     if exchange is None:
         return None
     assert isinstance(ring.frontier, Frontier), "others are for one shard (`exchange_of`)"
-    membership = Membership(exchange, ring.loop, ring.pipeline, ring.frontier, telemetry, pending_scope)
+    moves = PartitionMoves(exchange, ring, ring.frontier, epochs, pending_scope)
+    membership = Membership(exchange, ring, ring.frontier, moves, telemetry, pending_scope)
     membership.join(committer)
     return membership
 

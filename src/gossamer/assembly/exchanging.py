@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from gossamer.assembly.home import Home, Setup
 from gossamer.cluster.addresses import Addresses
 from gossamer.cluster.exchange import Exchange, ShardRun
+from gossamer.cluster.frames import MovePart, Welcome
 from gossamer.cluster.lease_server import Terms
 from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.pending_scope import PendingScope
-from gossamer.crawl.pipeline import Pipeline
-from gossamer.crawl.shard import Shard
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.politeness import politeness
 from gossamer.model.errors import ConfigError
@@ -23,6 +24,10 @@ from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.state.storage import Storage
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
+
+if TYPE_CHECKING:
+    from gossamer.assembly.moving import PartitionMoves
+    from gossamer.assembly.values import CrawlRing
 
 
 def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exchange | None:
@@ -71,15 +76,16 @@ class Membership:
     def __init__(
         self,
         exchange: Exchange,
-        loop: Shard,
-        pipeline: Pipeline,
+        ring: CrawlRing,
         frontier: Frontier,
+        moves: PartitionMoves,
         telemetry: Telemetry,
         pending_scope: PendingScope | None,
     ) -> None:
         self.exchange = exchange
-        self._loop = loop
-        self._pipeline = pipeline
+        self._ring = ring
+        self._loop = loop = ring.loop
+        self._pipeline = ring.pipeline
         self._frontier = frontier
         self._reputation = frontier.reputation
         if self._reputation is not None:
@@ -95,6 +101,8 @@ class Membership:
         self._serial = 0
         self.over = False
         """The coordinator said that all is over."""
+        self._ordered: Sequence[Move] = ()
+        self.moves = moves
         exchange.attach(self, loop.relieve)
         addresses = exchange.addresses
         assert addresses is not None
@@ -145,6 +153,9 @@ class Membership:
             self._serial,
             awaits,
             None if seeding else self._frontier.hosts_left,
+            self._frontier.counts.discovered,
+            exchange.places.serial,
+            exchange.places.settled(self._ordered),
         )
 
     def obey(self, orders: Orders) -> None:
@@ -153,6 +164,7 @@ class Membership:
             self._loop.quota, self._serial = orders.quota, orders.quota_serial
         if self._pending_scope is not None:
             self._pending_scope.set_final(final=orders.scope_final)
+        self._follow(orders)
         if orders.paused != self._loop.paused:
             (self._loop.pause if orders.paused else self._loop.unpause)()
         if orders.end == "stopped":
@@ -170,6 +182,7 @@ class Membership:
 
     def cut(self, now: float) -> None:
         """Note where this epoch ends."""
+        self.moves.cut(now)
         self.exchange.cut(now)
         self._cut_activity = self._activity if not self._loop.in_flight else -1
         self._pages_cut, self._bytes_cut = self._counters.totals.pages, self._counters.totals.wire_bytes
@@ -179,6 +192,8 @@ class Membership:
         self._committed_activity = self._cut_activity
         self._pages_committed, self._bytes_committed = self._pages_cut, self._bytes_cut
         self.exchange.committed(epoch)
+        if any(self.exchange.places.giving):
+            self._loop.commit_soon()  # The rest of what moves must not wait.
 
     # ---- the ring (`exchange.Ring`)
 
@@ -196,6 +211,17 @@ class Membership:
     def cash_from_afar(self, host: str, partition: int, amount: float) -> None:
         if self._reputation is not None:
             self._reputation.cash_from_afar(host, partition, amount)
+
+    def take_part(self, part: MovePart) -> None:
+        self.moves.take(part, self._clock.now())
+
+    def welcomed(self, welcome: Welcome) -> None:
+        scope = self._ring.scope
+        scope.roots.absorb(welcome.roots)
+        scope.exclusions.load(welcome.excluded)
+        if self._pending_scope is not None:
+            self._pending_scope.widened_by_others(scope.chain, self._ring.urls.namer)
+            self.discover(self._pending_scope.regained())
 
     def run_for_another(self, prerequisite: Prerequisite) -> bool:
         started = self._frontier.control.run_prerequisite(prerequisite, self._clock.now())
@@ -215,6 +241,19 @@ class Membership:
         self._counters.note(what)
 
     # ---- inside
+
+    def _follow(self, orders: Orders) -> None:
+        """Take in where partitions are, which shards there are, and which partitions to give."""
+        places = self.exchange.places
+        for to in places.to_welcome(orders.shards):
+            if to != self.exchange.shard:
+                scope = self._ring.scope
+                self.exchange.welcome(to, Welcome(scope.roots.dump(), scope.exclusions.dump()))
+        if places.learn(orders.places, orders.known, orders.serial):
+            self.exchange.readdress()
+        self._ordered = orders.moves
+        # Until all seeds are added, a restart adds them again, each where its partition is by then.
+        self.moves.order(() if self.seeding() else orders.moves)
 
     @property
     def _activity(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from gossamer.assembly.home import LOCK_S_MAX
@@ -36,14 +37,16 @@ def frontier_for(
     namer: Namer,
     dice: Dice,
     now: float,
+    travelling: Sequence[tuple[int, int]] = (),
 ) -> Frontier | WrappedFrontier:
-    """Return the frontier of a crawl.
+    """Return the frontier of a crawl; `travelling`: see `HostRecords`.
 
     Raises:
         ConfigError: the crawl began with another one, or the operator's does not fit.
     """
     options, budget, share_new = frontier_options_of(config), budget_of(config), share_new_of(config)
-    records = HostRecords(storage.store, storage.epochs, storage.contacts, remembered_of(config, storage.hosts, now))
+    remembered = remembered_of(config, storage.hosts, now)
+    records = HostRecords(storage.store, storage.epochs, storage.contacts, remembered, travelling)
     chosen = FrontierRules(rules, options, budget, prioritizer, share_new, config.url.split)
     ours = frontier_of(records, chosen, config.walk, namer.name, dice, now)
     return _wrapped(config, ours, storage.epochs, namer, dice)

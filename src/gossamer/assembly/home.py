@@ -118,6 +118,12 @@ def homes(directory: Path, shards: int) -> list[Home]:
     return [Home(directory, shard, shards) for shard in range(shards)]
 
 
+def named_before(directory: Path, shard: int) -> int:
+    """Return the last incarnation of an earlier shard of a number whose files are there: no name may come twice."""
+    named = [path.name.split("-") for path in directory.glob(f"*/*-{shard:03d}-[0-9]*")]
+    return max((int(parts[-2]) for parts in named if parts[-2].isdigit()), default=0)
+
+
 def locked(
     directory: Path, wait_s: float = LOCK_S_MAX, state: Path | None = None, *, reading: bool = False
 ) -> DirectoryLock:

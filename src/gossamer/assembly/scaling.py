@@ -16,8 +16,9 @@ from typing import Final
 
 import msgspec
 
-from gossamer.assembly.home import Home, locked, stored
+from gossamer.assembly.home import Home, locked, named_before, stored
 from gossamer.assembly.integrity import opened_store, refuse_half_forgotten
+from gossamer.assembly.mapping import map_in, moves_in
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
@@ -55,7 +56,16 @@ STEP_KEYS_MAX: Final = 20_000
 """Moved in one commit of the receiving store: 60 ms, with a sync at its end."""
 STEP_BYTES_MAX: Final = 8 << 20
 CROWD: Final = frozenset(
-    ("lock", "maintenance", "control.sock", "partitions.json", "coordinator.json", "scaling.json", "index.json")
+    (
+        "lock",
+        "maintenance",
+        "control.sock",
+        "partitions.json",
+        "coordinator.json",
+        "coordinator.lock",
+        "scaling.json",
+        "index.json",
+    )
 )
 """Files in `state/` that belong to the whole crawl."""
 
@@ -142,10 +152,12 @@ def _planned(config: Config, directory: Path, shards: int) -> ScalingPlan:
         if plan.after != shards:
             refuse_half_scaled(directory)
         return plan
-    before = config.cluster.workers
     partitions = refuse_indivisible(config, directory, shards)
+    before = max(config.cluster.workers, partitions.shards)  # Some may have been added while the crawl ran.
     for number in range(before):
         _require_stopped(config, Home(directory, number, before))
+    if before > 1:
+        partitions.save(directory)  # With what was moved while it ran.
     plan = ScalingPlan(before, shards, partitions.version)
     _write(directory, plan)
     return plan
@@ -160,7 +172,11 @@ def refuse_indivisible(config: Config, directory: Path, shards: int) -> Partitio
         )
     if config.frontier.strategy == "walk":
         raise ConfigError("frontier.strategy = 'walk' walks in one shard and cannot be scaled")
-    partitions = PartitionMap.load(directory) or PartitionMap.even(config.cluster.workers)
+    if moves_in(directory).under_way:
+        raise ConfigError(
+            f"partitions of {directory} are on their way between shards; `gossamer resume {directory}` completes that"
+        )
+    partitions = map_in(directory) or PartitionMap.even(config.cluster.workers)
     partitions.moved_to(shards)  # Raises for a number that cannot be.
     return partitions
 
@@ -228,10 +244,7 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
         key: value for one in with_sharing(Sharing.COPIED) for key, value in stores[0].scan(one.family, *one.range)
     }
     for number in range(plan.before, plan.after):
-        # Files of an earlier shard of this number may be there: no name may come twice.
-        named = [path.name.split("-") for path in directory.glob(f"*/*-{number:03d}-[0-9]*")]
-        before = max((int(parts[-2]) for parts in named if parts[-2].isdigit()), default=0)
-        fresh = Totals(incarnation=max(before, latest), ended=totals[0].ended)
+        fresh = Totals(incarnation=max(named_before(directory, number), latest), ended=totals[0].ended)
         _put(stores[number], "meta", {**known, TOTALS: encode(fresh)})
     if plan.after < plan.before and store_says(stores[0]) != plan.version:
         leaving = [stores[number] for number in range(plan.after, plan.before)]
@@ -420,7 +433,7 @@ def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, nam
             for at in range(channel.first, channel.last + 1):
                 data = store.get("outbox", batch_key(to, at))
                 if data is not None:
-                    _repack(decode_batch(data), repacked, target, namer)
+                    _repack(decode_batch(data), to, repacked, target, namer)
         # From this word on the new batches count, and the old ones do not.
         _put(heir, "meta", {OUTBOX: encode(repacked.finish())})
         if heir is store:
@@ -432,10 +445,13 @@ def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, nam
             _commit(store, ranges, {})
 
 
-def _repack(batch: Batch, repacked: Repacked, target: PartitionMap, namer: Namer) -> None:
+def _repack(batch: Batch, receiver: int, repacked: Repacked, target: PartitionMap, namer: Namer) -> None:
     for root in batch.roots:
         for to in range(target.shards):
             repacked.to(to).add_root(root)
+    for welcome in batch.welcomes if receiver < target.shards else ():
+        repacked.to(receiver).add_welcome(welcome)
+    # Parts of moves were taken: none is under way.
     for linking in batch.linking:
         repacked.to(target.owner(linking.partition)).add_linking(linking)
     for cash in batch.cash:

@@ -38,8 +38,8 @@ from gossamer.assembly.integrity import (
     restoring,
     running_store,
 )
+from gossamer.assembly.mapping import map_in
 from gossamer.cluster.partitions import FILE as PARTITIONS
-from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, Damage, DamageKind, OtherFormatError
@@ -120,7 +120,7 @@ class Verification:
         remedy = "put a sound copy in its place, or restore a checkpoint (docs/how-to/checkpoints.md)"
         affects = "which shard has which URLs"
         try:
-            found = PartitionMap.load(self._directory)
+            found = map_in(self._directory)
         except ConfigError as error:
             yield self._damage(PARTITIONS, "partitions", f"cannot be read ({error})", affects, remedy)
             return

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from gossamer.model.errors import Damage
 
 commands = typer.Typer()
+START_S_MAX, START_LOOK_S = 200.0, 0.5
+"""How long a crawl that starts is waited for, and between two looks."""
 STOP_S_MAX = 600.0
 """A crawl that is stopped for a removal may upload files first."""
 
@@ -199,9 +202,13 @@ def scale(
 ) -> int:
     """Change the number of shards of a crawl.
 
-    A running crawl stops for it and then continues where it ran. Repeat the command to finish an interrupted change.
+    Partitions of a running crawl of several shards move while it crawls. Any other running crawl stops for it and then
+    continues where it ran. Repeat the command to finish an interrupted change.
     """
     require_crawl(directory)
+    if _scaled_while_running(directory, workers):
+        typer.echo(f"{directory}: its partitions move to {counted(workers, 'shard')} while it runs")
+        return Exit.FINISHED
     api.check_scalable(directory, workers)  # Before anything stops.
 
     def work() -> None:
@@ -214,6 +221,21 @@ def scale(
                 typer.echo(f"{name:<12} {most:,.0f} at most, {mean:,.1f} on average: {most / mean:.2f} times")
 
     return _while_stopped(directory, work)
+
+
+def _scaled_while_running(directory: Path, workers: int) -> bool:
+    """Have a running crawl change the number of its shards; False where none runs, or it must stop for that."""
+    gives_up_at = time.monotonic() + START_S_MAX
+    while True:
+        try:
+            answer = cast("dict[str, object]", ask(directory, "scale", {"workers": workers}))
+        except NoCrawlRunsError:
+            # One that starts, also after it was killed, will answer: to stop it now would leave nothing to scale.
+            if time.monotonic() > gives_up_at or not DirectoryLock.is_held(directory / "state/lock"):
+                return False
+            time.sleep(START_LOOK_S)
+        else:
+            return not answer["stops"]
 
 
 def _last_line(directory: Path, found: Verified) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from gossamer.model.modules import summed
+from gossamer.model.outcomes import SUCCEEDED
 from gossamer.model.status import fields_together
 
 Status = Mapping[str, object]
@@ -32,6 +34,17 @@ SPLIT_HOSTS = 6
 three shards would have none in 0.2 % of crawls.
 """
 WAITING_SHOWN_MAX = 3
+
+GAUGES = {
+    "gossamer_pages": "Documents fetched (outcome fetched)",
+    "gossamer_received_bytes": "Bytes received",
+    "gossamer_queued_urls": "URLs that are not finished, those in flight left out",
+    "gossamer_failed_attempts": "Attempts without a page or a redirect, by any cause",
+}
+"""Metrics of each shard that Ray exports, with its prefix `ray_`: counts of the status, set in each round. They are
+gauges, since a shard that goes back to a checkpoint counts less than before. All together cost 8 µs
+(`benchmarks/bench_ray_metrics.py`)."""
+LABELS = ("crawl", "shard")
 
 
 def whole(statuses: Sequence[Status]) -> dict[str, object]:
@@ -201,3 +214,10 @@ def _eta_s(status: Status) -> float | None:
     if bound := _number(status.get("max_time_s")):
         left.append(bound - _number(status.get("elapsed_s")))
     return max(0.0, min(left)) if left else None
+
+
+def figures_of(status: Mapping[str, Any]) -> dict[str, float]:
+    """Return the values of `GAUGES` for a shard's status."""
+    failed = sum(count for outcome, count in status.get("outcomes", {}).items() if outcome not in SUCCEEDED)
+    counts = (status.get("pages", 0), status.get("wire_bytes", 0), status.get("queued", 0), failed)
+    return dict(zip(GAUGES, map(float, counts), strict=True))

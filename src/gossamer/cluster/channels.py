@@ -7,14 +7,16 @@ the batches brought.
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final
 
 import msgspec
 
 from gossamer.cluster.frames import FRAME_BYTES_MAX, FramePacker, Position, encode
 from gossamer.model.decodable import decodable
+from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import BATCHES, OUTBOX, POSITIONS, under
 
@@ -185,6 +187,7 @@ def waiting(channels: Iterable[Channel]) -> int:
     return sum(max(0, channel.last - channel.first + 1) for channel in channels)
 
 
+_NO_NUMBER: Final = 1 << 62
 WINDOW_BYTES_MAX: Final = 4 << 20
 """Unacknowledged bytes to one shard."""
 PROBES: Final = 4
@@ -238,11 +241,14 @@ class Peer:
 class Sending:
     """One `Peer` for each of the others, on top of the outbox."""
 
-    def __init__(self, outbox: Outbox, resend_s: float) -> None:
+    def __init__(self, outbox: Outbox, resend_s: float, held: Container[int] = ()) -> None:
+        """`held`: receivers that get nothing before `free` says so."""
         self._outbox = outbox
         self._resend_s = resend_s
         self.sendable = {to: channel.last for to, channel in outbox.channels.items()}
         """Receiver to the number of the last batch in a commit."""
+        self._held = {to: channel.first - 1 for to, channel in outbox.channels.items() if to in held}
+        """Receiver to the last batch that may be sent, where others wait for a checkpoint."""
         self.peers: dict[int, Peer] = {}
 
     def peer(self, shard: int) -> Peer:
@@ -252,13 +258,23 @@ class Sending:
             peer = self.peers[shard] = Peer(self._outbox.channel(shard).first)
         return peer
 
+    def commit(self, lasts: dict[int, int], held: Container[int]) -> None:
+        """Let batches be sent up to these numbers; to receivers in `held` only those that could be before."""
+        before, self.sendable = self.sendable, lasts
+        for to in [to for to in lasts if to in held]:
+            self._held.setdefault(to, before.get(to, 0))
+
+    def free(self, held: Container[int]) -> None:
+        """Let all be sent to receivers that are not in `held` any more."""
+        self._held = {to: last for to, last in self._held.items() if to in held}
+
     def batches(self, to: int, now: float) -> Iterator[tuple[int, list[bytes], bool]]:
         """Yield what to send to a shard now, one frame at a time: the first batch's number, the batches, and whether
         the frame requests an answer.
 
         A shard that does not answer, or has not reported its position yet, gets one batch at a time.
         """
-        peer, last = self.peer(to), self.sendable.get(to, 0)
+        peer, last = self.peer(to), min(self.sendable.get(to, 0), self._held.get(to, _NO_NUMBER))
         if peer.acked < peer.next - 1 and now - peer.sent_at >= self._resend_s:
             peer.restart(max(peer.acked + 1, self._outbox.channel(to).first))
             peer.silent = True
@@ -375,3 +391,28 @@ class Inbox:
     def newest(self) -> dict[int, tuple[int, int]]:
         """Return, per sender, the newest incarnation of which something is committed, and the number."""
         return {sender: max(numbers.items()) for sender, numbers in self._committed.items() if numbers}
+
+
+class RecentlySent:
+    """URLs of other shards that were sent recently, with their paths: 12 bytes each, the newest stays."""
+
+    def __init__(self, urls_max: int) -> None:
+        places = 1 << max(urls_max.bit_length() - 1, 0)
+        self._mask = places - 1
+        self._fingerprints = array("Q", bytes(8 * places))
+        self._ways = array("I", b"\xff" * (4 * places))
+
+    def adds(self, link: Link) -> bool:
+        """Note a link; say whether it, or its way, is new. One that was forgotten counts as new."""
+        fingerprint = link.url.fingerprint
+        at = fingerprint & self._mask
+        depth, hops = min(link.depth, 0xFFFFFF), min(link.hops, 0xFF)
+        if self._fingerprints[at] == fingerprint:
+            way = self._ways[at]
+            known_depth, known_hops = way >> 8, way & 0xFF
+            if known_depth <= depth and known_hops <= hops:
+                return False
+            depth, hops = min(depth, known_depth), min(hops, known_hops)
+        self._fingerprints[at] = fingerprint
+        self._ways[at] = depth << 8 | hops
+        return True

@@ -18,6 +18,8 @@ from typing import Literal
 import msgspec
 
 from gossamer.cluster.aggregate import whole
+from gossamer.cluster.moves import Moves, MovesRecord
+from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import LimitShare, Orders, Quotas, ScopeFinal, ShardReport, Termination
 from gossamer.model.decodable import decodable
 
@@ -118,6 +120,7 @@ class CoordinatorRecord(msgspec.Struct):
     had_hosts: bool = False
     """There were `Limits.hosts_min` hosts."""
     hurried: bool = False
+    moves: MovesRecord = msgspec.field(default_factory=MovesRecord)
     closed: bool = False
     """Every shard's process ended as ordered, and none was started since: none is leased."""
 
@@ -164,16 +167,20 @@ class Coordination:
 
     def __init__(
         self,
-        shards: int,
+        partitions: PartitionMap,
         limits: Limits,
         tenure_s: float,
         now: float,
         kept: CoordinatorRecord | None,
         save: Callable[[CoordinatorRecord], None],
     ) -> None:
-        """`kept` is what an earlier coordinator saved; None: the crawl is new. `save` returns when it is on disk."""
+        """`kept` is what an earlier coordinator saved; None: the crawl is new. `save` returns when it is on disk.
+        `partitions` is the map that the crawl was started with.
+        """
         self.kept = kept if kept is not None else CoordinatorRecord()
-        self._shards = shards
+        self.moves = Moves(self.kept.moves, partitions)
+        self.shards = shards = self.kept.moves.shards
+        """Shards that there are."""
         self._limits = limits
         self._save = save
         self._tenancy = Tenancy(tenure_s, TENURE_MARGIN_S, now, is_new=kept is None or kept.closed)
@@ -199,6 +206,9 @@ class Coordination:
         orders = Orders(
             quota=quota, quota_serial=serial, scope_final=self._is_scope_final, paused=kept.paused, end=kept.end
         )  # fmt: skip
+        answer = self.seen.get(shard)
+        known = answer.report.serial if answer is not None and answer.report is not None else 0
+        orders = self.moves.orders(shard, orders, known)
         return Look(orders=orders, granted=self._granted.get(shard), hurried=kept.hurried, secure=self._securing)
 
     def took(self, answers: Sequence[ShardAnswer], now: float) -> None:
@@ -209,7 +219,9 @@ class Coordination:
             self._lend(answer, now)
         reports = [answer.report for answer in answers if answer.report is not None]
         self._end_if_over(reports, secured=all(answer.secured for answer in answers))
-        self._is_scope_final = self._scope_final.take_round(reports)
+        # An open seed that moves is counted nowhere until it has arrived.
+        self._is_scope_final = self._scope_final.take_round(reports) and not self.moves.is_moving
+        self.moves.take_round(reports, begins=not self.kept.end)
         if self._quotas is not None:
             for report in reports:
                 self._quota[report.shard] = self._quotas.order(report)
@@ -225,6 +237,17 @@ class Coordination:
         self.kept.hurried = self.kept.hurried or hurried
         self._save(self.kept)
 
+    def scale(self, shards: int) -> None:
+        """Have `shards` shards hold the partitions; those that are new must be started. Raises ConfigError."""
+        self.moves.scale(shards)
+        self.shards = self.kept.moves.shards
+        self._termination, self._scope_final = Termination(self.shards), ScopeFinal(self.shards)
+        self._is_scope_final = False
+        if self._quotas is not None:
+            self._quotas.grow(self.shards)
+            self.kept.shares = self._quotas.shares
+        self._save(self.kept)
+
     def pause(self, *, paused: bool) -> None:
         """Have all shards send no more requests, or go on."""
         self.kept.paused = paused
@@ -233,12 +256,12 @@ class Coordination:
     def seeded(self) -> None:
         """Say that seeds were added: their redirects may widen the scope again."""
         self._is_scope_final = False
-        self._scope_final = ScopeFinal(self._shards)
+        self._scope_final = ScopeFinal(self.shards)
 
     @property
     def is_over(self) -> bool:
         """All shards have ended."""
-        return len(self.seen) == self._shards and all(one.state in _ENDED for one in self.seen.values())
+        return len(self.seen) == self.shards and all(one.state in _ENDED for one in self.seen.values())
 
     @property
     def failure(self) -> tuple[str, bool]:
@@ -251,7 +274,7 @@ class Coordination:
     def status(self) -> dict[str, object]:
         """Return the status of the crawl."""
         statuses: list[dict[str, object]] = []
-        for shard in range(self._shards):
+        for shard in range(self.shards):
             answer = self.seen.get(shard)
             if answer is None:
                 statuses.append({"state": "starting"})
@@ -305,7 +328,7 @@ class Coordination:
         """
         if self.kept.end:
             return
-        is_finished = self._termination.take_round(reports)
+        is_finished = self._termination.take_round(reports) and not self.moves.is_moving
         limits = self._limits
         statuses: list[Mapping[str, object]] = [answer.status for answer in self.seen.values()]
         elapsed_s = max((_number(status.get("elapsed_s")) for status in statuses), default=0.0)
@@ -315,8 +338,11 @@ class Coordination:
             self.kept.end = "limit"
             return
         out_of_pages = (
-            self._quotas is not None and len(reports) == self._shards and self._quotas.exhausted(reports)
-        )  # fmt: skip
+            self._quotas is not None
+            and len(reports) == self.shards
+            and self._quotas.exhausted(reports)
+            and not self.moves.is_moving
+        )
         if not (is_finished or out_of_pages) and self._is_low(reports):
             self.kept.end = "low_water"
             self.notes.append(f"fewer hosts are left than frontier.hosts_min = {limits.hosts_min}; the rest is saved")
@@ -329,7 +355,7 @@ class Coordination:
         """Say whether few hosts are left after there were enough."""
         hosts_min = self._limits.hosts_min
         counts = [report.hosts_left for report in reports if report.hosts_left is not None]
-        if not hosts_min or len(counts) < self._shards:
+        if not hosts_min or len(counts) < self.shards:
             return False
         self.kept.had_hosts = self.kept.had_hosts or sum(counts) >= hosts_min
         return self.kept.had_hosts and not self.kept.paused and 0 < sum(counts) < hosts_min

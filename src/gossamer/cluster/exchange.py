@@ -10,7 +10,6 @@ A sender that went back has a new incarnation, whose numbers are independent of 
 from __future__ import annotations
 
 import asyncio
-from array import array
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
@@ -18,13 +17,15 @@ from typing import Final, NamedTuple, Protocol
 from xxhash import xxh3_64_intdigest
 
 from gossamer.cluster.addresses import Addresses
-from gossamer.cluster.channels import Inbox, Outbox, Peer, Sending
+from gossamer.cluster.channels import Inbox, Outbox, Peer, RecentlySent, Sending
 from gossamer.cluster.frames import (
     AskPrerequisite,
     Batch,
     Frame,
     Linking,
+    MovePart,
     Root,
+    Welcome,
     decode_batch,
     decode_frame,
     encode,
@@ -32,6 +33,7 @@ from gossamer.cluster.frames import (
 )
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.places import Places
 from gossamer.cluster.prerequisites import RemotePrerequisites, result_of
 from gossamer.model.links import Link
 from gossamer.model.visits import Failure, Prerequisite, Reply
@@ -39,32 +41,6 @@ from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
-
-
-class RecentlySent:
-    """URLs of other shards that were sent recently, with their paths: 12 bytes each, the newest stays."""
-
-    def __init__(self, urls_max: int) -> None:
-        places = 1 << max(urls_max.bit_length() - 1, 0)
-        self._mask = places - 1
-        self._fingerprints = array("Q", bytes(8 * places))
-        self._ways = array("I", b"\xff" * (4 * places))
-
-    def adds(self, link: Link) -> bool:
-        """Note a link; say whether it, or its way, is new. One that was forgotten counts as new."""
-        fingerprint = link.url.fingerprint
-        at = fingerprint & self._mask
-        depth, hops = min(link.depth, 0xFFFFFF), min(link.hops, 0xFF)
-        if self._fingerprints[at] == fingerprint:
-            way = self._ways[at]
-            known_depth, known_hops = way >> 8, way & 0xFF
-            if known_depth <= depth and known_hops <= hops:
-                return False
-            depth, hops = min(depth, known_depth), min(hops, known_hops)
-        self._fingerprints[at] = fingerprint
-        self._ways[at] = depth << 8 | hops
-        return True
-
 
 PAIRS_MAX: Final = 100_000
 """Pairs of sites that were recently reported to other shards, so that each is reported once: about 8 MB."""
@@ -84,6 +60,10 @@ class LinkReceiver(Protocol):
     def run_for_another(self, prerequisite: Prerequisite) -> bool: ...
 
     def prerequisite_answered(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None: ...
+
+    def take_part(self, part: MovePart) -> None: ...
+
+    def welcomed(self, welcome: Welcome) -> None: ...
 
     def failed(self, what: str, error: Exception) -> None: ...
 
@@ -116,8 +96,10 @@ class Exchange:
     ) -> None:
         self.shard = start.shard
         self.partitions = partitions
+        """As they were divided when the crawl was started, or scaled while it was stopped."""
         self.opening = start.opening
-        self._owners = partitions.owners
+        self.places = Places(start.shard, partitions, epochs, needs_cover=start.needs_cover, fresh=start.rolled_back)
+        self._owners = self.places.owners
         self._options = options
         self._namer = namer
         self._clock = clock
@@ -127,7 +109,7 @@ class Exchange:
         self.addresses: Addresses | None = None
         """Leases of addresses, where other shards may use them too."""
         self._prerequisites = RemotePrerequisites(options.resend_s)
-        self._sending = Sending(self._outbox, options.resend_s)
+        self._sending = Sending(self._outbox, options.resend_s, self.places.held)
         self._is_durable = False
         """A commit has our opening: the next process has another."""
         self._cut: dict[int, int] = {}
@@ -155,24 +137,32 @@ class Exchange:
     def has(self, url: Url) -> bool:
         return self._owners[url.partition] == self.shard
 
+    def seeds_here(self, url: Url) -> bool:
+        """Say whether this shard is the one that takes in a URL as a seed: where partitions were at the start decides,
+        for those that move while seeds are added would have no owner. It goes on to the owner as a link does.
+        """
+        return self.partitions.owner(url.partition) == self.shard
+
     def own(self, links: Sequence[Link]) -> list[Link]:
         """Return the links that are ours; put the others into the outbox. 60 ns a link of ours, 1 µs another's."""
         owners, me = self._owners, self.shard
         ours = [link for link in links if owners[link.url.partition] == me]
         if len(ours) < len(links):
-            known, outbox = self._known, self._outbox
+            known = self._known
             for link in links:
-                to = owners[link.url.partition]
-                if to != me and (link.seed or known.adds(link)):
-                    packing = outbox.packing(to)
-                    before = packing.bytes
-                    packing.add(link)
-                    outbox.memory_bytes += packing.bytes - before
+                if owners[link.url.partition] != me and (link.seed or known.adds(link)):
+                    self._send(link)
         return ours
+
+    def _send(self, link: Link) -> None:
+        packing = self._outbox.packing(self._owners[link.url.partition])
+        before = packing.bytes
+        packing.add(link)
+        self._outbox.memory_bytes += packing.bytes - before
 
     def widened(self, seed: Url, target: Url, kind: int) -> None:
         root = Root(seed.text, target.text, kind)
-        for to in range(self.partitions.shards):
+        for to in range(self.places.shards):
             if to != self.shard:
                 self._outbox.packing(to).add_root(root)
 
@@ -192,6 +182,24 @@ class Exchange:
     def send_cash(self, host: str, partition: int, amount: float) -> None:
         """Give cash to a host of another shard: what the open epoch takes from here arrives there once."""
         self._outbox.packing(self._owners[partition]).add_cash(host, partition, amount)
+
+    def send_part(self, to: int, part: MovePart) -> None:
+        """Give keys of partitions that move to a shard, with the open epoch."""
+        self._outbox.packing(to).add_part(part)
+
+    def welcome(self, to: int, welcome: Welcome) -> None:
+        """Tell a new shard what was learned before it began."""
+        self._outbox.packing(to).add_welcome(welcome)
+
+    def readdress(self) -> None:
+        """Ask for prerequisite fetches where their partitions are now."""
+        for prerequisite in self._prerequisites.readdress(self.shard, lambda url: self._owners[url.partition]):
+            if self._ring is None or not self._ring.run_for_another(prerequisite):
+                self._answer(prerequisite, Failure("host_closed", "its host is closed"))
+
+    def drop_prerequisite(self, prerequisite: Prerequisite) -> None:
+        """Forget that others wait for a fetch here: its host moved, and they ask where it is now."""
+        self._prerequisites.drop(prerequisite)
 
     def run_prerequisite(self, prerequisite: Prerequisite) -> bool:
         asked = self._prerequisites.ask(prerequisite, self._owners[prerequisite.url.partition], self._clock.now())
@@ -214,11 +222,14 @@ class Exchange:
         self._cut = self._outbox.cut()
         self._cut_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
         self._inbox.cut()
+        self.places.cut()
 
     def committed(self, epoch: int) -> None:
         """Note that what was cut is durable: it may be sent, and what came may be confirmed."""
         self._is_durable = True
-        self._sending.sendable, self._committed_seeds = self._cut, self._cut_seeds
+        self.places.committed(epoch)
+        self._sending.commit(self._cut, self.places.held)
+        self._committed_seeds = self._cut_seeds
         for sender in self._inbox.committed(epoch):
             self._sending.peer(sender).owed = True
         self.on_outgoing()
@@ -226,6 +237,8 @@ class Exchange:
     def covered(self, epoch: int) -> None:
         """Note that a checkpoint which holds an epoch is where this shard will be restored from."""
         self._inbox.covered(epoch)
+        self.places.covered(epoch)
+        self._sending.free(self.places.held)
         for peer in self._sending.peers.values():
             peer.owed = True
         self.on_outgoing()
@@ -245,7 +258,7 @@ class Exchange:
             )
         if self.addresses is not None:
             self.addresses.tick(now)
-        for to in range(self.partitions.shards):
+        for to in range(self.places.shards):
             if to != self.shard:
                 for frame in self._frames(to, now):
                     data = encode(frame)
@@ -256,7 +269,7 @@ class Exchange:
     def take(self, data: bytes, now: float) -> None:
         """Take a frame that came. What has no room, or comes twice, or too late, is dropped: it will come again."""
         frame = decode_frame(data)
-        if frame.sender == self.shard or not 0 <= frame.sender < self.partitions.shards:
+        if frame.sender == self.shard or frame.sender < 0:
             return
         peer = self._sending.peer(frame.sender)
         if frame.opening < peer.opening:
@@ -426,12 +439,33 @@ class Exchange:
             seed, target = name(root.seed), name(root.target)
             if seed is not None and target is not None:
                 ring.widen_from_afar(seed, target, root.kind)
+        for part in batch.parts:
+            ring.take_part(part)
+        for welcome in batch.welcomes:
+            ring.welcomed(welcome)
+        self._take_counts(batch, ring)
+        self._take_links(batch, ring)
+
+    def _take_counts(self, batch: Batch, ring: LinkReceiver) -> None:
         for linking in batch.linking:
-            ring.linked_from_afar(linking.source, linking.site, linking.partition)
+            if self.places.has(linking.partition):
+                ring.linked_from_afar(linking.source, linking.site, linking.partition)
+            else:
+                self._outbox.packing(self._owners[linking.partition]).add_linking(linking)
         for cash in batch.cash:
-            ring.cash_from_afar(cash.host, cash.partition, cash.amount)
+            if self.places.has(cash.partition):
+                ring.cash_from_afar(cash.host, cash.partition, cash.amount)
+            else:
+                self.send_cash(cash.host, cash.partition, cash.amount)
+
+    def _take_links(self, batch: Batch, ring: LinkReceiver) -> None:
+        """Have links discovered. Those to partitions that moved on, or are not here yet, go there, also once more."""
         links = links_of(batch, self._namer.names([url for run in batch.runs for url in run.urls]))
         self.links_taken += len(links)
+        for link in links:
+            if not self.has(link.url):
+                self._send(link)
+        links = [link for link in links if self.has(link.url)]
         try:
             ring.discover(links)
         except Exception as error:  # noqa: BLE001 - an internal error with one link must not stop the others
@@ -462,5 +496,5 @@ class Exchange:
 
     def _answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes = b"") -> None:
         self.activity += 1
-        if self._ring is not None:
+        if self._ring is not None and self.has(prerequisite.origin):  # Else its site moved, and asks where it is now.
             self._ring.prerequisite_answered(prerequisite, result, body)

@@ -57,6 +57,35 @@ class Cash(msgspec.Struct, array_like=True):
     amount: float
 
 
+class MoveEnd(msgspec.Struct, array_like=True, frozen=True):
+    """What the last part of a move says."""
+
+    round: int
+    """The giver's budget round: what hosts spent counts in it."""
+    linking_max: float
+    """Most sites that link to any one, as the giver knows."""
+
+
+class MovePart(msgspec.Struct, array_like=True, frozen=True):
+    """Keys of partitions that move from the sender to the receiver (`places`)."""
+
+    version: int
+    first: int
+    end: int
+    number: int
+    """From 0; the first one has the receiver forget what it had of these partitions."""
+    family: int
+    pairs: list[tuple[bytes, bytes]]
+    last: MoveEnd | None = None
+
+
+class Welcome(msgspec.Struct, array_like=True, frozen=True):
+    """What a new shard must know of what was learned before it began."""
+
+    roots: bytes
+    excluded: bytes
+
+
 class Batch(msgspec.Struct, array_like=True):
     """What leaves in one piece. It is numbered by its place in the outbox."""
 
@@ -64,6 +93,8 @@ class Batch(msgspec.Struct, array_like=True):
     roots: list[Root] = msgspec.field(default_factory=list)
     linking: list[Linking] = msgspec.field(default_factory=list)
     cash: list[Cash] = msgspec.field(default_factory=list)
+    parts: list[MovePart] = msgspec.field(default_factory=list)
+    welcomes: list[Welcome] = msgspec.field(default_factory=list)
 
 
 class Position(msgspec.Struct, array_like=True, frozen=True):
@@ -179,6 +210,20 @@ class FramePacker:
         self.batch.linking.append(linking)
         self.items += 1
         self.bytes += len(linking.site) + 100
+
+    def add_part(self, part: MovePart) -> None:
+        """Put a part of a move in."""
+        self.batch.parts.append(part)
+        self.items += len(part.pairs) + 1
+        self.bytes += sum(len(key) + len(value) + 10 for key, value in part.pairs) + 100
+        self.seeds = True  # A seed whose redirect may widen the scope may be among its keys.
+
+    def add_welcome(self, welcome: Welcome) -> None:
+        """Put in what a new shard must know."""
+        self.batch.welcomes.append(welcome)
+        self.items += 1
+        self.bytes += len(welcome.roots) + len(welcome.excluded)
+        self.seeds = True
 
     def add_cash(self, host: str, partition: int, amount: float) -> None:
         """Add to what a host gets: one item a host and batch, for any number of links."""

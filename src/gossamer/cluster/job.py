@@ -12,9 +12,10 @@ from pathlib import Path
 import msgspec
 
 from gossamer.cluster.coordination import Limits
+from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.model.decodable import decodable
 
-STATE_FILE = "state/coordinator.json"
+STATE_FILE = RECORD_FILE
 """State of the coordinator, in the crawl's directory."""
 KNOCK_S_MAX = 20.0
 ASKED = 3

@@ -15,6 +15,8 @@ from gossamer.url.url import PARTITIONS
 from gossamer.world.files import write_whole
 
 FILE: Final = "state/partitions.json"
+RECORD_FILE: Final = "state/coordinator.json"
+"""What the coordinator keeps, also of moves since the map was written."""
 SHARDS_MAX: Final = 1024
 """Fewer than four partitions each would leave some with twice the work of others."""
 

@@ -8,13 +8,14 @@ repeated, or the wait ends with a failure that the robots rules handle.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
 
 from gossamer.cluster.frames import AskPrerequisite, PrerequisiteAnswer
 from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.url.url import Url
 
 OUT_MAX: Final = 1_000
 """Prerequisite fetches that other shards make for us at once."""
@@ -70,6 +71,19 @@ class RemotePrerequisites:
                     )
                 )
         return due
+
+    def readdress(self, shard: int, owner: Callable[[Url], int]) -> list[Prerequisite]:
+        """Ask the owners of today from now on; return the fetches that are `shard`'s, ours, to make."""
+        for out in self._out.values():
+            to = owner(out.prerequisite.url)
+            if to != out.to:
+                out.to, out.send_at = to, 0.0
+        ours = [number for number, out in self._out.items() if out.to == shard]
+        return [self._out.pop(number).prerequisite for number in ours]
+
+    def drop(self, prerequisite: Prerequisite) -> None:
+        """Forget who waits for a fetch of ours: those who ask again ask another."""
+        self._running.pop((prerequisite.origin.text, prerequisite.url.text), None)
 
     def answered(self, answer: PrerequisiteAnswer) -> Prerequisite | None:
         """Return the fetch that an answer belongs to, once."""

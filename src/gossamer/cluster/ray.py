@@ -30,16 +30,17 @@ from ray.util.metrics import Gauge
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
+from gossamer.cluster.aggregate import GAUGES, LABELS, figures_of
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Look, ShardAnswer
 from gossamer.cluster.job import ASKED, STATE_FILE, ClusterPlan, ShardJob, encode
 from gossamer.cluster.options import ClusterOptions
+from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.shard_process import ShardProcess, ShardStart
 from gossamer.model.errors import ConfigError, CrawlFailedError
-from gossamer.model.outcomes import SUCCEEDED
 from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
-from gossamer.world.process import child_environment
+from gossamer.world.process import DirectoryLock, child_environment
 from gossamer.world.reaper import end, reaper_of
 
 CARRY_S_MAX = 10.0
@@ -49,24 +50,16 @@ CALL_S_MAX = 10.0
 """How long the coordinator is waited for: Ray keeps calls to an actor that has not begun."""
 STARTS_MAX = 3
 CONNECT_S_MAX = 5.0
+LOCK_S_MAX = 60.0
+"""A killed coordinator frees its record within this."""
+COMMON: Any = {"max_restarts": -1, "max_task_retries": 0}
+"""Of all actors. Ray repeats no call: the caller repeats a query, the sender its frames."""
 LOOPBACK = ("127.", "localhost:", "[::1]:")
 FOLDER = "gossamer-ray-"
 """Folder of a private Ray's sockets and logs, in the system's temporary directory; a process id and a random part
 follow. It is short because the path of a socket has at most 107 bytes."""
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 _decode = msgspec.msgpack.decode
-
-
-GAUGES = {
-    "gossamer_pages": "Documents fetched (outcome fetched)",
-    "gossamer_received_bytes": "Bytes received",
-    "gossamer_queued_urls": "URLs that are not finished, those in flight left out",
-    "gossamer_failed_attempts": "Attempts without a page or a redirect, by any cause",
-}
-"""Metrics of each shard that Ray exports, with its prefix `ray_`: counts of the status, set in each round. They are
-gauges, since a shard that goes back to a checkpoint counts less than before. All together cost 8 µs
-(`benchmarks/bench_ray_metrics.py`)."""
-LABELS = ("crawl", "shard")
 
 
 class ShardActor:
@@ -91,7 +84,7 @@ class ShardActor:
             self._shard, self._node, _decode(question, type=Look), self._plan.answer_s_max
         )  # fmt: skip
         if self._gauges:
-            for name, figure in _figures(seen.status).items():
+            for name, figure in figures_of(seen.status).items():
                 self._gauges[name].set(figure, self._labels)
         return _encode(seen)
 
@@ -153,22 +146,24 @@ class CoordinatorActor:
         self._namespace = namespace
         self._clock = WallClock()
         self._file = Path(self._plan.directory) / STATE_FILE
+        # One of a crawl that was killed may end a little later: it must not write what this one has not read.
+        self._lock = DirectoryLock(self._file.with_suffix(".lock"))
+        if not self._lock.acquire(LOCK_S_MAX):
+            raise ConfigError(f"{self._file}: another coordinator still has it")
         kept = msgspec.json.decode(self._file.read_bytes(), type=CoordinatorRecord) if self._file.exists() else None
         plan_ = self._plan
+        partitions = PartitionMap.load(Path(plan_.directory)) or PartitionMap.even(plan_.shards)
         self.coordination = Coordination(
-            plan_.shards, plan_.limits, plan_.tenure_s, self._clock.now(), kept, self._save
+            partitions, plan_.limits, plan_.tenure_s, self._clock.now(), kept, self._save
         )  # fmt: skip
-        self._shards: list[Any] = []
+        self._shards: dict[int, Any] = {}
         self._asked: dict[int, asyncio.Task[ShardAnswer | None]] = {}
         self._going: asyncio.Task[None] | None = None
 
     async def standing(self) -> bytes:
         """Return the status of the crawl, and what is new. The first call, also after a restart, starts the rounds."""
         if self._going is None:
-            self._shards = [
-                await asyncio.to_thread(ray.get_actor, shard_name(shard), self._namespace)
-                for shard in range(self._plan.shards)
-            ]
+            await self._meet()
             self._going = asyncio.create_task(self._rounds())
             self._going.add_done_callback(_ended)
         failure, refused = self.coordination.failure
@@ -182,6 +177,16 @@ class CoordinatorActor:
                 "refused": refused,
             }
         )
+
+    async def scale(self, *, shards: int) -> None:
+        """Have `shards` shards hold the partitions; all of them have been started."""
+        self.coordination.scale(shards)
+        await self._meet()
+
+    async def _meet(self) -> None:
+        for shard in range(self.coordination.shards):
+            if shard not in self._shards:
+                self._shards[shard] = await asyncio.to_thread(ray.get_actor, shard_name(shard), self._namespace)
 
     async def stop(self, *, now: bool = False) -> None:
         """End the crawl, everything saved."""
@@ -221,7 +226,7 @@ class CoordinatorActor:
 
     async def _round(self) -> list[ShardAnswer]:
         """Ask all shards that have answered what they were asked before; wait for them, but not for ever."""
-        asked = [shard for shard in range(self._plan.shards) if shard not in self._asked]
+        asked = [shard for shard in self._shards if shard not in self._asked]
         for shard in asked:
             self._asked[shard] = asyncio.create_task(self._look(shard))
         if asked:
@@ -275,6 +280,12 @@ class Engine:
         found: dict[str, Any] = _decode(answer)
         return found
 
+    def grow(self, plan: ClusterPlan, shards: int, options: ClusterOptions) -> None:
+        """Start shards until there are `shards`; they wait for the coordinator."""
+        namespace = ray.get_runtime_context().namespace
+        for shard in range(len(self.shards), shards):
+            self.shards.append(_shard_actor(encode(plan), shard, namespace, "SPREAD", options))
+
     async def call(self, name: str, **arguments: object) -> None:
         """Call a method of the coordinator: `stop`, `pause`, `seeded`. Raises ConnectionError as `standing`."""
         try:
@@ -325,21 +336,22 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
 def _actors(plan: bytes, shards: int, namespace: str, options: ClusterOptions) -> tuple[Any, list[Any]]:
     """Start the coordinator, on this machine, and the shards, where Ray has room for them, now or later."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    # Ray repeats no call: the caller repeats a query, the sender its frames.
-    common = {"max_restarts": -1, "max_task_retries": 0}
-    keeping: Any = ray.remote(ShardActor)
-    needs = {"num_cpus": options.cpus, "memory": options.memory_bytes or None, "resources": options.resources}
     keepers = [
-        keeping.options(name=shard_name(shard), scheduling_strategy=place, **needs, **common).remote(
-            plan, shard, namespace
-        )
-        for shard, place in enumerate(_places(shards, options))
+        _shard_actor(plan, shard, namespace, place, options) for shard, place in enumerate(_places(shards, options))
     ]
     coordinating: Any = ray.remote(CoordinatorActor)
-    coordinator = coordinating.options(name="coordinator", num_cpus=0, scheduling_strategy=here, **common).remote(
+    coordinator = coordinating.options(name="coordinator", num_cpus=0, scheduling_strategy=here, **COMMON).remote(
         plan, namespace
     )
     return coordinator, keepers
+
+
+def _shard_actor(plan: bytes, shard: int, namespace: str, place: Any, options: ClusterOptions) -> Any:
+    keeping: Any = ray.remote(ShardActor)
+    needs = {"num_cpus": options.cpus, "memory": options.memory_bytes or None, "resources": options.resources}
+    return keeping.options(name=shard_name(shard), scheduling_strategy=place, **needs, **COMMON).remote(
+        plan, shard, namespace
+    )
 
 
 def _places(shards: int, options: ClusterOptions) -> list[Any]:
@@ -442,12 +454,6 @@ def _from(folder: Path, place: Any) -> Any:
     if isinstance(place, list):
         return [_from(folder, one) for one in place]
     return place if "://" in place else str(folder / place)
-
-
-def _figures(status: Mapping[str, Any]) -> dict[str, float]:
-    failed = sum(count for outcome, count in status.get("outcomes", {}).items() if outcome not in SUCCEEDED)
-    counts = (status.get("pages", 0), status.get("wire_bytes", 0), status.get("queued", 0), failed)
-    return dict(zip(GAUGES, map(float, counts), strict=True))
 
 
 def _line(error: Exception) -> str:

@@ -24,6 +24,8 @@ from typing import Literal
 
 import msgspec
 
+from gossamer.cluster.places import Move, MovedRun
+
 
 class ShardReport(msgspec.Struct, frozen=True):
     """One shard's answer. All of it was true at one instant between two steps of its loop; counts are committed."""
@@ -58,6 +60,12 @@ class ShardReport(msgspec.Struct, frozen=True):
     """It has URLs that wait for longer than the crawl's patience."""
     hosts_left: int | None = None
     """Hosts with URLs that are not finished; None while seeds are still to come."""
+    urls: int = 0
+    """URLs that it has, or had, in its queues."""
+    serial: int = 0
+    """Up to which it knows the coordinator's map."""
+    settled: list[int] = msgspec.field(default_factory=list)
+    """Versions of ordered moves to it that are complete, and that no restart of it takes back."""
 
 
 class Orders(msgspec.Struct, frozen=True):
@@ -71,6 +79,16 @@ class Orders(msgspec.Struct, frozen=True):
     paused: bool = False
     end: Literal["", "finished", "limit", "low_water", "patience", "stopped"] = ""
     """The crawl is over, and how."""
+    shards: int = 0
+    """Shards that there are."""
+    moves: list[Move] = msgspec.field(default_factory=list)
+    """Moves under way from and to this shard."""
+    places: list[MovedRun] = msgspec.field(default_factory=list)
+    """Moves that were completed since `known`."""
+    known: int = 0
+    """`ShardReport.serial` of the shard's last report."""
+    serial: int = 0
+    """Up to which `places` goes."""
 
 
 PARTS = 4
@@ -95,8 +113,13 @@ class Quotas:
     def __init__(self, pages_max: int, shards: int, shares: Sequence[LimitShare] = ()) -> None:
         """`shares` is what `shares` was when the coordinator last saved it: save it before orders go out."""
         self.pages_max = pages_max
-        self.shares = list(shares) if shares else [LimitShare() for _ in range(shards)]
-        assert len(self.shares) == shards, "a share for each shard"
+        self.shares = list(shares)
+        assert len(self.shares) in (0, shards), "a share for each shard"
+        self.grow(shards)
+
+    def grow(self, shards: int) -> None:
+        """Have a share for each of `shards` shards."""
+        self.shares += [LimitShare() for _ in range(len(self.shares), shards)]
 
     def note(self, report: ShardReport) -> None:
         """Take in what a shard says is in force."""

@@ -90,6 +90,13 @@ def for_host(config: Config, host: str, values: Mapping[str, object]) -> str:
     return f"{HOST}.{host}={written(kept)}" if kept else f"{HOST}.{host}=none"
 
 
+def divided(config: Config, workers: int) -> Config:
+    """Return a configuration for another number of shards."""
+    cluster = config.cluster.model_copy(update={"workers": workers})
+    changed = config.model_copy(update={"cluster": cluster})
+    return changed.with_origins(config.origins | {"cluster.workers": "gossamer scale"})
+
+
 def save(config: Config, directory: Path) -> None:
     """Write a crawl's effective configuration; one that holds secrets is readable by its owner alone."""
     write_whole(directory / FILE, effective_toml(config).encode(), private=holds_secrets(config))

@@ -128,18 +128,34 @@ class PendingScope:
         A pass over those of its partition: what a redirect brings in is of the target's own site.
         """
         prefix = target.partition.to_bytes(2)
+        self._judge_again(prefix + b"l", prefix + b"m", chain, namer)
+
+    def widened_by_others(self, chain: Chain, namer: Namer) -> None:
+        """As `widened`, with all that other shards learned before this one began: a pass over all that is kept."""
+        self._judge_again(*PARTITIONED, chain, namer)
+
+    def _judge_again(self, begin: bytes, end: bytes, chain: Chain, namer: Namer) -> None:
         if not self._counts.kept:
             return
         found = [
             (key, link)
-            for key, value in self._epochs.scan("scope", prefix + b"l", prefix + b"m")
-            if (link := _link(_decode(value), namer.name)) is not None and chain.explain(link) != SCOPE
+            for key, value in self._epochs.scan("scope", begin, end)
+            if key[2:3] == b"l"
+            and (link := _link(_decode(value), namer.name)) is not None
+            and chain.explain(link) != SCOPE
         ]
         for key, link in found:
             self._epochs.delete("scope", key)
             self._regained.append(link)
         self._counts.kept -= len(found)
         self._changed = True
+
+    def moved(self, first: int, end: int, sign: int) -> None:
+        """Count open seeds of partitions that came (1), or go with this epoch, which was cut (-1)."""
+        self.activity += 1
+        for partition in range(first, end):
+            self._counts.open += sign * sum(1 for _ in self._epochs.scan("scope", *open_seeds(partition)))
+        self._epochs.put("meta", PENDING_SCOPE, _encode(self._counts))
 
     def regained(self) -> list[Link]:
         """Return the links that came into scope since it was last asked: to be offered now."""
@@ -170,6 +186,11 @@ def counted(pairs: Iterable[tuple[bytes, bytes]]) -> PendingCounts:
 def _link(kept: PendingLink, name: Callable[[str], Url | None]) -> Link | None:
     url = name(kept.url)
     return Link(url, kept.link_type, kept.depth, kept.hops, kept.referrer) if url is not None else None
+
+
+def open_seeds(partition: int) -> tuple[bytes, bytes]:
+    """Return the first key of the open seeds of a partition, and the first one behind them."""
+    return partition.to_bytes(2) + b"s", partition.to_bytes(2) + b"t"
 
 
 def _seed_key(url: Url) -> bytes:

@@ -21,7 +21,7 @@ from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
 from gossamer.url.name import Namer
-from gossamer.url.site import site_partition
+from gossamer.url.site import site_of, site_partition
 from gossamer.url.url import Url
 
 _WATCHED = b"\0watch:"
@@ -52,6 +52,16 @@ class Trapping:
         self._counters = counters
         for key, dumped in list(epochs.scan("trap", *PARTITIONED)):
             traps.load(int.from_bytes(key[:2]), dumped)
+
+    def forget(self, hosts: Sequence[str]) -> None:
+        """Drop what memory has of hosts that another shard gets."""
+        self._traps.forget(hosts, {site_of(host) for host in hosts})
+
+    def admit(self, hosts: Sequence[str], first: int, end: int) -> None:
+        """Take in the traps of partitions that came from another shard, and of their hosts."""
+        self.forget(hosts)
+        for key, dumped in self._epochs.scan("trap", first.to_bytes(2), end.to_bytes(2)):
+            self._traps.load(int.from_bytes(key[:2]), dumped)
 
     def reason(self, url: Url) -> str | None:
         """Return why a URL is not to be fetched, or None if it is in no trap."""

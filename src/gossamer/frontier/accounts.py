@@ -114,6 +114,21 @@ class Accounts:
             self._dirty.append(held)
             self._held[held.name] = held  # It may have left since it was asked for.
 
+    def forget(self, first: int, end: int) -> None:
+        """Drop the accounts of some partitions: another shard has them, or they are read again."""
+        begin, stop = first.to_bytes(2), end.to_bytes(2)
+        for name in [name for name, held in self._held.items() if begin <= held.key < stop]:
+            del self._held[name]
+
+    def admit(self, first: int, end: int, number: int, own: int) -> None:
+        """Have what was spent in budget round `number` of another shard count in ours, which is `own`."""
+        accounts = {}
+        for key, data in self._epochs.scan("account", first.to_bytes(2), end.to_bytes(2)):
+            account = _decode(data)
+            account.round = own if account.round == number else 0
+            accounts[key] = _encode(account)
+        self._epochs.put_many("account", accounts)
+
     def cut(self) -> None:
         """Give the open epoch the accounts that changed."""
         for held in self._dirty:

@@ -363,6 +363,20 @@ class Ledger:
         self.budgets.begin_round(now)
 
     @property
+    def round(self) -> int:
+        """Number of the budget round; 0 without budgets."""
+        return self.budgets.round if self.budgets is not None else 0
+
+    def forget(self, first: int, end: int) -> None:
+        """Drop what memory has of some partitions."""
+        self._accounts.forget(first, end)
+
+    def admit(self, first: int, end: int, number: int) -> None:
+        """Take in the accounts of partitions that come from another shard, which is in budget round `number`."""
+        if number != self.round:
+            self._accounts.admit(first, end, number, self.round)
+
+    @property
     def memory_bytes(self) -> int:
         """Memory of the accounts that wait for the next `cut`, about."""
         return self._accounts.dirty * ACCOUNT_BYTES

@@ -14,6 +14,7 @@ from gossamer.frontier.host import Host, Lease
 from gossamer.frontier.hosts import HOST_BYTES, HostRecords, HostTable
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.limits import SharedGates, Sites, shared_gates
+from gossamer.frontier.moving import FrontierMoves
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.origins import free_at, key_of, queue_of, settle, tidy
 from gossamer.frontier.overview import facts_of, overview
@@ -53,35 +54,28 @@ class Frontier:
         store, epochs, contacts, remembered = records.store, records.epochs, records.contacts, records.remembered
         politeness, options, share_new = rules.politeness, rules.options, rules.share_new
         self.politeness = politeness
-        self._epochs = epochs
-        self._contacts = contacts
-        self._options = options
-        self._dice = dice
+        self._epochs, self._contacts = epochs, contacts
+        self._options, self._dice = options, dice
         is_new = contacts.recovered.missing and not store.epoch
         if contacts.recovered.missing and not is_new:
             contacts.lost(now)
-        for _, data in store.scan("host", *PARTITIONED):
-            decode_record(data)  # A crawl of another version is refused here, not in the middle of a visit.
-            break
+        if (first := next(store.scan("host", *PARTITIONED), None)) is not None:
+            decode_record(first[1])  # A crawl of another version is refused here, not in the middle of a visit.
         counts = store.get("meta", FRONTIER_COUNTS)
         self.counts = QueueCounts() if counts is None else msgspec.msgpack.decode(counts, type=QueueCounts)
         bias = LevelBias(options.level_bias, dice)
-        self._remembered = remembered
         self._hosts = HostTable(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
-        self._share_new = share_new
+        self._remembered, self._share_new = remembered, share_new
         coin = None if share_new is None else lambda: dice.uniform(0.0, 1.0) < share_new
         self._queues = Queues(epochs, bias, options, name_url, coin or bool)
-        if self.counts.levels:
-            self._queues.by_level = self.counts.levels
-        self.counts.levels = self._queues.by_level
+        self.counts.levels = self._queues.by_level = self.counts.levels or self._queues.by_level
         self._bench = Workbench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._shared: SharedGates | None = None
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
         index.hosts_most = max(index.hosts, self.counts.most)
         self._ledger = ledger = Ledger(epochs, rules, now, remembered)
-        self._rules = rules
-        self._budgets = ledger.budgets
+        self._rules, self._budgets = rules, ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
         self._sites = sites = Sites(self._bench, resting_until, options, ledger.linking, index.sites_waiting(store))
@@ -90,12 +84,16 @@ class Frontier:
             ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
         self.control = HostControl(self._hosts, self._scheduler, contacts, politeness, options.errors_remembered_s)
+        self.moves = FrontierMoves(self._hosts, self._scheduler, index, ledger, self.counts, epochs)
         self._lent: set[int] = set()
         self._aside: list[Host] = []
         """Hosts whose turn came while only prerequisite fetches are leased: no more than the workbench has."""
         self.under_way = 0
         """Leases with an address that are not ended."""
-        for partition, name in index.load(store):
+        benched = index.load(store, records.travelling)
+        for begin, end in records.travelling:
+            self.moves.forget(begin, end)
+        for partition, name in benched:
             self._scheduler.resume(self._hosts.get(name, partition), now)
 
     def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
@@ -226,6 +224,8 @@ class Frontier:
             if host is None:
                 if prerequisites_only or not turns.widen(now):
                     return None
+            elif host.partition in self.moves.frozen:
+                pass
             elif prerequisites_only and host.prerequisites is None:
                 self._aside.append(host)  # Until queued URLs count again.
             elif (lease := self._lend(host, now)) is not None:

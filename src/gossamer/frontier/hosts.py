@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xxhash import xxh3_64_intdigest
@@ -32,6 +32,8 @@ class HostRecords:
     contacts: Contacts
     remembered: Remembered | None = None
     """What earlier crawls learned of hosts, where that is kept."""
+    travelling: Sequence[tuple[int, int]] = ()
+    """Runs of partitions of which only a part of the keys is in `store`: they are on their way between shards."""
 
 
 class HostTable:
@@ -114,6 +116,14 @@ class HostTable:
         record = HostRecord(RECORD_VERSION, name) if data is None else decode_record(data)
         if self._remembered is not None:
             self._remembered.recall(record, partition, is_new=data is None)
+        fingerprint = self.recover(record)
+        host = Host(record, partition, prefix, fingerprint, self._politeness.of(name))
+        host.is_new = data is None
+        return host
+
+    def recover(self, record: HostRecord) -> int:
+        """Bring a record's delay to what earlier processes left; return the host's fingerprint."""
+        name = record.name
         fingerprint, rules = xxh3_64_intdigest(name.encode()), self._politeness.of(name)
         if self._recovered.unknown_at:
             # Those without a record too: what was found and asked in an epoch that was lost left none.
@@ -124,9 +134,17 @@ class HostTable:
             record.rest_until = self._recovered.hosts.pop(fingerprint, record.rest_until)
         else:
             record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
-        host = Host(record, partition, prefix, fingerprint, rules)
-        host.is_new = data is None
-        return host
+        return fingerprint
+
+    def of(self, first: int, end: int) -> Iterable[Host]:
+        """Return the hosts in memory of some partitions."""
+        return [host for host in self._hosts.values() if first <= host.partition < end]
+
+    def forget(self, hosts: Iterable[Host]) -> None:
+        """Drop hosts: another shard has them, or they are read again."""
+        for host in hosts:
+            for held in (self._hosts, self._clean, self._dirty):
+                held.pop(host.name, None)
 
     def _evict(self) -> None:
         # A few for each newcomer: a crowd that must stay (the workbench) is not walked again each time.

@@ -12,7 +12,7 @@ entry per host with any number of URLs. A host that was deferred in an earlier r
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import nsmallest
 from itertools import islice
 from math import inf
@@ -49,6 +49,10 @@ class _Partitions:
         self.listed[at] = self.listed[-1]
         self.listed.pop()
 
+    def forget(self, first: int, end: int) -> None:
+        self.listed = [partition for partition in self.listed if not first <= partition < end]
+        self._known = set(self.listed)
+
 
 class HostIndex:
     """Finds a host to activate. In memory: which partitions hold something, never which hosts."""
@@ -71,8 +75,9 @@ class HostIndex:
         self.hosts_deferred = 0
         """Those of them that have used up their budget."""
 
-    def load(self, store: Store) -> list[tuple[int, str]]:
-        """Look through the index after a start; return partition and name of the hosts that were on the workbench.
+    def load(self, store: Store, travelling: Sequence[tuple[int, int]] = ()) -> list[tuple[int, str]]:
+        """Look through the index after a start; return partition and name of the hosts that were on the workbench, but
+        for those of `travelling` (`HostRecords`).
 
         A seek (about 10 µs) for each partition and level with entries, for any number of hosts.
         """
@@ -92,7 +97,37 @@ class HostIndex:
             self._set_alarm(int.from_bytes(key[:2]), _instant(key))
             begin = (int.from_bytes(key[:2]) + 1).to_bytes(2)
         self.deferred.load(store)
+        return [one for one in benched if not any(first <= one[0] < end for first, end in travelling)]
+
+    def forget(self, first: int, end: int) -> None:
+        """Drop what memory has of some partitions: another shard has them, or they are listed again."""
+        for level, partitions in list(self._ready.items()):
+            partitions.forget(first, end)
+            if not partitions.listed:
+                del self._ready[level]
+        for partition in range(first, end):
+            self._wakes.pop(partition, None)
+        self.deferred.forget(first, end)
+
+    def admit(self, first: int, end: int) -> list[tuple[int, str]]:
+        """List some partitions that came from another shard; return partition and name of the hosts that were on the
+        workbench there. A pass over their entries.
+        """
+        benched, begin, stop = [], first.to_bytes(2), end.to_bytes(2)
+        for key, _ in self._epochs.scan("ready", begin, stop):
+            if key[2] == ON_BENCH:
+                benched.append((int.from_bytes(key[:2]), key[7:].decode()))
+            else:
+                self._list_ready(key[2], int.from_bytes(key[:2]))
+        for key, _ in self._epochs.scan("sleep", begin, stop):
+            self._set_alarm(int.from_bytes(key[:2]), _instant(key))
         return benched
+
+    def count(self, hosts: int, deferred: int) -> None:
+        """Count hosts with an entry that came, or went (less than 0), and those of them that are deferred."""
+        self.hosts += hosts
+        self.hosts_deferred += deferred
+        self.hosts_most = max(self.hosts_most, self.hosts)
 
     def enter_bench(self, host: Host) -> None:
         self._move(host, "ready", self._ready_key(host, ON_BENCH))
@@ -136,10 +171,11 @@ class HostIndex:
                 return partition, key[len(start) + 4 :].decode()
         return None
 
-    def sites_waiting(self, store: Store) -> Iterator[tuple[int, str]]:
+    def sites_waiting(
+        self, store: Store | Epochs, begin: bytes = _FIRST, stop: bytes = _END
+    ) -> Iterator[tuple[int, str]]:
         """Yield partition and name of one host for each site of which hosts wait: a seek each. For a start."""
-        begin = _FIRST
-        while (key := _first(store, "waiting", begin)) is not None:
+        while (key := _first(store, "waiting", begin, stop)) is not None:
             end = key.index(b"\0", 2)
             yield int.from_bytes(key[:2]), key[end + 6 :].decode()
             begin = range_end(key[: end + 1])
@@ -275,8 +311,8 @@ def _instant(key: bytes) -> int:
     return int.from_bytes(key[2:10])
 
 
-def _first(store: Store, family: str, begin: bytes) -> bytes | None:
-    return next((key for key, _ in store.scan(family, begin, _END)), None)
+def _first(store: Store | Epochs, family: str, begin: bytes, stop: bytes = _END) -> bytes | None:
+    return next((key for key, _ in store.scan(family, begin, stop)), None)
 
 
 class Deferred:
@@ -299,6 +335,13 @@ class Deferred:
         while (key := next((key for key, _ in store.scan("deferred", begin, PARTITIONED[1])), None)) is not None:
             self._later.add(int.from_bytes(key[:2]))
             begin = (int.from_bytes(key[:2]) + 1).to_bytes(2)
+
+    def forget(self, first: int, end: int) -> None:
+        """Drop what memory has of some partitions."""
+        self._listed = [partition for partition in self._listed if not first <= partition < end]
+        for partition in range(first, end):
+            self._later.discard(partition)
+            self._floor.pop(partition, None)
 
     def key(self, host: Host, number: int) -> bytes:
         """Return where a host goes that is deferred in a round."""

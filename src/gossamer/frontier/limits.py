@@ -51,10 +51,20 @@ class Sites:
         self._tokens_of: Callable[[str], SiteTokens | None] = lambda _: None
         self._thinned: OrderedDict[str, Site] = OrderedDict()
         """Sites of which hosts wait and that may have room for one."""
+        self.admit(waiting)
+
+    def admit(self, waiting: Iterable[tuple[int, str]]) -> None:
+        """Take in sites of which hosts wait: since an earlier process, or since their partition came here."""
         for partition, host in waiting:
             site = self._of(host, partition)
             site.waits_in[partition] = None
             self._thinned[site.name] = site
+
+    def forget(self, first: int, end: int) -> None:
+        """Note that hosts of some partitions wait here no more."""
+        for site in self._bench.sites():
+            for partition in [one for one in site.waits_in if first <= one < end]:
+                self.emptied(site, partition)
 
     def reconfigure(self, options: FrontierOptions) -> None:
         """Apply other options from now on."""

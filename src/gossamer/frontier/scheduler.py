@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import nsmallest
 from typing import NamedTuple
 
@@ -222,6 +222,25 @@ class Scheduler:
             self.activate(host, now)
         else:
             self._index.enter_ready(host, self._level(host))
+
+    def forget(self, hosts: Iterable[Host], first: int, end: int) -> None:
+        """Take hosts, all that memory has of some partitions, off the workbench; the index keeps what it has of them:
+        another shard gets it.
+        """
+        for host in hosts:
+            self._queues.forget_window(host)
+            host.prerequisites, host.parked = None, ""
+            if host.on_bench:
+                self._retire(host)
+        self._sites.forget(first, end)
+
+    def admit(self, benched: Iterable[Host], waiting: Iterable[tuple[int, str]], now: float) -> None:
+        """Take in partitions from another shard: hosts that were on its workbench, and partition and name of a host
+        for each site of which hosts wait.
+        """
+        for host in benched:
+            self.resume(host, now)
+        self._sites.admit(waiting)
 
     def unpark(self, host: Host, now: float) -> None:
         """Lease a host's URLs again."""

@@ -95,7 +95,8 @@ class Shards:
         self.limits = Limits(config.limits.max_pages)
         self.config = config.model_copy(update={"limits": LimitsOptions()})  # These are of all shards together.
         self.directory = directory
-        self.shards = shards
+        self.shards = self.founders = shards
+        """Shards that there are, and that the crawl began with."""
         self.wire = wire or Wire(random.Random(1))
         self.clock: Clock = WallClock()
         self.members: dict[int, LabShard] = {}
@@ -129,7 +130,17 @@ class Shards:
         """Begin as the coordinator, or go on from what the one before kept."""
         kept = msgspec.msgpack.decode(self._kept, type=CoordinatorRecord) if self._kept else None
         tenure_s = self.config.cluster.tenure_s
-        self.coordination = Coordination(self.shards, self.limits, tenure_s, self.clock.now(), kept, self._keep)
+        partitions = PartitionMap.even(self.founders)
+        self.coordination = Coordination(
+            partitions, self.limits, tenure_s, self.clock.now(), kept, self._keep
+        )  # fmt: skip
+
+    async def scale(self, shards: int) -> None:
+        """Move partitions until `shards` shards have them all; those that are new are started."""
+        self.coordination.scale(shards)
+        for number in range(self.shards, shards):
+            self.shards += 1
+            await self.start(number)
 
     def _keep(self, record: CoordinatorRecord) -> None:
         self._kept = msgspec.msgpack.encode(record)
@@ -205,10 +216,10 @@ class Shards:
         place, number = member.place, member.number
         make_directory(place.directory / "state")
         if PartitionMap.load(place.directory) is None:
-            PartitionMap.even(self.shards).save(place.directory)
+            PartitionMap.even(self.founders).save(place.directory)
         assembled = assemble(
-            self.config, place.directory, clock=place.clock, dice=place.dice, shard=number, shards=self.shards,
-            opening_min=self.least_opening(number),
+            self.config, place.directory, clock=place.clock, dice=place.dice, shard=number,
+            shards=self.founders, opening_min=self.least_opening(number),
         )  # fmt: skip
         pump: asyncio.Task[None] | None = None
         try:

@@ -142,6 +142,19 @@ class StopCrawl(VerbRequest, frozen=True):
     again: Annotated[bool, Meta(description="Start again afterwards, for example with a new version.")] = False
 
 
+class ScaleCrawl(VerbRequest, frozen=True):
+    """Another number of shards."""
+
+    workers: Annotated[int, Meta(ge=1, le=1024, description="Shards that are to have the partitions.")]
+
+
+class Scaling(msgspec.Struct, frozen=True):
+    """A change of the number of shards."""
+
+    workers: int
+    stops: Annotated[bool, Meta(description="Nothing began: this crawl must stop for it (`gossamer scale`).")]
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a URL. More fields than these come where more is known."""
 
@@ -334,6 +347,12 @@ VERBS: Mapping[str, Verb] = {
     "pause": Verb(Nothing, Status, True, "Pause a running crawl. Requests in flight are finished."),
     "unpause": Verb(Nothing, Status, True, "Continue a paused crawl."),
     "checkpoint": Verb(Nothing, Checkpoint, True, "Create a checkpoint of a running crawl and return its path."),
+    "scale": Verb(
+        ScaleCrawl,
+        Scaling,
+        True,
+        "Change the number of shards of a running crawl. Partitions move while it crawls; durable before the answer.",
+    ),
     "stop": Verb(StopCrawl, Status, True, "Stop a running crawl and save everything. It can be resumed."),
 }
 """Declared here, a verb is a line on the control socket, a route below `api/` with its description, and a command where

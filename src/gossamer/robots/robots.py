@@ -57,6 +57,10 @@ class SiteRobots:
             return ALLOWED
         return self._gate.verdict(self._record(url), url, now)
 
+    def forget(self) -> None:
+        """Read records again: partitions came whose sites another shard had."""
+        self._records = RecentlyUsed(self._options.cache_hosts_max, self._options.cache_bytes_max)
+
     def prerequisite(self, url: Url) -> Prerequisite:
         """Return the request that makes the rules of a URL's origin known."""
         target = self._name(robots_url(url))

@@ -202,6 +202,13 @@ class Farms:
         """Watch a site no more: it was cut off."""
         self._close.pop(site, None)
 
+    def drop(self, site: str) -> None:
+        """Drop what memory has of a site."""
+        self.forget(site)
+        self._first.pop(site, None)
+        self._farms.pop(site, None)
+        self.passed.pop(ANY + site, None)
+
     def take_dirty(self) -> list[tuple[int, str, bytes]]:
         """Return partition, name and dump of what changed since this was last taken."""
         taken = [(partition, name, dumped) for name, (partition, dumped) in self.passed.items()]

@@ -157,6 +157,13 @@ class Roots:
         self._new = Dump(self.mode, [], [], [])
         return msgspec.msgpack.encode(new)
 
+    def absorb(self, dumped: bytes) -> None:
+        """Add what `dump` returned in another shard, as roots that are new here."""
+        was = msgspec.msgpack.decode(dumped, type=Dump)
+        self.load(dumped)
+        new = self._new
+        self._new = Dump(self.mode, [*new.sites, *was.sites], [*new.hosts, *was.hosts], [*new.prefixes, *was.prefixes])
+
     def load(self, dumped: bytes) -> None:
         """Add what `dump` or `take_new` returned. Raises ConfigError when it is of another mode."""
         self._starts.clear()

@@ -13,7 +13,7 @@ A page whose address has a year far from the present counts as repeated content.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -201,6 +201,17 @@ class Traps:
         if trap.is_farm and not trap.released:
             self._cut[trap.host.removeprefix(ANY)] = (trap, unpacked(trap.spared))
         del partition  # The key's, not the trap's.
+
+    def forget(self, hosts: Iterable[str], sites: Iterable[str]) -> None:
+        """Drop what memory has of hosts, and of sites as farms: another shard has them, or they are loaded again."""
+        for site in sites:
+            self._cut.pop(site, None)
+            self._traps.pop(ANY + site, None)
+            self._farms.drop(site)
+        for host in hosts:
+            for known in (self._counted, self._wards, self._passed, self._traps):
+                known.pop(host, None)
+            self._curious.discard(host)
 
     # ---- what is cut off
 

@@ -57,6 +57,11 @@ class Popular:
         self.misses += len(unknown)
         return ways, unknown
 
+    def forget(self) -> None:
+        """Forget all: paths may have become shorter elsewhere."""
+        self._fingerprints_at_once.fill(0)
+        self._fingerprints[0] = (1 << 64) - 1
+
     def count(self, into: Counters) -> None:
         """Say how many URLs were known here."""
         into.urls_hits, into.urls_misses = self.asked - self.misses, self.misses

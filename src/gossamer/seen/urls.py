@@ -45,6 +45,10 @@ class RocksUrlSeen:
             self._ask(urls, ways, asked, answers)
         return answers
 
+    def forget(self) -> None:
+        """Forget what memory has: partitions came whose URLs another shard had."""
+        self._popular.forget()
+
     def count(self, into: Counters) -> None:
         """Say how many URLs were found in memory, and how many were looked for in the store."""
         self._popular.count(into)

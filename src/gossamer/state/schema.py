@@ -148,6 +148,8 @@ OUTBOX: Final = _key("meta", b"outbox", "gossamer.cluster.channels", "gossamer.c
 """Scaling repacks the content of the outboxes."""
 BATCHES: Final = _key("outbox", b"", "gossamer.cluster.channels", "gossamer.cluster.frames.Batch", _OWN, prefix=True)
 """The receiver's number and the batch's follow."""
+PLACES: Final = _key("meta", b"places", "gossamer.cluster.places", "gossamer.cluster.places.PlacesRecord", _CLEARED)
+"""Partitions that were moved while the crawl ran: what the map's file does not say."""
 POSITIONS: Final = _key("inbox", b"", "gossamer.cluster.channels", "dict[int, int]", _CLEARED, prefix=True)
 """The sender's number follows."""
 

@@ -50,6 +50,8 @@ ANSWER_S_MAX, LATE_ANSWER_S_MAX, LATE_ONE_IN = 0.5, 20.0, 6
 """Between the answers of two shards in one round; and how many are late."""
 CHECKPOINT_S, SENT_S_MAX = 60.0, 20.0
 """Between two checkpoints of a shard, and how long one takes."""
+SHARDS_MAX, SCALINGS_MAX, STEP_KEYS_MAX = 4, 3, 20
+"""That a trial has at most after a change of their number; how many of those; and the keys that one commit gives."""
 WITHIN_S = 15_000.0
 """A crawl that takes longer does not end."""
 
@@ -57,7 +59,23 @@ WITHIN_S = 15_000.0
 def faults_of(seed: int) -> list[Fault]:
     """Return what is to happen in the trial of a seed."""
     dice = Dice(seed + 2)
-    return [_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))]
+    return [*[_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))], *scalings_of(seed)]
+
+
+def scalings_of(seed: int) -> list[Fault]:
+    """Return what changes of the number of shards come to the trial of a seed: of half of them none."""
+    dice = Dice(seed + 3)
+    scalings = dice.below(2) * (1 + dice.below(SCALINGS_MAX))
+    kills = [
+        _fault(dice, seed)._replace(
+            kind="kill", shard=dice.below(SHARDS_MAX), restored=dice.below(2) > 0 and _is_covered(seed)
+        )
+        for _ in range(dice.below(SCALINGS_MAX) if scalings else 0)
+    ]
+    return [
+        *kills,
+        *(Fault("scale", dice.below(REQUESTS), 1 + dice.below(SHARDS_MAX), False, False, 0.0) for _ in range(scalings)),
+    ]
 
 
 def _fault(dice: Dice, seed: int) -> Fault:
@@ -111,6 +129,7 @@ class SimulatedShards(Shards):
         wire = Wire(random.Random(world.seed + 5), delay_s_max=FRAME_S_MAX)
         super().__init__(configure(options=OPTIONS, sets=sets, seeds=[SEED]), folder, world.shards, wire)
         self.world = world
+        self._folder = folder
         self.is_covered = is_covered
         self.loop = SimulatedLoop(world)
         self.loop.set_exception_handler(self._heard)
@@ -123,10 +142,8 @@ class SimulatedShards(Shards):
             machine.set_clock(world.dice.uniform(-SKEW_S_MAX, SKEW_S_MAX))
         self._found = found
         faults = web_faults(world, found.faults)
-        self._lives = [
-            deque(one for one in faults if one.kind in OF_A_SHARD and one.shard == number)
-            for number in range(world.shards)
-        ]
+        self._to_come = faults
+        self._lives = [self._lives_of(number) for number in range(world.shards)]
         self._faults: dict[int, Fault | None] = {}
         """That of the life which is lived."""
         self._others = [one for one in faults if one.kind not in OF_A_SHARD]
@@ -167,6 +184,17 @@ class SimulatedShards(Shards):
         machine.fault = self._faults[number] = lives.popleft() if lives else None
         return LabPlace(machine.disk.root, machine, Dice(self.world.seed + number), context)
 
+    async def scale(self, shards: int) -> None:
+        for number in range(self.shards, shards):
+            machine = Machine(self.world, self._folder / f"shard-{number}", number)
+            machine.set_clock(self.world.dice.uniform(-SKEW_S_MAX, SKEW_S_MAX))
+            self._machines.append(machine)
+            self._lives.append(self._lives_of(number))
+        await super().scale(shards)
+
+    def _lives_of(self, number: int) -> deque[Fault]:
+        return deque(one for one in self._to_come if one.kind in OF_A_SHARD and one.shard == number)
+
     def least_opening(self, number: int) -> int:
         if not self.is_covered:
             return 0
@@ -175,7 +203,10 @@ class SimulatedShards(Shards):
 
     def opened(self, member: LabShard) -> None:
         assert member.assembled is not None
+        assert member.assembled.membership is not None
         check_books(self._machines[member.number], member.assembled)
+        # Moves take several commits in most trials.
+        member.assembled.membership.moves.step_keys_max = 1 + self.world.seed % STEP_KEYS_MAX
 
     # ---- deaths
 
@@ -251,6 +282,8 @@ class SimulatedShards(Shards):
         elif fault.kind == "cut":
             pair = frozenset({fault.shard, (fault.shard + 1 + fault.steps % (self.shards - 1)) % self.shards})
             self._cut_until[pair] = self.world.elapsed_s + fault.jump_s
+        elif fault.kind == "scale":
+            await self.scale(fault.steps)
         else:
             await asyncio.sleep(fault.jump_s)
             self.coordinate()

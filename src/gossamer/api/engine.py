@@ -1,0 +1,77 @@
+"""Engine: starts what a crawl of several shards runs on, and says for which shards it found no machine."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from gossamer.cluster.coordination import Limits
+from gossamer.cluster.job import HERE, ClusterPlan, environment_of_a_cluster, environment_of_our_own
+from gossamer.cluster.options import ClusterOptions
+from gossamer.config import Config, effective_toml
+
+if TYPE_CHECKING:
+    from gossamer.cluster.ray import Engine
+
+MEMBER = ("-m", "gossamer.api.member")
+
+
+def plan_of(config: Config, cluster: ClusterOptions, directory: Path) -> ClusterPlan:
+    """Return a crawl as its engine is to run it; `cluster` are the options with the cluster that was found."""
+    limits = config.limits
+    work = ""
+    if config.state.checkpoint_uri:
+        work = cluster.work_directory or str(directory.resolve() / "machines")
+    return ClusterPlan(
+        directory=str(directory.resolve()),
+        shards=cluster.workers,
+        config=effective_toml(config),
+        work=work,
+        node="" if cluster.address else HERE,
+        command=MEMBER,
+        limits=Limits(limits.max_pages, limits.max_time_s, limits.max_bytes, config.frontier.hosts_min),
+        tenure_s=cluster.tenure_s,
+        round_s=cluster.round_s,
+        answer_s_max=cluster.answer_s_max,
+        process_s_max=config.crawl.process_s_max,
+    )
+
+
+def started(plan: ClusterPlan, options: ClusterOptions) -> Engine:
+    """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
+    has = os.environ
+    has.update(environment_of_a_cluster(has, options.address) if options.address else environment_of_our_own(has))
+    module = importlib.import_module("gossamer.cluster.ray")
+    return cast("Engine", module.start(plan, options))
+
+
+def hear_signals_as_before() -> None:
+    """Take SIGTERM back from Ray, which prints a stack for it before it passes it on."""
+    with suppress(ValueError):  # Those of another thread are not ours.
+        if (handler := signal.getsignal(signal.SIGTERM)) is not None:
+            signal.signal(signal.SIGTERM, handler)
+
+
+def unplaced(status: Mapping[str, Any]) -> list[int]:
+    """Return the shards that never answered from a machine."""
+    return [number for number, shard in enumerate(status["shards"]) if not shard.get("node")]
+
+
+def have_stopped(status: Mapping[str, Any]) -> bool:
+    """Say whether all shards that Ray has placed have ended."""
+    return all(shard["state"] in ("stopped", "finished") for shard in status["shards"] if shard.get("node"))
+
+
+def no_room(shards: list[int], options: ClusterOptions) -> str:
+    """Return, as one line, for which shards Ray has no machine, and what each needs."""
+    what = ", ".join(f"{name} {count:g}" for name, count in options.reserved.items() if count)
+    named = "shards " + ", ".join(map(str, shards)) if len(shards) > 1 else f"shard {shards[0]}"
+    return (
+        f"Ray has no machine for {named} (cluster.placement = {options.placement}; each needs {what}); add machines, "
+        "or lower cluster.workers, cpus, memory_bytes or resources"
+    )

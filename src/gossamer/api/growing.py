@@ -1,0 +1,71 @@
+"""Growing: a crawl of several shards whose number changes while it runs."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from gossamer.api.maintenance import scale_crawl
+from gossamer.assembly.adding import begin_shard
+from gossamer.assembly.mapping import map_in
+from gossamer.cluster.options import ClusterOptions
+from gossamer.config import Config
+from gossamer.config.confinement import own_components
+from gossamer.config.gather import reopen
+from gossamer.config.live import FILE, divided, save
+from gossamer.model.errors import ConfigError
+
+RESERVATIONS = ("placement", "cpus", "memory_bytes", "resources")
+"""Keys of what Ray reserves for all shards together, when the crawl starts."""
+
+
+def grown(config: Config, directory: Path) -> Config:
+    """Return the configuration with the shards that were added while the crawl ran; the file may not have them yet."""
+    found = map_in(directory)
+    return divided(config, found.shards) if found is not None and found.shards > config.cluster.workers else config
+
+
+def stops_to_scale(config: Config) -> str:
+    """Return what keeps partitions of a running crawl where they are; empty where they can move."""
+    plain = ClusterOptions()
+    found = {
+        "crawl.mode": config.crawl.mode != "batch",
+        # A crawl that is restored from there, without its directory, would not find where its partitions are.
+        "state.checkpoint_uri": bool(config.state.checkpoint_uri),
+        "url.split_sites": bool(config.url.split_sites),
+        "cookies, or login": bool(config.cookies.wanted or config.login.rules),
+        "seeds.requests_file": bool(config.seeds.requests_file),
+        "a component of your own": any(own_components(config)),  # A new shard would not get what it keeps.
+        "seen.backend": bool(config.components.url_seen) or config.seen.backend != "rocksdb",
+        **{f"cluster.{key}": getattr(config.cluster, key) != getattr(plain, key) for key in RESERVATIONS},
+    }
+    return next((key for key, stays in found.items() if stays), "")
+
+
+def begin_shards(directory: Path, numbers: range) -> Config:
+    """Make the state of shards that a running crawl gets; return the configuration as it is now."""
+    present = reopen(directory / FILE)
+    for number in numbers:
+        begin_shard(present, directory, number)
+    return present
+
+
+def write_number(directory: Path, shards: int) -> None:
+    """Have the crawl's configuration say how many shards there are; its other keys may have changed meanwhile."""
+    present = reopen(directory / FILE)
+    if present.cluster.workers != shards:
+        save(divided(present, shards), directory)
+
+
+def leave_idle(directory: Path, config: Config) -> Config:
+    """Remove shards that gave all their partitions away while the crawl ran, which has ended; return the configuration
+    of those that are left.
+    """
+    write_number(directory, config.cluster.workers)
+    partitions = map_in(directory)
+    if partitions is None or (wanted := max(partitions.owners) + 1) == partitions.shards:
+        return config
+    with suppress(ConfigError):  # Partitions are on their way, or states elsewhere: they stay, with nothing to do.
+        scale_crawl(directory, wanted)
+        return divided(config, wanted)
+    return config

@@ -1,0 +1,232 @@
+"""Places: which shard has each partition, as one shard knows it, and the moves of partitions between running shards.
+
+A move takes a run of partitions from one shard to another while both crawl. It has a version, and versions grow with
+each move of a partition. What a shard gives is cut from its store and put into its outbox in one commit, in parts;
+what it takes is put into its store in the commit that has the position of the parts. So each key is in exactly one
+of three places: the giver's store, its outbox, or the taker's store. Parts come in order, and may come again when
+the giver was restored from a checkpoint: the version says which were taken.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from gossamer.cluster.frames import MovePart
+from gossamer.cluster.partitions import PartitionMap
+from gossamer.model.decodable import decodable
+from gossamer.state.epoch import Epochs
+from gossamer.state.schema import PLACES
+from gossamer.url.url import PARTITIONS
+
+
+class Move(msgspec.Struct, array_like=True, frozen=True):
+    """A run of partitions that goes from one shard to another."""
+
+    version: int
+    first: int
+    end: int
+    """First partition behind it."""
+    sender: int
+    to: int
+
+
+class MovedRun(msgspec.Struct, array_like=True, frozen=True):
+    """Where a run of partitions is since a version."""
+
+    version: int
+    first: int
+    end: int
+    owner: int
+
+
+class Giving(msgspec.Struct, array_like=True):
+    """How far a move is that was begun: its partitions are not this shard's any more, and some of their keys are."""
+
+    move: Move
+    part: int = 0
+    """Number of the next part."""
+    family: int = 0
+    """Number of the family that is read next."""
+    round: int = 0
+    """The budget round in which it began."""
+
+
+@decodable
+class PlacesRecord(msgspec.Struct, array_like=True):
+    """What the commit keeps."""
+
+    moved: list[MovedRun] = msgspec.field(default_factory=list)
+    """What this shard gave or took, by the last move of each partition."""
+    giving: dict[int, Giving] = msgspec.field(default_factory=dict)
+    """By version."""
+    given_at: dict[int, int] = msgspec.field(default_factory=dict)
+    """Receiver to the last epoch that put parts for it into the outbox."""
+    taking: list[MovedRun] = msgspec.field(default_factory=list)
+    """Moves of which parts came, and not the last one."""
+    welcomed: int = 0
+    """Shards, by number up to this, that know what this one learned before they began."""
+
+
+class Places:
+    """One shard's map. What it gave and took is durable with its commits; the rest comes from the coordinator."""
+
+    def __init__(self, shard: int, partitions: PartitionMap, epochs: Epochs, *, needs_cover: bool, fresh: bool) -> None:
+        """`needs_cover`: only a checkpoint is safe, not a commit. `fresh`: the store is a checkpoint that was restored
+        just now, so all in it is safe.
+        """
+        self.shard = shard
+        self.owners = array("H", partitions.owners)
+        """Owner of each partition."""
+        self._versions = array("Q", bytes(8 * PARTITIONS))
+        self._epochs = epochs
+        self._needs_cover = needs_cover
+        stored = epochs.get("meta", PLACES)
+        self._changed = stored is None
+        kept = PlacesRecord(welcomed=partitions.shards)
+        self._kept = kept = kept if stored is None else msgspec.msgpack.decode(stored, type=PlacesRecord)
+        self.shards = max(partitions.shards, shard + 1, kept.welcomed)
+        """Shards that there are, as far as is known."""
+        for place in self._kept.moved:
+            self._set(place)
+        self.serial = 0
+        """Up to which the coordinator's map is known, since this start."""
+        self._safe: set[int] = set()
+        """Versions of what was taken, and is in the state that this shard would be restored from."""
+        self._marks: list[tuple[int, set[int]]] = [(epochs.number - 1, {one.version for one in self._kept.moved})]
+        self._taken: set[int] = set()
+        self._cut: set[int] = set()
+        self.held: dict[int, int] = {
+            to: epoch for to, epoch in self._kept.given_at.items() if needs_cover and not fresh
+        }
+        """Receiver to the epoch that a checkpoint must hold before it gets more batches: what is given must not be
+        found again in an older state of this shard."""
+        if fresh or not needs_cover:
+            self.covered(epochs.number)
+
+    def has(self, partition: int) -> bool:
+        return self.owners[partition] == self.shard
+
+    @property
+    def giving(self) -> Iterable[Giving]:
+        """Moves that are begun and not complete, in their order."""
+        return [self._kept.giving[version] for version in sorted(self._kept.giving)]
+
+    @property
+    def travelling(self) -> list[tuple[int, int]]:
+        """Runs of partitions of which this shard has some keys and not all: first, and first behind it."""
+        given = [(giving.move.first, giving.move.end) for giving in self.giving]
+        return [*given, *((run.first, run.end) for run in self._kept.taking)]
+
+    def is_new(self, move: Move) -> bool:
+        """Say whether a move was neither begun nor overtaken."""
+        return self._versions[move.first] < move.version
+
+    def to_welcome(self, shards: int) -> range:
+        """Return, with the open epoch, the shards of `shards` that were not there before."""
+        found = range(self._kept.welcomed, shards)
+        if found:
+            self._kept.welcomed, self._changed = shards, True
+            self.shards = max(self.shards, shards)
+        return found
+
+    # ---- giving
+
+    def give(self, move: Move, number: int) -> None:
+        """Begin a move, with the open epoch, in budget round `number`: its partitions are the receiver's from now."""
+        self._note(MovedRun(move.version, move.first, move.end, move.to))
+        self._kept.giving[move.version] = Giving(move, round=number)
+
+    def gave(self, giving: Giving, *, is_last: bool) -> None:
+        """Note that a part was put into the outbox, with the open epoch."""
+        giving.part += 1
+        to = giving.move.to
+        self._kept.given_at[to] = self._epochs.number
+        if self._needs_cover:
+            self.held[to] = self._epochs.number
+        if is_last:
+            del self._kept.giving[giving.move.version]
+        self._changed = True
+
+    # ---- taking
+
+    def awaits(self, part: MovePart) -> bool:
+        """Say whether a part is of a move that was not taken yet."""
+        return self._versions[part.first] < part.version
+
+    def takes(self, part: MovePart) -> None:
+        """Note that a part came, with the open epoch."""
+        run = MovedRun(part.version, part.first, part.end, self.shard)
+        if run not in self._kept.taking:
+            self._kept.taking.append(run)
+            self._changed = True
+
+    def took(self, part: MovePart) -> None:
+        """Note the last part of a move, with the open epoch: its partitions are ours from now on."""
+        self._kept.taking = [run for run in self._kept.taking if run.version != part.version]
+        self._note(MovedRun(part.version, part.first, part.end, self.shard))
+        self._taken.add(part.version)
+
+    def settled(self, moves: Sequence[Move]) -> list[int]:
+        """Return the versions of those moves to this shard that no restart takes back."""
+        return [move.version for move in moves if move.to == self.shard and move.version in self._safe]
+
+    # ---- what others do
+
+    def learn(self, places: Sequence[MovedRun], known: int, serial: int) -> bool:
+        """Take in where partitions are, from the coordinator: its moves from number `known` up to `serial`. Return
+        whether anything is new. What is for the process before this one, which knew more, comes again.
+        """
+        if known > self.serial or serial <= self.serial:
+            return False
+        for place in places:
+            for partition in range(place.first, place.end):
+                if self._versions[partition] < place.version:
+                    assert self.owners[partition] != self.shard, f"{place} moved from here, and this state is older"
+                    self._set(MovedRun(place.version, partition, partition + 1, place.owner))
+        self.serial = serial
+        return True
+
+    # ---- the epoch
+
+    def cut(self) -> None:
+        """Give the open epoch what changed."""
+        self._cut, self._taken = self._taken, set()
+        if self._changed:
+            self._epochs.put("meta", PLACES, msgspec.msgpack.encode(self._kept))
+            self._changed = False
+
+    def committed(self, epoch: int) -> None:
+        """Note that what was cut is durable."""
+        if self._cut:
+            self._marks.append((epoch, self._cut))
+            self._cut = set()
+        if not self._needs_cover:
+            self.covered(epoch)
+
+    def covered(self, epoch: int) -> None:
+        """Note that this shard would be restored with an epoch, and all before it."""
+        while self._marks and self._marks[0][0] <= epoch:
+            self._safe |= self._marks.pop(0)[1]
+        self.held = {to: since for to, since in self.held.items() if since > epoch}
+
+    def _note(self, place: MovedRun) -> None:
+        self._kept.moved = [*without(self._kept.moved, place.first, place.end), place]
+        self._set(place)
+        self._changed = True
+
+    def _set(self, place: MovedRun) -> None:
+        for partition in range(place.first, place.end):
+            self.owners[partition] = place.owner
+            self._versions[partition] = place.version
+        self.shards = max(self.shards, place.owner + 1)
+
+
+def without(places: Sequence[MovedRun], first: int, end: int) -> Iterator[MovedRun]:
+    """Yield the places outside [`first`, `end`), each cut to what is outside."""
+    for place in places:
+        for begin, stop in ((place.first, min(place.end, first)), (max(place.first, end), place.end)):
+            if begin < stop:
+                yield MovedRun(place.version, begin, stop, place.owner)

@@ -1,0 +1,133 @@
+"""Moving: partitions that leave this frontier for another shard's, or come from there, while both go on.
+
+A run of partitions is frozen first: none of its URLs is leased. When what was leased has come back, it is released:
+memory holds nothing of it any more, and the counts are those of the rest. Its keys are the caller's to move. Where they
+arrive, it is admitted: counted, and its hosts are found as after a start.
+
+Delays travel as what is left of them, so that clocks need not agree: what is left when the key is read counts again in
+full from the arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from gossamer.frontier.budgets import Ledger
+from gossamer.frontier.hosts import HostTable
+from gossamer.frontier.index import HostIndex
+from gossamer.frontier.record import QueueCounts, decode_record, encode_record, level_of
+from gossamer.frontier.scheduler import Scheduler
+from gossamer.model.visits import Prerequisite
+from gossamer.state.epoch import Epochs
+from gossamer.state.schema import FRONTIER_COUNTS
+
+HOST: Final = "host"
+
+
+class FrontierMoves:
+    """Takes partitions out of a frontier, and into it. Each costs a pass over the records of their hosts, 3 µs each."""
+
+    def __init__(
+        self,
+        hosts: HostTable,
+        scheduler: Scheduler,
+        index: HostIndex,
+        ledger: Ledger,
+        counts: QueueCounts,
+        epochs: Epochs,
+    ) -> None:
+        self._hosts = hosts
+        self._scheduler = scheduler
+        self._index = index
+        self._ledger = ledger
+        self._counts = counts
+        self._epochs = epochs
+        self.frozen: set[int] = set()
+        """Partitions of which no URL is leased."""
+
+    @property
+    def round(self) -> int:
+        """Number of the budget round; 0 without budgets."""
+        return self._ledger.round
+
+    def freeze(self, first: int, end: int) -> None:
+        """Lease no more URLs of the partitions from `first` up to, but without, `end`."""
+        self.frozen.update(range(first, end))
+
+    def is_drained(self, first: int, end: int) -> bool:
+        """Say whether all that was leased of them has come back."""
+        return not any(host.out or host.lent for host in self._hosts.of(first, end))
+
+    def release(self, first: int, end: int) -> list[Prerequisite]:
+        """Forget frozen partitions that are drained, after this epoch's `cut`; return the prerequisite fetches that
+        waited at their hosts.
+        """
+        waiting = [one for host in self._hosts.of(first, end) for one in host.prerequisites or ()]
+        self.forget(first, end)
+        self._count(self._records(first, end), -1)
+        self.frozen.difference_update(range(first, end))
+        self._epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(self._counts))
+        return waiting
+
+    def left_of(self, data: bytes, now: float) -> bytes:
+        """Return a host's record as it travels: with what is left of its delay in place of the instant."""
+        record = decode_record(data)
+        self._hosts.recover(record)
+        record.rest_until = max(record.rest_until - now, 0.0)
+        return encode_record(record)
+
+    def admit(self, first: int, end: int, number: int, now: float) -> None:
+        """Take in partitions whose keys are in the open epoch; `number` is the budget round that they come from."""
+        self.forget(first, end)
+        records = {}
+        for key, data in self._epochs.scan(HOST, *_range(first, end)):
+            record = decode_record(data)
+            record.rest_until += now
+            records[key] = encode_record(record)
+        self._epochs.put_many(HOST, records)
+        self._ledger.admit(first, end, number)
+        self._count(records.values(), 1)
+        benched = [self._hosts.get(name, partition) for partition, name in self._index.admit(first, end)]
+        self._scheduler.admit(benched, list(self._index.sites_waiting(self._epochs, *_range(first, end))), now)
+        self._defer_anew(first, end)
+
+    def _defer_anew(self, first: int, end: int) -> None:
+        """Have hosts that used up their budget wait as those that used it up in the present round here."""
+        keys = [key for key, _ in self._epochs.scan("deferred", *_range(first, end))]
+        for key in keys:
+            host = self._hosts.get(key[6:].decode(), int.from_bytes(key[:2]))
+            self._index.enter_deferred(host, self._ledger.round)
+            self._hosts.touch(host)
+
+    def forget(self, first: int, end: int) -> None:
+        """Have nothing of some partitions in memory: none of their hosts is found, although the store has them."""
+        hosts = list(self._hosts.of(first, end))
+        self._scheduler.forget(hosts, first, end)
+        self._hosts.forget(hosts)
+        self._index.forget(first, end)
+        self._ledger.forget(first, end)
+
+    def _records(self, first: int, end: int) -> Iterable[bytes]:
+        return (data for _, data in self._epochs.scan(HOST, *_range(first, end)))
+
+    def _count(self, records: Iterable[bytes], sign: int) -> None:
+        counts, working, deferred = self._counts, 0, 0
+        for data in records:
+            record = decode_record(data)
+            queued = record.queued - record.revisits
+            counts.hosts += sign
+            counts.pending += sign * queued
+            counts.discovered += sign * queued
+            working += bool(record.index_key)
+            deferred += record.index_family == "deferred"
+            for level, queue in record.levels.items():
+                counts.levels[level_of(level)] += sign * queue.pending
+        self._index.count(sign * working, sign * deferred)
+        counts.working, counts.deferred = self._index.hosts, self._index.hosts_deferred
+
+
+def _range(first: int, end: int) -> tuple[bytes, bytes]:
+    return first.to_bytes(2), end.to_bytes(2)

@@ -1,0 +1,143 @@
+"""A crawl of several shards whose number changes while it runs: what its directory and its commands say meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gossamer.api import check_scalable
+from gossamer.api.cluster import ClusterCrawler
+from gossamer.api.growing import begin_shards, grown, leave_idle, stops_to_scale, write_number
+from gossamer.api.maintenance import verify_of
+from gossamer.assembly.home import Home, stored
+from gossamer.assembly.mapping import map_in
+from gossamer.cluster.coordination import CoordinatorRecord
+from gossamer.cluster.job import STATE_FILE
+from gossamer.cluster.moves import Moves, MovesRecord
+from gossamer.cluster.partitions import FILE as PARTITIONS_FILE
+from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.reports import ShardReport
+from gossamer.config import Config, configure
+from gossamer.config.gather import reopen
+from gossamer.config.live import save
+from gossamer.crawl.counters import Totals
+from gossamer.model.errors import ConfigError, Damage
+from gossamer.model.verbs import ConflictError
+from gossamer.state.schema import TOTALS
+from gossamer.state.store import Store
+
+SHARDS = 2
+
+
+def config_with(*sets: str) -> Config:
+    options = {"contact": "a@example.org", "scope": "any"}
+    return configure(options=options, sets=(f"cluster.workers={SHARDS}", *sets), seeds=["https://a.example/"])
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Path:
+    """The directory of a crawl that was begun with two shards."""
+    (tmp_path / "state").mkdir()
+    save(config_with(), tmp_path)
+    PartitionMap.even(SHARDS).save(tmp_path)
+    return tmp_path
+
+
+def kept(directory: Path, record: MovesRecord) -> None:
+    (directory / STATE_FILE).write_bytes(msgspec.json.encode(CoordinatorRecord(moves=record)))
+
+
+def begun(shards: int) -> MovesRecord:
+    """Return what a coordinator keeps that was just told to have so many shards."""
+    moves = Moves(MovesRecord(), PartitionMap.even(SHARDS))
+    moves.scale(shards)
+    moves.take_round([ShardReport(number, 1, True, 1) for number in range(shards)], begins=True)
+    assert moves.kept.under_way
+    return moves.kept
+
+
+def completed(record: MovesRecord) -> MovesRecord:
+    moves = Moves(record, PartitionMap.even(SHARDS))
+    while moves.is_moving:
+        settled = [move.version for move in record.under_way]
+        reports = [ShardReport(number, 1, True, 1, settled=settled) for number in range(record.shards)]
+        moves.take_round(reports, begins=True)
+    return record
+
+
+def asked(crawler: ClusterCrawler, verb: str, **fields: object) -> object:
+    return asyncio.run(crawler._verbs()[verb](fields))  # type: ignore[arg-type]
+
+
+def test_no_checkpoint_is_made_while_partitions_move(crawl: Path) -> None:
+    crawler = ClusterCrawler.resume(crawl)
+    record = begun(5)
+    kept(crawl, record)
+    with pytest.raises(ConflictError, match="partitions move between shards; a checkpoint is made when"):
+        asked(crawler, "checkpoint")
+    kept(crawl, completed(record))
+    with pytest.raises(ConflictError, match="the crawl is ending"):
+        asked(crawler, "checkpoint")  # It went as far as the shards, of which none runs here.
+
+
+def test_shards_that_were_added_are_there_after_any_crash(crawl: Path) -> None:
+    """The coordinator's record counts, whatever `crawl.toml` and the map say."""
+    kept(crawl, completed(begun(5)))
+    assert ClusterCrawler.resume(crawl).config.cluster.workers == 5
+    found = map_in(crawl)
+    assert found is not None
+    assert set(found.owners) == set(range(5))
+    write_number(crawl, 5)
+    assert reopen(crawl / "crawl.toml").cluster.workers == 5
+    damages: list[Damage] = []
+    verify_of(crawl, each=damages.append)
+    assert [one for one in damages if one.path == PARTITIONS_FILE] == []
+
+
+def test_a_shard_that_is_added_names_no_file_as_an_earlier_one_of_its_number(crawl: Path) -> None:
+    (crawl / "warc").mkdir()
+    (crawl / "warc/gossamer-003-0007-000002.warc.gz").write_bytes(b"of a crawl that had four shards, and then two")
+    for _ in range(2):  # A command that is repeated finds them.
+        begin_shards(crawl, range(2, 5))
+    found = []
+    for number in range(2, 5):
+        home = Home(crawl, number, 5)
+        home.require_state()
+        store = Store(home.store)
+        found.append(stored(store, TOTALS, Totals, Totals()).incarnation)
+        store.close()
+    assert found == [0, 7, 0]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"moves": {"shards": "five"}}'])
+def test_a_record_that_cannot_be_read_is_refused_in_one_line(crawl: Path, content: bytes) -> None:
+    (crawl / STATE_FILE).write_bytes(content)
+    with pytest.raises(ConfigError, match=r"coordinator\.json is no record .*; restore it from a copy"):
+        ClusterCrawler.resume(crawl)
+
+
+def test_a_stopped_crawl_with_partitions_on_their_way_is_not_scaled(crawl: Path) -> None:
+    kept(crawl, begun(5))
+    with pytest.raises(ConfigError, match="are on their way between shards; `gossamer resume"):
+        check_scalable(crawl, 3)
+    config = grown(config_with(), crawl)
+    assert leave_idle(crawl, config).cluster.workers == 5, "they go on when the crawl is resumed"
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        "crawl.mode=continuous", "state.checkpoint_uri=file:///elsewhere", "url.split_sites=['a.example']",
+        "cookies.enabled=true", "seen.backend=diskmerge", "cluster.placement=pack", "cluster.cpus=1",
+    ],
+)  # fmt: skip
+def test_what_cannot_move_while_it_runs_stops_the_crawl(sets: str, tmp_path: Path) -> None:
+    assert stops_to_scale(config_with(sets)) == sets.partition("=")[0].replace("cookies.enabled", "cookies, or login")
+    assert stops_to_scale(config_with()) == ""
+    save(config_with(), tmp_path)
+    crawler = ClusterCrawler.resume(tmp_path)
+    crawler.config = config_with(sets)
+    assert asked(crawler, "scale", workers=3) == {"workers": 3, "stops": True}
