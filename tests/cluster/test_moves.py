@@ -127,7 +127,7 @@ def test_a_crawl_that_stops_while_partitions_move_goes_on_with_them(tmp_path: Pa
         running = ManyCommits(config, directory, 2)
         assert asyncio.run(running.run(meddle, WITHIN_S)) == "stopped"
         kept = msgspec.msgpack.decode(running._kept, type=CoordinatorRecord)
-        assert kept.moves.under_way
+        assert kept.moves.is_moving
         kept.end = ""  # As `ClusterCrawler` begins.
         again = ManyCommits(config, directory, 2)
         again.shards, again._kept = 4, msgspec.msgpack.encode(kept)

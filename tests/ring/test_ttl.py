@@ -79,7 +79,7 @@ def test_pages_are_fetched_and_queries_are_bounded_by_requests(tmp_path: Path, m
             simweb.seeds, tmp_path / "c", *SETTINGS, *more, "resolve.ttl_s_min=0", "limits.max_time_s=15",
             dns=(server.server,), scope="any", contact="me@example.org",
         )  # fmt: skip
-        requests = len(simweb.requests())
+    requests = len(simweb.requests())  # All of them are logged once the server has ended.
     assert crawled.end == "finished"
     assert set(crawled.outcomes.values()) == {"fetched"}
     assert (

@@ -8,9 +8,11 @@ import msgspec
 
 from gossamer.cluster.moves import MovesRecord, map_now
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 
 
+@decodable
 class MovesKept(msgspec.Struct):
     """The part of `CoordinatorRecord` that is about moves: a plain crawl does not load the rest."""
 

@@ -314,5 +314,5 @@ def _state(process: int) -> str:
 
 _written = {one.name for one in commands.registered_commands}
 for _name, _verb in VERBS.items():
-    if _verb.changes and _name not in _written:
+    if _verb.changes and _verb.is_whole and _name not in _written:
         commands.command(_name, help=_verb.says)(_command(_name, _verb))

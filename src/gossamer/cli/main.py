@@ -64,7 +64,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "cookies": "Print the cookies of a stopped crawl in Netscape format.",
         "scale": "Change the number of shards of a crawl.",
     },
-    "control": {name: verb.says for name, verb in VERBS.items() if verb.changes},
+    "control": {name: verb.says for name, verb in VERBS.items() if verb.changes and verb.is_whole},
     "serving": {
         "serve": "Serve the dashboard and the JSON API.",
         "mcp": "Serve crawls to language models.",

@@ -307,9 +307,11 @@ class Verb(NamedTuple):
     takes: type[VerbRequest]
     gives: type[msgspec.Struct]
     changes: bool
-    """It changes the crawl: it is a command, and over HTTP a POST that needs the token."""
+    """It changes the crawl: over HTTP it is a POST that needs the token."""
     says: str
     """What it does, for help and the OpenAPI description; lists show the first sentence."""
+    is_whole: bool = True
+    """A change is a command by itself; otherwise a command does more, and is declared with that."""
 
 
 VERBS: Mapping[str, Verb] = {
@@ -352,6 +354,7 @@ VERBS: Mapping[str, Verb] = {
         Scaling,
         True,
         "Change the number of shards of a running crawl. Partitions move while it crawls; durable before the answer.",
+        is_whole=False,
     ),
     "stop": Verb(StopCrawl, Status, True, "Stop a running crawl and save everything. It can be resumed."),
 }
