@@ -4,8 +4,8 @@ The hash of an address names its owner among the shards. The owner leases it to 
 usual gates there. An address that one shard uses is leased once and costs nothing more. When several shards want it,
 the lease rotates every `address_turn_s`. A shard that hears nothing from an owner for `address_term_s` starts no more
 requests at the owner's addresses. The owner leases them again after that term plus the longest request. A restarted
-owner grants no lease until every shard has declared what it holds, or that time is over. Hosts whose address is leased
-elsewhere wait without blocking others.
+owner grants no lease until every shard has declared what it holds, or that time is over; from then on each address
+waits its delay once. Hosts whose address is leased elsewhere wait without blocking others.
 
 Does no I/O; time is an argument. Frames may be lost, duplicated or late: each lease has a ticket, and both sides repeat
 what is not confirmed.
