@@ -33,11 +33,14 @@ class Addresses:
         now: float,
         *,
         is_new: bool,
+        added: int = 0,
     ) -> None:
-        """`is_new`: the crawl never ran here, so that no shard holds a lease of ours."""
+        """`is_new`: the crawl never ran here, so that no shard holds a lease of ours. `added`: shards beyond `shards`,
+        which own no addresses and hold leases as the others do.
+        """
         self.shard = shard
         self.client = LeaseClient(shard, shards, terms.term_s, terms.request_s_max, now)
-        self.server = LeaseServer(shard, shards, terms, now, is_new=is_new)
+        self.server = LeaseServer(shard, shards + added, terms, now, is_new=is_new)
         self.messages_sent = self.message_bytes_sent = 0
 
     def listen(

@@ -91,6 +91,7 @@ class LeaseServer:
     """The owner's side."""
 
     def __init__(self, shard: int, shards: int, terms: Terms, now: float, *, is_new: bool) -> None:
+        """`shards`: those that may hold leases."""
         self.shard = shard
         self._shards = shards
         self._term_s, self._turn_s, self._request_s_max, self._rest_s = terms
