@@ -280,3 +280,16 @@ def test_a_restarted_owner_waits_for_the_delay_of_a_lease_that_ran_out_meanwhile
     free_at = owner.want(address, over)
     assert free_at is not None
     assert free_at >= ended + rest_s
+
+
+def test_a_grant_that_comes_after_its_lease_was_taken_back_opens_nothing() -> None:
+    now = 100.0
+    user, owner, address = wanted_of(now)
+    late = owner.outgoing(0, now)
+    at = now + TERM_S + REQUEST_S_MAX
+    owner.tick(at)
+    owner.want(address, at)
+    owner.take(0, user.outgoing(1, at), at, 1)
+    user.take(1, owner.outgoing(0, at), at, 0)
+    user.take(1, late, at, 0)
+    assert not user.may_ask(address, at)
