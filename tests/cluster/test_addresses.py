@@ -19,11 +19,13 @@ ADDRESSES = tuple(f"192.0.2.{number}" for number in range(6))
 class Node:
     """One shard that asks each address whenever it may, for as long as the dice say."""
 
-    def __init__(self, shard: int, shards: int, opening: int, now: float, *, is_new: bool) -> None:
+    def __init__(
+        self, shard: int, shards: int, opening: int, now: float, *, is_new: bool, rest_s: float = REST_S
+    ) -> None:
         self.opening = opening
         self.asking: dict[str, float] = {}
         self.requests = 0
-        terms = Terms(TERM_S, TURN_S, REQUEST_S_MAX, REST_S)
+        terms = Terms(TERM_S, TURN_S, REQUEST_S_MAX, rest_s)
         self.addresses = Addresses(shard, shards, terms, now, is_new=is_new)
         self.heard: dict[int, int] = {}
 
@@ -32,11 +34,12 @@ class World:
     """Shards, a wire and a clock. `busy` is who is at an address: a dead shard's request goes on at the server."""
 
     def __init__(
-        self, seed: int, shards: int, *, lost: float, doubled: float, late_s: float, leaving: float = 0.0
-    ) -> None:
-        """`leaving`: how likely a shard at each step gives up an address that it waits for."""
+        self, seed: int, shards: int, *, lost: float, doubled: float, late_s: float, leaving: float = 0.0,
+        rest_s: float = REST_S,
+    ) -> None:  # fmt: skip
+        """`leaving`: how likely a shard at each step gives up an address that it waits for. `rest_s`: the delay."""
         self.dice = random.Random(seed)
-        self.leaving = leaving
+        self.leaving, self.rest_s = leaving, rest_s
         self.now = 100.0
         self.shards = shards
         self.lost, self.doubled, self.late_s = lost, doubled, late_s
@@ -52,7 +55,7 @@ class World:
 
     def start(self, shard: int, *, is_new: bool = False) -> None:
         self.opening += 1
-        self.nodes[shard] = Node(shard, self.shards, self.opening, self.now, is_new=is_new)
+        self.nodes[shard] = Node(shard, self.shards, self.opening, self.now, is_new=is_new, rest_s=self.rest_s)
 
     def kill(self, shard: int) -> None:
         """A server notices at once that a process is gone; and what that asked last, its successor finds noted."""
@@ -94,9 +97,9 @@ class World:
         for address, until in list(node.asking.items()):
             if until <= self.now:
                 del node.asking[address], self.busy[address]
-                self.rests[address] = self.now + REST_S
+                self.rests[address] = self.now + self.rest_s
                 self.last[address] = shard
-                node.addresses.ended(address, self.now + REST_S)
+                node.addresses.ended(address, self.now + self.rest_s)
                 if self.dice.random() < 0.05:
                     node.addresses.leave(address)
 
@@ -130,11 +133,12 @@ class World:
 @given(
     st.integers(0, 2**32), st.integers(2, 4), st.sampled_from([0.0, 0.3]), st.sampled_from([0.0, 0.3]),
     st.sampled_from([0.0, 0.5, 4.0]), st.sampled_from([0.0, 0.05]),
+    st.sampled_from([REST_S, 2 * REQUEST_S_MAX]),
 )  # fmt: skip
 def test_nobody_asks_an_address_while_another_does(
-    seed: int, shards: int, lost: float, doubled: float, late_s: float, leaving: float
+    seed: int, shards: int, lost: float, doubled: float, late_s: float, leaving: float, rest_s: float
 ) -> None:
-    world = World(seed, shards, lost=lost, doubled=doubled, late_s=late_s, leaving=leaving)
+    world = World(seed, shards, lost=lost, doubled=doubled, late_s=late_s, leaving=leaving, rest_s=rest_s)
     for _ in range(600):
         if world.dice.random() < 0.01 and len(world.nodes) == shards:
             world.kill(world.dice.randrange(shards))
@@ -186,9 +190,9 @@ def test_after_an_owners_restart_who_had_an_address_goes_on_and_others_wait() ->
     assert waited * STEP_S < TERM_S + REQUEST_S_MAX, "all have said what they hold: nobody waits for the term"
 
 
-def wanted_of(now: float, *, owner_is_new: bool = True) -> tuple[Addresses, Addresses, str]:
+def wanted_of(now: float, *, owner_is_new: bool = True, rest_s: float = REST_S) -> tuple[Addresses, Addresses, str]:
     """A shard that wants an address, its owner, which heard of that, and the address."""
-    terms = Terms(TERM_S, TURN_S, REQUEST_S_MAX, REST_S)
+    terms = Terms(TERM_S, TURN_S, REQUEST_S_MAX, rest_s)
     user, owner = Addresses(0, 2, terms, now, is_new=True), Addresses(1, 2, terms, now, is_new=owner_is_new)
     address = next(one for one in ADDRESSES if user.client.owner_of(one) == 1)
     user.restarted(1, 1, now)
@@ -249,3 +253,43 @@ def test_an_address_whose_lease_was_not_renewed_must_be_leased_again() -> None:
     assert user.may_ask(address, now)
     assert not user.may_ask(address, now + TERM_S + 1)
     assert user.want(address, now + TERM_S + 1) is None
+
+
+@pytest.mark.parametrize("is_reached", [False, True])
+def test_a_restarted_owner_waits_for_the_delay_of_a_lease_that_ran_out_meanwhile(is_reached: bool) -> None:
+    """Whether the other shard can say then that it has no lease, or not even that."""
+    now, rest_s = 100.0, 2 * REQUEST_S_MAX
+    user, owner, address = wanted_of(now, rest_s=rest_s)
+    user.take(1, owner.outgoing(0, now), now, 0)
+    started = now + 1.0
+    owner = Addresses(1, 2, Terms(TERM_S, TURN_S, REQUEST_S_MAX, rest_s), started, is_new=False)
+    began = now + TERM_S - STEP_S
+    assert user.may_ask(address, began)
+    user.began(address)
+    ended = began + REQUEST_S_MAX
+    user.ended(address, ended + rest_s)
+    at = ended + 2 * STEP_S
+    if is_reached:
+        user.restarted(1, 2, at)
+        owner.restarted(0, 0, at)
+        owner.take(0, user.outgoing(1, at), at, 2)
+        assert user.facts()["borrowed"] == 0
+    owner.want(address, at)
+    over = started + TERM_S + REQUEST_S_MAX
+    owner.tick(over)
+    free_at = owner.want(address, over)
+    assert free_at is not None
+    assert free_at >= ended + rest_s
+
+
+def test_a_grant_that_comes_after_its_lease_was_taken_back_opens_nothing() -> None:
+    now = 100.0
+    user, owner, address = wanted_of(now)
+    late = owner.outgoing(0, now)
+    at = now + TERM_S + REQUEST_S_MAX
+    owner.tick(at)
+    owner.want(address, at)
+    owner.take(0, user.outgoing(1, at), at, 1)
+    user.take(1, owner.outgoing(0, at), at, 0)
+    user.take(1, late, at, 0)
+    assert not user.may_ask(address, at)

@@ -12,10 +12,13 @@ from gossamer.api import check_scalable
 from gossamer.api.cluster import ClusterCrawler
 from gossamer.api.growing import begin_shards, grown, leave_idle, stops_to_scale, write_number
 from gossamer.api.maintenance import verify_of
+from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home, stored
 from gossamer.assembly.mapping import map_in
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.job import STATE_FILE
+from gossamer.cluster.lease_client import LeaseClient
+from gossamer.cluster.lease_server import Message, encode_message
 from gossamer.cluster.moves import Moves, MovesRecord
 from gossamer.cluster.partitions import FILE as PARTITIONS_FILE
 from gossamer.cluster.partitions import PartitionMap
@@ -28,6 +31,7 @@ from gossamer.model.errors import ConfigError, Damage
 from gossamer.model.verbs import ConflictError
 from gossamer.state.schema import TOTALS
 from gossamer.state.store import Store
+from gossamer.world.clock import WallClock
 
 SHARDS = 2
 
@@ -141,3 +145,38 @@ def test_what_cannot_move_while_it_runs_stops_the_crawl(sets: str, tmp_path: Pat
     crawler = ClusterCrawler.resume(tmp_path)
     crawler.config = config_with(sets)
     assert asked(crawler, "scale", workers=3) == {"workers": 3, "stops": True}
+
+
+@pytest.mark.parametrize("added", [0, 1])
+def test_a_restarted_owner_of_addresses_hears_shards_that_were_added_before_it_lends(crawl: Path, added: int) -> None:
+    """They may hold a lease of the process before."""
+    asyncio.run(restarted_owner(crawl, added))
+
+
+async def restarted_owner(crawl: Path, added: int) -> None:
+    shard = assemble(config_with(), crawl, shard=0, shards=SHARDS)
+    assert shard.membership is not None
+    shard.membership.exchange.places.to_welcome(SHARDS + added)
+    await shard.kept.committer.commit()
+    await shard.close()
+    shard = assemble(config_with(), crawl, shard=0, shards=SHARDS)
+    try:
+        assert shard.membership is not None
+        exchange, now = shard.membership.exchange, WallClock().now()
+        owner = exchange.addresses
+        assert owner is not None
+        mine = [one for one in (f"192.0.2.{n}" for n in range(9)) if owner.client.owner_of(one) == 0]
+        for number in range(1, SHARDS + added):
+            owner.want(mine[0], now)
+            assert owner.server.lent == 0
+            other = LeaseClient(number, SHARDS, 1.0, 1.0, now)
+            other.restarted(0, exchange.opening)
+            other.want(mine[1])
+            said = Message()
+            assert other.say(0, said, now)
+            owner.restarted(number, 1, now)
+            owner.take(number, encode_message(said), now, exchange.opening)
+        owner.tick(now)
+        assert owner.server.lent > 0
+    finally:
+        await shard.close()

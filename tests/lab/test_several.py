@@ -95,6 +95,14 @@ FOUND = {
         5,
         [Fault("kill", 4, 15, in_disk=True, power=True, jump_s=-80.0, shard=0, restored=True)],
     ),
+    "a restarted owner of an address did not wait for the delay of a lease that had run out meanwhile": (
+        12083,
+        [
+            Fault("kill", 1, 34, in_disk=True, power=False, jump_s=149.46789717339755, shard=2),
+            Fault("kill", 1, 17, in_disk=True, power=False, jump_s=0.0, shard=2),
+            Fault("kill", 13, 9, in_disk=True, power=True, jump_s=565.1158722429846, shard=1),
+        ],
+    ),
 }
 """Seeds and faults by what they found."""
 

@@ -57,16 +57,16 @@ def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> E
     # A checkpoint has no contacts: where there are none, and this is not the first start, the state is older than the
     # last. It is empty where a machine was lost before its first checkpoint.
     rolled_back = storage.contacts.recovered.missing and (store.epoch > 0 or opening > 1)
-    addresses = Addresses(
+    start = ShardRun(home.shard, opening, rolled_back, needs_cover=bool(config.state.checkpoint_uri))
+    exchange = Exchange(start, partitions, storage.epochs, cluster, namer, clock)
+    exchange.addresses = Addresses(
         home.shard,
         home.shards,
         Terms(cluster.address_term_s, cluster.address_turn_s, config.crawl.request_s_max, rest_s),
         clock.now(),
         is_new=not (store.epoch or rolled_back),
+        added=exchange.places.shards - home.shards,
     )
-    start = ShardRun(home.shard, opening, rolled_back, needs_cover=bool(config.state.checkpoint_uri))
-    exchange = Exchange(start, partitions, storage.epochs, cluster, namer, clock)
-    exchange.addresses = addresses
     return exchange
 
 

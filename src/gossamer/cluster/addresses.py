@@ -4,8 +4,8 @@ The hash of an address names its owner among the shards. The owner leases it to 
 usual gates there. An address that one shard uses is leased once and costs nothing more. When several shards want it,
 the lease rotates every `address_turn_s`. A shard that hears nothing from an owner for `address_term_s` starts no more
 requests at the owner's addresses. The owner leases them again after that term plus the longest request. A restarted
-owner grants no lease until every shard has declared what it holds, or that time is over. Hosts whose address is leased
-elsewhere wait without blocking others.
+owner grants no lease until every shard has declared what it holds, or that time is over; from then on each address
+waits its delay once. Hosts whose address is leased elsewhere wait without blocking others.
 
 Does no I/O; time is an argument. Frames may be lost, duplicated or late: each lease has a ticket, and both sides repeat
 what is not confirmed.
@@ -33,11 +33,14 @@ class Addresses:
         now: float,
         *,
         is_new: bool,
+        added: int = 0,
     ) -> None:
-        """`is_new`: the crawl never ran here, so that no shard holds a lease of ours."""
+        """`is_new`: the crawl never ran here, so that no shard holds a lease of ours. `added`: shards beyond `shards`,
+        which own no addresses and hold leases as the others do.
+        """
         self.shard = shard
         self.client = LeaseClient(shard, shards, terms.term_s, terms.request_s_max, now)
-        self.server = LeaseServer(shard, shards, terms, now, is_new=is_new)
+        self.server = LeaseServer(shard, shards + added, terms, now, is_new=is_new)
         self.messages_sent = self.message_bytes_sent = 0
 
     def listen(

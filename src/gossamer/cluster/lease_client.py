@@ -169,7 +169,8 @@ class LeaseClient:
                 borrowed = self._borrowed[address]
                 if borrowed.state == "held" and not borrowed.usable and owner.until > now:
                     self._open(address, borrowed)
-        for address, ticket, rest_s in message.grants:
+        # What was lent before the owner took all back may come later than what it said since.
+        for address, ticket, rest_s in message.grants if message.loans >= owner.loans else ():
             self._granted(address, ticket, now + rest_s, owner.until > now)
         for address, ticket in message.returned:
             self._given_back(address, ticket)

@@ -91,6 +91,7 @@ class LeaseServer:
     """The owner's side."""
 
     def __init__(self, shard: int, shards: int, terms: Terms, now: float, *, is_new: bool) -> None:
+        """`shards`: those that may hold leases."""
         self.shard = shard
         self._shards = shards
         self._term_s, self._turn_s, self._request_s_max, self._rest_s = terms
@@ -102,8 +103,10 @@ class LeaseServer:
         """Numbers of this process are above those of the one before."""
         self._lends_from = now if is_new else now + self._term_s + self._request_s_max
         """Before this instant, only declared leases are confirmed, unless all borrowers have declared theirs."""
-        self._rested_at = now if is_new else now + self._rest_s + LEFT_S
-        """Before this instant, the remaining delay of addresses is unknown."""
+        self._unknown_s = 0.0 if is_new else self._rest_s + LEFT_S
+        """After that instant, for how long the remaining delay of addresses is unknown: under a lease of the process
+        before, that its borrower has lost or forgotten since, a request may have gone on until then.
+        """
         self.on_outgoing: Callable[[], None] = _nothing
         self.loans_made = self.recalls_made = 0
 
@@ -163,6 +166,7 @@ class LeaseServer:
             self._returned(sender, borrower, address, ticket, now + rest_s, now)
         for address, ticket in message.wants:
             self._wanted(sender, address, ticket, now)
+        self._may_lend(now)  # Also where nothing is wanted: the instant counts from which delays are unknown.
         self.on_outgoing()
 
     def _borrower(self, shard: int) -> Borrower:
@@ -214,7 +218,7 @@ class LeaseServer:
         lent = self._lent[address]
         if lent.holder < 0 and lent.waiting and self._may_lend(now):
             holder, ticket = lent.waiting.popitem(last=False)
-            lent.rest_until = max(lent.rest_until, self._rested_at)
+            lent.rest_until = max(lent.rest_until, self._lends_from + self._unknown_s)
             lent.holder, lent.ticket, lent.sent_at, lent.recalled_at = holder, ticket, -1e9, -1e9
             lent.since = max(now, lent.rest_until)
             self._borrowers[holder].holds[address] = None
