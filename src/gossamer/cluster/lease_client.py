@@ -169,7 +169,7 @@ class LeaseClient:
                 borrowed = self._borrowed[address]
                 if borrowed.state == "held" and not borrowed.usable and owner.until > now:
                     self._open(address, borrowed)
-        # What was lent before the owner took all back may come later than what it said since.
+        # A grant from before the owner ended all leases may arrive after newer messages.
         for address, ticket, rest_s in message.grants if message.loans >= owner.loans else ():
             self._granted(address, ticket, now + rest_s, owner.until > now)
         for address, ticket in message.returned:
