@@ -41,7 +41,7 @@ async def main() -> None:
 
 
 async def moved(folder: Path, urls: int) -> tuple[int, float, int]:
-    """Return the keys of a partition with so many URLs, the seconds of its move, and the commits that gave it."""
+    """Return the keys of a partition with this number of URLs, the seconds of its move and the commits that gave it."""
     config = configure(
         options={"contact": "a@example.org", "scope": "any", "output": str(folder)},
         sets=("cluster.workers=2", "memory.huge_pages=false"), seeds=[f"https://{SITE}/"],

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import gossamer as package
 from gossamer.api import scale_crawl
 from gossamer.assembly.mapping import map_in
 from gossamer.cluster.coordination import CoordinatorRecord
-from gossamer.cluster.job import STATE_FILE
+from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -122,19 +123,14 @@ def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
         ways: list[tuple[str, bool]] = []
         for number in range(ROUNDS):
             directory = tmp_path / f"crawl-{number}"
-            words = crawl_of(web, directory, 2, "politeness.delay_s_min=2.0", politeness="weak")
-            running = begun_command(*words, complaints=tmp_path / f"complaints-{number}")
-            try:
+            with slow_crawl(web, directory, 2) as (running, complaints):
                 for pages, shards in ((10, 5), (50, 3)):
                     until(partial(has_pages, directory, pages), 90)
                     victim = next(victims)
                     ways.append((victim, scaled_with_a_kill(directory, shards, running.pid, victim, dice)))
-                assert running.poll() is None, (tmp_path / f"complaints-{number}").read_text()
+                assert running.poll() is None, complaints.read_text()
                 set_delay(directory, 0)
-                assert running.wait(120) == 0, (tmp_path / f"complaints-{number}").read_text()
-            finally:
-                running.kill()
-                running.wait()
+                assert running.wait(120) == 0, complaints.read_text()
             found = Harvest(directory)
             assert differences(found, alone) == []
             assert found.faults() == []
@@ -147,18 +143,13 @@ def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
 @pytest.mark.timeout(300)
 def test_a_killed_crawl_that_is_stopped_before_its_shards_begin_ends_cleanly(tmp_path: Path) -> None:
     """It waits for them: otherwise a repeated `gossamer scale` stopped it each time and found it unclean."""
-    directory, complaints = tmp_path / "crawl", tmp_path / "complaints"
+    directory = tmp_path / "crawl"
     with SimwebProcess(RUNNING, tmp_path / "web") as web:
-        words = crawl_of(web, directory, 2, "politeness.delay_s_min=2.0", politeness="weak")
-        running = begun_command(*words, complaints=complaints)
-        try:
+        with slow_crawl(web, directory, 2) as (running, complaints):
             until(partial(has_pages, directory, 10), 90)
             kill_all(running.pid)
             until(lambda: gossamer("stop", directory).returncode == 0, 60)
             assert running.wait(120) == 130, complaints.read_text()
-        finally:
-            running.kill()
-            running.wait()
         scaled = gossamer("scale", directory, "--workers", "3", "--quiet")
         assert scaled.returncode == 0, scaled.stderr
 
@@ -167,18 +158,13 @@ def test_a_killed_crawl_that_is_stopped_before_its_shards_begin_ends_cleanly(tmp
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 def test_a_running_crawl_of_one_shard_is_divided_where_it_runs(tmp_path: Path) -> None:
     """As it is by default: with a sandbox it ends (tests/crash/test_sandbox.py)."""
-    directory, complaints = tmp_path / "crawl", tmp_path / "complaints"
+    directory = tmp_path / "crawl"
     with SimwebProcess(RUNNING, tmp_path / "web") as web:
-        words = crawl_of(web, directory, 1, "politeness.delay_s_min=2.0", politeness="weak")
-        running = begun_command(*words, complaints=complaints)
-        try:
+        with slow_crawl(web, directory, 1) as (running, complaints):
             until(partial(has_pages, directory, 10), 90)
             assert gossamer("scale", directory, "--workers", "2", "--quiet").returncode == 0
             set_delay(directory, 0)
             assert running.wait(120) == 0, complaints.read_text()
-        finally:
-            running.kill()
-            running.wait()
         assert Harvest(directory).faults() == []
         assert opened(directory).cluster.workers == 2
 
@@ -223,13 +209,26 @@ def has_ordered(directory: Path, shards: int) -> bool:
 def is_divided(directory: Path, shards: int) -> bool:
     moves, partitions = record_of(directory).moves, map_in(directory)
     assert partitions is not None
-    return not (moves.wanted or moves.under_way) and set(partitions.owners) == set(range(shards))
+    return not moves.is_moving and set(partitions.owners) == set(range(shards))
+
+
+@contextmanager
+def slow_crawl(web: SimwebProcess, directory: Path, shards: int) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Run a crawl that waits two seconds between requests; yield its process and the file of its complaints."""
+    complaints = directory.with_name(f"{directory.name}-complaints")
+    words = crawl_of(web, directory, shards, "politeness.delay_s_min=2.0", politeness="weak")
+    running = begun_command(*words, complaints=complaints)
+    try:
+        yield running, complaints
+    finally:
+        running.kill()
+        running.wait()
 
 
 def record_of(directory: Path) -> CoordinatorRecord:
     """Return what the coordinator keeps; nothing where the command found no process and the crawl stopped for it."""
     with suppress(FileNotFoundError):
-        return msgspec.json.decode((directory / STATE_FILE).read_bytes(), type=CoordinatorRecord)
+        return msgspec.json.decode((directory / RECORD_FILE).read_bytes(), type=CoordinatorRecord)
     return CoordinatorRecord()
 
 

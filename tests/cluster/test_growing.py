@@ -16,12 +16,11 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home, stored
 from gossamer.assembly.mapping import map_in
 from gossamer.cluster.coordination import CoordinatorRecord
-from gossamer.cluster.job import STATE_FILE
 from gossamer.cluster.lease_client import LeaseClient
 from gossamer.cluster.lease_server import Message, encode_message
 from gossamer.cluster.moves import Moves, MovesRecord
 from gossamer.cluster.partitions import FILE as PARTITIONS_FILE
-from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
 from gossamer.cluster.reports import ShardReport
 from gossamer.config import Config, configure
 from gossamer.config.gather import reopen
@@ -51,11 +50,11 @@ def crawl(tmp_path: Path) -> Path:
 
 
 def kept(directory: Path, record: MovesRecord) -> None:
-    (directory / STATE_FILE).write_bytes(msgspec.json.encode(CoordinatorRecord(moves=record)))
+    (directory / RECORD_FILE).write_bytes(msgspec.json.encode(CoordinatorRecord(moves=record)))
 
 
 def begun(shards: int) -> MovesRecord:
-    """Return what a coordinator keeps that was just told to have so many shards."""
+    """Return what a coordinator keeps that was just told to have this number of shards."""
     moves = Moves(MovesRecord(), PartitionMap.even(SHARDS))
     moves.scale(shards)
     moves.take_round([ShardReport(number, 1, True, 1) for number in range(shards)], begins=True)
@@ -118,7 +117,7 @@ def test_a_shard_that_is_added_names_no_file_as_an_earlier_one_of_its_number(cra
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"moves": {"shards": "five"}}'])
 def test_a_record_that_cannot_be_read_is_refused_in_one_line(crawl: Path, content: bytes) -> None:
-    (crawl / STATE_FILE).write_bytes(content)
+    (crawl / RECORD_FILE).write_bytes(content)
     with pytest.raises(ConfigError, match=r"coordinator\.json is no record .*; restore it from a copy"):
         ClusterCrawler.resume(crawl)
 

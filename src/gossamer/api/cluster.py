@@ -29,10 +29,8 @@ from gossamer.assembly.mapping import moves_in
 from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord
-from gossamer.cluster.job import (
-    STATE_FILE,
-    address_of_job,
-)
+from gossamer.cluster.job import address_of_job
+from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.flags import Options
 from gossamer.config.gather import reopen
@@ -266,7 +264,7 @@ class ClusterCrawler:
         make_directory(self.directory / "state")
         # What was moved while the crawl ran before becomes the map that it is started with.
         map_of(self.config, self.directory).save(self.directory)
-        path = self.directory / STATE_FILE
+        path = self.directory / RECORD_FILE
         if path.exists():  # What ended the run before does not end this one.
             kept = msgspec.json.decode(path.read_bytes(), type=CoordinatorRecord)
             kept.had_hosts = kept.had_hosts and kept.end != "low_water"  # This run fetches the remainder.

@@ -19,7 +19,7 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.moving import HOST
 from gossamer.model.visits import Failure, Prerequisite
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import FAMILIES
+from gossamer.state.schema import FAMILIES, partition_range
 
 if TYPE_CHECKING:
     from gossamer.assembly.values import CrawlRing
@@ -166,15 +166,11 @@ class PartitionMoves:
         self._loop.stir()
 
     def _names(self, first: int, end: int) -> list[str]:
-        return [key[2:-1].decode() for key, _ in self._epochs.scan(HOST, *_range(first, end))]
-
-
-def _range(first: int, end: int) -> tuple[bytes, bytes]:
-    return first.to_bytes(2), end.to_bytes(2)
+        return [key[2:-1].decode() for key, _ in self._epochs.scan(HOST, *partition_range(first, end))]
 
 
 def _ranges(family: str, first: int, end: int) -> list[tuple[bytes, bytes]]:
     """Return the ranges of keys that move with partitions: all of them, but for links that wait for the scope to grow.
     Those stay where they were found.
     """
-    return [open_seeds(number) for number in range(first, end)] if family == "scope" else [_range(first, end)]
+    return [open_seeds(number) for number in range(first, end)] if family == "scope" else [partition_range(first, end)]

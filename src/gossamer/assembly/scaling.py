@@ -44,6 +44,7 @@ from gossamer.state.schema import (
     REVISIT_STATE,
     TOTALS,
     Sharing,
+    partition_range,
     with_sharing,
 )
 from gossamer.state.store import Store
@@ -352,7 +353,7 @@ def _copy(stores: list[Store], partitions: PartitionMap, target: PartitionMap, n
     moved = keys = 0
     for begin, end, source, to in _moves(partitions, target):
         for family in FAMILIES:
-            pairs = stores[source].scan(family, begin.to_bytes(2), end.to_bytes(2))
+            pairs = stores[source].scan(family, *partition_range(begin, end))
             keys += _pour(pairs, stores[to], family)
         moved += end - begin
         note(f"partitions {begin} to {end - 1} go from shard {source} to shard {to}")
@@ -379,7 +380,7 @@ def _pour(pairs: Iterator[tuple[bytes, bytes]], store: Store, family: str) -> in
 
 def _clear(stores: list[Store], partitions: PartitionMap, target: PartitionMap) -> None:
     for begin, end, source, _ in _moves(partitions, target):
-        ranges = [(number, begin.to_bytes(2), end.to_bytes(2)) for number in range(len(FAMILIES))]
+        ranges = [(number, *partition_range(begin, end)) for number in range(len(FAMILIES))]
         _commit(stores[source], ranges, {})
 
 

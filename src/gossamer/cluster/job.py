@@ -12,11 +12,8 @@ from pathlib import Path
 import msgspec
 
 from gossamer.cluster.coordination import Limits
-from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.model.decodable import decodable
 
-STATE_FILE = RECORD_FILE
-"""State of the coordinator, in the crawl's directory."""
 KNOCK_S_MAX = 20.0
 ASKED = 3
 """Exit status of a probe whose cluster requires a token."""

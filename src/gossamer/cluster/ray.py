@@ -32,9 +32,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, Place
 
 from gossamer.cluster.aggregate import GAUGES, LABELS, figures_of
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Look, ShardAnswer
-from gossamer.cluster.job import ASKED, STATE_FILE, ClusterPlan, ShardJob, encode
+from gossamer.cluster.job import ASKED, ClusterPlan, ShardJob, encode
 from gossamer.cluster.options import ClusterOptions
-from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
 from gossamer.cluster.shard_process import ShardProcess, ShardStart
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.world.allocators import FRUGAL
@@ -145,7 +145,7 @@ class CoordinatorActor:
         self._plan = msgspec.json.decode(plan, type=ClusterPlan)
         self._namespace = namespace
         self._clock = WallClock()
-        self._file = Path(self._plan.directory) / STATE_FILE
+        self._file = Path(self._plan.directory) / RECORD_FILE
         # One of a crawl that was killed may end a little later: it must not write what this one has not read.
         self._lock = DirectoryLock(self._file.with_suffix(".lock"))
         if not self._lock.acquire(LOCK_S_MAX):

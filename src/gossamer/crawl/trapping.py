@@ -19,7 +19,7 @@ from gossamer.model.visits import Content, PageRow
 from gossamer.scope.farms import ANY
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import PARTITIONED
+from gossamer.state.schema import PARTITIONED, partition_range
 from gossamer.url.name import Namer
 from gossamer.url.site import site_of, site_partition
 from gossamer.url.url import Url
@@ -60,7 +60,7 @@ class Trapping:
     def admit(self, hosts: Sequence[str], first: int, end: int) -> None:
         """Take in the traps of partitions that came from another shard, and of their hosts."""
         self.forget(hosts)
-        for key, dumped in self._epochs.scan("trap", first.to_bytes(2), end.to_bytes(2)):
+        for key, dumped in self._epochs.scan("trap", *partition_range(first, end)):
             self._traps.load(int.from_bytes(key[:2]), dumped)
 
     def reason(self, url: Url) -> str | None:
@@ -117,7 +117,7 @@ class Trapping:
             trap.held.clear()
             discover([Link(url, "anchor", depth, 0, referrer) for url, depth, referrer in held if url is not None])
         starts = tuple(f"{trap.name} is a trap " for trap in released)
-        begin, end = host.partition.to_bytes(2), (host.partition + 1).to_bytes(2)
+        begin, end = partition_range(host.partition, host.partition + 1)
         if name.startswith(ANY) and host.site in self._split:
             begin, end = PARTITIONED
         while starts:

@@ -21,7 +21,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.frontier.remembered import Remembered, Spent
 from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import LINKING_MAX
+from gossamer.state.schema import LINKING_MAX, partition_range
 from gossamer.url.site import site_partition
 from gossamer.url.url import Url
 
@@ -116,14 +116,14 @@ class Accounts:
 
     def forget(self, first: int, end: int) -> None:
         """Drop the accounts of some partitions: another shard has them, or they are read again."""
-        begin, stop = first.to_bytes(2), end.to_bytes(2)
+        begin, stop = partition_range(first, end)
         for name in [name for name, held in self._held.items() if begin <= held.key < stop]:
             del self._held[name]
 
     def admit(self, first: int, end: int, number: int, own: int) -> None:
         """Have what was spent in budget round `number` of another shard count in ours, which is `own`."""
         accounts = {}
-        for key, data in self._epochs.scan("account", first.to_bytes(2), end.to_bytes(2)):
+        for key, data in self._epochs.scan("account", *partition_range(first, end)):
             account = _decode(data)
             account.round = own if account.round == number else 0
             accounts[key] = _encode(account)

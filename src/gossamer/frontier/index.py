@@ -21,7 +21,7 @@ from gossamer.frontier.host import Host
 from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.record import host_prefix, micros, range_end
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import PARTITIONED
+from gossamer.state.schema import PARTITIONED, partition_range
 from gossamer.state.store import Store
 from gossamer.world.dice import Dice
 
@@ -113,7 +113,8 @@ class HostIndex:
         """List some partitions that came from another shard; return partition and name of the hosts that were on the
         workbench there. A pass over their entries.
         """
-        benched, begin, stop = [], first.to_bytes(2), end.to_bytes(2)
+        benched = []
+        begin, stop = partition_range(first, end)
         for key, _ in self._epochs.scan("ready", begin, stop):
             if key[2] == ON_BENCH:
                 benched.append((int.from_bytes(key[:2]), key[7:].decode()))

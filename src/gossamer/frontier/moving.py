@@ -22,7 +22,7 @@ from gossamer.frontier.record import QueueCounts, decode_record, encode_record, 
 from gossamer.frontier.scheduler import Scheduler
 from gossamer.model.visits import Prerequisite
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import FRONTIER_COUNTS
+from gossamer.state.schema import FRONTIER_COUNTS, partition_range
 
 HOST: Final = "host"
 
@@ -83,7 +83,7 @@ class FrontierMoves:
         """Take in partitions whose keys are in the open epoch; `number` is the budget round that they come from."""
         self.forget(first, end)
         records = {}
-        for key, data in self._epochs.scan(HOST, *_range(first, end)):
+        for key, data in self._epochs.scan(HOST, *partition_range(first, end)):
             record = decode_record(data)
             record.rest_until += now
             records[key] = encode_record(record)
@@ -91,12 +91,12 @@ class FrontierMoves:
         self._ledger.admit(first, end, number)
         self._count(records.values(), 1)
         benched = [self._hosts.get(name, partition) for partition, name in self._index.admit(first, end)]
-        self._scheduler.admit(benched, list(self._index.sites_waiting(self._epochs, *_range(first, end))), now)
+        self._scheduler.admit(benched, list(self._index.sites_waiting(self._epochs, *partition_range(first, end))), now)
         self._defer_anew(first, end)
 
     def _defer_anew(self, first: int, end: int) -> None:
         """Have hosts that used up their budget wait as those that used it up in the present round here."""
-        keys = [key for key, _ in self._epochs.scan("deferred", *_range(first, end))]
+        keys = [key for key, _ in self._epochs.scan("deferred", *partition_range(first, end))]
         for key in keys:
             host = self._hosts.get(key[6:].decode(), int.from_bytes(key[:2]))
             self._index.enter_deferred(host, self._ledger.round)
@@ -111,7 +111,7 @@ class FrontierMoves:
         self._ledger.forget(first, end)
 
     def _records(self, first: int, end: int) -> Iterable[bytes]:
-        return (data for _, data in self._epochs.scan(HOST, *_range(first, end)))
+        return (data for _, data in self._epochs.scan(HOST, *partition_range(first, end)))
 
     def _count(self, records: Iterable[bytes], sign: int) -> None:
         counts, working, deferred = self._counts, 0, 0
@@ -127,7 +127,3 @@ class FrontierMoves:
                 counts.levels[level_of(level)] += sign * queue.pending
         self._index.count(sign * working, sign * deferred)
         counts.working, counts.deferred = self._index.hosts, self._index.hosts_deferred
-
-
-def _range(first: int, end: int) -> tuple[bytes, bytes]:
-    return first.to_bytes(2), end.to_bytes(2)

@@ -27,6 +27,11 @@ LAST: Final = b"\xff" * 8
 """Behind all keys."""
 
 
+def partition_range(first: int, end: int) -> tuple[bytes, bytes]:
+    """Return the first key of the partitions from `first` up to, but without, `end`, and the first one behind them."""
+    return first.to_bytes(2), end.to_bytes(2)
+
+
 class Sharing(Enum):
     """Whose the value of a key is, and so what becomes of it when the number of shards changes."""
 
