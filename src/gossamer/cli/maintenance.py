@@ -13,7 +13,7 @@ import typer
 
 from gossamer import api
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets
-from gossamer.cli.control import NoCrawlRunsError, SilentError, ask
+from gossamer.cli.control import SOCKET, NoCrawlRunsError, SilentError, ask
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.job import MAINTENANCE
 from gossamer.cli.output import Exit, complain, counted, harmless, size
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 START_S_MAX, START_LOOK_S = 200.0, 0.5
 """How long a crawl that starts is waited for, and between two looks."""
+RESTART_S_MAX = 5.0
+"""A crawl that was killed starts again within this, if it has a supervisor."""
 STOP_S_MAX = 600.0
 """A crawl that is stopped for a removal may upload files first."""
 
@@ -225,13 +227,17 @@ def scale(
 
 def _scaled_while_running(directory: Path, workers: int) -> bool:
     """Have a running crawl change the number of its shards; False where none runs, or it must stop for that."""
-    gives_up_at = time.monotonic() + START_S_MAX
+    began_at = time.monotonic()
     while True:
         try:
             answer = cast("dict[str, object]", ask(directory, "scale", {"workers": workers}))
         except NoCrawlRunsError:
             # One that starts, also after it was killed, will answer: to stop it now would leave nothing to scale.
-            if time.monotonic() > gives_up_at or not DirectoryLock.is_held(directory / "state/lock"):
+            waited_s = time.monotonic() - began_at
+            starts = DirectoryLock.is_held(directory / "state/lock")
+            # One that ended by itself left no socket.
+            restarts = (directory / "state" / SOCKET).exists() and waited_s < RESTART_S_MAX
+            if waited_s > START_S_MAX or not (starts or restarts):
                 return False
             time.sleep(START_LOOK_S)
         else:
