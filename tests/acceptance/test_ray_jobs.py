@@ -70,7 +70,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
         nodes.add()
         nodes.add()
         found = Jobs(port, nodes, tmp_path_factory.mktemp("files"))
-        until(lambda: found.ray("list").returncode == 0, 60)
+        until(lambda: found.ray("submit", "--", "true").returncode == 0, 90)
         yield found
 
 

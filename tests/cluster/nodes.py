@@ -199,6 +199,7 @@ def serve(system: dict[str, int], dashboard_port: int) -> None:
             "node_ip_address": "127.0.0.1",
             "include_dashboard": bool(dashboard_port),
             "dashboard_port": dashboard_port or None,
+            "dashboard_agent_listen_port": 0,  # Any: the default is the same for every cluster on a machine.
         },
     )
     raylet = cluster.head_node.all_processes["raylet"][0].process.pid
