@@ -24,9 +24,11 @@ AXE := axe-core-4.14.1
 # What makes the pages of tests/acceptance/mixed.py in a browser, and what replays a WACZ in one, from npm.
 FRAMEWORKS := vue@3.5.13 vue-router@4.5.0 react@18.3.1 react-dom@18.3.1 solid-js@1.9.5 replaywebpage@2.5.3
 
-# A process for each core; what wants the machine for itself is marked `alone`.
-# Half of a test's time is waiting, for turns and for the disk.
+# Half of a test's time is waiting, for turns and for the disk. What wants the machine for itself is marked `alone`, what
+# wants it not to be at its limit `paced`.
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
+# What tests import is compiled once, wherever they run.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test acceptance check format docs site publish pictures bench league faults mutants fuzz chaos nightly figures dist lock sbom clean axe corpus pandas frameworks
@@ -41,8 +43,10 @@ test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	sh .ci/in-memory $(BIN)/python -m pytest $(PARALLEL)
 
 acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## run the checks against real parts from Debian, installing what is missing
-	alone=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || alone=$$?; \
-	$(BIN)/python -m pytest -m "acceptance and not alone" --timeout 600 $(PARALLEL) && exit $$alone
+	failed=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || failed=1; \
+	$(BIN)/python -m pytest -m "acceptance and paced" --timeout 600 --numprocesses 2 --dist worksteal || failed=1; \
+	$(BIN)/python -m pytest -m "acceptance and not alone and not paced" --timeout 600 $(PARALLEL) || failed=1; \
+	exit $$failed
 
 axe: parts
 	[ -f .axe/package/axe.min.js ] || \

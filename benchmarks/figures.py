@@ -111,9 +111,13 @@ def classes() -> Iterator[ast.ClassDef]:
         yield from (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
 
-CLASSES: dict[str, list[ast.ClassDef]] = defaultdict(list)
-for _one in classes():
-    CLASSES[_one.name].append(_one)
+@cache
+def classes_by_name() -> dict[str, list[ast.ClassDef]]:
+    """Return the classes of each name."""
+    found: dict[str, list[ast.ClassDef]] = defaultdict(list)
+    for one in classes():
+        found[one.name].append(one)
+    return found
 
 
 def is_protocol(node: ast.ClassDef) -> bool:
@@ -137,7 +141,7 @@ def members(node: ast.ClassDef) -> set[str]:
         if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self":
             named.add(one.attr)
     for base in bases(node):
-        named |= set().union(*(members(one) for one in CLASSES.get(base, ()) if one is not node))
+        named |= set().union(*(members(one) for one in classes_by_name().get(base, ()) if one is not node))
     return {name for name in named if not name.startswith("_") or name == "__call__"}
 
 

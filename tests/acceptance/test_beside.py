@@ -13,7 +13,7 @@ from tests.ring.beside import LAG_S_P99_MAX, PACE_MIN, PAGES, Beside, beside, be
 
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.alone,
+    pytest.mark.paced,
     pytest.mark.promise("Bounds", "A host keeps its pace beside any hostile behavior of the synthetic web."),
 ]
 HOSTILE = ("floods", "hangs", "hostile", "bodies", "dead_ports", "schemes", "walls", "ttl_0")

@@ -23,7 +23,7 @@ from tests.crash.harvest import Harvest, differences
 
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.alone,  # Shards are replaced after 3 s of silence, and a machine at its limit is silent for longer.
+    pytest.mark.paced,  # Shards are replaced after 3 s of silence, and a machine at its limit is silent for longer.
     pytest.mark.timeout(400),
     pytest.mark.promise(
         "Several shards",

@@ -17,7 +17,7 @@ from gossamer.lab.simweb.truth import Truth
 from tests.ring.crawls import BRIEF, command_line, rows
 from tests.ring.test_politeness import BACKOFF_S, commits_of, early_after_backoff, robots_asked_again
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.alone]
+pytestmark = [pytest.mark.acceptance, pytest.mark.paced]
 
 PROMISE = Promise(delay_s_min=0.3, factor=10, delay_s_max=1.2, address_delay_s=0.01)
 KEYS = (
