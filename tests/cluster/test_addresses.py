@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.cluster.addresses import Addresses
-from gossamer.cluster.lease_server import Terms
+from gossamer.cluster.lease_server import AGAIN_S, Terms, decode_message
 
 TERM_S, TURN_S, REQUEST_S_MAX, REST_S = 3.0, 1.0, 2.0, 0.1
 STEP_S = 0.05
@@ -293,3 +293,88 @@ def test_a_grant_that_comes_after_its_lease_was_taken_back_opens_nothing() -> No
     user.take(1, owner.outgoing(0, at), at, 0)
     user.take(1, late, at, 0)
     assert not user.may_ask(address, at)
+
+
+class Declared:
+    """A lease that its user declares to a restarted owner just before it ends; the frame comes when the owner has
+    leased the address to another shard.
+    """
+
+    def __init__(self) -> None:
+        self.terms = Terms(10.0, TURN_S, REQUEST_S_MAX, REST_S)
+        self.user, self.other = (Addresses(shard, 3, self.terms, 100.0, is_new=True) for shard in (0, 2))
+        owner = Addresses(1, 3, self.terms, 100.0, is_new=True)
+        mine = [one for one in (f"192.0.2.{number}" for number in range(40)) if self.user.client.owner_of(one) == 1]
+        self.address, self.second = mine[:2]
+        self.introduce(owner, 1, 100.0)
+        self.user.want(self.address, 100.0)
+        owner.take(0, self.user.outgoing(1, 100.0), 100.0, 1)
+        self.user.take(1, owner.outgoing(0, 100.0), 100.0, 0)
+        assert self.user.may_ask(self.address, 100.0)
+        self.owner = Addresses(1, 3, self.terms, 100.0, is_new=False)
+        self.free_at = 100.0 + 10.0 + REQUEST_S_MAX
+        """The owner leases from this instant on."""
+        self.introduce(self.owner, 2, self.free_at - 0.5)
+        self.user.want(self.second, self.free_at - 0.5)
+        self.late = self.user.outgoing(1, self.free_at - 0.5)
+        self.other.want(self.address, self.free_at)
+        self.other.want(self.second, self.free_at)
+        self.owner.take(2, self.other.outgoing(1, self.free_at), self.free_at, 2)
+        self.other.take(1, self.owner.outgoing(2, self.free_at), self.free_at, 0)
+        found = self.other.want(self.address, self.free_at)
+        assert found is not None
+        self.other_at = found
+        assert self.other.may_ask(self.address, self.other_at)
+
+    def introduce(self, owner: Addresses, opening: int, now: float) -> None:
+        for number, shard in ((0, self.user), (2, self.other)):
+            shard.restarted(1, opening, now)
+            owner.restarted(number, 0, now)
+
+
+def test_a_lease_that_is_declared_after_another_shard_used_the_address_is_refused() -> None:
+    """Its user, a process that stood still meanwhile, would not wait the delay of the other one."""
+    case = Declared()
+    case.other.began(case.address)
+    ended = case.other_at + STEP_S
+    case.other.ended(case.address, ended + REST_S)
+    case.other.leave(case.address)
+    case.owner.take(2, case.other.outgoing(1, ended), ended, 2)
+    case.owner.take(0, case.late, ended, 2)
+    case.user.take(1, case.owner.outgoing(0, ended), ended, 0)
+    assert not case.user.may_ask(case.address, ended)
+    case.owner.take(0, case.user.outgoing(1, ended), ended, 2)
+    case.user.take(1, case.owner.outgoing(0, ended), ended, 0)
+    case.owner.take(0, case.user.outgoing(1, ended), ended, 2)
+    case.user.take(1, case.owner.outgoing(0, ended), ended, 0)
+    at = case.user.want(case.address, ended)
+    assert at is not None
+    assert at >= ended + REST_S
+
+
+def test_a_refused_lease_is_refused_in_every_message_that_confirms_its_declaration() -> None:
+    """The first of them is lost here, and the next one, which grants another address, renews the lease of all."""
+    case = Declared()
+    now = case.free_at + STEP_S
+    case.owner.take(0, case.late, now, 2)
+    assert case.owner.outgoing(0, now), "this one is lost"
+    case.other.leave(case.second)
+    case.owner.take(2, case.other.outgoing(1, now), now, 2)
+    case.user.take(1, case.owner.outgoing(0, now), now, 0)
+    assert case.user.want(case.second, now) is not None
+    assert not case.user.may_ask(case.address, now)
+    case.owner.take(0, case.user.outgoing(1, now), now, 2)
+    case.user.take(1, case.owner.outgoing(0, now), now, 0)
+    case.owner.take(0, case.user.outgoing(1, now + TERM_S), now + TERM_S, 2)
+    assert decode_message(case.owner.outgoing(0, now + TERM_S)).recalls == [], "what was returned is not recalled"
+
+
+def test_a_refused_lease_that_its_user_lost_meanwhile_is_not_recalled_again() -> None:
+    case = Declared()
+    now = case.free_at + AGAIN_S
+    case.owner.take(0, case.late, now, 2)
+    case.user.outgoing(1, now)  # Its own lease ran out before it heard an answer.
+    wants = case.user.outgoing(1, now)
+    assert case.address in dict(decode_message(wants).wants)
+    case.owner.take(0, wants, now, 2)
+    assert decode_message(case.owner.outgoing(0, now)).recalls == []
