@@ -48,7 +48,10 @@ class World:
         self.wire: list[tuple[float, int, int, int, bytes]] = []
         self.busy: dict[str, tuple[int, int, float]] = {}
         self.rests: dict[str, float] = {}
-        self.last: dict[str, int] = {}
+        self.last: dict[str, tuple[int, int]] = {}
+        """Shard and start that requested an address last."""
+        self.cut: frozenset[int] = frozenset()
+        """Two shards that do not reach each other."""
         self.asked: dict[tuple[int, str], int] = {}
         for shard in range(shards):
             self.start(shard, is_new=True)
@@ -58,14 +61,11 @@ class World:
         self.nodes[shard] = Node(shard, self.shards, self.opening, self.now, is_new=is_new, rest_s=self.rest_s)
 
     def kill(self, shard: int) -> None:
-        """A server notices at once that a process is gone; and what that asked last, its successor finds noted."""
-        del self.nodes[shard]
+        """A server notices at once that a process is gone."""
+        node = self.nodes.pop(shard)
         for address, (who, _, _) in list(self.busy.items()):
             if who == shard:
-                del self.busy[address]
-        for address, who in self.last.items():
-            if who == shard:
-                self.rests.pop(address, None)
+                self._is_over(address, shard, node)
 
     def step(self, *, asking: bool = True) -> None:
         self.now += STEP_S
@@ -85,6 +85,8 @@ class World:
                 node.addresses.leave(address)
             if rest_until is None or rest_until > self.now or not node.addresses.may_ask(address, self.now):
                 continue
+            if self.rests.get(address, 0.0) > self.now and self.last[address] in self._before(shard, node):
+                continue  # What the process before requested last, it finds noted.
             assert address not in self.busy, f"{address} is asked by {self.busy[address]} and by {shard} at {self.now}"
             assert self.rests.get(address, 0.0) <= self.now + 1e-6, f"{address} had not rested"
             node.addresses.began(address)
@@ -96,12 +98,19 @@ class World:
     def _end(self, shard: int, node: Node) -> None:
         for address, until in list(node.asking.items()):
             if until <= self.now:
-                del node.asking[address], self.busy[address]
-                self.rests[address] = self.now + self.rest_s
-                self.last[address] = shard
+                del node.asking[address]
+                self._is_over(address, shard, node)
                 node.addresses.ended(address, self.now + self.rest_s)
                 if self.dice.random() < 0.05:
                     node.addresses.leave(address)
+
+    def _is_over(self, address: str, shard: int, node: Node) -> None:
+        del self.busy[address]
+        self.rests[address] = self.now + self.rest_s
+        self.last[address] = (shard, node.opening)
+
+    def _before(self, shard: int, node: Node) -> set[tuple[int, int]]:
+        return {(shard, opening) for opening in range(node.opening)}
 
     def _carry(self) -> None:
         for shard, node in self.nodes.items():
@@ -117,7 +126,7 @@ class World:
         self.wire = [one for one in self.wire if one[0] > self.now]
         for _, sender, opening, to, data in sorted(due, key=lambda one: one[0]):
             node = self.nodes.get(to)
-            if node is None or opening < node.heard.get(sender, -1):
+            if node is None or {sender, to} == self.cut or opening < node.heard.get(sender, -1):
                 continue
             if opening > node.heard.get(sender, -1):
                 node.heard[sender] = opening
@@ -145,6 +154,8 @@ def test_nobody_asks_an_address_while_another_does(
         gone = [shard for shard in range(shards) if shard not in world.nodes]
         if gone and world.dice.random() < 0.05:
             world.start(gone[0])
+        if world.dice.random() < 0.01:
+            world.cut = frozenset(() if world.cut else world.dice.sample(range(shards), 2))
         world.step()
 
 

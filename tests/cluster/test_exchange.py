@@ -249,13 +249,14 @@ def test_a_batch_waits_for_the_receivers_checkpoint_where_there_are_any(tmp_path
     one.commit()
     carry(one, other)
     other.store.checkpoint(tmp_path / "older")
-    other.exchange.covered(other.store.epoch)
-    carry(one, other)
-    assert one.exchange.traffic()["batches_waiting"] == 0
+    epoch = other.store.epoch
     one.send(100, 300)
     one.commit()
     carry(one, other)
     assert other.taken == texts(0, 300)
+    assert one.exchange.traffic()["batches_waiting"] == 2
+    other.exchange.covered(epoch)
+    carry(one, other)
     assert one.exchange.traffic()["batches_waiting"] == 1, "it stands in a commit, and in no checkpoint"
     assert list(one.exchange.outgoing(100.0)) == [], "it asked a moment ago"
     assert other.exchange.taken()[0][1] == one.exchange.sent()[1] == 2, "the end of the crawl does not wait for that"
@@ -388,7 +389,8 @@ def test_a_prerequisite_is_run_by_the_shard_whose_host_it_is_and_answered_once(p
     prerequisite = Prerequisite(url(0, 0), THEIRS[0], 1)
     assert one.exchange.run_prerequisite(prerequisite)
     assert not one.exchange.idle
-    for now in (100.0, 101.0, 100.0 + RESEND_S):
+    assert list(one.exchange.outgoing(WallClock().now())), "this one is lost"
+    for now in (WallClock().now() + seconds for seconds in (1.0, RESEND_S + 1.0, 2 * RESEND_S + 1.0)):
         carry(one, other, now)
     assert other.ring.asked == [prerequisite], "asked again, and run once"
     reply = Reply(THEIRS[0].text, 200, (("content-type", "text/plain"),), b"", "192.0.2.1", 5.0, 0.1, 10)
