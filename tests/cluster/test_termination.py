@@ -230,7 +230,8 @@ async def active_and_passive(directory: Path) -> None:
         await commit()
         assert membership.report().passive
         theirs = (url for number in range(100) if (url := shard.ring.urls.namer.name(f"https://b{number}.example/")))
-        prerequisite = Prerequisite(*islice((url for url in theirs if not exchange.has(url)), 2), 1)
+        origin, target = islice((url for url in theirs if not exchange.has(url)), 2)
+        prerequisite = Prerequisite(origin, target, 1)
         assert exchange.run_prerequisite(prerequisite)
         assert not membership.report().passive, "another shard fetches for it"
         list(exchange.outgoing(now + 1e10))

@@ -33,8 +33,6 @@ class Mutant(msgspec.Struct, forbid_unknown_fields=True):
     """Trials of several shards look for it."""
     tests: list[str] = []
     """Tests that look for it where the trials do not find it."""
-    equivalent: str = ""
-    """Why no behavior differs: it does not count."""
 
 
 MUTANTS = msgspec.toml.decode(Path(__file__).with_name("mutants.toml").read_bytes(), type=dict[str, Mutant])
@@ -122,7 +120,7 @@ def main() -> int:
     if given.inside:
         sys.meta_path.insert(0, _Finder(MUTANTS[given.inside]))
         return _in_tests(given.inside) if given.tests else _in_trials(given.inside, given.trials)
-    names = given.names or [name for name, one in MUTANTS.items() if not one.equivalent]
+    names = given.names or list(MUTANTS)
     by_trials = by_tests = 0
     for name in names:
         said = found_by(name, 0 if given.tests else given.trials)
