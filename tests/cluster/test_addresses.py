@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.cluster.addresses import Addresses
-from gossamer.cluster.lease_server import AGAIN_S, Terms, decode_message
+from gossamer.cluster.lease_server import AGAIN_S, LEFT_S, Terms, decode_message
 
 TERM_S, TURN_S, REQUEST_S_MAX, REST_S = 3.0, 1.0, 2.0, 0.1
 STEP_S = 0.05
@@ -266,6 +266,17 @@ def test_an_address_whose_lease_was_not_renewed_must_be_leased_again() -> None:
     assert user.want(address, now + TERM_S + 1) is None
 
 
+def test_the_lease_of_a_process_that_is_gone_ends_with_the_delay_after_its_last_request() -> None:
+    now = 100.0
+    user, owner, address = wanted_of(now)
+    user.take(1, owner.outgoing(0, now), now, 0)
+    assert user.may_ask(address, now)
+    owner.restarted(0, 1, now)
+    free_at = owner.want(address, now)
+    assert free_at is not None
+    assert free_at >= now + LEFT_S + REST_S
+
+
 @pytest.mark.parametrize("is_reached", [False, True])
 def test_a_restarted_owner_waits_for_the_delay_of_a_lease_that_ran_out_meanwhile(is_reached: bool) -> None:
     """Whether the other shard can say then that it has no lease, or not even that."""
@@ -285,7 +296,8 @@ def test_a_restarted_owner_waits_for_the_delay_of_a_lease_that_ran_out_meanwhile
         owner.restarted(0, 0, at)
         owner.take(0, user.outgoing(1, at), at, 2)
         assert user.facts()["borrowed"] == 0
-    owner.want(address, at)
+    leased_at = owner.want(address, at)
+    assert is_reached or leased_at is None, "the user may still have it"
     over = started + TERM_S + REQUEST_S_MAX
     owner.tick(over)
     free_at = owner.want(address, over)

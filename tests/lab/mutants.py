@@ -121,15 +121,14 @@ def main() -> int:
         sys.meta_path.insert(0, _Finder(MUTANTS[given.inside]))
         return _in_tests(given.inside) if given.tests else _in_trials(given.inside, given.trials)
     names = given.names or list(MUTANTS)
+    trials = 0 if given.tests else given.trials
     by_trials = by_tests = 0
     for name in names:
-        said = found_by(name, 0 if given.tests else given.trials)
+        said = found_by(name, trials)
         by_tests += said.startswith("FAILED ")
         by_trials += bool(said) and not said.startswith("FAILED ")
         print(f"{name:36} {said[:150] or 'SURVIVES'}", flush=True)
-    print(
-        f"{by_trials + by_tests} of {len(names)} found: {by_trials} in {given.trials} trials each, {by_tests} by tests"
-    )
+    print(f"{by_trials + by_tests} of {len(names)} found: {by_trials} in {trials} trials each, {by_tests} by tests")
     return 0
 
 
