@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from gossamer.assembly.building import assemble
+from gossamer.assembly.home import Home
 from gossamer.cluster.channels import Outbox
 from gossamer.cluster.exchange import Exchange, RecentlySent, ShardRun
 from gossamer.cluster.frames import FramePacker, Linking, Root, encode
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.prerequisites import RemotePrerequisites, answer_of
+from gossamer.config import configure
 from gossamer.model.links import SEED_FILE, Link
 from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.state.epoch import Epochs
@@ -291,6 +295,29 @@ def test_a_sender_that_went_back_is_another_incarnation(tmp_path: Path) -> None:
     assert other.taken == [*texts(0, 200), *texts(300, 400)]
     one.store.close()
     other.store.close()
+
+
+@pytest.mark.parametrize("lost", ["contacts", "all", "nothing"])
+def test_a_state_without_contacts_is_an_older_one(tmp_path: Path, lost: str) -> None:
+    """A checkpoint has none. One that was never made is an empty directory, and not the first start of its shard."""
+    config = configure(options={"contact": "a@example.org"}, sets=("cluster.workers=2",), seeds=["https://a.example/"])
+
+    async def incarnation(opening: int) -> int:
+        shard = assemble(config, tmp_path, shard=0, shards=2, opening_min=opening)
+        try:
+            assert shard.membership is not None
+            await shard.kept.committer.commit()
+            return shard.membership.exchange.incarnation
+        finally:
+            await shard.close()
+
+    assert asyncio.run(incarnation(1)) == 0
+    state = Home(tmp_path, 0, 2).state
+    if lost == "contacts":
+        (state / "contacts").unlink()
+    elif lost == "all":
+        shutil.rmtree(state)
+    assert (asyncio.run(incarnation(2)) > 0) == (lost != "nothing")
 
 
 def test_state_that_is_older_than_what_was_called_safe_is_reported(tmp_path: Path) -> None:
