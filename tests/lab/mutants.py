@@ -20,7 +20,7 @@ from types import CodeType, ModuleType
 
 import msgspec
 
-SECONDS_MAX = 300
+SECONDS_MAX = 600
 
 
 class Mutant(msgspec.Struct, forbid_unknown_fields=True):
