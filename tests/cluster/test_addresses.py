@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.cluster.addresses import Addresses
-from gossamer.cluster.lease_server import Terms
+from gossamer.cluster.lease_server import AGAIN_S, LEFT_S, Terms, decode_message
 
 TERM_S, TURN_S, REQUEST_S_MAX, REST_S = 3.0, 1.0, 2.0, 0.1
 STEP_S = 0.05
@@ -48,7 +48,10 @@ class World:
         self.wire: list[tuple[float, int, int, int, bytes]] = []
         self.busy: dict[str, tuple[int, int, float]] = {}
         self.rests: dict[str, float] = {}
-        self.last: dict[str, int] = {}
+        self.last: dict[str, tuple[int, int]] = {}
+        """Shard and start that requested an address last."""
+        self.cut: frozenset[int] = frozenset()
+        """Two shards that do not reach each other."""
         self.asked: dict[tuple[int, str], int] = {}
         for shard in range(shards):
             self.start(shard, is_new=True)
@@ -58,14 +61,11 @@ class World:
         self.nodes[shard] = Node(shard, self.shards, self.opening, self.now, is_new=is_new, rest_s=self.rest_s)
 
     def kill(self, shard: int) -> None:
-        """A server notices at once that a process is gone; and what that asked last, its successor finds noted."""
-        del self.nodes[shard]
+        """A server notices at once that a process is gone."""
+        node = self.nodes.pop(shard)
         for address, (who, _, _) in list(self.busy.items()):
             if who == shard:
-                del self.busy[address]
-        for address, who in self.last.items():
-            if who == shard:
-                self.rests.pop(address, None)
+                self._is_over(address, shard, node)
 
     def step(self, *, asking: bool = True) -> None:
         self.now += STEP_S
@@ -85,6 +85,8 @@ class World:
                 node.addresses.leave(address)
             if rest_until is None or rest_until > self.now or not node.addresses.may_ask(address, self.now):
                 continue
+            if self.rests.get(address, 0.0) > self.now and self.last[address] in self._before(shard, node):
+                continue  # What the process before requested last, it finds noted.
             assert address not in self.busy, f"{address} is asked by {self.busy[address]} and by {shard} at {self.now}"
             assert self.rests.get(address, 0.0) <= self.now + 1e-6, f"{address} had not rested"
             node.addresses.began(address)
@@ -96,12 +98,19 @@ class World:
     def _end(self, shard: int, node: Node) -> None:
         for address, until in list(node.asking.items()):
             if until <= self.now:
-                del node.asking[address], self.busy[address]
-                self.rests[address] = self.now + self.rest_s
-                self.last[address] = shard
+                del node.asking[address]
+                self._is_over(address, shard, node)
                 node.addresses.ended(address, self.now + self.rest_s)
                 if self.dice.random() < 0.05:
                     node.addresses.leave(address)
+
+    def _is_over(self, address: str, shard: int, node: Node) -> None:
+        del self.busy[address]
+        self.rests[address] = self.now + self.rest_s
+        self.last[address] = (shard, node.opening)
+
+    def _before(self, shard: int, node: Node) -> set[tuple[int, int]]:
+        return {(shard, opening) for opening in range(node.opening)}
 
     def _carry(self) -> None:
         for shard, node in self.nodes.items():
@@ -117,7 +126,7 @@ class World:
         self.wire = [one for one in self.wire if one[0] > self.now]
         for _, sender, opening, to, data in sorted(due, key=lambda one: one[0]):
             node = self.nodes.get(to)
-            if node is None or opening < node.heard.get(sender, -1):
+            if node is None or {sender, to} == self.cut or opening < node.heard.get(sender, -1):
                 continue
             if opening > node.heard.get(sender, -1):
                 node.heard[sender] = opening
@@ -145,6 +154,8 @@ def test_nobody_asks_an_address_while_another_does(
         gone = [shard for shard in range(shards) if shard not in world.nodes]
         if gone and world.dice.random() < 0.05:
             world.start(gone[0])
+        if world.dice.random() < 0.01:
+            world.cut = frozenset(() if world.cut else world.dice.sample(range(shards), 2))
         world.step()
 
 
@@ -255,6 +266,17 @@ def test_an_address_whose_lease_was_not_renewed_must_be_leased_again() -> None:
     assert user.want(address, now + TERM_S + 1) is None
 
 
+def test_the_lease_of_a_process_that_is_gone_ends_with_the_delay_after_its_last_request() -> None:
+    now = 100.0
+    user, owner, address = wanted_of(now)
+    user.take(1, owner.outgoing(0, now), now, 0)
+    assert user.may_ask(address, now)
+    owner.restarted(0, 1, now)
+    free_at = owner.want(address, now)
+    assert free_at is not None
+    assert free_at >= now + LEFT_S + REST_S
+
+
 @pytest.mark.parametrize("is_reached", [False, True])
 def test_a_restarted_owner_waits_for_the_delay_of_a_lease_that_ran_out_meanwhile(is_reached: bool) -> None:
     """Whether the other shard can say then that it has no lease, or not even that."""
@@ -274,7 +296,8 @@ def test_a_restarted_owner_waits_for_the_delay_of_a_lease_that_ran_out_meanwhile
         owner.restarted(0, 0, at)
         owner.take(0, user.outgoing(1, at), at, 2)
         assert user.facts()["borrowed"] == 0
-    owner.want(address, at)
+    leased_at = owner.want(address, at)
+    assert is_reached or leased_at is None, "the user may still have it"
     over = started + TERM_S + REQUEST_S_MAX
     owner.tick(over)
     free_at = owner.want(address, over)
@@ -293,3 +316,88 @@ def test_a_grant_that_comes_after_its_lease_was_taken_back_opens_nothing() -> No
     user.take(1, owner.outgoing(0, at), at, 0)
     user.take(1, late, at, 0)
     assert not user.may_ask(address, at)
+
+
+class Declared:
+    """A lease that its user declares to a restarted owner just before it ends; the frame comes when the owner has
+    leased the address to another shard.
+    """
+
+    def __init__(self) -> None:
+        self.terms = Terms(10.0, TURN_S, REQUEST_S_MAX, REST_S)
+        self.user, self.other = (Addresses(shard, 3, self.terms, 100.0, is_new=True) for shard in (0, 2))
+        owner = Addresses(1, 3, self.terms, 100.0, is_new=True)
+        mine = [one for one in (f"192.0.2.{number}" for number in range(40)) if self.user.client.owner_of(one) == 1]
+        self.address, self.second = mine[:2]
+        self.introduce(owner, 1, 100.0)
+        self.user.want(self.address, 100.0)
+        owner.take(0, self.user.outgoing(1, 100.0), 100.0, 1)
+        self.user.take(1, owner.outgoing(0, 100.0), 100.0, 0)
+        assert self.user.may_ask(self.address, 100.0)
+        self.owner = Addresses(1, 3, self.terms, 100.0, is_new=False)
+        self.free_at = 100.0 + 10.0 + REQUEST_S_MAX
+        """The owner leases from this instant on."""
+        self.introduce(self.owner, 2, self.free_at - 0.5)
+        self.user.want(self.second, self.free_at - 0.5)
+        self.late = self.user.outgoing(1, self.free_at - 0.5)
+        self.other.want(self.address, self.free_at)
+        self.other.want(self.second, self.free_at)
+        self.owner.take(2, self.other.outgoing(1, self.free_at), self.free_at, 2)
+        self.other.take(1, self.owner.outgoing(2, self.free_at), self.free_at, 0)
+        found = self.other.want(self.address, self.free_at)
+        assert found is not None
+        self.other_at = found
+        assert self.other.may_ask(self.address, self.other_at)
+
+    def introduce(self, owner: Addresses, opening: int, now: float) -> None:
+        for number, shard in ((0, self.user), (2, self.other)):
+            shard.restarted(1, opening, now)
+            owner.restarted(number, 0, now)
+
+
+def test_a_lease_that_is_declared_after_another_shard_used_the_address_is_refused() -> None:
+    """Its user, a process that stood still meanwhile, would not wait the delay of the other one."""
+    case = Declared()
+    case.other.began(case.address)
+    ended = case.other_at + STEP_S
+    case.other.ended(case.address, ended + REST_S)
+    case.other.leave(case.address)
+    case.owner.take(2, case.other.outgoing(1, ended), ended, 2)
+    case.owner.take(0, case.late, ended, 2)
+    case.user.take(1, case.owner.outgoing(0, ended), ended, 0)
+    assert not case.user.may_ask(case.address, ended)
+    case.owner.take(0, case.user.outgoing(1, ended), ended, 2)
+    case.user.take(1, case.owner.outgoing(0, ended), ended, 0)
+    case.owner.take(0, case.user.outgoing(1, ended), ended, 2)
+    case.user.take(1, case.owner.outgoing(0, ended), ended, 0)
+    at = case.user.want(case.address, ended)
+    assert at is not None
+    assert at >= ended + REST_S
+
+
+def test_a_refused_lease_is_refused_in_every_message_that_confirms_its_declaration() -> None:
+    """The first of them is lost here, and the next one, which grants another address, renews the lease of all."""
+    case = Declared()
+    now = case.free_at + STEP_S
+    case.owner.take(0, case.late, now, 2)
+    assert case.owner.outgoing(0, now), "this one is lost"
+    case.other.leave(case.second)
+    case.owner.take(2, case.other.outgoing(1, now), now, 2)
+    case.user.take(1, case.owner.outgoing(0, now), now, 0)
+    assert case.user.want(case.second, now) is not None
+    assert not case.user.may_ask(case.address, now)
+    case.owner.take(0, case.user.outgoing(1, now), now, 2)
+    case.user.take(1, case.owner.outgoing(0, now), now, 0)
+    case.owner.take(0, case.user.outgoing(1, now + TERM_S), now + TERM_S, 2)
+    assert decode_message(case.owner.outgoing(0, now + TERM_S)).recalls == [], "what was returned is not recalled"
+
+
+def test_a_refused_lease_that_its_user_lost_meanwhile_is_not_recalled_again() -> None:
+    case = Declared()
+    now = case.free_at + AGAIN_S
+    case.owner.take(0, case.late, now, 2)
+    case.user.outgoing(1, now)  # Its own lease ran out before it heard an answer.
+    wants = case.user.outgoing(1, now)
+    assert case.address in dict(decode_message(wants).wants)
+    case.owner.take(0, wants, now, 2)
+    assert decode_message(case.owner.outgoing(0, now)).recalls == []

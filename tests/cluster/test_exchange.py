@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from gossamer.assembly.building import assemble
+from gossamer.assembly.home import Home
 from gossamer.cluster.channels import Outbox
 from gossamer.cluster.exchange import Exchange, RecentlySent, ShardRun
 from gossamer.cluster.frames import FramePacker, Linking, Root, encode
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.prerequisites import RemotePrerequisites, answer_of
+from gossamer.config import configure
 from gossamer.model.links import SEED_FILE, Link
 from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.state.epoch import Epochs
@@ -249,13 +253,14 @@ def test_a_batch_waits_for_the_receivers_checkpoint_where_there_are_any(tmp_path
     one.commit()
     carry(one, other)
     other.store.checkpoint(tmp_path / "older")
-    other.exchange.covered(other.store.epoch)
-    carry(one, other)
-    assert one.exchange.traffic()["batches_waiting"] == 0
+    epoch = other.store.epoch
     one.send(100, 300)
     one.commit()
     carry(one, other)
     assert other.taken == texts(0, 300)
+    assert one.exchange.traffic()["batches_waiting"] == 2
+    other.exchange.covered(epoch)
+    carry(one, other)
     assert one.exchange.traffic()["batches_waiting"] == 1, "it stands in a commit, and in no checkpoint"
     assert list(one.exchange.outgoing(100.0)) == [], "it asked a moment ago"
     assert other.exchange.taken()[0][1] == one.exchange.sent()[1] == 2, "the end of the crawl does not wait for that"
@@ -290,6 +295,29 @@ def test_a_sender_that_went_back_is_another_incarnation(tmp_path: Path) -> None:
     assert other.taken == [*texts(0, 200), *texts(300, 400)]
     one.store.close()
     other.store.close()
+
+
+@pytest.mark.parametrize("lost", ["contacts", "all", "nothing"])
+def test_a_state_without_contacts_is_an_older_one(tmp_path: Path, lost: str) -> None:
+    """A checkpoint has none. One that was never made is an empty directory, and not the first start of its shard."""
+    config = configure(options={"contact": "a@example.org"}, sets=("cluster.workers=2",), seeds=["https://a.example/"])
+
+    async def incarnation(opening: int) -> int:
+        shard = assemble(config, tmp_path, shard=0, shards=2, opening_min=opening)
+        try:
+            assert shard.membership is not None
+            await shard.kept.committer.commit()
+            return shard.membership.exchange.incarnation
+        finally:
+            await shard.close()
+
+    assert asyncio.run(incarnation(1)) == 0
+    state = Home(tmp_path, 0, 2).state
+    if lost == "contacts":
+        (state / "contacts").unlink()
+    elif lost == "all":
+        shutil.rmtree(state)
+    assert (asyncio.run(incarnation(2)) > 0) == (lost != "nothing")
 
 
 def test_state_that_is_older_than_what_was_called_safe_is_reported(tmp_path: Path) -> None:
@@ -388,7 +416,8 @@ def test_a_prerequisite_is_run_by_the_shard_whose_host_it_is_and_answered_once(p
     prerequisite = Prerequisite(url(0, 0), THEIRS[0], 1)
     assert one.exchange.run_prerequisite(prerequisite)
     assert not one.exchange.idle
-    for now in (100.0, 101.0, 100.0 + RESEND_S):
+    assert list(one.exchange.outgoing(WallClock().now())), "this one is lost"
+    for now in (WallClock().now() + seconds for seconds in (1.0, RESEND_S + 1.0, 2 * RESEND_S + 1.0)):
         carry(one, other, now)
     assert other.ring.asked == [prerequisite], "asked again, and run once"
     reply = Reply(THEIRS[0].text, 200, (("content-type", "text/plain"),), b"", "192.0.2.1", 5.0, 0.1, 10)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from gossamer.assembly.building import assemble
+from gossamer.assembly.values import Assembled
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, ShardAnswer
-from gossamer.cluster.frames import MoveEnd, MovePart
+from gossamer.cluster.frames import MoveEnd, MovePart, decode_batch, decode_frame
 from gossamer.cluster.moves import map_now
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move, MovedRun, Places
 from gossamer.cluster.reports import ShardReport
+from gossamer.config import configure
 from gossamer.model.links import Link
 from gossamer.model.visits import Failure, Prerequisite
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import FAMILIES, partition_range
 from gossamer.state.store import Store
 from tests.cluster.test_exchange import PARTITIONS, THEIRS, Member, carry, texts, url
 
@@ -89,6 +96,24 @@ def test_a_move_that_is_half_given_or_half_taken_is_known_after_a_restart(shard:
     assert not shard.places.has(3_000)
 
 
+def test_a_move_that_is_ordered_late_is_not_begun_again_though_its_partitions_are_back(shard: Shard) -> None:
+    move = Move(1, 3_000, 3_010, 1, 0)
+    assert shard.places.is_new(move)
+    shard.places.give(move, 0)
+    assert not shard.places.is_new(move)
+    shard.places.took(MovePart(2, 3_000, 3_010, 0, 0, [], LAST))
+    assert not shard.places.is_new(move)
+    assert shard.places.is_new(Move(3, 3_000, 3_010, 1, 0))
+
+
+def test_a_move_is_settled_with_the_commit_of_its_last_part(shard: Shard) -> None:
+    moves = [Move(9, 10, 20, 0, 1), Move(8, 10, 20, 1, 0)]
+    shard.places.took(part(9, 1, LAST))
+    assert shard.places.settled(moves) == []
+    shard.commit()
+    assert shard.places.settled(moves) == [9]
+
+
 def test_new_shards_are_welcomed_with_a_commit_and_once(shard: Shard) -> None:
     assert list(shard.places.to_welcome(2)) == []
     assert list(shard.places.to_welcome(4)) == [2, 3]
@@ -129,6 +154,91 @@ def test_what_comes_before_its_partition_goes_back_and_comes_again(tmp_path: Pat
     assert (taker.taken, giver.taken) == (texts(0, 1), [])
     giver.store.close()
     taker.store.close()
+
+
+def test_what_is_given_is_sent_when_a_checkpoint_holds_that(tmp_path: Path) -> None:
+    """An older state of the giver has these keys, and would give them, or use them, once more."""
+    giver = Member(1, tmp_path / "1", needs_cover=True)
+    places = giver.exchange.places
+    places.give(Move(1, THEIRS[0].partition, THEIRS[0].partition + 1, 1, 0), 0)
+    [giving] = places.giving
+    giver.exchange.send_part(0, MovePart(1, giving.move.first, giving.move.end, 0, 0, [], LAST))
+    places.gave(giving, is_last=True)
+    giver.commit()
+    assert not any(decode_frame(data).batches for _, data in giver.exchange.outgoing(100.0))
+    giver.exchange.covered(giver.store.epoch)
+    assert any(decode_frame(data).batches for _, data in giver.exchange.outgoing(100.0))
+    giver.store.close()
+
+
+MOVED = 1_000
+"""A partition of shard 0, of two."""
+
+
+def moving(directory: Path, test: Callable[[Assembled], Awaitable[None]], shard: int = 0) -> None:
+    async def run() -> None:
+        options = {"contact": "a@example.org"}
+        config = configure(options=options, sets=("cluster.workers=2",), seeds=["https://a.example/"])
+        assembled = assemble(config, directory, shard=shard, shards=2)
+        try:
+            await test(assembled)
+        finally:
+            await assembled.close()
+
+    asyncio.run(run())
+
+
+def pages_of(assembled: Assembled) -> list[tuple[bytes, bytes]]:
+    return list(assembled.kept.storage.epochs.scan("page", *partition_range(MOVED, MOVED + 1)))
+
+
+def page_key(number: int) -> bytes:
+    return MOVED.to_bytes(2) + number.to_bytes(1)
+
+
+def test_parts_of_an_earlier_try_of_the_giver_leave_nothing(tmp_path: Path) -> None:
+    family = FAMILIES.index("page")
+
+    async def taken(assembled: Assembled) -> None:
+        def take(number: int, *pairs: tuple[bytes, bytes], last: MoveEnd | None = None) -> None:
+            assert assembled.membership is not None
+            assembled.membership.take_part(MovePart(1, MOVED, MOVED + 1, number, family, list(pairs), last))
+
+        take(0, (page_key(1), b"older"), (page_key(2), b"older"))
+        await assembled.kept.committer.commit()
+        take(0, (page_key(1), b"new"))
+        take(1, last=LAST)
+        assert pages_of(assembled) == [(page_key(1), b"new")]
+        take(0, (page_key(3), b"late"))
+        assert pages_of(assembled) == [(page_key(1), b"new")], "the move was taken before"
+
+    moving(tmp_path, taken, shard=1)
+
+
+def test_each_key_is_given_once_and_prerequisites_go_to_the_new_owner(tmp_path: Path) -> None:
+    async def given(assembled: Assembled) -> None:
+        membership, frontier, epochs = assembled.membership, assembled.ring.frontier, assembled.kept.storage.epochs
+        assert membership is not None
+        exchange, membership.moves.step_keys_max = membership.exchange, 1
+        pages = [(page_key(number), b"page") for number in range(3)]
+        epochs.put_many("page", dict(pages))
+        names = (assembled.ring.urls.namer.name(f"https://site{number}.example/") for number in range(50))
+        origin, target = islice((one for one in names if one is not None and exchange.has(one)), 2)
+        assert frontier.control.run_prerequisite(Prerequisite(origin, target, 1), 100.0)
+        moves = [Move(1, one, one + 1, 0, 1) for one in (MOVED, target.partition)]
+        moves[1] = msgspec.structs.replace(moves[1], version=2)
+        membership.moves.order(moves)
+        for _ in range(20):
+            await assembled.kept.committer.commit()
+        assert list(exchange.places.giving) == []
+        assert pages_of(assembled) == []
+        batches = [decode_batch(data) for data in exchange._outbox.read(1, 1, exchange.sent()[1])]
+        parts = [part for batch in batches for part in batch.parts if part.first == MOVED]
+        assert [pair for part in parts for pair in part.pairs] == pages
+        asked = [ask.url for _, data in exchange.outgoing(100.0) for ask in decode_frame(data).prerequisites]
+        assert asked == [target.text]
+
+    moving(tmp_path, given)
 
 
 def test_an_answer_for_a_site_that_moved_meanwhile_is_not_taken(tmp_path: Path) -> None:
@@ -184,5 +294,19 @@ def test_a_coordinator_that_comes_back_goes_on_with_each_move() -> None:
     assert again.shards == 3
     assert again.look(0).orders.moves == ordered
     again.took([report(2, settled=[ordered[0].version])], 3.0)
+    assert [place.owner for place in again.look(1).orders.places] == [2], "all hear of it"
     kept = msgspec.json.decode(saved[-1], type=CoordinatorRecord)
     assert map_now(PARTITIONS, kept.moves).owner(ordered[0].first) == 2
+
+
+def test_partitions_that_are_on_their_way_are_not_passed_on() -> None:
+    coordination = Coordination(PARTITIONS, Limits(), 10.0, 0.0, None, lambda _: None)
+    coordination.scale(3)
+    reports = [report(0), report(1), report(2)]
+    coordination.took(reports, 1.0)
+    first, second = coordination.look(2).orders.moves
+    coordination.scale(2)
+    coordination.took([*reports[:2], report(2, settled=[second.version])], 2.0)
+    under_way = coordination.kept.moves.under_way
+    assert first in under_way
+    assert [move for move in under_way if move.sender == 2 and first.first <= move.first < first.end] == []

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from itertools import islice
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gossamer.assembly.building import assemble
+from gossamer.cluster.frames import Batch, Frame, Linking, encode
 from gossamer.cluster.reports import ScopeFinal, ShardReport, Termination
+from gossamer.config import configure
+from gossamer.model.visits import Prerequisite
+from gossamer.url.url import PARTITIONS
 
 
 class Shard(msgspec.Struct):
@@ -195,3 +203,40 @@ def test_the_scope_is_final_when_no_seed_is_open_or_on_its_way() -> None:
     assert final.take_round(there) is False
     between = [there[0], quiet(1, seeds_open=False, seeds_activity=1, taken={0: (1, 7)})]
     assert final.take_round(between) is False, "one came and went between two rounds"
+
+
+def test_a_shard_is_passive_when_all_that_came_is_taken_and_in_a_commit(tmp_path: Path) -> None:
+    asyncio.run(active_and_passive(tmp_path))
+
+
+async def active_and_passive(directory: Path) -> None:
+    config = configure(options={"contact": "a@example.org"}, sets=("cluster.workers=2",), seeds=["https://a.example/"])
+    shard = assemble(config, directory, shard=0, shards=2)
+    membership, commit = shard.membership, shard.kept.committer.commit
+    assert membership is not None
+    exchange, now = membership.exchange, 100.0
+    try:
+        await commit()
+        assert membership.report().passive
+        batch = encode(Batch(linking=[Linking(1, "b.example", 0)]))
+        exchange.take(encode(Frame(1, 1, first=1, batches=[batch])), now)
+        await commit()
+        assert not membership.report().passive, "it came, and is not taken"
+        assert exchange.take_arrived() == 1
+        await commit()
+        assert membership.report().passive
+        exchange.send_cash("b.example", PARTITIONS - 1, 0.5)
+        assert not membership.report().passive, "it waits for a commit"
+        await commit()
+        assert membership.report().passive
+        theirs = (url for number in range(100) if (url := shard.ring.urls.namer.name(f"https://b{number}.example/")))
+        origin, target = islice((url for url in theirs if not exchange.has(url)), 2)
+        prerequisite = Prerequisite(origin, target, 1)
+        assert exchange.run_prerequisite(prerequisite)
+        assert not membership.report().passive, "another shard fetches for it"
+        list(exchange.outgoing(now + 1e10))
+        assert not membership.report().passive, "the answer is not in a commit"
+        await commit()
+        assert membership.report().passive
+    finally:
+        await shard.close()

@@ -75,6 +75,19 @@ def test_a_delay_that_an_earlier_process_left_travels_though_nothing_was_loaded(
     assert lend(taker.frontier, T0 + AHEAD_S + 9.1) is not None
 
 
+def test_a_delay_that_a_power_cut_left_unknown_travels_with_a_host_without_urls(pair: tuple[Shard, Shard]) -> None:
+    """It is not in memory; the last contact may have been for a page that is lost with its epoch."""
+    giver, taker = pair
+    add(giver, HOST)
+    visit(giver.frontier, T0)
+    giver.commit_all(T0)
+    giver.crash()
+    giver.open(T0 + 100.0, boot=b"c" * 16)
+    carry(giver, taker, T0 + 101.0, T0 + AHEAD_S)
+    add(taker, f"{HOST}1")
+    assert taker.frontier.select(T0 + AHEAD_S + 8.9) is None
+
+
 def test_all_that_waits_moves_and_both_sides_count_right(pair: tuple[Shard, Shard]) -> None:
     giver, taker = pair
     for number in range(200):

@@ -4,6 +4,7 @@ find.
     python -m tests.lab.mutants [--trials N] [NAME ...]
 
 `mutants.toml` lists them. Each is a line of the source, replaced while its module is imported, in a process of its own.
+Where no trial finds one, the tests run that it names.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from types import CodeType, ModuleType
 
 import msgspec
 
-SECONDS_MAX = 300
+SECONDS_MAX = 600
 
 
 class Mutant(msgspec.Struct, forbid_unknown_fields=True):
@@ -30,6 +31,8 @@ class Mutant(msgspec.Struct, forbid_unknown_fields=True):
     instead: str
     several: bool = False
     """Trials of several shards look for it."""
+    tests: list[str] = []
+    """Tests that look for it where the trials do not find it."""
 
 
 MUTANTS = msgspec.toml.decode(Path(__file__).with_name("mutants.toml").read_bytes(), type=dict[str, Mutant])
@@ -67,18 +70,24 @@ class _Finder(MetaPathFinder):
 
 
 def found_by(name: str, trials: int) -> str:
-    """Run trials of a mutant in a process of its own, until one finds it; return what it said, or nothing."""
-    command = [sys.executable, "-m", "tests.lab.mutants", "--trials", str(trials), "--inside", name]
+    """Run trials of a mutant in a process of its own, until one finds it, and then its tests; return what was found, or
+    nothing.
+    """
+    return _said(name, "--trials", str(trials)) or (_said(name, "--tests") if MUTANTS[name].tests else "")
+
+
+def _said(name: str, *how: str) -> str:
+    command = [sys.executable, "-m", "tests.lab.mutants", *how, "--inside", name]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     except subprocess.TimeoutExpired:
         return f"no end within {SECONDS_MAX} s"
-    assert done.returncode in (0, 1), done.stderr
-    return done.stdout.strip()
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    failed = [line.partition(" - ")[0] for line in done.stdout.splitlines() if line.startswith("FAILED ")]
+    return done.stdout.strip() if "--tests" not in how else "".join(failed[:1])
 
 
-def _inside(name: str, trials: int) -> int:
-    sys.meta_path.insert(0, _Finder(MUTANTS[name]))
+def _in_trials(name: str, trials: int) -> int:
     from gossamer.lab.faults.several import trial_of_several  # noqa: PLC0415 - with the mistake
     from gossamer.lab.faults.trial import run, trial  # noqa: PLC0415 - the same
 
@@ -94,22 +103,32 @@ def _inside(name: str, trials: int) -> int:
     return 0
 
 
+def _in_tests(name: str) -> int:
+    import pytest  # noqa: PLC0415 - the trials need none
+
+    return pytest.main(["-q", "-x", "-p", "no:cacheprovider", *MUTANTS[name].tests])
+
+
 def main() -> int:
     """Run mutants, and say which were found."""
     parser = argparse.ArgumentParser(description="Run fault trials of hand-made mistakes.")
     parser.add_argument("--trials", type=int, default=40, help="of each mutant")
+    parser.add_argument("--tests", action="store_true", help="the tests that a mutant names, and no trials")
     parser.add_argument("--inside", default="", help="the mutant to be in this process")
     parser.add_argument("names", nargs="*", help="all, where none is named")
     given = parser.parse_args()
     if given.inside:
-        return _inside(given.inside, given.trials)
+        sys.meta_path.insert(0, _Finder(MUTANTS[given.inside]))
+        return _in_tests(given.inside) if given.tests else _in_trials(given.inside, given.trials)
     names = given.names or list(MUTANTS)
-    survivors = 0
+    trials = 0 if given.tests else given.trials
+    by_trials = by_tests = 0
     for name in names:
-        said = found_by(name, given.trials)
-        survivors += not said
+        said = found_by(name, trials)
+        by_tests += said.startswith("FAILED ")
+        by_trials += bool(said) and not said.startswith("FAILED ")
         print(f"{name:36} {said[:150] or 'SURVIVES'}", flush=True)
-    print(f"{len(names) - survivors} of {len(names)} found in {given.trials} trials each")
+    print(f"{by_trials + by_tests} of {len(names)} found: {by_trials} in {trials} trials each, {by_tests} by tests")
     return 0
 
 

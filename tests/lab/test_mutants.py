@@ -11,12 +11,14 @@ from tests.further import with_further
 from tests.lab.mutants import MUTANTS, found_by
 
 SOURCE = Path(gossamer.__file__).parent
+ROOT = Path(__file__).parents[2]
 SOME = ("redo-never-applied-again", "parquet-directory-not-synced", "delay-half")
 
 
 def test_each_mutant_replaces_one_place() -> None:
     files = {name: (SOURCE / (one.module.replace(".", "/") + ".py")).read_text() for name, one in MUTANTS.items()}
     assert {name: files[name].count(one.line) for name, one in MUTANTS.items()} == dict.fromkeys(MUTANTS, 1)
+    assert {test for one in MUTANTS.values() for test in one.tests if not (ROOT / test).exists()} == set()
 
 
 @pytest.mark.timeout(600)

@@ -83,7 +83,8 @@ class Borrower(msgspec.Struct):
     holds: dict[str, None] = msgspec.field(default_factory=dict)
     """In order: that of a set would differ from run to run."""
     returned: list[tuple[str, int]] = msgspec.field(default_factory=list)
-    voids: list[tuple[str, int]] = msgspec.field(default_factory=list)
+    refused: dict[str, int] = msgspec.field(default_factory=dict)
+    """Address to ticket of declared leases that do not hold, until the borrower has returned or lost them."""
     owed: bool = False
 
 
@@ -138,10 +139,10 @@ class LeaseServer:
                 lent.recalled_at = now
                 self.recalls_made += 1
         message.returned, borrower.returned = borrower.returned, []
-        message.recalls += borrower.voids
-        borrower.voids = []
         says = borrower.owed or bool(message.grants or message.returned or message.recalls)
         if says:
+            # With every serial that confirms the declaration: each renews the leases that the borrower has.
+            message.recalls += borrower.refused.items()
             message.echo, message.loans = borrower.serial, borrower.loans
             borrower.owed = False
         return says
@@ -155,13 +156,11 @@ class LeaseServer:
             return  # Came twice, or was overtaken: what it says is said again if it still holds.
         borrower.serial, borrower.heard_at, borrower.owed = message.serial, now, True
         for address, ticket in message.holds:
-            lent = self._lent.setdefault(address, Lent())
-            if lent.holder < 0:
-                lent.holder, lent.ticket, lent.since = sender, ticket, now
-                borrower.holds[address] = None
-            elif lent.holder != sender:
-                borrower.voids.append((address, ticket))  # It comes too late with this.
+            self._declared(sender, borrower, address, ticket, now)
         borrower.known |= message.knows
+        for address, ticket in [*((address, ticket) for address, ticket, _ in message.returns), *message.wants]:
+            if borrower.refused.get(address, ticket + 1) <= ticket:
+                del borrower.refused[address]
         for address, ticket, rest_s in message.returns:
             self._returned(sender, borrower, address, ticket, now + rest_s, now)
         for address, ticket in message.wants:
@@ -179,6 +178,7 @@ class LeaseServer:
             if borrower.opening >= 0 or borrower.holds:
                 self._take_all_back(shard, borrower, now)
             borrower.opening, borrower.serial = opening, 0
+            borrower.refused.clear()
             borrower.known = False
 
     def tick(self, now: float) -> None:
@@ -189,6 +189,15 @@ class LeaseServer:
                 self._take_all_back(shard, borrower, now)
         for address in list(self._contended):
             self._settle(address, now)
+
+    def _declared(self, sender: int, borrower: Borrower, address: str, ticket: int, now: float) -> None:
+        lent = self._lent.get(address, Lent())
+        if lent.holder < 0 and lent.rest_until <= now:
+            lent.holder, lent.ticket, lent.since = sender, ticket, now
+            self._lent[address] = lent
+            borrower.holds[address] = None
+        elif lent.holder != sender:  # It comes too late: another shard has the address, or its delay is not over.
+            borrower.refused[address] = ticket
 
     def _wanted(self, sender: int, address: str, ticket: int, now: float) -> None:
         lent = self._lent.setdefault(address, Lent())

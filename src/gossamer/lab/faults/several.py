@@ -40,6 +40,8 @@ REQUESTS, REQUESTS_FIRST, STEPS, DISK_STEPS = 60, 3, 160, 40
 """As in `trial`. A fourth of the faults happen among the first requests."""
 OF_A_SHARD: tuple[Kind, ...] = ("kill", "kill", "kill", "kill", "full", "write", "fsync")
 KINDS: tuple[Kind, ...] = (*OF_A_SHARD, "dns", "reset", "frames", "frames", "cut", "cut", "coordinator")
+AT_END, LAST_STEPS = 1_000_000, 10
+"""Requests of a fault that happens after the order to end, and steps after that."""
 AWAY_S_MAX = 120.0
 """How long two shards are cut off from each other, or the coordinator is away."""
 SKEW_S_MAX = 600.0
@@ -59,7 +61,15 @@ WITHIN_S = 15_000.0
 def faults_of(seed: int) -> list[Fault]:
     """Return what is to happen in the trial of a seed."""
     dice = Dice(seed + 2)
-    return [*[_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))], *scalings_of(seed)]
+    return [*[_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))], *scalings_of(seed), *last_of(seed)]
+
+
+def last_of(seed: int) -> list[Fault]:
+    """Return the kill of a shard between the order to end and its last commit."""
+    dice = Dice(seed + 4)
+    in_disk, is_lost, steps = dice.below(2) > 0, dice.below(3) > 0, dice.below(LAST_STEPS)
+    kill = Fault("kill", AT_END, steps, in_disk, False, 0.0, dice.below(_shards_of(seed)))
+    return [kill._replace(restored=is_lost and _is_covered(seed))]
 
 
 def scalings_of(seed: int) -> list[Fault]:
@@ -147,6 +157,7 @@ class SimulatedShards(Shards):
         self._faults: dict[int, Fault | None] = {}
         """That of the life which is lived."""
         self._others = [one for one in faults if one.kind not in OF_A_SHARD]
+        self._last = [one for one in faults if one.requests == AT_END]
         self._cut_until: dict[frozenset[int], float] = {}
         self._begins_at: dict[int, float] = {}
         self._opening: dict[int, int] = {}
@@ -193,7 +204,8 @@ class SimulatedShards(Shards):
         await super().scale(shards)
 
     def _lives_of(self, number: int) -> deque[Fault]:
-        return deque(one for one in self._to_come if one.kind in OF_A_SHARD and one.shard == number)
+        mine = [one for one in self._to_come if one.kind in OF_A_SHARD and one.shard == number]
+        return deque(one for one in mine if one.requests < AT_END)
 
     def least_opening(self, number: int) -> int:
         if not self.is_covered:
@@ -266,6 +278,8 @@ class SimulatedShards(Shards):
             self._others.remove(fault)
             self._found.happened.append(fault)
             await self._happens(fault)
+        if self.coordination.kept.end:
+            self._meet_the_last()
         self.wire.cut = {pair for pair, until in self._cut_until.items() if until > now}
         for number in [one for one, at in self._begins_at.items() if at <= now]:
             del self._begins_at[number]
@@ -274,6 +288,19 @@ class SimulatedShards(Shards):
             if self.is_covered and now - self._copied_at.get(member.number, 0.0) >= CHECKPOINT_S:
                 self._copied_at[member.number] = now
                 self._copy(member)
+
+    def _meet_the_last(self) -> None:
+        """Have the fault that happens after the order to end meet the shard that has most to lose."""
+        reports = [report for member in self.members.values() if (report := member.report()) is not None]
+        for fault in self._last if reports else ():
+            shard = max(reports, key=lambda one: (self._may_lose(one), one.shard == fault.shard)).shard
+            self._machines[shard].fault = fault._replace(requests=0)
+            self._faults[shard] = fault
+        self._last = []
+
+    def _may_lose(self, report: ShardReport) -> bool:
+        is_safe = not self.is_covered or self._safe.get(report.shard) == report.activity
+        return report.pages_under_way > 0 or not is_safe
 
     async def _happens(self, fault: Fault) -> None:
         if fault.kind == "frames":

@@ -36,7 +36,7 @@ from gossamer.lab.faults.lives import (
     unwind,
     web_faults,
 )
-from gossamer.lab.faults.several import trial_of_several
+from gossamer.lab.faults.several import AT_END, trial_of_several
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.world.dice import Dice
@@ -202,8 +202,9 @@ def _said(fault: Fault) -> str:
     where = "on disk" if fault.in_disk else "anywhere"
     then = " then the power is cut;" if fault.power else ""
     then += " then another machine goes on from the last checkpoint;" if fault.restored else ""
+    since = "the order to end" if fault.requests == AT_END else f"request {fault.requests}"
     return (
-        f"shard {fault.shard}: {fault.kind} at step {fault.steps} {where} after request {fault.requests};{then} "
+        f"shard {fault.shard}: {fault.kind} at step {fault.steps} {where} after {since};{then} "
         f"clock, or time, {fault.jump_s:+.0f} s"
     )
 
