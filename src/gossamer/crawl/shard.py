@@ -190,6 +190,19 @@ class Shard:
             return f"a commit ({self._committer.stage or 'it begins'})"
         return ""
 
+    @property
+    def is_behind(self) -> bool | None:
+        """Whether hosts have their turn and wait until a request, or a commit, ends. False while more requests could go
+        out; None while neither is so, or something else keeps this shard from making requests.
+        """
+        now = self._clock.now()
+        if self.paused or self.held or self._stopping or self._pages_full or not self.may_begin(now):
+            return None
+        if len(self._turns) < self.concurrency and not self._requests_blocked(now):
+            return False
+        wake_at = self._frontier.wake_at()
+        return True if wake_at is not None and wake_at <= now else None
+
     def reconfigure(self, options: CrawlOptions, limits: LimitsOptions) -> None:
         """Apply other options from now on."""
         self._options, self._limits = options, limits
