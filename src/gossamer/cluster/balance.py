@@ -1,7 +1,7 @@
 """Balance: which running shard gives partitions to which, because it has more to request than it can. No I/O, no clock.
 
-A shard is behind while hosts have their turn and all its requests are out, or a commit is waited for. Another one is
-free while it could send more. What counts is work that waits, not how much there is: a shard with one huge host, or
+A shard is behind while hosts have their turn and none of its requests is free for them. Another one is free while it
+could send more. What counts is work that waits, not how much there is: a shard with one huge host, or
 with a thousand hosts in their delays, is not behind, and would gain nothing.
 
 Why partitions do not go to and fro: both shards must be so for some rounds in a row, one step is complete before the

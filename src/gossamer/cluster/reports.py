@@ -67,8 +67,8 @@ class ShardReport(msgspec.Struct, frozen=True):
     settled: list[int] = msgspec.field(default_factory=list)
     """Versions of ordered moves to it that are complete, and that no restart of it takes back."""
     behind: bool | None = None
-    """Hosts have their turn, and no more requests can go out; False while they can; None while neither is so, or
-    something else keeps it from requesting."""
+    """Hosts have their turn, and for some time no request was free for them; False if more can go out; None if
+    something else keeps it from making requests."""
     waiting: list[tuple[int, int]] | None = None
     """Partitions with hosts that wait for a request, and how many in each; None where `Orders.survey` was None."""
 
