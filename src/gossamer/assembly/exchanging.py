@@ -195,7 +195,7 @@ class Membership:
         self._committed_activity = self._cut_activity
         self._pages_committed, self._bytes_committed = self._pages_cut, self._bytes_cut
         self.exchange.committed(epoch)
-        if any(self.exchange.places.giving):
+        if self.moves.is_copying:
             self._loop.commit_soon()  # The rest of what moves must not wait.
 
     # ---- the ring (`exchange.Ring`)
