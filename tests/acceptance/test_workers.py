@@ -18,6 +18,7 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.url.name import Namer
+from gossamer.url.url import PARTITIONS
 from tests.archive.bucket import KEYS, Bucket
 from tests.cluster.nodes import Nodes, command_of, descendants
 from tests.crash.crawls import environment
@@ -91,6 +92,19 @@ def test_the_result_is_that_of_one_worker(
     assert len((tmp_path / "crawl/index.cdxj").read_bytes().splitlines()) == sum(
         row["warc_offset"] is not None for row in found.rows
     )
+
+
+@pytest.mark.promise("Several shards", "While one shard has more hosts ready than it can request, idle ones get some.")
+def test_a_shard_without_work_gets_some_from_the_other(web: SimwebProcess, alone: Harvest, tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    PartitionMap(1, 2, [0] * (PARTITIONS - 1) + [1]).save(directory)
+    done = gossamer(*crawl_of(web, directory, 2, "crawl.concurrency=1", "cluster.round_s=0.1"))
+    assert done.returncode == 0, done.stderr
+    found = Harvest(directory)
+    assert differences(found, alone) == []
+    assert found.faults() == []
+    assert {row["shard"] for row in found.rows} == {0, 1}
+    assert json.loads((directory / "state/standing.json").read_text())["partitions_balanced"] > 0
 
 
 def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, alone: Harvest, tmp_path: Path) -> None:

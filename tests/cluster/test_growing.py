@@ -10,7 +10,16 @@ import pytest
 
 from gossamer.api import check_scalable
 from gossamer.api.cluster import ClusterCrawler
-from gossamer.api.growing import begin_shards, grown, leave_idle, stops_to_scale, write_number
+from gossamer.api.growing import (
+    arrived,
+    begin_shards,
+    grown,
+    keeps_partitions,
+    leave_idle,
+    require_arrived,
+    stops_to_scale,
+    write_number,
+)
 from gossamer.api.maintenance import verify_of
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home, stored
@@ -21,6 +30,7 @@ from gossamer.cluster.lease_server import Message, encode_message
 from gossamer.cluster.moves import Moves, MovesRecord
 from gossamer.cluster.partitions import FILE as PARTITIONS_FILE
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
+from gossamer.cluster.places import Move
 from gossamer.cluster.reports import ShardReport
 from gossamer.config import Config, configure
 from gossamer.config.gather import reopen
@@ -144,6 +154,34 @@ def test_what_cannot_move_while_it_runs_stops_the_crawl(sets: str, tmp_path: Pat
     crawler = ClusterCrawler.resume(tmp_path)
     crawler.config = config_with(sets)
     assert asked(crawler, "scale", workers=3) == {"workers": 3, "stops": True}
+
+
+def test_what_ray_reserved_stops_a_change_of_number_but_no_moves_between_the_same_shards() -> None:
+    assert [keeps_partitions(config_with(one)) for one in ("cluster.placement=pack", "cluster.cpus=1")] == ["", ""]
+    assert keeps_partitions(config_with("cookies.enabled=true")) == "cookies, or login"
+
+
+def test_a_checkpoint_waits_for_what_moves_to_balance_the_shards(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What moves for another number of shards takes longer: it is refused at once."""
+    record = MovesRecord(under_way=[Move(1, 5, 9, 0, 1)])
+    kept(crawl, record)
+    require_arrived(crawl, ordered=True)
+
+    async def arrives() -> None:
+        waiting = asyncio.create_task(arrived(crawl))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        kept(crawl, MovesRecord())
+        await waiting
+
+    asyncio.run(arrives())
+    kept(crawl, record)
+    monkeypatch.setattr("gossamer.api.growing.ARRIVE_S", 0.0)
+    with pytest.raises(ConflictError, match="partitions move between shards"):
+        asyncio.run(arrived(crawl))
+    kept(crawl, begun(5))
+    with pytest.raises(ConflictError, match="partitions move between shards"):
+        require_arrived(crawl, ordered=True)
 
 
 @pytest.mark.parametrize("added", [0, 1])

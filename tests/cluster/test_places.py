@@ -80,15 +80,12 @@ def test_moves_that_the_process_before_had_learned_come_again(shard: Shard) -> N
     assert [places.owners[number] for number in (4, 8)] == [1, 1]
 
 
-def test_a_move_that_is_half_given_or_half_taken_is_known_after_a_restart(shard: Shard) -> None:
-    move = Move(4, 3_000, 3_010, 1, 0)
-    shard.places.give(move, 0)
+def test_a_move_that_is_half_taken_is_known_after_a_restart(shard: Shard) -> None:
+    shard.places.give(Move(4, 3_000, 3_010, 1, 0))
     shard.places.takes(part(5, 0))
     shard.places.takes(part(5, 1))
     shard.commit()
-    assert shard.restart().travelling == [(3_000, 3_010), (10, 20)]
-    [giving] = shard.places.giving
-    shard.places.gave(giving, is_last=True)
+    assert shard.restart().travelling == [(10, 20)]
     shard.places.took(part(5, 2, LAST))
     shard.commit()
     assert shard.restart().travelling == []
@@ -144,7 +141,7 @@ def test_what_comes_before_its_partition_goes_back_and_comes_again(tmp_path: Pat
     """
     giver, taker = Member(1, tmp_path / "1"), Member(0, tmp_path / "0")
     partition = THEIRS[0].partition
-    giver.exchange.places.give(Move(1, partition, partition + 1, 1, 0), 0)
+    giver.exchange.places.give(Move(1, partition, partition + 1, 1, 0))
     assert giver.exchange.own([Link(THEIRS[0], "anchor", 1, referrer="https://a.example/")]) == []
     giver.commit()
     carry(giver, taker)
@@ -245,7 +242,7 @@ def test_an_answer_for_a_site_that_moved_meanwhile_is_not_taken(tmp_path: Path) 
     member = Member(0, tmp_path / "0")
     origin = url(0, 0)
     assert member.exchange.run_prerequisite(Prerequisite(origin, THEIRS[0], 1))
-    member.exchange.places.give(Move(1, origin.partition, origin.partition + 1, 0, 1), 0)
+    member.exchange.places.give(Move(1, origin.partition, origin.partition + 1, 0, 1))
     member.exchange._answer(Prerequisite(origin, THEIRS[0], 1), Failure("timeout", "late"))
     assert member.ring.answered == []
     member.store.close()

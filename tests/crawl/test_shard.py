@@ -73,6 +73,26 @@ def test_an_empty_frontier_is_not_the_end_while_more_is_to_come(tmp_path: Path) 
         assert ring.counters.totals.pages == 4
 
 
+def test_a_shard_is_behind_while_all_its_requests_are_out_and_more_have_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ring_of(tmp_path, star(60), crawl={"concurrency": 4}) as ring:
+        ring.seed(ROOT)
+        monkeypatch.setattr("gossamer.crawl.shard.BEHIND_S", 0.0)
+        shard = ring.shard()
+        found: set[bool | None] = set()
+
+        async def watching() -> None:
+            while shard.state in ("starting", "running"):
+                found.add(shard.is_behind)
+                await asyncio.sleep(0)
+
+        assert asyncio.run(beside(shard, watching())) == "finished"
+        assert found >= {True, False}
+        shard.pause()
+        assert shard.is_behind is None
+
+
 @pytest.mark.parametrize("mode", ["batch", "continuous"])
 def test_a_continuous_crawl_waits_however_long_it_takes(tmp_path: Path, mode: str) -> None:
     with ring_of(tmp_path, star(3), crawl={"mode": mode, "patience_s": 5.0}) as ring:

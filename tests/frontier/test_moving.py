@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -132,6 +133,26 @@ def test_what_came_goes_back_as_it_is_then(pair: tuple[Shard, Shard]) -> None:
     lease = lend(giver.frontier, T0 + 30.0)
     assert lease is not None
     assert lease.url.text == f"{HOST}1"
+
+
+def test_a_survey_counts_hosts_on_the_workbench_and_ready_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = PolitenessOptions(delay_s_min=10.0, delay_factor=0.0)
+    shard = Shard(tmp_path, rules, active_hosts_first=3, active_hosts_max=3)
+    frontier = shard.open(T0)
+    hosts = [f"https://h{number}.{site}.example/" for site in ("a", "b", "c", "d") for number in range(5)]
+    add(shard, *hosts)
+    expected = sorted(Counter(named(host).partition for host in hosts).items())
+    assert frontier.benched == 3
+    assert frontier.moves.survey(0) == expected
+    begin = expected[2][0]
+    assert frontier.moves.survey(begin) == [*expected[2:], *expected[:2]]
+    monkeypatch.setattr("gossamer.frontier.moving.SURVEYED_MAX", 7)
+    assert len(frontier.moves.survey(begin)) == 2, "as far as so many entries go, the last one in part"
+    frontier.moves.freeze(begin, begin + 1)
+    assert begin not in dict(frontier.moves.survey(0))
+    shard.crash()
 
 
 def test_frozen_partitions_are_not_leased_and_others_are(pair: tuple[Shard, Shard]) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.faults.several import faults_of, trial_of_several
+from gossamer.lab.faults.several import faults_of, is_uneven, scalings_of, trial_of_several
 from gossamer.lab.faults.trial import run
 from gossamer.lab.faults.world import Fault, World
 
 SEEDS = range(1, 23)
-MOVED_TRIALS = 12
+MOVED_TRIALS = BALANCED_TRIALS = 12
 TRACE = """
 import sys, tempfile
 from pathlib import Path
@@ -80,6 +80,16 @@ def test_partitions_move_while_shards_die_and_go_back_to_older_checkpoints() -> 
     happened = [fault for one in trials for fault in one.happened]
     assert sum(fault.kind == "scale" for fault in happened) >= MOVED_TRIALS
     assert sum(fault.kind == "kill" for fault in happened) >= MOVED_TRIALS // 4
+
+
+@pytest.mark.promise("Several shards", "While one shard has more hosts ready than it can request, idle ones get some.")
+def test_partitions_go_to_idle_shards_while_shards_die() -> None:
+    """Seeds in which one shard has nearly all, and the number of shards stays."""
+    seeds = [seed for seed in range(200, 400) if is_uneven(seed) and not scalings_of(seed)]
+    trials = [run(seed, None, trial_of_several) for seed in seeds[:BALANCED_TRIALS]]
+    assert {one.seed: one.broken for one in trials if one.broken} == {}
+    assert sum(one.balanced > 0 for one in trials) >= BALANCED_TRIALS // 4
+    assert sum(fault.kind == "kill" for one in trials for fault in one.happened) >= BALANCED_TRIALS // 4
 
 
 FOUND = {

@@ -84,6 +84,20 @@ class EpochMachine(RuleBasedStateMachine):
         expected = [(key, value) for (name, key), value in self.now.items() if name == family and begin <= key < end]
         assert list(self.epochs.scan(family, begin, end)) == sorted(expected)
 
+    @rule(family=families, bounds=bounds)
+    def changes(self, family: str, bounds: list[bytes]) -> None:
+        """What was there at the last cut, with the changes since, is what is there now."""
+        begin, end = bounds
+        before, now = (
+            {key: value for (name, key), value in model.items() if name == family and begin <= key < end}
+            for model in (self.at_cut, self.now)
+        )
+        cleared, changed = self.epochs.changes(family, begin, end)
+        assert all(begin <= first < last <= end for first, last in cleared)
+        before = {key: value for key, value in before.items() if not any(a <= key < b for a, b in cleared)}
+        before |= dict(changed)
+        assert {key: value for key, value in before.items() if value is not None} == now
+
     @precondition(lambda self: self.phase == "open")
     @rule()
     def cut(self) -> None:
@@ -115,7 +129,7 @@ class EpochMachine(RuleBasedStateMachine):
         committed = self.store.epoch
         self.store.close()
         self.start()
-        self.now, self.phase = dict(self.durable), "open"
+        self.now, self.at_cut, self.phase = dict(self.durable), dict(self.durable), "open"
         assert self.store.epoch == committed
         for family in FAMILIES:
             self.scan(family, [b"\0\0", b"\xff\xff"])

@@ -15,7 +15,16 @@ import msgspec
 
 from gossamer.api.engine import have_stopped, hear_signals_as_before, no_room, plan_of, started, unplaced
 from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
-from gossamer.api.growing import begin_shards, grown, leave_idle, stops_to_scale, write_number
+from gossamer.api.growing import (
+    arrived,
+    begin_shards,
+    grown,
+    keeps_partitions,
+    leave_idle,
+    require_arrived,
+    stops_to_scale,
+    write_number,
+)
 from gossamer.api.looking import about, hosts_of_all, joined_of_all, recent_of_all
 from gossamer.api.page import CrawledPage, settled
 from gossamer.api.restoring import check_vault, gather
@@ -25,7 +34,6 @@ from gossamer.api.verbs import Asking, checked, require_restart
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.assembly.home import homes, locked
 from gossamer.assembly.integrity import require_files
-from gossamer.assembly.mapping import moves_in
 from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord
@@ -190,6 +198,8 @@ class ClusterCrawler:
             if self._following is not None:
                 await asyncio.to_thread(self._following.skip)
             self._write_down()
+            stays = not self._cluster.rebalance or keeps_partitions(self.config) or self._following is not None
+            self._begun = msgspec.structs.replace(self._begun, balances=not stays)
             engine = self._engine = await asyncio.to_thread(started, self._begun, self._cluster)
             hear_signals_as_before()
             try:
@@ -268,7 +278,7 @@ class ClusterCrawler:
         if path.exists():  # What ended the run before does not end this one.
             kept = msgspec.json.decode(path.read_bytes(), type=CoordinatorRecord)
             kept.had_hosts = kept.had_hosts and kept.end != "low_water"  # This run fetches the remainder.
-            kept.end, kept.paused, kept.hurried = "", False, False
+            kept.end, kept.paused, kept.hurried, kept.held = "", False, False, False
             write_whole(path, msgspec.json.encode(kept))
 
     async def _until_over(self, engine: Engine) -> End:
@@ -441,11 +451,14 @@ class ClusterCrawler:
     async def _saved(self, request: Nothing) -> object:
         """Have each shard make a checkpoint. They belong together only where no partition moves meanwhile."""
         async with self._one_at_a_time:
-            if moves_in(self.directory).is_moving:
-                raise ConflictError(
-                    "partitions move between shards; a checkpoint is made when all have arrived: try again in a minute"
-                )
-            return await self._for_all("checkpoint")(request)
+            require_arrived(self.directory, ordered=True)
+            await self._called("hold", held=True)
+            try:
+                await arrived(self.directory)
+                return await self._for_all("checkpoint")(request)
+            finally:
+                with suppress(ConflictError):
+                    await self._called("hold", held=False)
 
     def _for_all(self, name: str) -> Callable[[VerbRequest], Awaitable[object]]:
         async def answer(request: VerbRequest) -> object:

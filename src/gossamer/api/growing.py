@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from pathlib import Path
 
 from gossamer.api.maintenance import scale_crawl
 from gossamer.assembly.adding import begin_shard
-from gossamer.assembly.mapping import map_in
+from gossamer.assembly.mapping import map_in, moves_in
 from gossamer.cluster.options import ClusterOptions
 from gossamer.config import Config
 from gossamer.config.confinement import own_components
 from gossamer.config.gather import reopen
 from gossamer.config.live import FILE, divided, save
 from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import ConflictError
 
+ARRIVE_S, LOOK_S = 30.0, 0.25
+"""How long, and how often, it is looked whether partitions arrived that move to balance the shards: seconds mostly."""
 RESERVATIONS = ("placement", "cpus", "memory_bytes", "resources")
 """Keys of what Ray reserves for all shards together, when the crawl starts."""
 
@@ -26,8 +30,14 @@ def grown(config: Config, directory: Path) -> Config:
 
 
 def stops_to_scale(config: Config) -> str:
-    """Return what keeps partitions of a running crawl where they are; empty where they can move."""
+    """Return why a running crawl must stop to get another number of shards; empty where it need not."""
     plain = ClusterOptions()
+    reserved = [key for key in RESERVATIONS if getattr(config.cluster, key) != getattr(plain, key)]
+    return keeps_partitions(config) or next((f"cluster.{key}" for key in reserved), "")
+
+
+def keeps_partitions(config: Config) -> str:
+    """Return what keeps partitions of a running crawl where they are; empty where they can move."""
     found = {
         "crawl.mode": config.crawl.mode != "batch",
         # A crawl that is restored from there, without its directory, would not find where its partitions are.
@@ -37,9 +47,26 @@ def stops_to_scale(config: Config) -> str:
         "seeds.requests_file": bool(config.seeds.requests_file),
         "a component of your own": any(own_components(config)),  # A new shard would not get what it keeps.
         "seen.backend": bool(config.components.url_seen) or config.seen.backend != "rocksdb",
-        **{f"cluster.{key}": getattr(config.cluster, key) != getattr(plain, key) for key in RESERVATIONS},
     }
     return next((key for key, stays in found.items() if stays), "")
+
+
+async def arrived(directory: Path) -> None:
+    """Return when no partitions move. Raises ConflictError when some move for long."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ARRIVE_S):
+            while moves_in(directory).is_moving:  # noqa: ASYNC110 - the coordinator's record says so
+                await asyncio.sleep(LOOK_S)
+    require_arrived(directory)
+
+
+def require_arrived(directory: Path, *, ordered: bool = False) -> None:
+    """Raise ConflictError while partitions move; with `ordered`, while they do for another number of shards."""
+    kept = moves_in(directory)
+    if kept.wanted or (kept.is_moving and not ordered):
+        raise ConflictError(
+            "partitions move between shards; a checkpoint is made when all have arrived: try again in a minute"
+        )
 
 
 def begin_shards(directory: Path, numbers: range) -> Config:

@@ -102,6 +102,7 @@ class Membership:
         self.over = False
         """The coordinator said that all is over."""
         self._ordered: Sequence[Move] = ()
+        self._survey: int | None = None
         self.moves = moves
         exchange.attach(self, loop.relieve)
         addresses = exchange.addresses
@@ -156,6 +157,8 @@ class Membership:
             self._frontier.counts.discovered,
             exchange.places.serial,
             exchange.places.settled(self._ordered),
+            loop.is_behind,
+            self._frontier.moves.survey(self._survey) if self._survey is not None else None,
         )
 
     def obey(self, orders: Orders) -> None:
@@ -192,7 +195,7 @@ class Membership:
         self._committed_activity = self._cut_activity
         self._pages_committed, self._bytes_committed = self._pages_cut, self._bytes_cut
         self.exchange.committed(epoch)
-        if any(self.exchange.places.giving):
+        if self.moves.is_copying:
             self._loop.commit_soon()  # The rest of what moves must not wait.
 
     # ---- the ring (`exchange.Ring`)
@@ -251,7 +254,7 @@ class Membership:
                 self.exchange.welcome(to, Welcome(scope.roots.dump(), scope.exclusions.dump()))
         if places.learn(orders.places, orders.known, orders.serial):
             self.exchange.readdress()
-        self._ordered = orders.moves
+        self._ordered, self._survey = orders.moves, orders.survey
         # Until all seeds are added, a restart adds them again, each where its partition is by then.
         self.moves.order(() if self.seeding() else orders.moves)
 

@@ -1,19 +1,22 @@
 """Moving: carries partitions from this shard to others, and takes those that come, while the crawl goes on.
 
-No URL of a partition is leased from the order on. When what is in flight has come back, the next commit gives it: from
-then on its links go to the receiver, and its keys, some in each commit, from the store to the outbox. With the last
-part the receiver has it, and goes on.
+Each commit copies some keys of a partition to the outbox, and what it changed in those that were copied before, while
+the partition is crawled here. When the receiver has all that, none of its URLs is leased any more. When what is in
+flight has come back, one commit gives it: the last changes go to the outbox, the keys are deleted here, and links go to
+the receiver from then on. With the last part the receiver has it, and goes on. So the pause depends on what one commit
+changes, and not on the size. A process that dies copies again: the first part has the receiver drop what came before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from gossamer.cluster.exchange import Exchange
 from gossamer.cluster.frames import BATCH_BYTES_MAX, MoveEnd, MovePart
-from gossamer.cluster.places import Giving, Move
+from gossamer.cluster.places import Move
 from gossamer.crawl.pending_scope import PendingScope, open_seeds
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.moving import HOST
@@ -24,9 +27,34 @@ from gossamer.state.schema import FAMILIES, partition_range
 if TYPE_CHECKING:
     from gossamer.assembly.values import CrawlRing
 
-STEP_KEYS_MAX: Final = 10_000
-"""Keys that one commit gives at the most, beside the last part's: about 30 ms."""
+STEP_KEYS_MAX: Final = 5_000
+"""Keys that one commit copies at the most, beside those that it changed: about 15 ms."""
 PART_KEYS_MAX: Final = 1_000
+
+
+@dataclass
+class Copy:
+    """How far a move is that was not given yet. A process that is restarted copies again."""
+
+    move: Move
+    has_begun: bool = False
+    part: int = 0
+    """Number of the next part."""
+    family: int = 0
+    """Number of the family that is copied next."""
+    begin: bytes = b""
+    """Keys of it before this one are copied."""
+    keys: int = 0
+    """Copied so far."""
+    through: int | None = None
+    """The batch that all copied keys are in, where the receiver must have it before the partitions are paused."""
+    is_frozen: bool = False
+    """No URL of the partitions is leased."""
+
+    @property
+    def is_complete(self) -> bool:
+        """All keys are copied, as they were when it was their turn."""
+        return self.family == len(FAMILIES)
 
 
 class PartitionMoves:
@@ -47,29 +75,42 @@ class PartitionMoves:
         self._frontier = frontier
         self._epochs = epochs
         self._pending_scope = pending_scope
-        self._waiting: dict[int, Move] = {}
-        """Moves that wait for what is in flight, by version."""
+        self._copies: dict[int, Copy] = {}
+        """Moves that are ours to give and not given, by version."""
         self.step_keys_max = STEP_KEYS_MAX
 
     def order(self, moves: Sequence[Move]) -> None:
         """Begin those moves that are ours to give. They may be ordered again, or late."""
         for move in moves:
-            if move.sender == self._exchange.shard and self._places.is_new(move) and move.version not in self._waiting:
-                self._waiting[move.version] = move
-                self._frontier.moves.freeze(move.first, move.end)
-        if any(self._is_drained(move) for move in self._waiting.values()) or any(self._places.giving):
+            if move.sender == self._exchange.shard and self._places.is_new(move) and move.version not in self._copies:
+                self._copies[move.version] = Copy(move)
+        for copy in [copy for copy in self._copies.values() if copy.is_complete and not copy.is_frozen]:
+            taken, last = self._exchange.progress(copy.move.to)
+            copy.through = last if copy.through is None else copy.through
+            if taken >= copy.through:
+                self._freeze(copy)
+        if self.is_copying or any(self._is_drained(copy) for copy in self._copies.values()):
             self._loop.commit_soon()
 
+    @property
+    def is_copying(self) -> bool:
+        """Some keys are not copied yet."""
+        return not all(copy.is_complete for copy in self._copies.values())
+
     def cut(self, now: float) -> None:
-        """Give, with the epoch that closes, what is ready. Only the exchange is cut later."""
-        for move in [move for move in self._waiting.values() if self._is_drained(move)]:
-            del self._waiting[move.version]
-            if self._places.is_new(move):
-                self._begin(move, now)
+        """Copy, with the epoch that closes, and give what is ready. Only the exchange is cut later."""
         left = self.step_keys_max
-        for giving in self._places.giving:
+        for copy in [copy for copy in self._copies.values() if self._places.is_new(copy.move)]:
+            had_begun = copy.has_begun
             if left > 0:
-                left -= self._give(giving, left, now)
+                left -= self._copy(copy, left, now)
+            is_given = self._is_drained(copy)
+            if is_given:
+                self._release(copy.move, now)
+            if had_begun or is_given:
+                self._send_changes(copy, now)
+            if is_given:
+                self._give(copy)
 
     def take(self, part: MovePart, now: float) -> None:
         """Take a part of what another shard gives."""
@@ -80,26 +121,39 @@ class PartitionMoves:
             for family in FAMILIES:
                 for begin, end in _ranges(family, part.first, part.end):
                     self._epochs.delete_range(family, begin, end)
+        family = FAMILIES[part.family]
+        for begin, end in part.cleared:
+            self._epochs.delete_range(family, begin, end)
+        for key in part.gone:
+            self._epochs.delete(family, key)
         for key, value in part.pairs:
-            self._epochs.put(FAMILIES[part.family], key, value)
+            self._epochs.put(family, key, value)
         if part.last is not None:
             self._admit(part, part.last, now)
 
     # ---- inside
 
-    def _is_drained(self, move: Move) -> bool:
-        """Say whether nothing of a move's partitions is in flight."""
-        busy = any(move.first <= lease.host.partition < move.end for lease, _ in self._loop.under_way)
+    def _freeze(self, copy: Copy) -> None:
+        self._frontier.moves.freeze(copy.move.first, copy.move.end)
+        copy.is_frozen = True
+
+    def _is_drained(self, copy: Copy) -> bool:
+        """Say whether nothing of a move's partitions is in flight, or will be."""
+        move = copy.move
+        busy = not copy.is_frozen or any(
+            move.first <= lease.host.partition < move.end for lease, _ in self._loop.under_way
+        )
         return not busy and self._frontier.moves.is_drained(move.first, move.end)
 
-    def _begin(self, move: Move, now: float) -> None:
+    def _release(self, move: Move, now: float) -> None:
+        """Have nothing of a move's partitions in memory; the keys are still here."""
         self._exchange.activity += 1
         names = self._names(move.first, move.end)
         waiting = self._frontier.moves.release(move.first, move.end)
         self._ring.scope.trapping.forget(names)
         if self._pending_scope is not None:
             self._pending_scope.moved(move.first, move.end, -1)
-        self._places.give(move, self._frontier.moves.round)
+        self._places.give(move)
         self._exchange.readdress()
         for prerequisite in waiting:
             self._redirect(prerequisite, now)
@@ -112,37 +166,67 @@ class PartitionMoves:
             refused = Failure("host_closed", "its host moved to another shard", retry=True)
             self._ring.pipeline.prerequisites.answer(prerequisite, b"", refused, now)
 
-    def _give(self, giving: Giving, keys_max: int, now: float) -> int:
-        """Put up to `keys_max` keys into the outbox; return how many."""
-        move, keys = giving.move, 0
-        while giving.family < len(FAMILIES):
-            family = FAMILIES[giving.family]
+    def _copy(self, copy: Copy, keys_max: int, now: float) -> int:
+        """Put up to `keys_max` further keys into the outbox; return how many."""
+        move, keys, copy.has_begun = copy.move, 0, True
+        while not copy.is_complete:
+            family = FAMILIES[copy.family]
             for begin, end in _ranges(family, move.first, move.end):
-                if pairs := list(islice(self._epochs.scan(family, begin, end), keys_max - keys)):
-                    keys += len(pairs)
-                    self._epochs.delete_range(family, begin, pairs[-1][0] + b"\0")
-                    self._send(giving, self._travelling(family, pairs, now))
+                if end <= copy.begin:
+                    continue
+                pairs = list(islice(self._epochs.scan(family, max(begin, copy.begin), end), keys_max - keys))
+                self._send(copy, copy.family, self._travelling(family, pairs, now))
+                keys += len(pairs)
+                copy.keys += len(pairs)
                 if keys >= keys_max:
+                    copy.begin = pairs[-1][0] + b"\0"
                     return keys  # There may be more in this family.
-            giving.family += 1
-        linking = self._frontier.reputation
-        last = MoveEnd(giving.round, linking.linking_max if linking is not None else 0.0)
-        self._exchange.send_part(
-            move.to, MovePart(move.version, move.first, move.end, giving.part, 0, [], last)
-        )  # fmt: skip
-        self._places.gave(giving, is_last=True)
+            copy.family, copy.begin = copy.family + 1, b""
+        if not copy.is_frozen and copy.keys < self.step_keys_max:
+            self._freeze(copy)  # So few do not keep the last part waiting.
         return keys
 
-    def _send(self, giving: Giving, pairs: list[tuple[bytes, bytes]]) -> None:
-        move, at = giving.move, 0
+    def _send_changes(self, copy: Copy, now: float) -> None:
+        """Put into the outbox what the open epoch changed: also keys that are copied later, which is no harm."""
+        for number, family in enumerate(FAMILIES):
+            for begin, end in _ranges(family, copy.move.first, copy.move.end):
+                cleared, changed = self._epochs.changes(family, begin, end)
+                gone = [key for key, value in changed if value is None]
+                if gone or cleared:
+                    self._send_part(copy, number, gone=gone, cleared=cleared)
+                pairs = [(key, value) for key, value in changed if value is not None]
+                self._send(copy, number, self._travelling(family, pairs, now))
+
+    def _give(self, copy: Copy) -> None:
+        """Delete the keys here, and end the copy."""
+        move = copy.move
+        for family in FAMILIES:
+            for begin, end in _ranges(family, move.first, move.end):
+                self._epochs.delete_range(family, begin, end)
+        linking = self._frontier.reputation
+        last = MoveEnd(self._frontier.moves.round, linking.linking_max if linking is not None else 0.0)
+        self._send_part(copy, 0, last=last)
+        del self._copies[move.version]
+
+    def _send(self, copy: Copy, family: int, pairs: list[tuple[bytes, bytes]]) -> None:
+        at = 0
         while at < len(pairs):
             some, size = at, 0
             while at < len(pairs) and at - some < PART_KEYS_MAX and size < BATCH_BYTES_MAX:
                 size += len(pairs[at][0]) + len(pairs[at][1])
                 at += 1
-            part = MovePart(move.version, move.first, move.end, giving.part, giving.family, pairs[some:at])
-            self._exchange.send_part(move.to, part)
-            self._places.gave(giving, is_last=False)
+            self._send_part(copy, family, pairs[some:at])
+
+    def _send_part(
+        self, copy: Copy, family: int, pairs: Sequence[tuple[bytes, bytes]] = (), last: MoveEnd | None = None,
+        gone: Sequence[bytes] = (), cleared: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:  # fmt: skip
+        move = copy.move
+        part = MovePart(
+            move.version, move.first, move.end, copy.part, family, list(pairs), last, list(gone), list(cleared)
+        )  # fmt: skip
+        self._exchange.send_part(move.to, part)
+        copy.part += 1
 
     def _travelling(self, family: str, pairs: list[tuple[bytes, bytes]], now: float) -> list[tuple[bytes, bytes]]:
         if family != HOST:

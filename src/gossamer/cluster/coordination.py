@@ -18,6 +18,7 @@ from typing import Literal
 import msgspec
 
 from gossamer.cluster.aggregate import whole
+from gossamer.cluster.balance import Balance
 from gossamer.cluster.moves import Moves, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import LimitShare, Orders, Quotas, ScopeFinal, ShardReport, Termination
@@ -121,6 +122,8 @@ class CoordinatorRecord(msgspec.Struct):
     """There were `Limits.hosts_min` hosts."""
     hurried: bool = False
     moves: MovesRecord = msgspec.field(default_factory=MovesRecord)
+    held: bool = False
+    """Partitions move only where the operator ordered it: checkpoints of all shards are being made."""
     closed: bool = False
     """Every shard's process ended as ordered, and none was started since: none is leased."""
 
@@ -189,6 +192,10 @@ class Coordination:
         self._quotas = quotas
         self._quota: dict[int, tuple[int, int]] = {}
         self._granted: dict[int, float] = {}
+        self.balance: Balance | None = None
+        """Set it to have partitions move also while the number of shards stays."""
+        self._balanced: set[tuple[int, int]] = set()
+        """Shards between which partitions moved, of which the operator has a note."""
         self._securing = False
         self._is_scope_final = False
         self.seen: dict[int, ShardAnswer] = {}
@@ -206,6 +213,8 @@ class Coordination:
         orders = Orders(
             quota=quota, quota_serial=serial, scope_final=self._is_scope_final, paused=kept.paused, end=kept.end
         )  # fmt: skip
+        if self.balance is not None:
+            orders = msgspec.structs.replace(orders, survey=self.balance.survey(shard))
         answer = self.seen.get(shard)
         known = answer.report.serial if answer is not None and answer.report is not None else 0
         orders = self.moves.orders(shard, orders, known)
@@ -222,6 +231,8 @@ class Coordination:
         # An open seed that moves is counted nowhere until it has arrived.
         self._is_scope_final = self._scope_final.take_round(reports) and not self.moves.is_moving
         self.moves.take_round(reports, begins=not self.kept.end)
+        if self.balance is not None:
+            self._even(reports, self.balance)
         if self._quotas is not None:
             for report in reports:
                 self._quota[report.shard] = self._quotas.order(report)
@@ -246,6 +257,11 @@ class Coordination:
         if self._quotas is not None:
             self._quotas.grow(self.shards)
             self.kept.shares = self._quotas.shares
+        self._save(self.kept)
+
+    def hold(self, *, held: bool) -> None:
+        """Begin no moves but those that the operator ordered, or begin them again."""
+        self.kept.held = held
         self._save(self.kept)
 
     def pause(self, *, paused: bool) -> None:
@@ -287,6 +303,7 @@ class Coordination:
             **whole([{**status, **limits} for status in statuses]),
             "bytes_between_shards": sum(count for count, _ in carried),
             "frames_between_shards": sum(count for _, count in carried),
+            "partitions_balanced": sum(end - first for first, end in self.kept.moves.balanced),
         }
 
     def take_notes(self) -> list[str]:
@@ -350,6 +367,22 @@ class Coordination:
         if self._securing and secured:
             rest: End = "patience" if any(report.awaits for report in reports) else "finished"
             self.kept.end = "limit" if out_of_pages else rest
+
+    def _even(self, reports: Sequence[ShardReport], balance: Balance) -> None:
+        """Have partitions move from a shard that is behind to one that is free."""
+        kept = self.kept
+        if kept.end or kept.paused or kept.held or self.moves.is_moving:
+            balance.forget()
+            return
+        if (found := balance.take_round(reports)) is None or not (partitions := self.moves.even(found)):
+            return
+        pair = found.giver.shard, found.to
+        if pair not in self._balanced:
+            self._balanced.add(pair)
+            self.notes.append(
+                f"shard {pair[0]} has more hosts ready than it can request, and shard {pair[1]} has free requests: "
+                f"{partitions} partitions move there, and more later if needed (cluster.rebalance)"
+            )
 
     def _is_low(self, reports: Sequence[ShardReport]) -> bool:
         """Say whether few hosts are left after there were enough."""

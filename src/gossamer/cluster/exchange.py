@@ -86,14 +86,9 @@ class Exchange:
     """The shard's links, roots and prerequisite requests from and to the other shards. All of it is for the loop."""
 
     def __init__(
-        self,
-        start: ShardRun,
-        partitions: PartitionMap,
-        epochs: Epochs,
-        options: ClusterOptions,
-        namer: Namer,
+        self, start: ShardRun, partitions: PartitionMap, epochs: Epochs, options: ClusterOptions, namer: Namer,
         clock: Clock,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.shard = start.shard
         self.partitions = partitions
         """As they were divided when the crawl was started, or scaled while it was stopped."""
@@ -186,6 +181,10 @@ class Exchange:
     def send_part(self, to: int, part: MovePart) -> None:
         """Give keys of partitions that move to a shard, with the open epoch."""
         self._outbox.packing(to).add_part(part)
+
+    def progress(self, to: int) -> tuple[int, int]:
+        """Return the numbers of the last batch that a shard has in a commit, and of the last one for it."""
+        return self._sending.peer(to).acked, self._outbox.channel(to).last
 
     def welcome(self, to: int, welcome: Welcome) -> None:
         """Tell a new shard what was learned before it began."""

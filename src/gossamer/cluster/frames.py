@@ -77,6 +77,10 @@ class MovePart(msgspec.Struct, array_like=True, frozen=True):
     family: int
     pairs: list[tuple[bytes, bytes]]
     last: MoveEnd | None = None
+    gone: list[bytes] = msgspec.field(default_factory=list)
+    """Keys that an earlier part may have had, and that were deleted since."""
+    cleared: list[tuple[bytes, bytes]] = msgspec.field(default_factory=list)
+    """The same of ranges; `pairs` came later."""
 
 
 class Welcome(msgspec.Struct, array_like=True, frozen=True):
@@ -214,8 +218,9 @@ class FramePacker:
     def add_part(self, part: MovePart) -> None:
         """Put a part of a move in."""
         self.batch.parts.append(part)
-        self.items += len(part.pairs) + 1
+        self.items += len(part.pairs) + len(part.gone) + 1
         self.bytes += sum(len(key) + len(value) + 10 for key, value in part.pairs) + 100
+        self.bytes += sum(map(len, part.gone))
         self.seeds = True  # A seed whose redirect may widen the scope may be among its keys.
 
     def add_welcome(self, welcome: Welcome) -> None:

@@ -81,6 +81,8 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     round_s: float
     answer_s_max: float
     process_s_max: float
+    balances: bool = False
+    """Partitions move from shards that are behind to those that are free."""
 
     def directory_on(self, node: str) -> str:
         """Return the directory in which the shards of a machine work."""

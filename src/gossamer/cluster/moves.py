@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from gossamer.cluster.balance import Uneven, runs_to_give
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move, MovedRun, without
 from gossamer.cluster.reports import Orders, ShardReport
@@ -42,6 +43,9 @@ class MovesRecord(msgspec.Struct):
     """Of the last move that was completed."""
     places: list[tuple[int, MovedRun]] = msgspec.field(default_factory=list)
     """What was moved, each partition once, with the serial number of its last completed move."""
+    balanced: list[tuple[int, int]] = msgspec.field(default_factory=list)
+    """Runs that moved because one shard was behind and another one free: first, and first behind it. None of them does
+    so again before the number of shards changes."""
 
     @property
     def is_moving(self) -> bool:
@@ -76,6 +80,7 @@ class Moves:
         """Have `shards` shards hold all partitions. Raises ConfigError where that cannot be."""
         PartitionMap(1, self.kept.shards, self.owners).moved_to(shards)
         self.kept.shards, self.kept.wanted = max(self.kept.shards, shards), shards
+        self.kept.balanced = []
 
     def orders(self, shard: int, orders: Orders, known: int) -> Orders:
         """Return a shard's orders with those about moves; `known`: the serial number up to which it knows the map."""
@@ -96,6 +101,23 @@ class Moves:
             self._complete(move)
         if begins and self.kept.wanted:
             self._begin({report.shard: report for report in reports})
+
+    def even(self, found: Uneven) -> int:
+        """Begin moves from a shard that is behind to one that is free, where none is under way; return the number of
+        partitions that move.
+        """
+        kept, giver, to = self.kept, found.giver, found.to
+        assert not kept.is_moving
+        stay = {partition for first, end in kept.balanced for partition in range(first, end)}
+        length = _length(giver.urls, Counter(self.owners)[giver.shard])
+        runs = runs_to_give(
+            giver.waiting or [], found.free + 1, length, lambda one: self.owners[one] == giver.shard and one not in stay
+        )
+        for first, end in runs:
+            kept.version += 1
+            kept.under_way.append(Move(kept.version, first, end, giver.shard, to))
+        kept.balanced += runs
+        return sum(end - first for first, end in runs)
 
     def _complete(self, move: Move) -> None:
         kept = self.kept

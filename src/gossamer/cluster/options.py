@@ -58,6 +58,11 @@ class ClusterOptions(BaseModel):
     round_s: float = Field(
         0.5, gt=0, le=60, description="Between two requests for the status of all shards, in seconds."
     )
+    rebalance: bool = Field(
+        True,
+        description="While a shard has more hosts ready than it can request and another one could request more, move "
+        "partitions there. Not where `gossamer scale` stops a running crawl.",
+    )
     answer_s_max: float = Field(
         5.0, gt=0, description="How long a round waits for a shard, in seconds; the others are never kept waiting."
     )

@@ -1,16 +1,17 @@
 """Places: which shard has each partition, as one shard knows it, and the moves of partitions between running shards.
 
 A move takes a run of partitions from one shard to another while both crawl. It has a version, and versions grow with
-each move of a partition. What a shard gives is cut from its store and put into its outbox in one commit, in parts;
-what it takes is put into its store in the commit that has the position of the parts. So each key is in exactly one
-of three places: the giver's store, its outbox, or the taker's store. Parts come in order, and may come again when
-the giver was restored from a checkpoint: the version says which were taken.
+each move of a partition. The giver copies the keys ahead, in parts, while it crawls on. With the last part the
+partitions are given: one commit deletes the keys here, and has in the outbox what changed since the parts before.
+What the receiver takes is put into its store in the commit that has the position of the parts, and counts with the last
+one. Parts come in order, and may come again when the giver was restarted, or restored from a checkpoint: the version
+says which were taken.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -42,28 +43,14 @@ class MovedRun(msgspec.Struct, array_like=True, frozen=True):
     owner: int
 
 
-class Giving(msgspec.Struct, array_like=True):
-    """How far a move is that was begun: its partitions are not this shard's any more, and some of their keys are."""
-
-    move: Move
-    part: int = 0
-    """Number of the next part."""
-    family: int = 0
-    """Number of the family that is read next."""
-    round: int = 0
-    """The budget round in which it began."""
-
-
 @decodable
 class PlacesRecord(msgspec.Struct, array_like=True):
     """What the commit keeps."""
 
     moved: list[MovedRun] = msgspec.field(default_factory=list)
     """What this shard gave or took, by the last move of each partition."""
-    giving: dict[int, Giving] = msgspec.field(default_factory=dict)
-    """By version."""
     given_at: dict[int, int] = msgspec.field(default_factory=dict)
-    """Receiver to the last epoch that put parts for it into the outbox."""
+    """Receiver to the last epoch that gave it partitions."""
     taking: list[MovedRun] = msgspec.field(default_factory=list)
     """Moves of which parts came, and not the last one."""
     welcomed: int = 0
@@ -110,18 +97,12 @@ class Places:
         return self.owners[partition] == self.shard
 
     @property
-    def giving(self) -> Iterable[Giving]:
-        """Moves that are begun and not complete, in their order."""
-        return [self._kept.giving[version] for version in sorted(self._kept.giving)]
-
-    @property
     def travelling(self) -> list[tuple[int, int]]:
         """Runs of partitions of which this shard has some keys and not all: first, and first behind it."""
-        given = [(giving.move.first, giving.move.end) for giving in self.giving]
-        return [*given, *((run.first, run.end) for run in self._kept.taking)]
+        return [(run.first, run.end) for run in self._kept.taking]
 
     def is_new(self, move: Move) -> bool:
-        """Say whether a move was neither begun nor overtaken."""
+        """Say whether a move was neither made nor overtaken."""
         return self._versions[move.first] < move.version
 
     def to_welcome(self, shards: int) -> range:
@@ -134,21 +115,12 @@ class Places:
 
     # ---- giving
 
-    def give(self, move: Move, number: int) -> None:
-        """Begin a move, with the open epoch, in budget round `number`: its partitions are the receiver's from now."""
+    def give(self, move: Move) -> None:
+        """Give partitions, with the open epoch: they are the receiver's from now."""
         self._note(MovedRun(move.version, move.first, move.end, move.to))
-        self._kept.giving[move.version] = Giving(move, round=number)
-
-    def gave(self, giving: Giving, *, is_last: bool) -> None:
-        """Note that a part was put into the outbox, with the open epoch."""
-        giving.part += 1
-        to = giving.move.to
-        self._kept.given_at[to] = self._epochs.number
+        self._kept.given_at[move.to] = self._epochs.number
         if self._needs_cover:
-            self.held[to] = self._epochs.number
-        if is_last:
-            del self._kept.giving[giving.move.version]
-        self._changed = True
+            self.held[move.to] = self._epochs.number
 
     # ---- taking
 

@@ -31,6 +31,7 @@ from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from gossamer.cluster.aggregate import GAUGES, LABELS, figures_of
+from gossamer.cluster.balance import Balance
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Look, ShardAnswer
 from gossamer.cluster.job import ASKED, ClusterPlan, ShardJob, encode
 from gossamer.cluster.options import ClusterOptions
@@ -156,6 +157,7 @@ class CoordinatorActor:
         self.coordination = Coordination(
             partitions, plan_.limits, plan_.tenure_s, self._clock.now(), kept, self._save
         )  # fmt: skip
+        self.coordination.balance = Balance() if plan_.balances else None
         self._shards: dict[int, Any] = {}
         self._asked: dict[int, asyncio.Task[ShardAnswer | None]] = {}
         self._going: asyncio.Task[None] | None = None
@@ -195,6 +197,10 @@ class CoordinatorActor:
     async def pause(self, *, paused: bool) -> None:
         """Send no more requests, or go on."""
         self.coordination.pause(paused=paused)
+
+    async def hold(self, *, held: bool) -> None:
+        """Begin no moves but those that the operator ordered, or begin them again."""
+        self.coordination.hold(held=held)
 
     async def seeded(self) -> None:
         """Note that seeds were added."""
@@ -287,7 +293,7 @@ class Engine:
             self.shards.append(_shard_actor(encode(plan), shard, namespace, "SPREAD", options))
 
     async def call(self, name: str, **arguments: object) -> None:
-        """Call a method of the coordinator: `stop`, `pause`, `seeded`. Raises ConnectionError as `standing`."""
+        """Call a method of the coordinator, such as `stop`. Raises ConnectionError as `standing`."""
         try:
             async with asyncio.timeout(CALL_S_MAX):
                 await getattr(self.coordinator, name).remote(**arguments)

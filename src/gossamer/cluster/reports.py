@@ -66,6 +66,11 @@ class ShardReport(msgspec.Struct, frozen=True):
     """Up to which it knows the coordinator's map."""
     settled: list[int] = msgspec.field(default_factory=list)
     """Versions of ordered moves to it that are complete, and that no restart of it takes back."""
+    behind: bool | None = None
+    """Hosts have their turn, and for some time no request was free for them; False if more can go out; None if
+    something else keeps it from making requests."""
+    waiting: list[tuple[int, int]] | None = None
+    """Partitions with hosts that wait for a request, and how many in each; None where `Orders.survey` was None."""
 
 
 class Orders(msgspec.Struct, frozen=True):
@@ -89,6 +94,8 @@ class Orders(msgspec.Struct, frozen=True):
     """`ShardReport.serial` of the shard's last report."""
     serial: int = 0
     """Up to which `places` goes."""
+    survey: int | None = None
+    """The partition from which on this shard is to report where its work waits; None: it need not."""
 
 
 PARTS = 4

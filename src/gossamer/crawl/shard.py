@@ -30,6 +30,8 @@ AWAITED_MAX = 10
 """Hosts that are named when a crawl ends although they have URLs."""
 IDLE_S_MAX = 1.0
 """Longest sleep without looking whether something changed."""
+BEHIND_S = 0.5
+"""A shard that had all its requests out for as long is behind: when one ends, the next begins within this."""
 DRAIN_POLL_S = 0.2
 """The same while what is in flight is waited for."""
 
@@ -79,6 +81,8 @@ class Shard:
         """Of a shard among others: whether it is still the one that may crawl."""
         self.on_stop: Callable[[float], None] | None = None
         """Notes when it was told to stop."""
+        self._has_spare, self._spare_at = False, self._started_at
+        """It waits although more requests could go out; and when it last did."""
         self.activity = 0
         """Grows with every leased visit."""
 
@@ -189,6 +193,19 @@ class Shard:
         ):
             return f"a commit ({self._committer.stage or 'it begins'})"
         return ""
+
+    @property
+    def is_behind(self) -> bool | None:
+        """Whether hosts have their turn, and for some time there was always one that had to wait for a request, or for
+        a commit, to end. False if more requests could go out; None if something else keeps this shard from making them.
+        """
+        now = self._clock.now()
+        if self.paused or self.held or self._stopping or self._pages_full or not self.may_begin(now):
+            return None
+        if self._has_spare or now - self._spare_at < BEHIND_S:
+            return False
+        wake_at = self._frontier.wake_at()
+        return True if wake_at is not None and wake_at <= now else None
 
     def reconfigure(self, options: CrawlOptions, limits: LimitsOptions) -> None:
         """Apply other options from now on."""
@@ -336,8 +353,9 @@ class Shard:
         wait_s = IDLE_S_MAX if wake_at is None else min(max(wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
         rendering = self._pipeline.rendering
         is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocked
+        self._has_spare = wait_s > 0.0
         if self.paused or self.held or len(self._turns) >= self.concurrency + rendering or is_blocked:
-            wait_s = IDLE_S_MAX
+            self._has_spare, wait_s = False, IDLE_S_MAX
         if self._limits.max_time_s is not None:
             wait_s = min(wait_s, max(self._limits.max_time_s - self.elapsed_s(), 0.0))
         try:
@@ -345,6 +363,8 @@ class Shard:
                 await self._wake.wait()
         except TimeoutError:
             pass
+        if self._has_spare:
+            self._has_spare, self._spare_at = False, self._clock.now()
 
     async def _drain(self) -> None:
         """Wait for visits in flight, for a bounded time, unless an immediate stop was ordered."""

@@ -247,6 +247,16 @@ class HostIndex:
         """There may be ready hosts; `draw` finds out."""
         return bool(self._ready)
 
+    def partitions_ready(self) -> set[int]:
+        """Return the partitions that may have ready hosts on disk."""
+        return {partition for partitions in self._ready.values() for partition in partitions.listed}
+
+    def ready_in(self, partition: int) -> Iterator[bytes]:
+        """Yield the entries of a partition's hosts that are ready, or wait for their site, off the workbench."""
+        begin, end = partition_range(partition, partition + 1)
+        yield from (key for key, _ in self._epochs.scan("ready", begin, begin + bytes((ON_BENCH,))))
+        yield from (key for key, _ in self._epochs.scan("waiting", begin, end))
+
     def draw(self) -> tuple[int, str] | None:
         """Return a ready host by chance, biased to urgent levels: a seek. Move it before drawing again."""
         while self._ready:

@@ -10,7 +10,9 @@ full from the arrival.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -25,6 +27,8 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS, partition_range
 
 HOST: Final = "host"
+SURVEYED_MAX: Final = 5_000
+"""Hosts on disk that a survey counts: about 1 µs each."""
 
 
 class FrontierMoves:
@@ -56,6 +60,24 @@ class FrontierMoves:
     def freeze(self, first: int, end: int) -> None:
         """Lease no more URLs of the partitions from `first` up to, but without, `end`."""
         self.frozen.update(range(first, end))
+
+    def survey(self, begin: int) -> list[tuple[int, int]]:
+        """Return partitions with hosts on the workbench, or on disk and ready or waiting for their site, and how many
+        in each: from partition `begin` on, and then from the first one. It ends early where many are on disk.
+        """
+        benched = self._scheduler.benched.values()
+        counts = Counter(host.partition for host in benched)
+        on_disk, left, found = self._index.partitions_ready(), SURVEYED_MAX, []
+        on_disk |= {host.partition for host in benched if host.site is not None and host.site.crowded}
+        for partition in sorted({*counts, *on_disk} - self.frozen, key=lambda one: (one < begin, one)):
+            if partition in on_disk:
+                if not left:
+                    break
+                ready = sum(1 for _ in islice(self._index.ready_in(partition), left))
+                counts[partition] += ready
+                left -= ready
+            found.append((partition, counts[partition]))
+        return found
 
     def is_drained(self, first: int, end: int) -> bool:
         """Say whether all that was leased of them has come back."""

@@ -16,6 +16,7 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
 from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.values import Assembled
+from gossamer.cluster.balance import Balance
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, ShardAnswer
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
@@ -90,6 +91,8 @@ class Shards:
     """A crawl of several shards in this loop. The coordinator's part is played here, in rounds, by its pure code."""
 
     pump_s, round_s = PUMP_S, ROUND_S
+    balance_rounds_min = 0
+    """Rounds in which a shard is behind before it gives partitions to one that is free; 0: it never does."""
 
     def __init__(self, config: Config, directory: Path, shards: int, wire: Wire | None = None) -> None:
         self.limits = Limits(config.limits.max_pages)
@@ -97,6 +100,8 @@ class Shards:
         self.directory = directory
         self.shards = self.founders = shards
         """Shards that there are, and that the crawl began with."""
+        self.partitions = PartitionMap.even(shards)
+        """As they are divided at the beginning."""
         self.wire = wire or Wire(random.Random(1))
         self.clock: Clock = WallClock()
         self.members: dict[int, LabShard] = {}
@@ -130,10 +135,11 @@ class Shards:
         """Begin as the coordinator, or go on from what the one before kept."""
         kept = msgspec.msgpack.decode(self._kept, type=CoordinatorRecord) if self._kept else None
         tenure_s = self.config.cluster.tenure_s
-        partitions = PartitionMap.even(self.founders)
         self.coordination = Coordination(
-            partitions, self.limits, tenure_s, self.clock.now(), kept, self._keep
+            self.partitions, self.limits, tenure_s, self.clock.now(), kept, self._keep
         )  # fmt: skip
+        rounds_min = self.balance_rounds_min
+        self.coordination.balance = Balance(rounds_min) if rounds_min else None
 
     async def scale(self, shards: int) -> None:
         """Move partitions until `shards` shards have them all; those that are new are started."""
@@ -216,7 +222,7 @@ class Shards:
         place, number = member.place, member.number
         make_directory(place.directory / "state")
         if PartitionMap.load(place.directory) is None:
-            PartitionMap.even(self.founders).save(place.directory)
+            self.partitions.save(place.directory)
         assembled = assemble(
             self.config, place.directory, clock=place.clock, dice=place.dice, shard=number,
             shards=self.founders, opening_min=self.least_opening(number),

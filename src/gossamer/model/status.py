@@ -181,6 +181,9 @@ class Status(msgspec.Struct, kw_only=True):
     sandbox: Annotated[SandboxState | None, _meta(says="Of `gossamer crawl`, while it runs: process.sandbox.")] = None
     bytes_between_shards: int | UnsetType = UNSET
     frames_between_shards: int | UnsetType = UNSET
+    partitions_balanced: Annotated[
+        int | UnsetType, _meta(says="That moved from busy shards to idle ones (cluster.rebalance).")
+    ] = UNSET
 
     def as_object(self) -> dict[str, object]:
         """Return it as JSON has it. About 20 µs."""

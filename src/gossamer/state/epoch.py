@@ -222,6 +222,21 @@ class Epochs:
                 over[key] = changed[key]
         return _merged(below, over) if over else below
 
+    def changes(
+        self, family: str, begin: bytes, end: bytes
+    ) -> tuple[list[tuple[bytes, bytes]], list[tuple[bytes, bytes | None]]]:
+        """Return what the open epoch changed in a range: what it cleared, and then the keys that it put, or deleted
+        (None), in order. For families that are not scanned, a pass through all that it changed.
+        """
+        number, changes = _NUMBER[family], self._open
+        cleared = changes.cleared.get(number, Cleared())
+        ranges = [
+            (max(first, begin), min(last, end))
+            for first, last in zip(cleared.begins, cleared.ends, strict=True)
+            if max(first, begin) < min(last, end)
+        ]
+        return ranges, [(key, changes.families[number][key]) for key in changes.between(number, begin, end)]
+
     def cut(self) -> int:
         """Close the open epoch, begin the next, return the closed one's number."""
         assert self._closing is None, "one epoch is closing already"

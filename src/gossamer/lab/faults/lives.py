@@ -64,6 +64,8 @@ class Trial(msgspec.Struct):
     steps: int = 0
     requests: int = 0
     broken: list[str] = []
+    balanced: int = 0
+    """Moves from a shard that was behind to one that was free."""
     trace: str = ""
     """Digest of every request with its time: equal for equal seeds."""
 

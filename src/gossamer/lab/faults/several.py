@@ -16,6 +16,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
 from gossamer.config import configure
 from gossamer.lab.faults.checks import SEED, broken_in
@@ -33,6 +34,7 @@ from gossamer.lab.faults.lives import (
 )
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
 from gossamer.lab.shards import LabPlace, LabShard, Shards, Wire
+from gossamer.url.url import PARTITIONS
 from gossamer.world.dice import Dice
 
 FAULTS_MAX = 5
@@ -54,6 +56,8 @@ CHECKPOINT_S, SENT_S_MAX = 60.0, 20.0
 """Between two checkpoints of a shard, and how long one takes."""
 SHARDS_MAX, SCALINGS_MAX, STEP_KEYS_MAX = 4, 3, 20
 """That a trial has at most after a change of their number; how many of those; and the keys that one commit gives."""
+BALANCE_ROUNDS_MIN = 1
+"""Rounds after which a shard that is behind gives partitions to one that is free, where they move so."""
 WITHIN_S = 15_000.0
 """A crawl that takes longer does not end."""
 
@@ -108,6 +112,11 @@ def _is_covered(seed: int) -> bool:
     return seed // 2 % 2 == 0
 
 
+def is_uneven(seed: int) -> bool:
+    """Say whether one shard of a seed has nearly all at first, and gives some of it to the others."""
+    return seed % 7 == 3
+
+
 def trial_of_several(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
     """Crawl the seed's world to its end; return what was broken. `faults` replaces the seed's."""
     found = Trial(seed, faults_of(seed) if faults is None else faults)
@@ -123,6 +132,7 @@ def trial_of_several(seed: int, folder: Path, faults: list[Fault] | None = None)
         found.broken = [*world.faulty, f"it ended with {error!r}"]
     finally:
         if shards is not None:
+            found.balanced = len(shards.coordination.moves.kept.balanced)
             shards.let_go()
     return found.ended(world)
 
@@ -135,9 +145,15 @@ class SimulatedShards(Shards):
     def __init__(self, world: World, folder: Path, found: Trial, *, is_covered: bool) -> None:
         covered = ("state.checkpoint_uri='file:///checkpoints'",) if is_covered else ()
         address = f"politeness.address_delay_s={world.address_delay_s}"
-        sets = (*SETS, *SETS_OF_SHARDS, address, f"cluster.workers={world.shards}", *covered)
+        uneven = ("crawl.concurrency=1",) if is_uneven(world.seed) else ()
+        sets = (*SETS, *SETS_OF_SHARDS, address, f"cluster.workers={world.shards}", *covered, *uneven)
         wire = Wire(random.Random(world.seed + 5), delay_s_max=FRAME_S_MAX)
         super().__init__(configure(options=OPTIONS, sets=sets, seeds=[SEED]), folder, world.shards, wire)
+        if uneven:
+            self.partitions = PartitionMap(
+                1, self.shards, [max(0, one + self.shards - PARTITIONS) for one in range(PARTITIONS)]
+            )
+            self.balance_rounds_min = BALANCE_ROUNDS_MIN
         self.world = world
         self._folder = folder
         self.is_covered = is_covered

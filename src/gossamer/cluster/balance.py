@@ -1,0 +1,103 @@
+"""Balance: which running shard gives partitions to which, because it has more to request than it can. No I/O, no clock.
+
+A shard is behind while hosts have their turn and none of its requests is free for them. Another one is free while it
+could send more. What counts is work that waits, not how much there is: a shard with one huge host, or
+with a thousand hosts in their delays, is not behind, and would gain nothing.
+
+Why partitions do not go to and fro: both shards must be so for some rounds in a row, one step is complete before the
+rounds of the next are counted, a step gives no shard more than what is left to the giver, and each partition moves in
+this way once, until the number of shards changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from gossamer.cluster.reports import ShardReport
+from gossamer.url.url import PARTITIONS
+
+ROUNDS_MIN: Final = 10
+"""Rounds in a row in which one shard is behind and another one is free, before partitions move: 5 s."""
+RUNS_A_STEP_MAX: Final = 2
+
+
+class Uneven(NamedTuple):
+    """A shard that is behind, and one that is free."""
+
+    giver: ShardReport
+    to: int
+    free: int
+    """How many shards are free."""
+
+
+class Balance:
+    """Compares the shards' reports, round after round. A coordinator that restarts begins to count again."""
+
+    def __init__(self, rounds_min: int = ROUNDS_MIN) -> None:
+        self._rounds_min = rounds_min
+        self._rounds: dict[bool, Counter[int]] = {True: Counter(), False: Counter()}
+        """Rounds in a row in which each shard was behind, and free."""
+        self._asked: int | None = None
+        self._begin = 0
+
+    def survey(self, shard: int) -> int | None:
+        """Return from which partition on a shard is to say where its work waits; None: it need not."""
+        return self._begin if shard == self._asked else None
+
+    def forget(self) -> None:
+        """Begin to count again."""
+        self._rounds = {True: Counter(), False: Counter()}
+        self._asked = None
+
+    def take_round(self, reports: Sequence[ShardReport]) -> Uneven | None:
+        """Take a round's reports; return between which shards partitions should move, and begin to count again then."""
+        for is_behind, rounds in self._rounds.items():
+            those = [report.shard for report in reports if report.behind is is_behind and report.hosts_left is not None]
+            self._rounds[is_behind] = Counter({shard: rounds[shard] + 1 for shard in those})
+        givers, free = ([one for one in reports if self._lasts(one, is_so)] for is_so in (True, False))
+        if not givers or not free:
+            self._asked = None
+            return None
+        giver = max(givers, key=lambda one: (one.hosts_left or 0, one.shard))
+        was_asked, self._asked = self._asked == giver.shard, giver.shard
+        if not was_asked or giver.waiting is None:
+            return None
+        if giver.waiting:  # The next survey goes on behind this one: it may have ended before all were seen.
+            self._begin = (giver.waiting[-1][0] + 1) % PARTITIONS
+        self.forget()
+        return Uneven(giver, min(free, key=lambda one: (one.hosts_left or 0, one.shard)).shard, len(free))
+
+    def _lasts(self, report: ShardReport, is_behind: bool) -> bool:
+        return self._rounds[is_behind][report.shard] >= self._rounds_min
+
+
+def runs_to_give(
+    waiting: Sequence[tuple[int, int]], shares: int, length_max: int, may_go: Callable[[int], bool]
+) -> list[tuple[int, int]]:
+    """Return runs of partitions, first and first behind it, that take as much of the work of one shard as possible, but
+    no more than one of `shares` equal shares.
+
+    `waiting` has partitions and the hosts that wait in each; `may_go` says whether a partition may be given.
+    """
+    left = sum(hosts for _, hosts in waiting) // shares
+    large = {partition for partition, hosts in waiting if hosts > left}
+    runs: list[tuple[int, int, int]] = []
+    first = end = total = 0
+    for partition, hosts in sorted(waiting):
+        if not hosts or partition in large or not may_go(partition):
+            continue
+        joins = runs and partition - first < length_max and total + hosts <= left
+        if joins and all(one not in large and may_go(one) for one in range(end, partition)):
+            runs.pop()
+        else:
+            first, total = partition, 0
+        end, total = partition + 1, total + hosts
+        runs.append((total, first, end))
+    chosen: list[tuple[int, int]] = []
+    for hosts, begin, stop in sorted(runs, key=lambda run: (-run[0], run[1])):
+        if hosts <= left and len(chosen) < RUNS_A_STEP_MAX:
+            left -= hosts
+            chosen.append((begin, stop))
+    return chosen

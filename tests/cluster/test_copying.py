@@ -1,0 +1,162 @@
+"""A partition is copied to another shard while its own crawls it, and is paused for the last changes alone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from gossamer.assembly.building import assemble
+from gossamer.assembly.values import Assembled
+from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.places import Move, Places
+from gossamer.config import Config, configure
+from gossamer.model.links import Link
+from gossamer.state.schema import FAMILIES, partition_range
+from gossamer.world.clock import WallClock
+
+SITE = "big.example"
+URLS, STEP = 1_200, 100
+ROUNDS_MAX = 200
+
+
+def assembled(config: Config, folder: Path, number: int) -> Assembled:
+    shard = assemble(config, folder, shard=number, shards=2)
+    assert shard.membership is not None
+    shard.membership.moves.step_keys_max = STEP
+    return shard
+
+
+def discover(shard: Assembled, begin: int, end: int) -> None:
+    found = shard.ring.urls.namer.names([f"https://{SITE}/a/page-{number}" for number in range(begin, end)])
+    shard.ring.pipeline.discovery.discover([Link(url, "anchor", 1) for url in found if url is not None])
+
+
+def carry(shards: list[Assembled]) -> None:
+    """Let frames go to and fro until there are none."""
+    now, went = WallClock().now(), True
+    while went:
+        went = False
+        for sender, receiver in (shards, shards[::-1]):
+            assert sender.membership is not None
+            assert receiver.membership is not None
+            for _, frame in list(sender.membership.exchange.outgoing(now)):
+                went = True
+                receiver.membership.exchange.take(frame, now)
+            receiver.membership.exchange.take_arrived()
+
+
+class Pages:
+    """Keys of one family that are put, deleted and cleared by chance, and what should be there."""
+
+    def __init__(self, partition: int) -> None:
+        self.expected: dict[bytes, bytes] = {}
+        self._begin = partition.to_bytes(2)
+        self.once = self._begin + b"once"
+        """A key that the second change puts, and that is deleted right after a restart."""
+        self._changes = 0
+        self._dice = random.Random(partition)
+
+    def _key(self) -> bytes:
+        return self._begin + self._dice.randrange(500).to_bytes(4)
+
+    def delete_once(self, shard: Assembled) -> None:
+        shard.kept.storage.epochs.delete("page", self.once)
+        self.expected.pop(self.once)
+
+    def change(self, shard: Assembled) -> None:
+        epochs, dice = shard.kept.storage.epochs, self._dice
+        self._changes += 1
+        if self._changes == 2:  # Copying has begun, so it is sent at once.
+            epochs.put("page", self.once, b"once")
+            self.expected[self.once] = b"once"
+        for _ in range(30):
+            key, value = self._key(), dice.randbytes(4)
+            epochs.put("page", key, value)
+            self.expected[key] = value
+        for _ in range(10):
+            key = self._key()
+            epochs.delete("page", key)
+            self.expected.pop(key, None)
+        begin, end = sorted((self._key(), self._key()))
+        if dice.random() < 0.5:
+            epochs.delete_range("page", begin, end)
+            self.expected = {key: value for key, value in self.expected.items() if not begin <= key < end}
+            epochs.put("page", begin, b"after")
+            self.expected[begin] = b"after"
+
+
+@pytest.mark.promise("Several shards", "A partition of any size is paused only for its last changes when it moves.")
+@pytest.mark.parametrize("killed_after", [0, 5])
+def test_what_changes_while_a_partition_is_copied_arrives_as_it_is_at_last(tmp_path: Path, killed_after: int) -> None:
+    asyncio.run(copied(tmp_path, killed_after))
+
+
+async def copied(folder: Path, killed_after: int) -> None:
+    """Copy a partition; `killed_after`: commits after which the giver begins again, and the receiver after as many."""
+    config = configure(
+        options={"contact": "a@example.org", "scope": "any", "output": str(folder)},
+        sets=("cluster.workers=2", "memory.huge_pages=false"), seeds=[f"https://{SITE}/"],
+    )  # fmt: skip
+    PartitionMap.even(2).save(folder)
+    shards = [assembled(config, folder, number) for number in range(2)]
+    named = shards[0].ring.urls.namer.name(f"https://{SITE}/")
+    assert named is not None
+    partition = named.partition
+    giver = PartitionMap.even(2).owner(partition)
+    taker, move, pages = 1 - giver, Move(1, partition, partition + 1, giver, 1 - giver), Pages(partition)
+    discover(shards[giver], 0, URLS)
+    known, commits, leased, frozen = URLS, 0, 0, 0
+    try:
+        for shard in shards:
+            await shard.kept.committer.commit()
+        while not places_of(shards[taker]).has(partition):
+            membership, frontier = shards[giver].membership, shards[giver].ring.frontier
+            assert membership is not None
+            membership.moves.order([move])
+            if places_of(shards[giver]).has(partition):
+                discover(shards[giver], known, known + 20)
+                known += 20
+                pages.change(shards[giver])
+                is_frozen = partition in frontier.moves.frozen
+                frozen += is_frozen
+                if not is_frozen:
+                    lease = frontier.select(WallClock().now())
+                    assert lease is not None, "it is crawled"
+                    frontier.give_back(lease, WallClock().now())
+                    leased += 1
+            await shards[giver].kept.committer.commit()
+            commits += 1
+            carry(shards)
+            await shards[taker].kept.committer.commit()
+            carry(shards)
+            assert commits < ROUNDS_MAX
+            for number, after in ((giver, killed_after), (taker, 2 * killed_after)):
+                if after and commits == after:
+                    await shards[number].close()
+                    shards[number] = assembled(config, folder, number)
+                    if number == giver:
+                        pages.delete_once(shards[giver])
+                    else:
+                        await shards[taker].kept.committer.commit()
+                    carry(shards)
+        assert commits > 2 * killed_after
+        assert frozen == 1, "one commit gives it"
+        assert leased == commits - 1 > URLS // STEP
+        bounds = partition_range(partition, partition + 1)
+        here, there = (shards[number].kept.storage.epochs for number in (giver, taker))
+        assert {family: list(here.scan(family, *bounds)) for family in FAMILIES} == {family: [] for family in FAMILIES}
+        assert dict(there.scan("page", *bounds)) == pages.expected
+        assert shards[taker].ring.frontier.counts.pending == known
+        assert shards[giver].ring.frontier.counts.pending == 0
+        assert sum(1 for _ in there.scan("seen", *bounds)) == known
+    finally:
+        for shard in shards:
+            await shard.close()
+
+
+def places_of(shard: Assembled) -> Places:
+    assert shard.membership is not None
+    return shard.membership.exchange.places
