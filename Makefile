@@ -53,20 +53,20 @@ axe: parts
 	{ mkdir -p .axe && cd .axe && npm pack --silent $(subst core-,core@,$(AXE)) && tar xzf $(AXE).tgz; }
 
 frameworks: parts
-	mkdir -p .cache/frameworks; cd .cache/frameworks; for one in $(FRAMEWORKS); do \
+	mkdir -p .parts/frameworks; cd .parts/frameworks; for one in $(FRAMEWORKS); do \
 		name=$${one%@*}; [ -f $$name/package.json ] && continue; \
 		npm pack --silent $$one && mkdir -p $$name && tar xzf $$name-$${one#*@}.tgz --strip-components 1 -C $$name || exit 1; \
 	done
 
 # robots.txt files of 4,231 real sites. They belong to the sites, so the repository has their hashes alone.
 corpus: $(VENV)/dev.stamp
-	[ -d .cache/robots ] || \
-	{ mkdir -p .cache/sdist && $(BIN)/python -m pip download -q --no-deps --no-binary :all: -d .cache/sdist protego==0.7.0 && \
-	tar xzf .cache/sdist/protego-0.7.0.tar.gz -C .cache/sdist && mv .cache/sdist/protego-0.7.0/tests/test_data .cache/robots; }
+	[ -d .parts/robots ] || \
+	{ mkdir -p .parts/sdist && $(BIN)/python -m pip download -q --no-deps --no-binary :all: -d .parts/sdist protego==0.7.0 && \
+	tar xzf .parts/sdist/protego-0.7.0.tar.gz -C .parts/sdist && mv .parts/sdist/protego-0.7.0/tests/test_data .parts/robots; }
 
 # Not in the environment of the other tests: where pandas is installed, pyarrow loads it in every crawl.
 pandas: $(VENV)/dev.stamp
-	[ -d .cache/pandas/pandas ] || $(BIN)/python -m pip install -q --no-deps --target .cache/pandas pandas==3.1.1
+	[ -d .parts/pandas/pandas ] || $(BIN)/python -m pip install -q --no-deps --target .parts/pandas pandas==3.1.1
 
 check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import contracts, spelling, tests
 	$(BIN)/ruff format --check .
@@ -101,13 +101,13 @@ bench: $(VENV)/bench.stamp  ## measure; one benchmark at a time
 
 # WCXB is the folder `dev` of the benchmark of main text; without it that figure is left out.
 ROUNDS ?= 3
-league: $(VENV)/dev.stamp parts  ## measure Gossamer beside other crawlers: .cache/league/league.html
+league: $(VENV)/dev.stamp parts  ## measure Gossamer beside other crawlers: .parts/league/league.html
 	[ -x /usr/bin/wget2 ] || $(APT) install -y -qq --no-install-recommends wget2 || echo "wget2 is left out"
-	[ -x .cache/league/python/bin/crawlee ] || { sh .ci/make-venv "$(PYTHON)" .cache/league/python && \
-		.cache/league/python/bin/python -m pip -q install 'scrapy>=2.14' 'crawlee[parsel]>=1' selectolax uvloop aiohttp; } || \
+	[ -x .parts/league/python/bin/crawlee ] || { sh .ci/make-venv "$(PYTHON)" .parts/league/python && \
+		.parts/league/python/bin/python -m pip -q install 'scrapy>=2.14' 'crawlee[parsel]>=1' selectolax uvloop aiohttp; } || \
 		echo "Scrapy and crawlee (Python) are left out"
-	[ -d .cache/league/node/node_modules/@crawlee ] || \
-		npm install --silent --no-audit --no-fund --prefix .cache/league/node @crawlee/cheerio@3 || echo "crawlee (Node) is left out"
+	[ -d .parts/league/node/node_modules/@crawlee ] || \
+		npm install --silent --no-audit --no-fund --prefix .parts/league/node @crawlee/cheerio@3 || echo "crawlee (Node) is left out"
 	$(BIN)/python benchmarks/league/league.py --rounds $(ROUNDS) $(if $(WCXB),--wcxb "$(WCXB)")
 
 TRIALS ?= 1000
@@ -122,9 +122,9 @@ fuzz: $(VENV)/dev.stamp  ## fuzz what reads bytes, for SECONDS
 COUNT ?= 300
 SEED ?= 1
 mutants: $(VENV)/dev.stamp  ## change COUNT places in the decisions of a crawl, one at a time, and say which no test finds
-	[ -d .cache/mutation ] || $(PIP) install --no-deps --target .cache/mutation \
+	[ -d .parts/mutation ] || $(PIP) install --no-deps --target .parts/mutation \
 		cosmic-ray==8.7.0 coverage==7.17.4 parso==0.8.7 stevedore==5.10.0
-	PYTHONPATH=.cache/mutation sh .ci/in-memory $(BIN)/python -m tests.mutation --seed $(SEED) --count $(COUNT)
+	PYTHONPATH=.parts/mutation sh .ci/in-memory $(BIN)/python -m tests.mutation --seed $(SEED) --count $(COUNT)
 
 chaos: SECONDS = 3600
 chaos: $(VENV)/dev.stamp parts  ## crawl real servers under faults of processes, disk, network and clock, for SECONDS
@@ -159,7 +159,7 @@ sbom: $(VENV)/release.stamp  ## write the bill of materials of what the containe
 	rm -rf build/locked
 
 clean:  ## remove what was made here: environment, caches, the demo's output
-	rm -rf $(VENV) $(REPLAY) demo build dist site .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(REPLAY) demo build dist site .cache .parts .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Parts that are still missing after this make their checks fail: nothing is skipped in silence.

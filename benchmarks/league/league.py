@@ -287,7 +287,7 @@ def main() -> None:
     parser.add_argument("--peers", nargs="*")
     parser.add_argument("--trials", nargs="*", choices=TRIALS)
     parser.add_argument("--wcxb", type=Path, help="the folder `dev` of the WCXB benchmark")
-    parser.add_argument("--output", type=Path, default=ROOT / ".cache/league")
+    parser.add_argument("--output", type=Path, default=ROOT / ".parts/league")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
     text = main_text(given.wcxb) if given.wcxb else None

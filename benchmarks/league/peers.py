@@ -1,7 +1,7 @@
 """The crawlers of the league table: how each is started, how it goes on after a kill, and what it keeps.
 
 Each runs as its manual says, with robots.txt obeyed and the same number of requests at once where it has such a number.
-`make league` installs them below `.cache/league`; one that is not there is named in the report.
+`make league` installs them below `.parts/league`; one that is not there is named in the report.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "benchmarks/peers"
-INSTALLED = ROOT / ".cache/league"
+INSTALLED = ROOT / ".parts/league"
 PYTHON = INSTALLED / "python/bin/python"
 PER_HOST = 8
 """Requests at once to one host, of those that count by host: what `--politeness own` sends."""

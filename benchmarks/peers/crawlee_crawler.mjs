@@ -2,10 +2,10 @@
 //
 //     node benchmarks/peers/crawlee_crawler.mjs JSON
 //
-// The argument is what `_script` in league/peers.py writes. Packages are below .cache/league/node.
+// The argument is what `_script` in league/peers.py writes. Packages are below .parts/league/node.
 import { createRequire } from "node:module";
 
-const require = createRequire(new URL("../../.cache/league/node/package.json", import.meta.url));
+const require = createRequire(new URL("../../.parts/league/node/package.json", import.meta.url));
 const { CheerioCrawler, Configuration, log } = require("@crawlee/cheerio");
 
 const task = JSON.parse(process.argv[2]);

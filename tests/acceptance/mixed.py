@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 PREACT = Path(__file__).parent / "data/preact-11.2.0.js"
-FRAMEWORKS = Path(__file__).parents[2] / ".cache/frameworks"
+FRAMEWORKS = Path(__file__).parents[2] / ".parts/frameworks"
 """Packages of npm, each in a folder of its name: `make frameworks` puts them there."""
 LIBRARIES = {
     "/vue.js": "vue/dist/vue.global.prod.js", "/vue-router.js": "vue-router/dist/vue-router.global.prod.js",

@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from compare_robots import CAUSES, addresses, key_of, ours  # noqa: E402
 
-CORPUS = ROOT / ".cache/robots"
+CORPUS = ROOT / ".parts/robots"
 RECORD = Path(__file__).parent / "data/google-robots.json.gz"
 """By file: the answers of github.com/google/robotstxt (22b355f), and each of ours that differs with its cause."""
 FILES = 4_231

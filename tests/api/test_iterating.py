@@ -128,7 +128,7 @@ def test_tables_in_other_libraries(site: str, tmp_path: Path, what: str) -> None
         crawl.table("items/offer").to_arrow()
 
 
-PANDAS = Path(__file__).parents[2] / ".cache/pandas"
+PANDAS = Path(__file__).parents[2] / ".parts/pandas"
 FRAMES = """
 from gossamer import Tables
 tables = Tables("crawl")
