@@ -22,6 +22,7 @@ from gossamer.api.growing import (
     keeps_partitions,
     leave_idle,
     require_arrived,
+    settle,
     stops_to_scale,
     write_number,
 )
@@ -292,6 +293,7 @@ class ClusterCrawler:
         while True:
             if self._stop != asked:
                 with suppress(ConnectionError):
+                    await settle(engine, self.directory, lambda: self._stop == "drain")
                     await engine.call("stop", now=self._stop == "now")
                     asked = self._stop
             gives_up = self._stop == "now" or (self._stop and clock.now() > waits_until)

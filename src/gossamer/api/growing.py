@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gossamer.api.maintenance import scale_crawl
 from gossamer.assembly.adding import begin_shard
@@ -17,8 +19,13 @@ from gossamer.config.live import FILE, divided, save
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError
 
+if TYPE_CHECKING:
+    from gossamer.cluster.ray import Engine
+
 ARRIVE_S, LOOK_S = 30.0, 0.25
 """How long, and how often, it is looked whether partitions arrived that move to balance the shards: seconds mostly."""
+SETTLE_S_MAX = 5.0
+"""The same before a stop."""
 RESERVATIONS = ("placement", "cpus", "memory_bytes", "resources")
 """Keys of what Ray reserves for all shards together, when the crawl starts."""
 
@@ -49,6 +56,17 @@ def keeps_partitions(config: Config) -> str:
         "seen.backend": bool(config.components.url_seen) or config.seen.backend != "rocksdb",
     }
     return next((key for key, stays in found.items() if stays), "")
+
+
+async def settle(engine: Engine, directory: Path, waits: Callable[[], bool]) -> None:
+    """Have no more partitions move to balance the shards, and let those arrive that do, within some time, as long as
+    `waits` says so: `scale` refuses a stopped crawl in which some are on their way. Raises ConnectionError.
+    """
+    await engine.call("hold", held=True)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(SETTLE_S_MAX):
+            while waits() and moves_in(directory).is_balancing:  # noqa: ASYNC110 - as below
+                await asyncio.sleep(LOOK_S)
 
 
 async def arrived(directory: Path) -> None:

@@ -52,6 +52,11 @@ class MovesRecord(msgspec.Struct):
         """Partitions are on their way, or will be."""
         return bool(self.under_way or self.wanted)
 
+    @property
+    def is_balancing(self) -> bool:
+        """Partitions are on their way, and the number of shards stays."""
+        return bool(self.under_way) and not self.wanted
+
 
 def map_now(partitions: PartitionMap, kept: MovesRecord) -> PartitionMap:
     """Return the map as it is, from the one that the crawl was started with and what was moved since."""
