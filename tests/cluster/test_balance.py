@@ -54,7 +54,7 @@ class Modelled:
         return [held[shard] for shard in range(self.coordination.shards)]
 
     def rounds(self, count: int) -> int:
-        """Go through so many rounds; return how many moves began in them."""
+        """Go through `count` rounds; return how many moves began in them."""
         before = self.coordination.moves.kept.version
         for _ in range(count):
             load = self.load()
@@ -75,7 +75,7 @@ class Modelled:
 
 
 def spread(count: int, begin: int = 0, end: int = PARTITIONS) -> dict[int, int]:
-    """Return hosts of so many sites, by chance in the partitions of a range."""
+    """Return the hosts of `count` sites, by chance in the partitions of a range."""
     dice = random.Random(7)
     return dict(Counter(dice.randrange(begin, end) for _ in range(count)))
 

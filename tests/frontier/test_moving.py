@@ -149,7 +149,7 @@ def test_a_survey_counts_hosts_on_the_workbench_and_ready_on_disk(
     begin = expected[2][0]
     assert frontier.moves.survey(begin) == [*expected[2:], *expected[:2]]
     monkeypatch.setattr("gossamer.frontier.moving.SURVEYED_MAX", 7)
-    assert len(frontier.moves.survey(begin)) == 2, "as far as so many entries go, the last one in part"
+    assert len(frontier.moves.survey(begin)) == 2, "seven entries, of which the last partition has a part"
     frontier.moves.freeze(begin, begin + 1)
     assert begin not in dict(frontier.moves.survey(0))
     shard.crash()
