@@ -63,19 +63,21 @@ async def settle(engine: Engine, directory: Path, waits: Callable[[], bool]) -> 
     `waits` says so: `scale` refuses a stopped crawl in which some are on their way. Raises ConnectionError.
     """
     await engine.call("hold", held=True)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(SETTLE_S_MAX):
-            while waits() and moves_in(directory).is_balancing:  # noqa: ASYNC110 - as below
-                await asyncio.sleep(LOOK_S)
+    await _none_moves(directory, SETTLE_S_MAX, waits)
 
 
 async def arrived(directory: Path) -> None:
     """Return when no partitions move. Raises ConflictError when some move for long."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(ARRIVE_S):
-            while moves_in(directory).is_moving:  # noqa: ASYNC110 - the coordinator's record says so
-                await asyncio.sleep(LOOK_S)
+    await _none_moves(directory, ARRIVE_S, lambda: True)
     require_arrived(directory)
+
+
+async def _none_moves(directory: Path, within_s: float, waits: Callable[[], bool]) -> None:
+    """Wait until no partitions move to balance the shards, for some time, and as long as `waits` says so."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            while waits() and moves_in(directory).is_balancing:  # noqa: ASYNC110 - the coordinator's record says so
+                await asyncio.sleep(LOOK_S)
 
 
 def require_arrived(directory: Path, *, ordered: bool = False) -> None:

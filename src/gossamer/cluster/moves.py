@@ -119,8 +119,7 @@ class Moves:
             giver.waiting or [], found.free + 1, length, lambda one: self.owners[one] == giver.shard and one not in stay
         )
         for first, end in runs:
-            kept.version += 1
-            kept.under_way.append(Move(kept.version, first, end, giver.shard, to))
+            self._order(first, end, giver.shard, to)
         kept.balanced += runs
         return sum(end - first for first, end in runs)
 
@@ -151,12 +150,14 @@ class Moves:
             if sender not in reports or to not in reports or self.owners[first] != sender:
                 continue
             if busy[sender] < MOVES_A_SHARD_MAX and busy[to] < MOVES_A_SHARD_MAX:
-                kept.version += 1
-                length = _length(reports[sender].urls, held[sender])
-                kept.under_way.append(Move(kept.version, first, min(end, first + length), sender, to))
+                self._order(first, min(end, first + _length(reports[sender].urls, held[sender])), sender, to)
                 busy.update((sender, to))
         if not found and not kept.under_way:
             kept.wanted = 0
+
+    def _order(self, first: int, end: int, sender: int, to: int) -> None:
+        self.kept.version += 1
+        self.kept.under_way.append(Move(self.kept.version, first, end, sender, to))
 
     def _set(self, place: MovedRun) -> None:
         self.owners[place.first : place.end] = array("H", [place.owner]) * (place.end - place.first)
