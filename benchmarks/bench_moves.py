@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -21,11 +22,11 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.values import Assembled
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move
-from gossamer.config import configure
-from gossamer.model.links import Link
 from gossamer.world.clock import WallClock
 
-SITE = "big.example"
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.cluster.pairs import carry, config_of_two, discover, partition_of
+
 LINKS_AT_ONCE = 500
 
 
@@ -57,23 +58,14 @@ async def main() -> None:
 
 async def moved(folder: Path, urls: int) -> Row:
     """Move a partition with this number of URLs."""
-    config = configure(
-        options={"contact": "a@example.org", "scope": "any", "output": str(folder)},
-        sets=("cluster.workers=2", "memory.huge_pages=false"), seeds=[f"https://{SITE}/"],
-    )  # fmt: skip
-    PartitionMap.even(2).save(folder)
+    config = config_of_two(folder)
     shards = [assemble(config, folder, shard=number, shards=2) for number in range(2)]
-    namer = shards[0].ring.urls.namer
-    named = namer.name(f"https://{SITE}/")
-    assert named is not None
-    partition = named.partition
+    partition = partition_of(shards[0])
     sender = PartitionMap.even(2).owner(partition)
     giver, taker = shards[sender], shards[1 - sender]
     try:
         for begin in range(0, urls, LINKS_AT_ONCE):
-            found = namer.names([f"https://{SITE}/a/page-{number}" for number in range(begin, begin + LINKS_AT_ONCE)])
-            links = [Link(url, "anchor", 1) for url in found[: urls - begin] if url is not None]
-            giver.ring.pipeline.discovery.discover(links)
+            discover(giver, begin, min(begin + LINKS_AT_ONCE, urls))
             await giver.ring.loop.relieve()
         for shard in (giver, taker, giver, taker):
             await shard.kept.committer.commit()
@@ -117,20 +109,6 @@ def giver_has(giver: Assembled, move: Move) -> bool:
 def bounds(move: Move) -> tuple[bytes, bytes]:
     """Return the first key of a move's partitions, and the first one behind them."""
     return move.first.to_bytes(2), move.end.to_bytes(2)
-
-
-def carry(giver: Assembled, taker: Assembled) -> None:
-    """Let frames go to and fro until there are none."""
-    now, went = WallClock().now(), True
-    while went:
-        went = False
-        for sender, receiver in ((giver, taker), (taker, giver)):
-            assert sender.membership is not None
-            assert receiver.membership is not None
-            for _, frame in list(sender.membership.exchange.outgoing(now)):
-                went = True
-                receiver.membership.exchange.take(frame, now)
-            receiver.membership.exchange.take_arrived()
 
 
 if __name__ == "__main__":

@@ -12,12 +12,11 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.values import Assembled
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move, Places
-from gossamer.config import Config, configure
-from gossamer.model.links import Link
+from gossamer.config import Config
 from gossamer.state.schema import FAMILIES, partition_range
 from gossamer.world.clock import WallClock
+from tests.cluster.pairs import carry, config_of_two, discover, partition_of
 
-SITE = "big.example"
 URLS, STEP = 1_200, 100
 ROUNDS_MAX = 200
 
@@ -27,25 +26,6 @@ def assembled(config: Config, folder: Path, number: int) -> Assembled:
     assert shard.membership is not None
     shard.membership.moves.step_keys_max = STEP
     return shard
-
-
-def discover(shard: Assembled, begin: int, end: int) -> None:
-    found = shard.ring.urls.namer.names([f"https://{SITE}/a/page-{number}" for number in range(begin, end)])
-    shard.ring.pipeline.discovery.discover([Link(url, "anchor", 1) for url in found if url is not None])
-
-
-def carry(shards: list[Assembled]) -> None:
-    """Let frames go to and fro until there are none."""
-    now, went = WallClock().now(), True
-    while went:
-        went = False
-        for sender, receiver in (shards, shards[::-1]):
-            assert sender.membership is not None
-            assert receiver.membership is not None
-            for _, frame in list(sender.membership.exchange.outgoing(now)):
-                went = True
-                receiver.membership.exchange.take(frame, now)
-            receiver.membership.exchange.take_arrived()
 
 
 class Pages:
@@ -96,15 +76,9 @@ def test_what_changes_while_a_partition_is_copied_arrives_as_it_is_at_last(tmp_p
 
 async def copied(folder: Path, killed_after: int) -> None:
     """Copy a partition; `killed_after`: commits after which the giver begins again, and the receiver after as many."""
-    config = configure(
-        options={"contact": "a@example.org", "scope": "any", "output": str(folder)},
-        sets=("cluster.workers=2", "memory.huge_pages=false"), seeds=[f"https://{SITE}/"],
-    )  # fmt: skip
-    PartitionMap.even(2).save(folder)
+    config = config_of_two(folder)
     shards = [assembled(config, folder, number) for number in range(2)]
-    named = shards[0].ring.urls.namer.name(f"https://{SITE}/")
-    assert named is not None
-    partition = named.partition
+    partition = partition_of(shards[0])
     giver = PartitionMap.even(2).owner(partition)
     taker, move, pages = 1 - giver, Move(1, partition, partition + 1, giver, 1 - giver), Pages(partition)
     discover(shards[giver], 0, URLS)
@@ -129,9 +103,9 @@ async def copied(folder: Path, killed_after: int) -> None:
                     leased += 1
             await shards[giver].kept.committer.commit()
             commits += 1
-            carry(shards)
+            carry(*shards)
             await shards[taker].kept.committer.commit()
-            carry(shards)
+            carry(*shards)
             assert commits < ROUNDS_MAX
             for number, after in ((giver, killed_after), (taker, 2 * killed_after)):
                 if after and commits == after:
@@ -141,7 +115,7 @@ async def copied(folder: Path, killed_after: int) -> None:
                         pages.delete_once(shards[giver])
                     else:
                         await shards[taker].kept.committer.commit()
-                    carry(shards)
+                    carry(*shards)
         assert commits > 2 * killed_after
         assert frozen == 1, "one commit gives it"
         assert leased == commits - 1 > URLS // STEP
