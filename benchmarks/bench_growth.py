@@ -1,12 +1,14 @@
 """What a page costs, and how much memory a crawl takes, as it grows: from a thousand pages to a million.
 
-    python benchmarks/bench_growth.py [--pages N,N,…] [--hosts N] [--json FILE] [--soak]
+    python benchmarks/bench_growth.py [--pages N,N,…] [--hosts N] [--json FILE] [--soak | --continuous-s S]
 
 Nginx serves trees without end: each page names ten children, ten neighbours and ten pages that all share. Everything is
 on but the watch for traps, which would cut such trees off. Each size is a crawl of its own; the cost of a page is that
 of the pages beyond the size before it, so start and end do not count.
 
 `--soak` is one crawl of the last size instead, in this process: what it holds after each tenth of its pages.
+`--continuous-s` is a continuous crawl of the synthetic web for that time, of which half of the pages change: what it
+holds after each tenth of the time. Its pages are visits.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,8 @@ from tests.cluster.nodes import descendants
 
 from gossamer import Crawler
 from gossamer.config import configure
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 
 COST_RATIO_MAX = MEMORY_RATIO_MAX = 1.2
 """Of a page beyond ten thousand; of memory beyond a hundred thousand: what was promised."""
@@ -79,35 +84,60 @@ def held(others: set[int]) -> dict[str, float]:
     return {**sums, "tasks": float(len(asyncio.all_tasks()))}
 
 
-async def soak(pages: int, crawler: Crawler) -> list[dict[str, float]]:
-    """Crawl, and return what is held after each tenth of the pages, without nginx."""
+async def soak(crawler: Crawler, counted: str, share: Callable[[int, float], float]) -> list[dict[str, float]]:
+    """Crawl, and return what is held after each tenth, without the server. `share` says how much is done, from what the
+    status `counted` and the seconds since the start.
+    """
     others = set(descendants(os.getpid()))
     running = asyncio.create_task(crawler.run())
     rows: list[dict[str, float]] = []
-    before, cpu_s, began = 0, time.process_time(), time.monotonic()
+    before, cpu_s, start = 0, time.process_time(), time.monotonic()
+    began = start
     while not running.done():
         await asyncio.sleep(LOOK_S)
-        done = int(str(crawler.status()["pages"]))
-        if done >= pages * (len(rows) + 1) // TENTHS:
+        done = int(str(crawler.status()[counted]))
+        if share(done, time.monotonic() - start) * TENTHS >= len(rows) + 1:
             more, spent_s, took_s = done - before, time.process_time() - cpu_s, time.monotonic() - began
-            rows.append({"pages": done, "pages_s": more / took_s, "page_us": 1e6 * spent_s / more, **held(others)})
+            rows.append(
+                {"pages": done, "pages_s": more / took_s, "page_us": 1e6 * spent_s / max(more, 1), **held(others)}
+            )
             before, cpu_s, began = done, time.process_time(), time.monotonic()
+            print(f"| {done:,} | " + " | ".join(f"{rows[-1][kind]:,.0f}" for kind in KINDS) + " |", flush=True)
+        if len(rows) == TENTHS:
+            crawler.stop()
     await running
     return rows
 
 
-def soaked(pages: int, seeds: list[str], directory: Path) -> list[dict[str, float]]:
-    """Crawl so many pages, print what the crawl holds after each tenth, and return it."""
+def soaked(crawler: Crawler, counted: str, share: Callable[[int, float], float]) -> list[dict[str, float]]:
+    """Crawl, print what the crawl holds after each tenth, and return it."""
+    print("| pages | pages a second | µs CPU a page | descriptors | threads | tasks | resident MB |")
+    print("| --: | --: | --: | --: | --: | --: | --: |", flush=True)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(soak(crawler, counted, share))
+
+
+def in_batch(pages: int, seeds: list[str], directory: Path) -> list[dict[str, float]]:
+    """Crawl so many pages of nginx."""
     options = {"politeness": "own", "allow_private": True}
     sets = ("scope.traps=false", f"limits.max_pages={pages}")
     config = configure(options=options, sets=sets, seeds=seeds)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        rows = runner.run(soak(pages, Crawler(seeds, output=str(directory), config=config)))
-    print("| pages | pages a second | µs CPU a page | descriptors | threads | tasks | resident MB |")
-    print("| --: | --: | --: | --: | --: | --: | --: |")
-    for row in rows:
-        print(f"| {row['pages']:,} | " + " | ".join(f"{row[kind]:,.0f}" for kind in KINDS) + " |")
-    return rows
+    return soaked(Crawler(seeds, output=str(directory), config=config), "pages", lambda done, _: done / pages)
+
+
+def continuously(pages: int, time_s: float, directory: Path) -> list[dict[str, float]]:
+    """Crawl a synthetic web of so many pages for some time."""
+    web = SimwebOptions.plain(
+        hosts=pages // 500, pages=pages, names_per_address=1, changing_share=0.5, change_s_median=1_800.0,
+        links_per_page=15.0,
+    )  # fmt: skip
+    with SimwebProcess(web, directory / "web") as simweb:
+        seeds = list(simweb.web.fronts)
+        options = {"politeness": "own", "allow_private": True, "mode": "continuous", "hosts": str(simweb.hosts_file)}
+        sets = (f"revisit.interval_s_mean={time_s / 3}", f"revisit.interval_s_min={time_s / 30}")
+        config = configure(options=options, sets=sets, seeds=seeds)
+        crawler = Crawler(seeds, output=str(directory / "crawl"), config=config)
+        return soaked(crawler, "attempts", lambda _, elapsed_s: elapsed_s / time_s)
 
 
 def main() -> None:
@@ -115,17 +145,23 @@ def main() -> None:
     parser.add_argument("--pages", default="1000,10000,100000")
     parser.add_argument("--hosts", type=int, default=16)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--soak", action="store_true")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--soak", action="store_true")
+    kind.add_argument("--continuous-s", type=float)
     given = parser.parse_args()
     sizes = [int(size) for size in given.pages.split(",")]
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:
+        if given.continuous_s:
+            rows = continuously(sizes[-1], given.continuous_s, Path(temporary))
+            write_json(given.json, {"soak": rows})
+            return
         root = Path(temporary) / "root"
         root.mkdir()
         with Nginx(root, Path(temporary) / "nginx", server=server(), addresses=given.hosts) as nginx:
             seeds = [f"{origin}/" for origin in nginx.origins]
             if given.soak:
-                write_json(given.json, {"soak": soaked(sizes[-1], seeds, Path(temporary) / "crawl")})
+                write_json(given.json, {"soak": in_batch(sizes[-1], seeds, Path(temporary) / "crawl")})
                 return
             print("| pages | CPU s | µs CPU a page beyond the row above | wall s | peak MB |")
             print("| --: | --: | --: | --: | --: |", flush=True)
