@@ -213,10 +213,12 @@ def is_divided(directory: Path, shards: int) -> bool:
 
 
 @contextmanager
-def slow_crawl(web: SimwebProcess, directory: Path, shards: int) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+def slow_crawl(
+    web: SimwebProcess, directory: Path, shards: int, *sets: str
+) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """Run a crawl that waits two seconds between requests; yield its process and the file of its complaints."""
     complaints = directory.with_name(f"{directory.name}-complaints")
-    words = crawl_of(web, directory, shards, "politeness.delay_s_min=2.0", politeness="weak")
+    words = crawl_of(web, directory, shards, "politeness.delay_s_min=2.0", *sets, politeness="weak")
     running = begun_command(*words, complaints=complaints)
     try:
         yield running, complaints

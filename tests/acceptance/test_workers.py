@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -149,7 +149,7 @@ def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, al
     finally:
         running.kill()
         running.wait()
-    until(lambda: not _left(of_it), 30)
+    until(lambda: not left(of_it), 30)
     stopped = answer("status", directory)
     assert stopped["state"] == "stopped"
     assert stopped["queued"]
@@ -216,7 +216,7 @@ def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) ->
     finally:
         running.kill()
         running.wait()
-    until(lambda: not _left(of_it), 30)
+    until(lambda: not left(of_it), 30)
 
 
 def test_a_cluster_without_a_machine_for_shards_is_named_and_can_be_stopped(web: SimwebProcess, tmp_path: Path) -> None:
@@ -297,6 +297,6 @@ def listening(pids: set[int]) -> set[str]:
     return found
 
 
-def _left(pids: Sequence[int]) -> list[str]:
+def left(pids: Collection[int]) -> list[str]:
     """Return which of these processes are there still."""
     return [command for pid in pids if (command := command_of(pid))]

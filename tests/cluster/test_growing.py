@@ -27,11 +27,11 @@ from gossamer.assembly.mapping import map_in
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.lease_client import LeaseClient
 from gossamer.cluster.lease_server import Message, encode_message
-from gossamer.cluster.moves import Moves, MovesRecord
+from gossamer.cluster.moves import Copied, Moves, MovesRecord
 from gossamer.cluster.partitions import FILE as PARTITIONS_FILE
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
 from gossamer.cluster.places import Move
-from gossamer.cluster.reports import ShardReport
+from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.config import Config, configure
 from gossamer.config.gather import reopen
 from gossamer.config.live import save
@@ -96,6 +96,23 @@ def test_no_checkpoint_is_made_while_partitions_move(crawl: Path) -> None:
         asked(crawler, "checkpoint")  # It went as far as the shards, of which none runs here.
 
 
+def test_moves_wait_until_their_record_is_beside_the_checkpoints() -> None:
+    """A crawl that is restored from there alone must not find fewer moves, or shards, than their states have."""
+    moves = Moves(MovesRecord(), PartitionMap.even(SHARDS))
+    moves.copied = Copied(0, SHARDS)
+    moves.scale(5)
+    assert not moves.is_copied
+    moves.take_round([ShardReport(number, 1, True, 1) for number in range(5)], begins=True)
+    waiting = moves.orders(0, Orders(), 0)
+    assert (waiting.shards, waiting.moves) == (SHARDS, [])
+    moves.copied = Copied(0, 5)
+    assert not moves.is_copied
+    moves.copied = Copied(moves.kept.version, 5)
+    assert moves.is_copied
+    ordered = moves.orders(0, Orders(), 0)
+    assert (ordered.shards, ordered.moves) == (5, [one for one in moves.kept.under_way if one.sender == 0])
+
+
 def test_shards_that_were_added_are_there_after_any_crash(crawl: Path) -> None:
     """The coordinator's record counts, whatever `crawl.toml` and the map say."""
     kept(crawl, completed(begun(5)))
@@ -143,7 +160,7 @@ def test_a_stopped_crawl_with_partitions_on_their_way_is_not_scaled(crawl: Path)
 @pytest.mark.parametrize(
     "sets",
     [
-        "crawl.mode=continuous", "state.checkpoint_uri=file:///elsewhere", "url.split_sites=['a.example']",
+        "crawl.mode=continuous", "url.split_sites=['a.example']",
         "cookies.enabled=true", "seen.backend=diskmerge", "cluster.placement=pack", "cluster.cpus=1",
     ],
 )  # fmt: skip

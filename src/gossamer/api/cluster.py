@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 import msgspec
 
-from gossamer.api.engine import have_stopped, hear_signals_as_before, no_room, plan_of, started, unplaced
+from gossamer.api.engine import EngineCalls, have_stopped, hear_signals_as_before, no_room, plan_of, started, unplaced
 from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
 from gossamer.api.growing import (
     arrived,
     begin_shards,
     grown,
+    keep_copies,
     keeps_partitions,
     leave_idle,
     require_arrived,
@@ -28,7 +29,7 @@ from gossamer.api.growing import (
 )
 from gossamer.api.looking import about, hosts_of_all, joined_of_all, recent_of_all
 from gossamer.api.page import CrawledPage, settled
-from gossamer.api.restoring import check_vault, gather
+from gossamer.api.restoring import begin_copies, check_vault, gather
 from gossamer.api.shards import check_several, keep_standing, map_of, owner_of, require_states
 from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import Asking, checked, require_restart
@@ -69,6 +70,7 @@ from gossamer.world.files import make_directory, write_whole
 
 if TYPE_CHECKING:
     from gossamer.api.following import CommittedPages
+    from gossamer.cluster.job import ClusterPlan
     from gossamer.cluster.ray import Engine
 
 LOOK_S = 0.25
@@ -127,8 +129,8 @@ class ClusterCrawler:
         address = config.cluster.address or address_of_job(os.environ)
         self._cluster = config.cluster.model_copy(update={"address": address})
         self._resuming = resuming
-        self._engine: Engine | None = None
-        self._begun = plan_of(config, self._cluster, directory)
+        self._calls = EngineCalls()
+        self._begun: ClusterPlan | None = None
         """As the shards were started that were there at the start."""
         self._is_placed, self._starts_by = False, 0.0
         """All shards have answered from a machine; and when those that have not must have."""
@@ -147,6 +149,8 @@ class ClusterCrawler:
         self._task: asyncio.Task[End] | None = None
         self._is_reported = False
         """Whether the iterator has reported the end."""
+        self._is_copied = True
+        """Whether all moves of partitions are beside the shards' checkpoints, if there are any."""
 
     @classmethod
     def resume(cls, directory: str | Path, *, config: Config | None = None, **options: Unpack[Options]) -> Self:
@@ -198,22 +202,24 @@ class ClusterCrawler:
                 await asyncio.to_thread(require_files, self.config, self.directory)
             if self._following is not None:
                 await asyncio.to_thread(self._following.skip)
-            self._write_down()
-            stays = not self._cluster.rebalance or keeps_partitions(self.config) or self._following is not None
-            self._begun = msgspec.structs.replace(self._begun, balances=not stays)
-            engine = self._engine = await asyncio.to_thread(started, self._begun, self._cluster)
+            self._begun = await self._write_down()
+            engine = self._calls.engine = await asyncio.to_thread(started, self._begun, self._cluster)
             hear_signals_as_before()
             try:
                 save(self.config, self.directory)
                 async with asyncio.TaskGroup() as group:
-                    asking = group.create_task(self._serve(logs))
+                    beside = [group.create_task(self._serve(logs))]
+                    if self.config.state.checkpoint_uri:
+                        copying = keep_copies(engine, self.config, self.directory, lambda: self._is_copied)
+                        beside.append(group.create_task(copying))
                     end = await self._until_over(engine)
                     await self._make_views()
-                    asking.cancel()
+                    for task in beside:
+                        task.cancel()
             except BaseExceptionGroup as errors:
                 raise errors.exceptions[0] from errors
             finally:
-                self._engine = None
+                self._calls.engine = None
                 await asyncio.to_thread(engine.close)
         finally:
             with suppress(OSError):
@@ -270,17 +276,21 @@ class ClusterCrawler:
         with self._asking.open(verbs, logs):
             await ControlSocket(self.directory / "state", verbs, logs).serve()
 
-    def _write_down(self) -> None:
-        """Write what shards and coordinator read, before there are any."""
+    async def _write_down(self) -> ClusterPlan:
+        """Write what shards and coordinator read, before there are any; return how they are started."""
         make_directory(self.directory / "state")
         # What was moved while the crawl ran before becomes the map that it is started with.
-        map_of(self.config, self.directory).save(self.directory)
+        partitions = map_of(self.config, self.directory)
+        partitions.save(self.directory)
         path = self.directory / RECORD_FILE
         if path.exists():  # What ended the run before does not end this one.
             kept = msgspec.json.decode(path.read_bytes(), type=CoordinatorRecord)
             kept.had_hosts = kept.had_hosts and kept.end != "low_water"  # This run fetches the remainder.
             kept.end, kept.paused, kept.hurried, kept.held = "", False, False, False
             write_whole(path, msgspec.json.encode(kept))
+        await begin_copies(self.config, self.directory)
+        stays = not self._cluster.rebalance or keeps_partitions(self.config) or self._following is not None
+        return plan_of(self.config, self._cluster, self.directory, partitions, balances=not stays)
 
     async def _until_over(self, engine: Engine) -> End:
         clock = WallClock()
@@ -324,7 +334,7 @@ class ClusterCrawler:
 
     def _take(self, standing: Mapping[str, Any], now: float) -> None:
         """Take what the coordinator said: for those who ask, and for who listens."""
-        self._status = standing["status"]
+        self._status, self._is_copied = standing["status"], standing["is_copied"]
         if not self._one_at_a_time.locked():
             self._count(len(cast("list[object]", self._status["shards"])))
         self._course.add(_point(now, self._status))
@@ -405,28 +415,29 @@ class ClusterCrawler:
 
     async def _why(self, request: Why) -> object:
         shard = owner_of(self.config, self.directory, request.url)
-        return {**cast("dict[str, object]", (await self._asked("why", request, [shard]))[0]), "shard": shard}
+        return {**cast("dict[str, object]", (await self._calls.ask("why", request, [shard]))[0]), "shard": shard}
 
     async def _hosts(self, request: HostsOf) -> object:
-        shards = list(range(self.config.cluster.workers))
-        return hosts_of_all(await self._asked("hosts", request, shards, some=True), request.n)
+        return hosts_of_all(await self._calls.ask("hosts", request, self._every, some=True), request.n)
 
     async def _about(self, _: Nothing) -> object:
         return about(self.directory, self.config)
 
     async def _recent(self, request: RecentOf) -> object:
         shards = list(range(self.config.cluster.workers))
-        return recent_of_all(await self._asked("recent", RecentOf(), shards, some=True), request.after, request.most)
+        return recent_of_all(
+            await self._calls.ask("recent", RecentOf(), shards, some=True), request.after, request.most
+        )
 
     async def _gone(self, _: Nothing) -> object:
         return {"points": [list(point) for point in self._course.points()]}
 
     async def _pause(self, _: Nothing) -> object:
-        await self._called("pause", paused=True)
+        await self._calls.call("pause", paused=True)
         return {"state": "paused"}
 
     async def _unpause(self, _: Nothing) -> object:
-        await self._called("pause", paused=False)
+        await self._calls.call("pause", paused=False)
         return {"state": "running"}
 
     async def _stopped(self, request: StopCrawl) -> object:
@@ -439,14 +450,14 @@ class ClusterCrawler:
         if shards == 1 or stops_to_scale(self.config) or self._following is not None:
             return {"workers": shards, "stops": True}
         async with self._one_at_a_time:
-            if (engine := self._engine) is None:
-                raise ConflictError("the crawl is ending")
+            engine = self._calls.require()
             # Before any of them counts: what is restarted now finds all of them.
             added = range(len(engine.shards), shards)
             present = await asyncio.to_thread(begin_shards, self.directory, added)
+            assert self._begun is not None
             plan = msgspec.structs.replace(self._begun, config=effective_toml(present))
             await asyncio.to_thread(engine.grow, plan, shards, self._cluster)
-            await self._called("scale", shards=shards)
+            await self._calls.call("scale", shards=shards)
             self._count(max(shards, self.config.cluster.workers))
         return {"workers": shards, "stops": False}
 
@@ -454,44 +465,27 @@ class ClusterCrawler:
         """Have each shard make a checkpoint. They belong together only where no partition moves meanwhile."""
         async with self._one_at_a_time:
             require_arrived(self.directory, ordered=True)
-            await self._called("hold", held=True)
+            await self._calls.call("hold", held=True)
             try:
                 await arrived(self.directory)
                 return await self._for_all("checkpoint")(request)
             finally:
                 with suppress(ConflictError):
-                    await self._called("hold", held=False)
+                    await self._calls.call("hold", held=False)
 
     def _for_all(self, name: str) -> Callable[[VerbRequest], Awaitable[object]]:
         async def answer(request: VerbRequest) -> object:
             if name == "seed":
-                await self._called("seeded")
-            shards, some = list(range(self.config.cluster.workers)), name in ("release", "host")
+                await self._calls.call("seeded")
+            some = name in ("release", "host")
             async with self._one_at_a_time if name in ("set", "host") else nullcontext():
-                return joined_of_all(await self._asked(name, request, shards, some=some))
+                return joined_of_all(await self._calls.ask(name, request, self._every, some=some))
 
         return answer
 
-    async def _asked(self, verb: str, request: VerbRequest, shards: list[int], *, some: bool = False) -> list[object]:
-        """Return the answers of shards. Raises RefusedError when one refuses; with `some`, when all do."""
-        if self._engine is None:
-            raise ConflictError("the crawl is ending")
-        try:
-            answers = await self._engine.ask({"verb": verb, **msgspec.to_builtins(request)}, shards)
-        except ConnectionError as error:
-            raise ConflictError("the coordinator is restarting; try again") from error
-        refusals = [str(answer.get("error")) for answer in answers if not answer.get("ok")]
-        if refusals and (not some or len(refusals) == len(answers)):
-            raise RefusedError(refusals[0])
-        return [answer.get("result") for answer in answers if answer.get("ok")]
-
-    async def _called(self, name: str, **arguments: object) -> None:
-        if self._engine is None:
-            raise ConflictError("the crawl is ending")
-        try:
-            await self._engine.call(name, **arguments)
-        except ConnectionError as error:
-            raise ConflictError("the coordinator is restarting; try again") from error
+    @property
+    def _every(self) -> list[int]:
+        return list(range(self.config.cluster.workers))
 
 
 def _point(at: float, status: Mapping[str, Any]) -> Point:

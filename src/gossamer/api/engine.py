@@ -1,4 +1,4 @@
-"""Engine: starts what a crawl of several shards runs on, and says for which shards it found no machine."""
+"""Engine: starts what a crawl of several shards runs on, asks it, and says for which shards it found no machine."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
 from gossamer.cluster.coordination import Limits
 from gossamer.cluster.job import HERE, ClusterPlan, environment_of_a_cluster, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
+from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
+from gossamer.model.verbs import ConflictError, RefusedError, VerbRequest
 
 if TYPE_CHECKING:
     from gossamer.cluster.ray import Engine
@@ -21,7 +25,42 @@ if TYPE_CHECKING:
 MEMBER = ("-m", "gossamer.api.member")
 
 
-def plan_of(config: Config, cluster: ClusterOptions, directory: Path) -> ClusterPlan:
+class EngineCalls:
+    """What the engine of a crawl is asked and told, as long as there is one."""
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+
+    def require(self) -> Engine:
+        """Return the engine. Raises ConflictError: it has ended."""
+        if self.engine is None:
+            raise ConflictError("the crawl is ending")
+        return self.engine
+
+    async def ask(self, verb: str, request: VerbRequest, shards: list[int], *, some: bool = False) -> list[object]:
+        """Return the answers of shards. Raises RefusedError when one refuses; with `some`, when all do."""
+        engine = self.require()
+        try:
+            answers = await engine.ask({"verb": verb, **msgspec.to_builtins(request)}, shards)
+        except ConnectionError as error:
+            raise ConflictError("the coordinator is restarting; try again") from error
+        refusals = [str(answer.get("error")) for answer in answers if not answer.get("ok")]
+        if refusals and (not some or len(refusals) == len(answers)):
+            raise RefusedError(refusals[0])
+        return [answer.get("result") for answer in answers if answer.get("ok")]
+
+    async def call(self, name: str, **arguments: object) -> None:
+        """Call a method of the coordinator. Raises ConflictError: it does not answer."""
+        engine = self.require()
+        try:
+            await engine.call(name, **arguments)
+        except ConnectionError as error:
+            raise ConflictError("the coordinator is restarting; try again") from error
+
+
+def plan_of(
+    config: Config, cluster: ClusterOptions, directory: Path, partitions: PartitionMap, *, balances: bool
+) -> ClusterPlan:
     """Return a crawl as its engine is to run it; `cluster` are the options with the cluster that was found."""
     limits = config.limits
     work = ""
@@ -30,6 +69,7 @@ def plan_of(config: Config, cluster: ClusterOptions, directory: Path) -> Cluster
     return ClusterPlan(
         directory=str(directory.resolve()),
         shards=cluster.workers,
+        partitions=partitions.encode(),
         config=effective_toml(config),
         work=work,
         node="" if cluster.address else HERE,
@@ -39,6 +79,7 @@ def plan_of(config: Config, cluster: ClusterOptions, directory: Path) -> Cluster
         round_s=cluster.round_s,
         answer_s_max=cluster.answer_s_max,
         process_s_max=config.crawl.process_s_max,
+        balances=balances,
     )
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gossamer.api.maintenance import scale_crawl
+from gossamer.api.restoring import copy_map
+from gossamer.archive.uploads import StoreError
 from gossamer.assembly.adding import begin_shard
 from gossamer.assembly.mapping import map_in, moves_in
 from gossamer.cluster.options import ClusterOptions
@@ -47,8 +49,6 @@ def keeps_partitions(config: Config) -> str:
     """Return what keeps partitions of a running crawl where they are; empty where they can move."""
     found = {
         "crawl.mode": config.crawl.mode != "batch",
-        # A crawl that is restored from there, without its directory, would not find where its partitions are.
-        "state.checkpoint_uri": bool(config.state.checkpoint_uri),
         "url.split_sites": bool(config.url.split_sites),
         "cookies, or login": bool(config.cookies.wanted or config.login.rules),
         "seeds.requests_file": bool(config.seeds.requests_file),
@@ -89,9 +89,21 @@ def require_arrived(directory: Path, *, ordered: bool = False) -> None:
         )
 
 
+async def keep_copies(engine: Engine, config: Config, directory: Path, is_copied: Callable[[], bool]) -> None:
+    """Have the moves of partitions also where the shards' checkpoints are, before they are ordered, until cancelled."""
+    while True:
+        await asyncio.sleep(LOOK_S)
+        if not is_copied():
+            with suppress(StoreError, ConnectionError):  # It is tried again; the moves wait.
+                moves = await copy_map(config, directory)
+                await engine.call("copied", version=moves.version, shards=moves.shards)
+
+
 def begin_shards(directory: Path, numbers: range) -> Config:
     """Make the state of shards that a running crawl gets; return the configuration as it is now."""
     present = reopen(directory / FILE)
+    if present.state.checkpoint_uri:
+        return present  # Each is on its machine, and says in a claim which names it gives to files.
     for number in numbers:
         begin_shard(present, directory, number)
     return present

@@ -23,7 +23,6 @@ import msgspec
 
 from gossamer.api.crawler import Crawler
 from gossamer.api.restoring import vault_of
-from gossamer.api.shards import begun_with
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home, locked
 from gossamer.assembly.values import Assembled
@@ -31,6 +30,7 @@ from gossamer.cluster import line as said
 from gossamer.cluster.coordination import Look, Tenure
 from gossamer.cluster.job import ShardJob
 from gossamer.cluster.line import FrameLine
+from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.shard_process import LOOK
 from gossamer.config.gather import reopen_text
 from gossamer.config.secret import holds_secrets
@@ -128,7 +128,7 @@ class ClusterMember(Crawler):
         try:
             if not one_at_a_time.acquire(LOCK_S_MAX):
                 raise ConfigError(f"{self.directory}: another shard still holds state/written.lock")
-            begun_with(self.config, Path(self._job.crawl)).save(self.directory)
+            PartitionMap.decode(self._job.partitions, "the map of this job").save(self.directory)
             write_whole(self.directory / "crawl.toml", self._job.config.encode(), private=holds_secrets(self.config))
         finally:
             one_at_a_time.release()

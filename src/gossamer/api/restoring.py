@@ -14,14 +14,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gossamer.api.shards import map_of
+import msgspec
+
 from gossamer.archive.uploads import StoreError
 from gossamer.assembly.home import Home, homes
+from gossamer.assembly.mapping import moves_in
 from gossamer.assembly.values import Assembled
+from gossamer.cluster.coordination import CoordinatorRecord
+from gossamer.cluster.moves import MovesRecord, map_now
+from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.lists import FORGOTTEN
-from gossamer.config.live import save
+from gossamer.config.live import divided, save
 from gossamer.config.secret import shows_secret
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.extras import require
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
 
 CLAIM = "claim"
 """In a shard's state: the openings that its owner claimed, or was about to."""
-RETRY_S = 5.0
+RETRY_S, LOOK_S = 5.0, 0.25
 FIRST_S_MAX = 600.0
 """How long a shard that begins waits for a store that does not answer."""
 
@@ -121,8 +126,17 @@ class Vault:
             shard.controls.telemetry.counters.note(self.restored)
             shard.controls.telemetry.logs.info("restored", opening=self._opening, how=self.restored)
         while True:
-            await asyncio.sleep(RETRY_S if self._failing else self._interval_s)
+            await self._until_due(shard)
             await self.try_save(shard)
+
+    async def _until_due(self, shard: Assembled) -> None:
+        """Return after an interval, or when partitions that move between shards wait for a checkpoint."""
+        due_at = self._clock.now() + (RETRY_S if self._failing else self._interval_s)
+        while (left_s := due_at - self._clock.now()) > 0:
+            await asyncio.sleep(min(left_s, LOOK_S))
+            membership = shard.membership
+            if membership is not None and not self._failing and membership.exchange.places.waits_for_checkpoint:
+                return
 
     async def try_save(self, shard: Assembled) -> bool:
         """Make a checkpoint; say whether it is there."""
@@ -208,6 +222,27 @@ async def check_vault(config: Config) -> None:
         raise ConfigError(str(error).replace("archive.store:", "state.checkpoint_uri:")) from error
 
 
+async def begin_copies(config: Config, directory: Path) -> None:
+    """Put there, before shards begin, where partitions are. Raises ConfigError: that cannot be."""
+    if config.state.checkpoint_uri:
+        try:
+            await copy_map(config, directory)
+        except StoreError as error:
+            raise ConfigError(
+                f"state.checkpoint_uri: cannot write to {config.state.checkpoint_uri}: {error}"
+            ) from error
+
+
+async def copy_map(config: Config, directory: Path) -> MovesRecord:
+    """Put beside the shards' checkpoints which shard has which partition, and what the coordinator keeps of moves;
+    return that. Raises StoreError: it is not there.
+    """
+    begun, moves = PartitionMap.load(directory), moves_in(directory)
+    assert begun is not None, "a crawl of several shards was started"
+    await checkpoints_of(config, 0).keep_map(begun.encode(), msgspec.json.encode(moves))
+    return moves
+
+
 async def gather(config: Config, directory: Path) -> None:
     """Bring the newest checkpoints of all shards, their finished files included, into the crawl's directory.
 
@@ -250,6 +285,19 @@ def restore_of(source: str, directory: Path, sets: Sequence[str] = ()) -> str:
         raise ConfigError(f"cannot read the checkpoints at {source}: {error}") from error
 
 
+async def _bring_map(config: Config, directory: Path) -> PartitionMap:
+    """Have a directory know which shard has which partition, as the copy beside the checkpoints says; return that. The
+    checkpoints may have moves that are under way in the copy: these are ordered again, and are complete.
+    """
+    kept = await checkpoints_of(config, 0).map()
+    if kept is None:  # A crawl of one shard.
+        return PartitionMap.even(config.cluster.workers)
+    partitions, moves = PartitionMap.decode(kept[0], "partitions.json"), msgspec.json.decode(kept[1], type=MovesRecord)
+    partitions.save(directory)
+    write_whole(directory / RECORD_FILE, msgspec.json.encode(CoordinatorRecord(moves=moves, closed=True)))
+    return map_now(partitions, moves)
+
+
 def _without_secrets(key: str, value: object) -> object:
     """Return what a checkpoint elsewhere has of a key: nothing of one that holds credentials."""
     return None if shows_secret(key, value) else value
@@ -273,19 +321,21 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
     if text is None:
         raise ConfigError(f"there is no checkpoint at {uri}; it begins with the first that a crawl makes")
     config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, wanted])
+    partitions = await _bring_map(config, directory)
+    config = divided(config, partitions.shards)
     await gather(config, directory)
     described = []
     for home in homes(directory, config.cluster.workers):
         checkpoints = checkpoints_of(config, home.shard)
         claimed, saved = await checkpoints.claimed(), await checkpoints.latest()
+        if saved is None and home.shard not in partitions.owners:
+            continue  # It was added shortly before, and has nothing yet.
         if saved is None:
             raise ConfigError(f"shard {home.shard} has no checkpoint at {uri}; the crawl cannot be restored without it")
         if claimed is not None and home.shards == 1:  # What is restored is its only owner from now on.
             write_whole(home.state / CLAIM, f"{claimed.opening} {claimed.opening}".encode())
         age_s = WallClock().now() - saved.at
         described.append(f"commit {saved.epoch:,} of {age_s:.0f} s ago, {len(saved.parts):,} files")
-    if config.cluster.workers > 1:
-        map_of(config, directory).save(directory)
     # Last: without it the directory holds no crawl.
     save(config, directory)
     return f"{directory} is restored from {uri}: {'; '.join(described)}"

@@ -58,18 +58,13 @@ def map_of(config: Config, directory: Path) -> PartitionMap:
     Raises:
         ConfigError: the map has another number of shards.
     """
-    found = map_in(directory) or begun_with(config, directory)
+    found = map_in(directory) or PartitionMap.even(config.cluster.workers)
     if found.shards != config.cluster.workers:
         raise ConfigError(
             f"{directory} has {found.shards} shards and not {config.cluster.workers}; "
             f"`gossamer scale {directory} --workers {config.cluster.workers}` changes that"
         )
     return found
-
-
-def begun_with(config: Config, directory: Path) -> PartitionMap:
-    """Return the map that the crawl was last started with."""
-    return PartitionMap.load(directory) or PartitionMap.even(config.cluster.workers)
 
 
 def owner_of(config: Config, directory: Path, url: str) -> int:

@@ -21,7 +21,7 @@ from gossamer.state.journals import STATE
 
 STORE = STATE + "store/"
 TABLE = ".sst"
-CONFIG, FORGOTTEN = "crawl.toml", "forgotten.jsonl"
+CONFIG, FORGOTTEN, PARTITIONS, MOVES = "crawl.toml", "forgotten.jsonl", "partitions.json", "moves.json"
 UPLOADS_AT_ONCE = 4
 
 
@@ -96,6 +96,16 @@ class Checkpoints:
     async def keep_config(self, text: str) -> None:
         """Put the crawl's configuration where all shards' checkpoints are. Raises StoreError."""
         await self._store.write(CONFIG, text.encode())
+
+    async def keep_map(self, partitions: bytes, moves: bytes) -> None:
+        """Put where partitions are where all shards' checkpoints are. Raises StoreError."""
+        await self._store.write(PARTITIONS, partitions)
+        await self._store.write(MOVES, moves)
+
+    async def map(self) -> tuple[bytes, bytes] | None:
+        """Return what `keep_map` put there, or None if it never did. Raises StoreError."""
+        partitions, moves = await self._store.read(PARTITIONS), await self._store.read(MOVES)
+        return None if partitions is None or moves is None else (partitions, moves)
 
     async def keep_forgotten(self, listed: bytes) -> None:
         """Put the crawl's list of forgotten pages beside its configuration. Raises StoreError."""

@@ -68,6 +68,8 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     """The crawl's, absolute."""
     shards: int
+    partitions: bytes
+    """The map that the crawl was started with, as its file has it: other machines may not see that."""
     config: str
     """The effective configuration, as TOML."""
     work: str = ""
@@ -100,6 +102,7 @@ class ShardJob(msgspec.Struct, frozen=True, kw_only=True):
     """Where it works."""
     crawl: str
     """The crawl's own directory."""
+    partitions: bytes
     config: str
     shard: int
     shards: int

@@ -3,6 +3,9 @@
 The record is saved before an order that depends on it goes out. An order is repeated until the receiver has the
 partitions so that no restart of it takes them back; only then does the map say that they are there. So a coordinator
 that restarts continues each move, and a shard that was restored finds in the map what became of its partitions.
+
+Where shards make checkpoints, a copy of the record is beside these before the order goes out. A crawl that is restored
+from there, and has an older record than its shards have state, orders again what they have done.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -27,6 +30,16 @@ RUN_MAX: Final = 256
 """Partitions in a move."""
 URLS_A_MOVE: Final = 4_000
 """Seen URLs that a move carries, about: so large that few moves are enough, so small that none takes a second."""
+URLS_A_MOVE_COPIED: Final = 1_000_000
+"""The same where each move takes a checkpoint of both shards."""
+
+
+class Copied(NamedTuple):
+    """What a crawl would begin with that is restored from its checkpoints alone."""
+
+    version: int
+    """Of the last move."""
+    shards: int
 
 
 class MovesRecord(msgspec.Struct):
@@ -73,8 +86,16 @@ class Moves:
         kept.shards = max(kept.shards, partitions.shards)
         self.owners = array("H", partitions.owners)
         """Owner of each partition, moves under way not counted."""
+        self.copied: Copied | None = None
+        """What of the record has a copy beside the checkpoints of shards: only that is ordered. None: there are no
+        checkpoints."""
         for _, place in kept.places:
             self._set(place)
+
+    @property
+    def is_copied(self) -> bool:
+        """All that is recorded may be ordered."""
+        return self.copied in (None, (self.kept.version, self.kept.shards))
 
     @property
     def is_moving(self) -> bool:
@@ -90,10 +111,11 @@ class Moves:
     def orders(self, shard: int, orders: Orders, known: int) -> Orders:
         """Return a shard's orders with those about moves; `known`: the serial number up to which it knows the map."""
         kept = self.kept
+        version, shards = self.copied or (kept.version, kept.shards)
         return msgspec.structs.replace(
             orders,
-            shards=kept.shards,
-            moves=[move for move in kept.under_way if shard in (move.sender, move.to)],
+            shards=shards,
+            moves=[move for move in kept.under_way if shard in (move.sender, move.to) and move.version <= version],
             places=[place for serial, place in kept.places if serial > known],
             known=known,
             serial=kept.serial,
@@ -114,7 +136,7 @@ class Moves:
         kept, giver, to = self.kept, found.giver, found.to
         assert not kept.is_moving
         stay = {partition for first, end in kept.balanced for partition in range(first, end)}
-        length = _length(giver.urls, Counter(self.owners)[giver.shard])
+        length = self._length(giver.urls, Counter(self.owners)[giver.shard])
         runs = runs_to_give(
             giver.waiting or [], found.free + 1, length, lambda one: self.owners[one] == giver.shard and one not in stay
         )
@@ -150,7 +172,7 @@ class Moves:
             if sender not in reports or to not in reports or self.owners[first] != sender:
                 continue
             if busy[sender] < MOVES_A_SHARD_MAX and busy[to] < MOVES_A_SHARD_MAX:
-                self._order(first, min(end, first + _length(reports[sender].urls, held[sender])), sender, to)
+                self._order(first, min(end, first + self._length(reports[sender].urls, held[sender])), sender, to)
                 busy.update((sender, to))
         if not found and not kept.under_way:
             kept.wanted = 0
@@ -159,13 +181,13 @@ class Moves:
         self.kept.version += 1
         self.kept.under_way.append(Move(self.kept.version, first, end, sender, to))
 
+    def _length(self, urls: int, partitions: int) -> int:
+        """Return how many partitions go at once from a shard with `partitions` of them."""
+        most = URLS_A_MOVE if self.copied is None else URLS_A_MOVE_COPIED
+        return max(1, min(RUN_MAX, most * max(partitions, 1) // max(urls, 1)))
+
     def _set(self, place: MovedRun) -> None:
         self.owners[place.first : place.end] = array("H", [place.owner]) * (place.end - place.first)
-
-
-def _length(urls: int, partitions: int) -> int:
-    """Return how many partitions go at once from a shard with `partitions` of them."""
-    return max(1, min(RUN_MAX, URLS_A_MOVE * max(partitions, 1) // max(urls, 1)))
 
 
 def _runs(owners: Sequence[int], target: Sequence[int]) -> list[tuple[int, int]]:

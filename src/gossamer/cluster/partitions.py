@@ -120,27 +120,21 @@ class PartitionMap:
             sums[owner] += weights[partition] if weights else 1.0
         return max(sums), sum(sums) / self.shards
 
-    def save(self, directory: Path) -> None:
-        """Write it into a crawl's directory; the file holds the old map or the new one, whole."""
-        path = directory / FILE
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def encode(self) -> bytes:
+        """Return it as its file has it."""
         runs = [(first, owner) for first, _, owner in self.runs()]
         written = Written(self.version, self.shards, runs)
-        written = msgspec.structs.replace(written, crc=written.summed())
-        write_whole(path, msgspec.json.encode(written) + b"\n")
+        return msgspec.json.encode(msgspec.structs.replace(written, crc=written.summed())) + b"\n"
 
     @classmethod
-    def load(cls, directory: Path) -> Self | None:
-        """Return the map of a crawl's directory; None if the crawl has one shard and never had more.
+    def decode(cls, encoded: bytes, name: object) -> Self:
+        """Return the map that `encode` wrote.
 
         Raises:
-            ConfigError: the file is none of ours.
+            ConfigError: it is none of ours; `name` says what.
         """
-        path = directory / FILE
-        if not path.exists():
-            return None
         try:
-            written = msgspec.json.decode(path.read_bytes(), type=Written)
+            written = msgspec.json.decode(encoded, type=Written)
             if written.crc not in (None, written.summed()):
                 raise ValueError("its checksum differs")
             owners = array("H", bytes(2 * PARTITIONS))
@@ -150,4 +144,20 @@ class PartitionMap:
                     owners[partition] = owner
             return cls(written.version, written.shards, owners)
         except (msgspec.MsgspecError, AssertionError, IndexError, OverflowError, ValueError) as error:
-            raise ConfigError(f"{path} is no partition map ({error}); restore it from a backup") from error
+            raise ConfigError(f"{name} is no partition map ({error}); restore it from a backup") from error
+
+    def save(self, directory: Path) -> None:
+        """Write it into a crawl's directory; the file holds the old map or the new one, whole."""
+        path = directory / FILE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, self.encode())
+
+    @classmethod
+    def load(cls, directory: Path) -> Self | None:
+        """Return the map of a crawl's directory; None if the crawl has one shard and never had more.
+
+        Raises:
+            ConfigError: the file is none of ours.
+        """
+        path = directory / FILE
+        return cls.decode(path.read_bytes(), path) if path.exists() else None

@@ -145,6 +145,11 @@ class Places:
         """Return the versions of those moves to this shard that no restart takes back."""
         return [move.version for move in moves if move.to == self.shard and move.version in self._safe]
 
+    @property
+    def waits_for_checkpoint(self) -> bool:
+        """Partitions that were given or taken wait until a checkpoint holds that."""
+        return bool(self.held) or any(versions for _, versions in self._marks)
+
     # ---- what others do
 
     def learn(self, places: Sequence[MovedRun], known: int, serial: int) -> bool:

@@ -1,7 +1,5 @@
-"""Ray: the only file that knows it. It starts shards and a coordinator, starts them again, and carries what they say.
-
-Each shard is an actor that keeps a process going (`ShardProcess`); the coordinator is one too, on the machine that the
-crawl was started from. What they do is in `shard_process` and `coordination`; here is only how calls travel.
+"""Ray: beside `actors` the only file that knows it. It joins a cluster or starts a private one, has it run the shards'
+actors, and the coordinator's on the machine that the crawl was started from, and speaks to these.
 """
 
 from __future__ import annotations
@@ -26,233 +24,23 @@ import ray.exceptions
 from ray._private import ray_constants
 from ray._raylet import GcsClient  # type: ignore[attr-defined]
 from ray.runtime_env import RuntimeEnv
-from ray.util.metrics import Gauge
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
-from gossamer.cluster.aggregate import GAUGES, LABELS, figures_of
-from gossamer.cluster.balance import Balance
-from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Look, ShardAnswer
-from gossamer.cluster.job import ASKED, ClusterPlan, ShardJob, encode
+from gossamer.cluster.actors import CALL_S_MAX, CoordinatorActor, ShardActor, decoded, encoded, shard_name
+from gossamer.cluster.job import ASKED, ClusterPlan, encode
 from gossamer.cluster.options import ClusterOptions
-from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
-from gossamer.cluster.shard_process import ShardProcess, ShardStart
 from gossamer.model.errors import ConfigError, CrawlFailedError
-from gossamer.world.allocators import FRUGAL
-from gossamer.world.clock import WallClock
-from gossamer.world.files import write_whole
-from gossamer.world.process import DirectoryLock, child_environment
 from gossamer.world.reaper import end, reaper_of
 
-CARRY_S_MAX = 10.0
-"""A frame that has not arrived by then is taken for lost: it is sent again."""
-ASK_S_MAX = 55.0
-CALL_S_MAX = 10.0
-"""How long the coordinator is waited for: Ray keeps calls to an actor that has not begun."""
 STARTS_MAX = 3
 CONNECT_S_MAX = 5.0
-LOCK_S_MAX = 60.0
-"""A killed coordinator frees its record within this."""
 COMMON: Any = {"max_restarts": -1, "max_task_retries": 0}
 """Of all actors. Ray repeats no call: the caller repeats a query, the sender its frames."""
 LOOPBACK = ("127.", "localhost:", "[::1]:")
 FOLDER = "gossamer-ray-"
 """Folder of a private Ray's sockets and logs, in the system's temporary directory; a process id and a random part
 follow. It is short because the path of a socket has at most 107 bytes."""
-_encode = msgspec.msgpack.Encoder(enc_hook=str).encode
-_decode = msgspec.msgpack.decode
-
-
-class ShardActor:
-    """Keeps one shard. Ray starts it again wherever there is a machine; its state is on disk."""
-
-    def __init__(self, plan: bytes, shard: int, namespace: str) -> None:
-        self._plan = msgspec.json.decode(plan, type=ClusterPlan)
-        self._shard = shard
-        self._namespace = namespace
-        self._node: str = self._plan.node or ray.get_runtime_context().get_node_id()
-        self._peers: dict[int, Any] = {}
-        self._process: ShardProcess | None = None
-        # The metrics of a private Ray are exported nowhere.
-        self._gauges = {} if self._plan.node else {name: Gauge(name, what, LABELS) for name, what in GAUGES.items()}
-        self._labels = {"crawl": Path(self._plan.directory).name, "shard": str(shard)}
-        self._keeping: asyncio.Task[None] | None = None
-
-    async def look(self, question: bytes) -> bytes:
-        """Answer a round's question. The first one starts the shard: so does the first after a restart."""
-        keeper = self._started()
-        seen = await keeper.look(
-            self._shard, self._node, _decode(question, type=Look), self._plan.answer_s_max
-        )  # fmt: skip
-        if self._gauges:
-            for name, figure in figures_of(seen.status).items():
-                self._gauges[name].set(figure, self._labels)
-        return _encode(seen)
-
-    async def ask(self, question: bytes) -> bytes:
-        """Have the shard answer a verb."""
-        answer = await self._started().ask(_decode(question, type=dict[str, object]), ASK_S_MAX)
-        return _encode(answer if answer is not None else {"ok": False, "error": f"shard {self._shard} is starting"})
-
-    async def deliver(self, sender: int, frame: bytes) -> bool:
-        """Take a frame of another shard."""
-        return self._process is not None and self._process.deliver(sender, frame)
-
-    def _started(self) -> ShardProcess:
-        if self._process is None:
-            start = ShardStart(
-                command=[sys.executable, "-P", *self._plan.command],
-                job=self._job,
-                environment=FRUGAL | child_environment(),
-                slots=self._plan.state_on(self._node, self._shard),
-                process_s_max=self._plan.process_s_max,
-            )
-            self._process = ShardProcess(start, self._carry, WallClock())
-            self._keeping = asyncio.create_task(self._process.run())
-            self._keeping.add_done_callback(_ended)
-        return self._process
-
-    def _job(self, line: int) -> bytes:
-        plan = self._plan
-        return encode(
-            ShardJob(
-                directory=plan.directory_on(self._node),
-                crawl=plan.directory,
-                config=plan.config,
-                shard=self._shard,
-                shards=plan.shards,
-                node=self._node,
-                line=line,
-                parent=os.getpid(),
-                tenure_s=plan.tenure_s,
-            )
-        )
-
-    async def _carry(self, to: int, frame: bytes) -> bool:
-        try:
-            async with asyncio.timeout(CARRY_S_MAX):
-                if to not in self._peers:
-                    self._peers[to] = await asyncio.to_thread(ray.get_actor, shard_name(to), self._namespace)
-                arrived: bool = await self._peers[to].deliver.remote(self._shard, frame)
-                return arrived
-        except (ray.exceptions.RayError, TimeoutError, ValueError):
-            return False
-
-
-class CoordinatorActor:
-    """Asks all shards, round after round. What it must find again is in the crawl's directory."""
-
-    def __init__(self, plan: bytes, namespace: str) -> None:
-        self._plan = msgspec.json.decode(plan, type=ClusterPlan)
-        self._namespace = namespace
-        self._clock = WallClock()
-        self._file = Path(self._plan.directory) / RECORD_FILE
-        # One of a crawl that was killed may end a little later: it must not write what this one has not read.
-        self._lock = DirectoryLock(self._file.with_suffix(".lock"))
-        if not self._lock.acquire(LOCK_S_MAX):
-            raise ConfigError(f"{self._file}: another coordinator still has it")
-        kept = msgspec.json.decode(self._file.read_bytes(), type=CoordinatorRecord) if self._file.exists() else None
-        plan_ = self._plan
-        partitions = PartitionMap.load(Path(plan_.directory)) or PartitionMap.even(plan_.shards)
-        self.coordination = Coordination(
-            partitions, plan_.limits, plan_.tenure_s, self._clock.now(), kept, self._save
-        )  # fmt: skip
-        self.coordination.balance = Balance() if plan_.balances else None
-        self._shards: dict[int, Any] = {}
-        self._asked: dict[int, asyncio.Task[ShardAnswer | None]] = {}
-        self._going: asyncio.Task[None] | None = None
-
-    async def standing(self) -> bytes:
-        """Return the status of the crawl, and what is new. The first call, also after a restart, starts the rounds."""
-        if self._going is None:
-            await self._meet()
-            self._going = asyncio.create_task(self._rounds())
-            self._going.add_done_callback(_ended)
-        failure, refused = self.coordination.failure
-        return _encode(
-            {
-                "status": self.coordination.status(),
-                "notes": self.coordination.take_notes(),
-                "is_over": self.coordination.is_over,
-                "end": self.coordination.kept.end,
-                "failure": failure,
-                "refused": refused,
-            }
-        )
-
-    async def scale(self, *, shards: int) -> None:
-        """Have `shards` shards hold the partitions; all of them have been started."""
-        self.coordination.scale(shards)
-        await self._meet()
-
-    async def _meet(self) -> None:
-        for shard in range(self.coordination.shards):
-            if shard not in self._shards:
-                self._shards[shard] = await asyncio.to_thread(ray.get_actor, shard_name(shard), self._namespace)
-
-    async def stop(self, *, now: bool = False) -> None:
-        """End the crawl, everything saved."""
-        self.coordination.end("stopped", hurried=now)
-
-    async def pause(self, *, paused: bool) -> None:
-        """Send no more requests, or go on."""
-        self.coordination.pause(paused=paused)
-
-    async def hold(self, *, held: bool) -> None:
-        """Begin no moves but those that the operator ordered, or begin them again."""
-        self.coordination.hold(held=held)
-
-    async def seeded(self) -> None:
-        """Note that seeds were added."""
-        self.coordination.seeded()
-
-    async def ask(self, question: bytes, shards: list[int]) -> list[bytes]:
-        """Have shards answer a verb."""
-        return list(await asyncio.gather(*[self._answer(shard, question) for shard in shards]))
-
-    async def pid(self) -> int:
-        """Return the number of this process."""
-        return os.getpid()
-
-    async def _answer(self, shard: int, question: bytes) -> bytes:
-        if shard not in self.coordination.seen:  # Ray keeps the call until there is a machine for the shard.
-            return _encode({"ok": False, "error": f"shard {shard} has not started"})
-        try:
-            async with asyncio.timeout(ASK_S_MAX + CALL_S_MAX):
-                answer: bytes = await self._shards[shard].ask.remote(question)
-        except (ray.exceptions.RayError, TimeoutError):
-            return _encode({"ok": False, "error": f"shard {shard} is restarting; try again"})
-        return answer
-
-    async def _rounds(self) -> None:
-        while True:
-            ends_at = self._clock.now() + self._plan.round_s
-            self.coordination.took(await self._round(), self._clock.now())
-            await asyncio.sleep(max(0.0, ends_at - self._clock.now()))
-
-    async def _round(self) -> list[ShardAnswer]:
-        """Ask all shards that have answered what they were asked before; wait for them, but not for ever."""
-        asked = [shard for shard in self._shards if shard not in self._asked]
-        for shard in asked:
-            self._asked[shard] = asyncio.create_task(self._look(shard))
-        if asked:
-            await asyncio.wait([self._asked[shard] for shard in asked], timeout=self._plan.answer_s_max)
-        answers = []
-        for shard in [shard for shard, task in self._asked.items() if task.done()]:
-            seen = self._asked.pop(shard).result()
-            if seen is not None and shard in asked:  # Older answers are of another round.
-                answers.append(seen)
-        return answers
-
-    async def _look(self, shard: int) -> ShardAnswer | None:
-        try:
-            answer = await self._shards[shard].look.remote(_encode(self.coordination.look(shard)))
-        except ray.exceptions.RayError:
-            return None
-        return _decode(answer, type=ShardAnswer)
-
-    def _save(self, kept: CoordinatorRecord) -> None:
-        write_whole(self._file, msgspec.json.encode(kept))
 
 
 class Engine:
@@ -283,7 +71,7 @@ class Engine:
             raise ConnectionAbortedError(_line(error)) from error
         except ray.exceptions.RayError as error:
             raise ConnectionError(_line(error)) from error
-        found: dict[str, Any] = _decode(answer)
+        found: dict[str, Any] = decoded(answer)
         return found
 
     def grow(self, plan: ClusterPlan, shards: int, options: ClusterOptions) -> None:
@@ -305,10 +93,10 @@ class Engine:
     async def ask(self, question: Mapping[str, object], shards: list[int]) -> list[dict[str, object]]:
         """Have shards answer a verb. Raises ConnectionError as `standing`."""
         try:
-            answers = await self.coordinator.ask.remote(_encode(dict(question)), shards)
+            answers = await self.coordinator.ask.remote(encoded(dict(question)), shards)
         except ray.exceptions.RayError as error:
             raise ConnectionError(_line(error)) from error
-        return [_decode(answer, type=dict[str, object]) for answer in answers]
+        return [decoded(answer, type=dict[str, object]) for answer in answers]
 
     def close(self) -> None:
         """End all actors; a private Ray ends too, without a trace."""
@@ -366,11 +154,6 @@ def _places(shards: int, options: ClusterOptions) -> list[Any]:
         return ["SPREAD"] * shards
     group = placement_group([options.reserved] * shards, strategy=options.placement.upper())
     return [PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=shard) for shard in range(shards)]
-
-
-def shard_name(shard: int) -> str:
-    """Return the name of a shard's actor in the crawl's namespace."""
-    return f"shard-{shard}"
 
 
 def _own(options: ClusterOptions, namespace: str) -> subprocess.Popen[bytes]:
@@ -472,13 +255,6 @@ def _sweep() -> None:
         number = folder.name.removeprefix(FOLDER).partition("-")[0]
         if number.isdigit() and not Path(f"/proc/{number}").exists():
             end(str(folder), {})
-
-
-def _ended(task: asyncio.Task[None]) -> None:
-    """End this process when what it is there for failed: Ray starts another."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        os._exit(1)
 
 
 def _knock(address: str) -> int:

@@ -2,7 +2,8 @@
 
 The shards are real, with their exchange, their leases of addresses and their commits, and so is the coordinator's part.
 Frames between them come late; faults lose and double them, cut two shards off from each other for a while, kill one
-shard at any step, or have it go on from its last checkpoint on another machine, and end the coordinator.
+shard at any step, or have it go on from its last checkpoint on another machine, end the coordinator, and lose all but
+the checkpoints and what is beside them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+import msgspec
+
+from gossamer.cluster.moves import Copied, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
 from gossamer.config import configure
@@ -56,6 +60,8 @@ CHECKPOINT_S, SENT_S_MAX = 60.0, 20.0
 """Between two checkpoints of a shard, and how long one takes."""
 SHARDS_MAX, SCALINGS_MAX, STEP_KEYS_MAX = 4, 3, 20
 """That a trial has at most after a change of their number; how many of those; and the keys that one commit gives."""
+LOST_ONE_IN, COPY_ROUNDS_MAX = 2, 100
+"""Seeds with checkpoints that lose all machines; and rounds after which a change of the record of moves is copied."""
 BALANCE_ROUNDS_MIN = 1
 """Rounds after which a shard that is behind gives partitions to one that is free, where they move so."""
 WITHIN_S = 15_000.0
@@ -65,7 +71,17 @@ WITHIN_S = 15_000.0
 def faults_of(seed: int) -> list[Fault]:
     """Return what is to happen in the trial of a seed."""
     dice = Dice(seed + 2)
-    return [*[_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))], *scalings_of(seed), *last_of(seed)]
+    faults = [_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))]
+    scalings = scalings_of(seed)
+    return [*faults, *scalings, *loss_of(seed, scalings), *last_of(seed)]
+
+
+def loss_of(seed: int, scalings: list[Fault]) -> list[Fault]:
+    """Return the loss of all machines and of the coordinator's record: of some seeds with checkpoints."""
+    dice = Dice(seed + 6)
+    before = min((one.requests for one in scalings if one.kind == "scale"), default=0)
+    is_lost, requests = _is_covered(seed) and not dice.below(LOST_ONE_IN), dice.below(REQUESTS)
+    return [Fault("loss", before + requests, 0, False, False, 0.0)] if is_lost else []
 
 
 def last_of(seed: int) -> list[Fault]:
@@ -184,6 +200,8 @@ class SimulatedShards(Shards):
         self._copied_at: dict[int, float] = {}
         self._safe: dict[int, int] = {}
         """A shard's activity of which all is in its checkpoint."""
+        self._moves = b""
+        """The copy of what the coordinator keeps of moves."""
 
     def crawl(self) -> None:
         """Crawl to the end, with all faults."""
@@ -210,6 +228,11 @@ class SimulatedShards(Shards):
         lives = self._lives[number]
         machine.fault = self._faults[number] = lives.popleft() if lives else None
         return LabPlace(machine.disk.root, machine, Dice(self.world.seed + number), context)
+
+    def coordinate(self) -> None:
+        super().coordinate()
+        if self.is_covered:
+            self.coordination.moves.copied = Copied(0, self.founders)
 
     async def scale(self, shards: int) -> None:
         for number in range(self.shards, shards):
@@ -304,6 +327,27 @@ class SimulatedShards(Shards):
             if self.is_covered and now - self._copied_at.get(member.number, 0.0) >= CHECKPOINT_S:
                 self._copied_at[member.number] = now
                 self._copy(member)
+        slowly = 1 + self.world.seed // 4 % COPY_ROUNDS_MAX
+        if not self.coordination.moves.is_copied and not self.world.dice.below(slowly):
+            self._copy_moves()
+
+    def _copy_moves(self) -> None:
+        moves = self.coordination.moves
+        self._moves, moves.copied = msgspec.msgpack.encode(moves.kept), Copied(moves.kept.version, moves.kept.shards)
+
+    def _lose(self, fault: Fault) -> None:
+        """Have all shards killed soon and go on from their checkpoints, and the coordinator go on from the copy."""
+        for member in self.members.values():
+            number = member.number
+            if not member.dead and number not in self._begins_at:
+                kill = fault._replace(kind="kill", requests=0, shard=number, restored=True)
+                self._machines[number].fault = self._faults[number] = kill
+        copied, kept = self.coordination.moves.copied, self.coordination.kept
+        if copied is None or copied.shards != kept.moves.shards:
+            self._copy_moves()  # In a real crawl, shards that it does not name are not there any more.
+        kept.moves = msgspec.msgpack.decode(self._moves, type=MovesRecord) if self._moves else MovesRecord()
+        self._keep(kept)
+        self.coordinate()
 
     def _meet_the_last(self) -> None:
         """Have the fault that happens after the order to end meet the shard that has most to lose."""
@@ -327,6 +371,8 @@ class SimulatedShards(Shards):
             self._cut_until[pair] = self.world.elapsed_s + fault.jump_s
         elif fault.kind == "scale":
             await self.scale(fault.steps)
+        elif fault.kind == "loss":
+            self._lose(fault)
         else:
             await asyncio.sleep(fault.jump_s)
             self.coordinate()

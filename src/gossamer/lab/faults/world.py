@@ -57,7 +57,7 @@ class SeenRequest(NamedTuple):
     life: int
 
 
-Kind = Literal["kill", "full", "write", "fsync", "dns", "reset", "frames", "cut", "coordinator", "scale"]
+Kind = Literal["kill", "full", "write", "fsync", "dns", "reset", "frames", "cut", "coordinator", "scale", "loss"]
 
 
 class Fault(NamedTuple):
