@@ -93,8 +93,9 @@ def ordered(directory: Path, shards: int) -> None:
 
 @contextmanager
 def restored(store: str, directory: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    done = gossamer("restore", store, "-o", directory)
-    assert done.returncode == 0, done.stderr
+    for words in (("restore", store, "-o", directory), ("verify", directory)):
+        done = gossamer(*words)
+        assert done.returncode == 0, done.stderr
     complaints = directory.with_name(f"{directory.name}-complaints")
     running = begun("resume", directory, "--quiet", complaints=complaints)
     try:

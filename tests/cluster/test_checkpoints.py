@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.api.restoring import gather
 from gossamer.archive.checkpoints import Checkpoints, ShardClaim, SnapshotFile
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.uploads import StoreError
+from gossamer.config import configure
 from gossamer.model.errors import ConfigError
 
 
@@ -54,6 +56,25 @@ def test_another_machine_finds_the_state_and_what_was_open(tmp_path: Path) -> No
     assert (there / "state/shard-3/tables/pages-003-0001-000001.journal").read_text() == "l"
     assert (there / "warc/gossamer-003-0001-000002.warc.gz.open").read_text() == "o"
     assert not (there / "warc/gossamer-003-0001-000001.warc.gz").exists()
+
+
+def test_what_was_open_in_an_older_checkpoint_is_not_left_beside_the_finished_file(tmp_path: Path) -> None:
+    """A crawl that was restored, and went on with its shards elsewhere."""
+    uri = f"file://{tmp_path}/kept"
+    config = configure(options={"contact": "a@example.org"}, sets=("cluster.workers=2", f"state.checkpoint_uri={uri}"))
+    there, name = tmp_path / "there", "gossamer-003-0001-000002.warc.gz"
+
+    async def run() -> None:
+        own = checkpoints(tmp_path, shard=1)
+        await own.save(1, 7, 100.0, files(tmp_path, current="c", open="o"), [])
+        await gather(config, there)
+        assert (there / "warc" / f"{name}.open").read_text() == "o"
+        finished = SnapshotFile(f"warc/{name}", tmp_path / "here/open")
+        await own.save(1, 8, 101.0, [*files(tmp_path, current="c", open="of"), finished][::2], [])
+        await gather(config, there)
+
+    asyncio.run(run())
+    assert [path.name for path in (there / "warc").iterdir()] == [name]
 
 
 def test_what_did_not_change_is_not_sent_again_and_what_is_not_needed_goes(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ MEMBER = ("-m", "gossamer.api.member")
 
 
 class EngineCalls:
-    """What the engine of a crawl is asked and told, as long as there is one."""
+    """Asks the engine of a crawl that runs, and tells it what to do."""
 
     def __init__(self) -> None:
         self.engine: Engine | None = None

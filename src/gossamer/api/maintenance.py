@@ -169,8 +169,8 @@ def _local(directory: Path) -> Config:
     config = reopen(stored)
     if config.state.checkpoint_uri:
         raise ConfigError(
-            "state.checkpoint_uri: the state of this crawl is in checkpoints, and `scale` moves only what is in "
-            f"the directory; run it with several workers (`gossamer resume {directory}`), and scale it meanwhile"
+            "state.checkpoint_uri: a crawl with checkpoints elsewhere is scaled while it runs "
+            f"(`gossamer resume {directory}`), and neither from nor to one shard"
         )
     return config
 

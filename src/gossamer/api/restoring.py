@@ -249,6 +249,8 @@ async def gather(config: Config, directory: Path) -> None:
     Raises:
         StoreError: a file is not there.
     """
+    for stale in directory.glob("*/*.open"):  # Of older checkpoints: by now they are finished.
+        stale.unlink()
     for home in homes(directory, config.cluster.workers):
         checkpoints = checkpoints_of(config, home.shard)
         await _bring_list(checkpoints, directory)
