@@ -249,8 +249,7 @@ async def gather(config: Config, directory: Path) -> None:
     Raises:
         StoreError: a file is not there.
     """
-    for stale in directory.glob("*/*.open"):  # Of older checkpoints: by now they are finished.
-        stale.unlink()
+    await asyncio.to_thread(_remove_open, directory)
     for home in homes(directory, config.cluster.workers):
         checkpoints = checkpoints_of(config, home.shard)
         await _bring_list(checkpoints, directory)
@@ -259,6 +258,12 @@ async def gather(config: Config, directory: Path) -> None:
             await asyncio.to_thread(shutil.rmtree, home.state, ignore_errors=True)
             home.state.mkdir(parents=True)
             await checkpoints.restore(saved, directory, home.state, outputs=True)
+
+
+def _remove_open(directory: Path) -> None:
+    """Remove files that were open in older checkpoints: by now they are finished, or come again."""
+    for stale in directory.glob("*/*.open"):
+        stale.unlink()
 
 
 async def _bring_list(checkpoints: Checkpoints, directory: Path) -> None:
