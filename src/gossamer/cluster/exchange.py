@@ -10,14 +10,13 @@ A sender that went back has a new incarnation, whose numbers are independent of 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from xxhash import xxh3_64_intdigest
 
 from gossamer.cluster.addresses import Addresses
-from gossamer.cluster.channels import Inbox, Outbox, Peer, RecentlySent, Sending
+from gossamer.cluster.channels import Outbox, Peer, RecentlySent, Sending
 from gossamer.cluster.frames import (
     AskPrerequisite,
     Batch,
@@ -31,6 +30,7 @@ from gossamer.cluster.frames import (
     encode,
     links_of,
 )
+from gossamer.cluster.inbox import Arrivals, Inbox
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Places
@@ -86,21 +86,24 @@ class Exchange:
     """The shard's links, roots and prerequisite requests from and to the other shards. All of it is for the loop."""
 
     def __init__(
-        self, start: ShardRun, partitions: PartitionMap, epochs: Epochs, options: ClusterOptions, namer: Namer,
+        self,
+        start: ShardRun,
+        partitions: PartitionMap,
+        epochs: Epochs,
+        options: ClusterOptions,
+        namer: Namer,
         clock: Clock,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.shard = start.shard
         self.partitions = partitions
         """As they were divided when the crawl was started, or scaled while it was stopped."""
         self.opening = start.opening
         self.places = Places(start.shard, partitions, epochs, needs_cover=start.needs_cover, fresh=start.rolled_back)
         self._owners = self.places.owners
-        self._options = options
         self._namer = namer
         self._clock = clock
         self._outbox = Outbox(epochs, clock.now() if start.rolled_back else None)
         self._inbox = Inbox(epochs, needs_cover=start.needs_cover)
-        self._needs_cover = start.needs_cover
         self.addresses: Addresses | None = None
         """Leases of addresses, where other shards may use them too."""
         self._prerequisites = RemotePrerequisites(options.resend_s)
@@ -110,9 +113,7 @@ class Exchange:
         self._cut: dict[int, int] = {}
         self._committed_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
         self._cut_seeds: dict[int, int] = {}
-        self._arrived: deque[tuple[int, int, int, bytes]] = deque()
-        self._arrived_bytes = 0
-        self._stirred = asyncio.Event()
+        self._arrivals = Arrivals(self._inbox, self._sending, options.arrived_bytes_max)
         self._known = RecentlySent(options.known_urls_max)
         self._pairs: set[int] = set()
         self._ring: LinkReceiver | None = None
@@ -281,7 +282,8 @@ class Exchange:
         peer.incarnation = frame.incarnation
         peer.silent = False
         self._sending.take_position(frame.sender, frame.position, gap=frame.gap)
-        self._take_batches(frame, peer)
+        self._note_lost(frame)
+        self.activity += self._arrivals.add(frame, peer)
         peer.owed |= frame.asks
         if frame.addresses and self.addresses is not None:
             self.addresses.take(frame.sender, frame.addresses, now, self.opening)
@@ -307,8 +309,8 @@ class Exchange:
             while self._take_next(self._ring):
                 await self._relieve()
                 await asyncio.sleep(0)
-            self._stirred.clear()
-            await self._stirred.wait()
+            self._arrivals.stirred.clear()
+            await self._arrivals.stirred.wait()
 
     def take_arrived(self) -> int:
         """Take all that arrived into the ring at once; return how many batches. For callers without an event loop."""
@@ -323,12 +325,12 @@ class Exchange:
     @property
     def idle(self) -> bool:
         """Whether no frame waits to be taken, nothing waits for a commit, and no answer is awaited."""
-        return not (self._arrived or self._prerequisites.waits) and self._outbox.is_empty
+        return not (self._arrivals or self._prerequisites.waits) and self._outbox.is_empty
 
     @property
     def has_seeds(self) -> bool:
         """A seed or a root came and was not taken, or waits for the commit."""
-        return bool(self._arrived) or self._outbox.has_seeds
+        return bool(self._arrivals) or self._outbox.has_seeds
 
     @property
     def incarnation(self) -> int:
@@ -385,52 +387,22 @@ class Exchange:
 
     # ---- inside: receiving
 
-    def _take_batches(self, frame: Frame, peer: Peer) -> None:
-        sender, incarnation = frame.sender, frame.incarnation
-        expected = self._inbox.expected(sender, incarnation, frame.base)
-        if expected < frame.base:
-            # It dropped what we called safe, and we came back from an older state than that.
-            if self._ring is not None:
-                self._ring.lost(f"batches {expected} to {frame.base - 1} of shard {sender} are gone: this shard's state"
-                                " is older than what it said to be safe")  # fmt: skip
-            self._inbox.arrived(sender, incarnation, frame.base - 1)
-            expected = frame.base
-        for number, data in enumerate(frame.batches, frame.first):
-            if number < expected:
-                peer.owed = True
-            elif number > expected:
-                peer.owed = peer.gap = True
-                break
-            elif self._arrived_bytes + len(data) > self._options.arrived_bytes_max and self._arrived:
-                peer.refused = True
-                break
-            else:
-                self._arrived.append((sender, incarnation, number, data))
-                self._arrived_bytes += len(data)
-                self._inbox.arrived(sender, incarnation, number)
-                expected += 1
-                self.activity += 1
-        if self._arrived:
-            self._stirred.set()
-
     def _take_next(self, ring: LinkReceiver) -> bool:
-        if not self._arrived:
-            return False
-        sender, incarnation, number, data = self._arrived.popleft()
-        self._arrived_bytes -= len(data)
-        self._take_batch(decode_batch(data), ring)
-        self._inbox.take(sender, incarnation, number)
-        self._ask_for_more()
-        return True
+        taken = self._arrivals.take_next(lambda batch: self._take_batch(batch, ring))
+        if taken and self._arrivals.ask_for_more():
+            self.on_outgoing()
+        return taken
 
-    def _ask_for_more(self) -> None:
-        """Once there is room again, have those who were refused send on."""
-        if self._arrived_bytes > self._options.arrived_bytes_max // 2:
-            return
-        for peer in self._sending.peers.values():
-            if peer.refused:
-                peer.refused, peer.owed, peer.gap = False, True, True
-                self.on_outgoing()
+    def _note_lost(self, frame: Frame) -> None:
+        """Go on behind batches that the sender dropped, since we called them safe: this state is older than that."""
+        expected = self._inbox.expected(frame.sender, frame.incarnation, frame.base)
+        if expected < frame.base:
+            self._inbox.arrived(frame.sender, frame.incarnation, frame.base - 1)
+            if self._ring is not None:
+                self._ring.lost(
+                    f"batches {expected} to {frame.base - 1} of shard {frame.sender} are gone: this shard's state is "
+                    "older than what it said to be safe"
+                )
 
     def _take_batch(self, batch: Batch, ring: LinkReceiver) -> None:
         name = self._namer.name

@@ -155,7 +155,7 @@ BATCHES: Final = _key("outbox", b"", "gossamer.cluster.channels", "gossamer.clus
 """The receiver's number and the batch's follow."""
 PLACES: Final = _key("meta", b"places", "gossamer.cluster.places", "gossamer.cluster.places.PlacesRecord", _CLEARED)
 """Partitions that were moved while the crawl ran: what the map's file does not say."""
-POSITIONS: Final = _key("inbox", b"", "gossamer.cluster.channels", "dict[int, int]", _CLEARED, prefix=True)
+POSITIONS: Final = _key("inbox", b"", "gossamer.cluster.inbox", "dict[int, int]", _CLEARED, prefix=True)
 """The sender's number follows."""
 
 # What is kept of hosts from crawl to crawl.

@@ -1,0 +1,151 @@
+"""Inbox: what came from other shards: the batches that wait to be taken, and how far this shard is with each sender,
+which is in the same commit as what the batches brought.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from gossamer.cluster.channels import Peer, Sending
+from gossamer.cluster.frames import Batch, Frame, Position, decode_batch, encode
+from gossamer.state.epoch import Epochs
+from gossamer.state.schema import POSITIONS, under
+
+INCARNATIONS_MAX: Final = 16
+"""Of one sender whose positions are kept; the oldest go. An incarnation begins when an older checkpoint is restored."""
+MARKS_MAX: Final = 1_000
+"""Commits that wait for a checkpoint and are remembered apart; beyond them every other one is forgotten."""
+
+Numbers = dict[int, int]
+"""Incarnation to the number of the last batch."""
+
+
+class Inbox:
+    """Positions per sender and incarnation: arrived, taken, committed, safe; each behind the one before it."""
+
+    def __init__(self, epochs: Epochs, *, needs_cover: bool) -> None:
+        """`needs_cover`: a commit is not safe before a checkpoint that holds it is elsewhere."""
+        self._epochs = epochs
+        self._needs_cover = needs_cover
+        self._taken: dict[int, Numbers] = {}
+        for key, value in epochs.scan("inbox", *under(POSITIONS)):
+            self._taken[int.from_bytes(key[2:4])] = msgspec.msgpack.decode(value, type=Numbers)
+        self._arrived = {sender: dict(numbers) for sender, numbers in self._taken.items()}
+        self._committed = {sender: dict(numbers) for sender, numbers in self._taken.items()}
+        self._safe: dict[int, Numbers] = {} if needs_cover else self._committed
+        self._cut: dict[int, Numbers] = {}
+        self._changed: set[int] = set()
+        self._marks: list[tuple[int, dict[int, Numbers]]] = []
+
+    def expected(self, sender: int, incarnation: int, base: int) -> int:
+        """Return the number of the batch that comes next. Of an incarnation never heard of: the oldest."""
+        arrived = self._arrived.setdefault(sender, {})
+        return arrived.setdefault(incarnation, base - 1) + 1
+
+    def arrived(self, sender: int, incarnation: int, number: int) -> None:
+        """Note that a batch came, in order; it will be taken."""
+        self._arrived[sender][incarnation] = number
+
+    def take(self, sender: int, incarnation: int, number: int) -> None:
+        """Note that a batch is in the open epoch, whole."""
+        numbers = self._taken.setdefault(sender, {})
+        numbers[incarnation] = number
+        while len(numbers) > INCARNATIONS_MAX:
+            del numbers[min(numbers)]
+        self._changed.add(sender)
+
+    def cut(self) -> None:
+        """Give the open epoch the positions that changed."""
+        self._cut = {sender: dict(self._taken[sender]) for sender in self._changed}
+        for sender, numbers in self._cut.items():
+            self._epochs.put("inbox", POSITIONS + sender.to_bytes(2), encode(numbers))
+        self._changed = set()
+
+    def committed(self, epoch: int) -> set[int]:
+        """Note that what was cut is durable; return whose position changed."""
+        self._committed.update(self._cut)
+        if self._cut and self._needs_cover:
+            self._marks.append((epoch, dict(self._committed)))
+            if len(self._marks) > MARKS_MAX:
+                del self._marks[1:-1:2]
+        return set(self._cut)
+
+    def covered(self, epoch: int) -> None:
+        """Note that a checkpoint which holds an epoch is where it will be restored from."""
+        while self._marks and self._marks[0][0] <= epoch:
+            self._safe = self._marks.pop(0)[1]
+
+    def position(self, sender: int, incarnation: int) -> Position | None:
+        """Return how far we are with a sender's incarnation; None when nothing is known of it."""
+        arrived = self._arrived.get(sender, {}).get(incarnation)
+        if arrived is None:
+            return None
+        committed = self._committed.get(sender, {}).get(incarnation, 0)
+        return Position(incarnation, arrived, committed, self._safe.get(sender, {}).get(incarnation, 0))
+
+    def newest(self) -> dict[int, tuple[int, int]]:
+        """Return, per sender, the newest incarnation of which something is committed, and the number."""
+        return {sender: max(numbers.items()) for sender, numbers in self._committed.items() if numbers}
+
+
+class Arrivals:
+    """Batches that came and wait to be taken, in order and within a bound."""
+
+    def __init__(self, inbox: Inbox, sending: Sending, bytes_max: int) -> None:
+        self._inbox = inbox
+        self._sending = sending
+        self._bytes_max = bytes_max
+        self._waiting: deque[tuple[int, int, int, bytes]] = deque()
+        self._bytes = 0
+        self.stirred = asyncio.Event()
+        """Set when there is something to take."""
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, frame: Frame, peer: Peer) -> int:
+        """Add the batches of a frame that are next and have room; the others come again. Return how many were added."""
+        sender, incarnation = frame.sender, frame.incarnation
+        expected = self._inbox.expected(sender, incarnation, frame.base)
+        before = len(self._waiting)
+        for number, data in enumerate(frame.batches, frame.first):
+            if number < expected:
+                peer.owed = True
+            elif number > expected:
+                peer.owed = peer.gap = True
+                break
+            elif self._bytes + len(data) > self._bytes_max and self._waiting:
+                peer.refused = True
+                break
+            else:
+                self._waiting.append((sender, incarnation, number, data))
+                self._bytes += len(data)
+                self._inbox.arrived(sender, incarnation, number)
+                expected += 1
+        if self._waiting:
+            self.stirred.set()
+        return len(self._waiting) - before
+
+    def take_next(self, take: Callable[[Batch], None]) -> bool:
+        """Have the next batch taken, with the open epoch; return False if none waits."""
+        if not self._waiting:
+            return False
+        sender, incarnation, number, data = self._waiting.popleft()
+        self._bytes -= len(data)
+        take(decode_batch(data))
+        self._inbox.take(sender, incarnation, number)
+        return True
+
+    def ask_for_more(self) -> bool:
+        """Once there is room again, have those who were refused send on; say whether some were."""
+        if self._bytes > self._bytes_max // 2:
+            return False
+        refused = [peer for peer in self._sending.peers.values() if peer.refused]
+        for peer in refused:
+            peer.refused, peer.owed, peer.gap = False, True, True
+        return bool(refused)
