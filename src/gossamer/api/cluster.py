@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 import msgspec
 
+from gossamer.api.cluster_queries import ClusterQueries, every_shard
 from gossamer.api.engine import EngineCalls, have_stopped, hear_signals_as_before, no_room, plan_of, started, unplaced
 from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
 from gossamer.api.growing import (
@@ -27,10 +28,10 @@ from gossamer.api.growing import (
     stops_to_scale,
     write_number,
 )
-from gossamer.api.looking import about, hosts_of_all, joined_of_all, recent_of_all
+from gossamer.api.looking import joined_of_all
 from gossamer.api.page import CrawledPage, settled
 from gossamer.api.restoring import begin_copies, check_vault, gather
-from gossamer.api.shards import check_several, keep_standing, map_of, owner_of, require_states
+from gossamer.api.shards import check_several, keep_standing, map_of, require_states
 from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import Asking, checked, require_restart
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
@@ -55,15 +56,10 @@ from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.verbs import (
     VERBS,
     ConflictError,
-    HostsOf,
     Nothing,
-    RecentOf,
-    RefusedError,
     ScaleCrawl,
-    StatusOf,
     StopCrawl,
     VerbRequest,
-    Why,
 )
 from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory, write_whole
@@ -81,7 +77,6 @@ PLACE_S = 20.0
 """So long a stop waits for shards that have not begun on a cluster, which may have no machine for them."""
 KEEP_S = 2.0
 """Between two times that the standing is written down."""
-HOSTS_SHOWN_MAX = 10
 
 
 class ClusterCrawler:
@@ -384,15 +379,16 @@ class ClusterCrawler:
     # ---- what can be asked
 
     def _verbs(self) -> dict[str, Verb]:
+        queries = ClusterQueries(self.directory, lambda: self.config, self._calls, self.status, self._course)
         # What is not answered here goes to each shard.
         own: dict[str, Callable[..., Awaitable[object]]] = {
-            "status": self._status_of,
-            "metrics": self._figures,
-            "why": self._why,
-            "hosts": self._hosts,
-            "about": self._about,
-            "recent": self._recent,
-            "course": self._gone,
+            "status": queries.status,
+            "metrics": queries.metrics,
+            "why": queries.why,
+            "hosts": queries.hosts,
+            "about": queries.about,
+            "recent": queries.recent,
+            "course": queries.course,
             "pause": self._pause,
             "unpause": self._unpause,
             "stop": self._stopped,
@@ -400,37 +396,6 @@ class ClusterCrawler:
             "checkpoint": self._saved,
         }
         return checked({name: own.get(name) or self._for_all(name) for name in VERBS})
-
-    async def _status_of(self, request: StatusOf) -> object:
-        if not request.detail:
-            return self._status
-        with suppress(RefusedError):  # While shards restart, return the status without hosts.
-            return {**self.status(detail=True), "hosts": await self._hosts(HostsOf(n=HOSTS_SHOWN_MAX))}
-        return self.status(detail=True)
-
-    async def _figures(self, _: Nothing) -> object:
-        from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - who never asks does not pay for the library
-
-        return {"metrics": metrics_of(self._status).decode()}
-
-    async def _why(self, request: Why) -> object:
-        shard = owner_of(self.config, self.directory, request.url)
-        return {**cast("dict[str, object]", (await self._calls.ask("why", request, [shard]))[0]), "shard": shard}
-
-    async def _hosts(self, request: HostsOf) -> object:
-        return hosts_of_all(await self._calls.ask("hosts", request, self._every, some=True), request.n)
-
-    async def _about(self, _: Nothing) -> object:
-        return about(self.directory, self.config)
-
-    async def _recent(self, request: RecentOf) -> object:
-        shards = list(range(self.config.cluster.workers))
-        return recent_of_all(
-            await self._calls.ask("recent", RecentOf(), shards, some=True), request.after, request.most
-        )
-
-    async def _gone(self, _: Nothing) -> object:
-        return {"points": [list(point) for point in self._course.points()]}
 
     async def _pause(self, _: Nothing) -> object:
         await self._calls.call("pause", paused=True)
@@ -479,13 +444,10 @@ class ClusterCrawler:
                 await self._calls.call("seeded")
             some = name in ("release", "host")
             async with self._one_at_a_time if name in ("set", "host") else nullcontext():
-                return joined_of_all(await self._calls.ask(name, request, self._every, some=some))
+                shards = every_shard(self.config)
+                return joined_of_all(await self._calls.ask(name, request, shards, some=some))
 
         return answer
-
-    @property
-    def _every(self) -> list[int]:
-        return list(range(self.config.cluster.workers))
 
 
 def _point(at: float, status: Mapping[str, Any]) -> Point:
