@@ -41,11 +41,14 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from gossamer.api import ClusterCrawler
 
+killed = set()  # One that was killed a moment ago may be there yet.
+
 def kill_one():
     for path in Path("/proc").iterdir():
         words = (path / "cmdline").read_bytes().split(b"\\0") if path.name.isdigit() else []
-        if b"gossamer.api.member" in words and own(int(path.name)):
+        if b"gossamer.api.member" in words and path.name not in killed and own(int(path.name)):
             os.kill(int(path.name), signal.SIGKILL)
+            killed.add(path.name)
             return
 
 def own(pid):
