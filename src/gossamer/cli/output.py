@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
 from enum import IntEnum
 from typing import Self, TextIO
 
@@ -110,18 +109,17 @@ def write_line(out: TextIO, line: str) -> None:
 class Shown:
     """Progress on a terminal or in a log; nothing of it reaches standard output."""
 
-    def __init__(self, out: TextIO, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, out: TextIO, *, quiet: bool) -> None:
         self._out = out
         self._quiet = quiet
-        self._clock = clock
         self._is_live = obeys_escapes(out)
         self._interval_s = LIVE_PROGRESS_S if self._is_live else PROGRESS_S
-        self._next = clock() + self._interval_s
+        self._next = time.monotonic() + self._interval_s
         self._is_open = False
 
     def advance(self, table: str, done: int, rows: int) -> None:
         """Show how far it is, if it is time."""
-        now = self._clock()
+        now = time.monotonic()
         if self._quiet or now < self._next:
             return
         self._next = now + self._interval_s

@@ -16,10 +16,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.archive.database import open_database
 from gossamer.archive.members import members_of
 from gossamer.archive.views.bodies import ended_early, is_zstd
-from gossamer.archive.views.source import BATCH_ROWS, RowSource, first_line, pieces_of, require_sound
+from gossamer.archive.views.source import BATCH_ROWS, RowSource, first_line, open_database, pieces_of, require_sound
 from gossamer.archive.views.work import ExportInputs, ExportPiece
 from gossamer.model.errors import ConfigError
 from gossamer.model.usage import ALLOWED, PURPOSES, SYNONYMS, UNKNOWN

@@ -44,7 +44,6 @@ def rates(
     promise: Promise,
     web: Web,
     *,
-    agent: str | None = None,
     restarts: Sequence[float] = (),
     since: float = 0.0,
 ) -> dict[str, HostRate]:
@@ -56,7 +55,7 @@ def rates(
     Costs some 30 µs a request.
     """
     requests = sorted((one for one in log if one.host != "-"), key=lambda one: one.contacted_at)
-    truth = Truth(web, agent)
+    truth = Truth(web)
     known = _known_at(requests, web)
     addresses = _busy(requests)
     by_host: defaultdict[str, list[Logged]] = defaultdict(list)
