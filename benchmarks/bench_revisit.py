@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gossamer.lab.simulate.revisits import ChangingOptions, ChangingWeb, Watched, best, crawl, watched
-from gossamer.model.revisits import Habits
+from gossamer.model.standing import Habits
 from gossamer.revisit.estimate import VisitHistory, rate_of
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES, Optimal

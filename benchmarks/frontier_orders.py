@@ -24,7 +24,7 @@ from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BestFirst, BreadthFirst, Combined, HostOpic, LargerSites
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, host_prefix
 from gossamer.model.links import Link
-from gossamer.model.revisits import Standing
+from gossamer.model.standing import Standing
 from gossamer.model.visits import Contact
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from gossamer.model.links import Link
-from gossamer.model.revisits import Habits, Standing
+from gossamer.model.standing import Habits, Standing
 from gossamer.model.visits import (
     Archived,
     EpochRow,

@@ -19,7 +19,7 @@ from gossamer.frontier.priority import (
 )
 from gossamer.frontier.record import LEVELS
 from gossamer.model.links import SEED_ARGUMENT, Link
-from gossamer.model.revisits import Standing
+from gossamer.model.standing import Standing
 from gossamer.ports import Prioritizer
 from gossamer.testing import check_prioritizer
 from gossamer.world.dice import Dice

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from gossamer.model.revisits import Habits
+from gossamer.model.standing import Habits
 from gossamer.ports import RevisitPolicy
 from gossamer.revisit.estimate import age_s, freshness
 from gossamer.revisit.policies import POLICIES, Adaptive, BoundedPolicy, LambdaCrawl, Optimal, PoissonOptimal

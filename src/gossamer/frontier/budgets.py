@@ -34,7 +34,7 @@ from gossamer.frontier.options import BudgetOptions
 from gossamer.frontier.politeness import FrontierRules
 from gossamer.frontier.record import LEVELS
 from gossamer.frontier.remembered import Remembered
-from gossamer.model.revisits import Standing
+from gossamer.model.standing import Standing
 from gossamer.model.visits import BudgetFacts, Contact
 from gossamer.ports import HostPrioritizer
 from gossamer.state.epoch import Epochs

@@ -16,7 +16,7 @@ from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.record import LEVELS
 from gossamer.model.links import EMBED, FEED, SITEMAP, Link
 from gossamer.model.patterns import PatternSet
-from gossamer.model.revisits import Standing
+from gossamer.model.standing import Standing
 from gossamer.ports import Prioritizer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice

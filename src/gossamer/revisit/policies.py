@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import exp, inf, sqrt
 
-from gossamer.model.revisits import Habits
+from gossamer.model.standing import Habits
 from gossamer.ports import RevisitPolicy
 from gossamer.revisit.estimate import gain
 

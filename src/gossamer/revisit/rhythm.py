@@ -13,7 +13,7 @@ from math import floor, inf, log2, sqrt
 
 import msgspec
 
-from gossamer.model.revisits import Habits
+from gossamer.model.standing import Habits
 from gossamer.ports import RevisitPolicy
 from gossamer.revisit.estimate import VisitHistory, rate_of
 from gossamer.state.epoch import Epochs

@@ -8,7 +8,8 @@ from typing import Protocol
 from gossamer.model.headers import http_date
 from gossamer.model.outcomes import NEVER_AGAIN, SUCCEEDED
 from gossamer.model.patterns import PatternSet
-from gossamer.model.revisits import Habits, Held, Notice, Sight
+from gossamer.model.revisits import Held, Notice, Sight
+from gossamer.model.standing import Habits
 from gossamer.ports import RevisitPolicy
 from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, freshness, rate_of
 from gossamer.revisit.options import RevisitOptions

@@ -16,7 +16,7 @@ import msgspec
 
 from gossamer.model.links import LINK_TYPES, Found, Link
 from gossamer.model.outcomes import OUTCOMES
-from gossamer.model.revisits import Habits, Standing
+from gossamer.model.standing import Habits, Standing
 from gossamer.model.visits import (
     Archived,
     Failure,

@@ -26,7 +26,8 @@ from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.lab.simweb.wire import http_date
 from gossamer.model.links import Link
-from gossamer.model.revisits import Habits, Notice, Sight
+from gossamer.model.revisits import Notice, Sight
+from gossamer.model.standing import Habits
 from gossamer.model.visits import Contact
 from gossamer.ports import RevisitPolicy
 from gossamer.revisit.estimate import age_s, freshness
