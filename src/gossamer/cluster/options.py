@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gossamer.model.live import BASIC
+from gossamer.model.options import BASIC
 
 
 class ClusterOptions(BaseModel):

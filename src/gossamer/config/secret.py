@@ -20,7 +20,7 @@ from gossamer.fetch.credentials import (
 )
 from gossamer.fetch.options import RequestRule
 from gossamer.model.errors import ConfigError
-from gossamer.model.live import is_marked
+from gossamer.model.options import is_marked
 
 RULES = frozenset({"request", "login"})
 """Sections whose keys are names, and whose values hold secrets."""

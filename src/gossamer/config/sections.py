@@ -7,7 +7,7 @@ import re
 from ipaddress import ip_address
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
 from gossamer.archive.options import ArchiveOptions, SearchOptions
 from gossamer.cluster.options import ClusterOptions
@@ -28,7 +28,7 @@ from gossamer.frontier.options import (
     WalkOptions,
 )
 from gossamer.model.errors import ConfigError
-from gossamer.model.live import BASIC, LIVE
+from gossamer.model.options import BASIC, LIVE, Section
 from gossamer.model.patterns import PatternSet
 from gossamer.model.usage import PURPOSES, SYNONYMS
 from gossamer.process.options import ExtractOptions, ProcessOptions
@@ -59,12 +59,6 @@ def bytes_of(value: object) -> object:
     if written is None or written[2].lower() not in _UNITS:
         raise ValueError("expected a number of bytes, or one with its unit, such as 512MiB or 4GiB")
     return int(float(written[1]) * _UNITS[written[2].lower()])
-
-
-class Section(BaseModel):
-    """The shape of a section: frozen, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SeedsOptions(Section):

@@ -9,7 +9,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from gossamer.fetch.options import where_of
-from gossamer.model.live import BASIC, BASIC_LIVE, BASIC_SECRET, LIVE
+from gossamer.model.options import BASIC, BASIC_LIVE, BASIC_SECRET, LIVE
 
 Level = Literal["debug", "info", "warning", "error", "critical", "off"]
 PACKAGES = (

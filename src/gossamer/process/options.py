@@ -9,8 +9,8 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.live import BASIC
 from gossamer.model.modules import NAME, TABLES_TAKEN
+from gossamer.model.options import BASIC
 
 _PATTERN = re.compile(r"\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
-from gossamer.model.live import BASIC
+from gossamer.model.options import BASIC, Section
 
 DAY_S = 86_400.0
 
 
-class RevisitOptions(BaseModel):
+class RevisitOptions(Section):
     """How a continuous crawl (`crawl.mode`) keeps fresh what it has."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     policy: str = Field(
         "optimal",
@@ -80,10 +78,8 @@ class RevisitOptions(BaseModel):
 When = Literal["auto", "always", "never"]
 
 
-class DiscoveryOptions(BaseModel):
+class DiscoveryOptions(Section):
     """What is made of sitemaps and feeds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     sitemaps: When = Field(
         default="auto",
@@ -122,10 +118,8 @@ class DiscoveryOptions(BaseModel):
     )
 
 
-class WebsubOptions(BaseModel):
+class WebsubOptions(Section):
     """Subscriptions to hubs (WebSub)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     callback_url: str = Field(
         default="",
