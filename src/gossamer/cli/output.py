@@ -1,4 +1,4 @@
-"""Output: output of commands: numbers with units, escaped untrusted text, progress, mistakes, exit statuses."""
+"""Output: output of commands: escaped untrusted text, progress, mistakes, exit statuses."""
 
 from __future__ import annotations
 
@@ -73,25 +73,6 @@ def harmless(text: object) -> str:
     return shown + ("…" if len(whole) > len(cut) else "")
 
 
-def count(number: float) -> str:
-    """Return a whole number with separators: 1,234,567."""
-    return f"{number:,.0f}"
-
-
-def counted(number: float, noun: str) -> str:
-    """Return a count with its noun, `1 page` or `2 pages`."""
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
-
-
-def size(number: float) -> str:
-    """Return bytes in the unit that leaves few digits: 12.3 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:,.1f} TB"
-
-
 def obeys_escapes(out: TextIO) -> bool:
     """Say whether a stream is a terminal that obeys control sequences: those of editors and CI systems do not."""
     return out.isatty() and os.environ.get("TERM", "").lower() not in DUMB
@@ -123,7 +104,7 @@ class Shown:
         if self._quiet or now < self._next:
             return
         self._next = now + self._interval_s
-        line = f"{table}: {count(done)} of {count(rows)} rows" + (f" ({done / rows:.0%})" if rows else "")
+        line = f"{table}: {done:,} of {rows:,} rows" + (f" ({done / rows:.0%})" if rows else "")
         if self._is_live:
             self._write(f"\r\x1b[K{line}")
             self._is_open = True

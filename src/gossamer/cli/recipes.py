@@ -12,9 +12,10 @@ from gossamer.cli import supervisor
 from gossamer.cli.arguments import ConfigFile, Sets
 from gossamer.cli.crawl import with_flags
 from gossamer.cli.directory import holds_crawl
-from gossamer.cli.output import Exit, count, counted, harmless
+from gossamer.cli.output import Exit, harmless
 from gossamer.config.flags import FLAGS
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import count, counted
 from gossamer.world.files import write_whole
 
 if TYPE_CHECKING:

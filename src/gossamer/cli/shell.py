@@ -13,11 +13,12 @@ import typer
 
 from gossamer.cli.arguments import ConfigFile, Sets
 from gossamer.cli.crawl import with_flags
-from gossamer.cli.output import Exit, complain, count, counted, harmless
+from gossamer.cli.output import Exit, complain, harmless
 from gossamer.config import configure
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import seed
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import count, counted
 from gossamer.world.loop import loop_factory
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from gossamer.cli.output import count, harmless, obeys_escapes, size, write_line
+from gossamer.cli.output import harmless, obeys_escapes, write_line
 from gossamer.cli.status_text import (
     LIMITS,
     course_of,
@@ -30,7 +30,7 @@ from gossamer.cli.status_text import (
 )
 from gossamer.model.health import health_of
 from gossamer.model.status import ShardHealth, Status
-from gossamer.model.words import duration
+from gossamer.model.words import count, duration, size
 
 SHOWN_MAX = 6
 INTERVAL_S = 1.0

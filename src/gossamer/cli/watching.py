@@ -16,9 +16,10 @@ import typer
 
 from gossamer.cli.arguments import ConfigFile, Sets
 from gossamer.cli.crawl import with_flags
-from gossamer.cli.output import complain, counted, harmless
+from gossamer.cli.output import complain, harmless
 from gossamer.cli.recipes import ShowConfig, Url, carried_out, directory_of
 from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.words import counted
 from gossamer.world.files import write_whole
 
 commands = typer.Typer()
