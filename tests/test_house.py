@@ -32,7 +32,7 @@ LONG_CONSTRUCTORS_MAX = 3
 """The public `Crawler` is one: its arguments are names that users type."""
 SINGLE_PROTOCOLS_MAX = 5
 LAYERS_MAX = 23
-LATE_IMPORTS_MAX = 103
+LATE_IMPORTS_MAX = 104
 
 # Native or slow to import: `import gossamer` and `gossamer --help` must not pay for them.
 HEAVY = [
@@ -280,7 +280,7 @@ LATER = ["duckdb", "gossamer.console", "prometheus_client"]
 
 
 SUPERVISING = {
-    "gossamer.model.product", "gossamer.state.slots", "gossamer.world.allocators", "gossamer.world.wall",
+    "gossamer.model.product", "gossamer.state.slots", "gossamer.world.allocators", "gossamer.world.clock",
 }  # fmt: skip
 
 
