@@ -28,7 +28,7 @@ from gossamer.frontier.options import (
     WalkOptions,
 )
 from gossamer.model.errors import ConfigError
-from gossamer.model.options import BASIC, LIVE, Section
+from gossamer.model.options import BASIC, LIVE, Section, WebAddress
 from gossamer.model.patterns import PatternSet
 from gossamer.model.usage import PURPOSES, SYNONYMS
 from gossamer.process.options import ExtractOptions, ProcessOptions
@@ -249,7 +249,7 @@ class ConsoleOptions(Section):
     port: int | None = Field(
         None, ge=0, le=65_535, description="Serve on this port; 0 takes any. None: not served.", json_schema_extra=BASIC
     )
-    public_url: str = Field(
+    public_url: WebAddress = Field(
         "",
         description="Where the console is reached from outside, through a proxy of yours; hubs call back there.",
         json_schema_extra=BASIC,
@@ -279,13 +279,6 @@ class ConsoleOptions(Section):
             return str(ip_address(address))
         except ValueError:
             raise ValueError("expected an IP address, such as 127.0.0.1 or 0.0.0.0") from None
-
-    @field_validator("public_url")
-    @classmethod
-    def _is_address(cls, address: str) -> str:
-        if address and not address.startswith(("https://", "http://")):
-            raise ValueError("expected an http or https address")
-        return address.rstrip("/")
 
 
 class Config(Section):

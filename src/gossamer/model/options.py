@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 
@@ -30,3 +30,13 @@ class Section(BaseModel):
     """The shape of a section and of a rule in one: frozen; unknown keys, infinity and NaN are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def _web_address(text: str) -> str:
+    if text and not text.startswith(("https://", "http://")):
+        raise ValueError("expected an http or https address")
+    return text.rstrip("/")
+
+
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+"""An http or https address, without the slash at its end; empty: none."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from gossamer.model.options import BASIC, Section
+from gossamer.model.options import BASIC, Section, WebAddress
 
 DAY_S = 86_400.0
 
@@ -121,7 +121,7 @@ class DiscoveryOptions(Section):
 class WebsubOptions(Section):
     """Subscriptions to hubs (WebSub)."""
 
-    callback_url: str = Field(
+    callback_url: WebAddress = Field(
         default="",
         description="Where hubs reach the console from outside, such as https://crawler.example.org/hooks; empty takes "
         "console.public_url. Without either nothing is subscribed to.",
@@ -153,10 +153,3 @@ class WebsubOptions(Section):
     retry_s_first: float = Field(default=60.0, gt=0, description="First pause after a hub refused; doubles.")
     retry_s_max: float = Field(default=86_400.0, gt=0, description="The longest such pause.")
     unsubscribe: bool = Field(default=False, description="Unsubscribe at a stop; else leases run out by themselves.")
-
-    @field_validator("callback_url")
-    @classmethod
-    def _is_address(cls, address: str) -> str:
-        if address and not address.startswith(("https://", "http://")):
-            raise ValueError("expected an http or https address")
-        return address.rstrip("/")

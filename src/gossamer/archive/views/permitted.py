@@ -179,7 +179,7 @@ def _copied(
         (folder / name).mkdir(exist_ok=True)
     with ExitStack() as stack:
         tables = stack.enter_context(pq.ParquetWriter(target, source.schema, compression="zstd"))
-        copying = stack.enter_context(_Copying({_named(piece): piece for piece in warcs}, folder / "warc", lengths))
+        copying = stack.enter_context(_Copying({piece.name: piece for piece in warcs}, folder / "warc", lengths))
         for _, batch in source.batches():
             places = zip(
                 *(batch[name].to_pylist() for name in ("warc_file", "warc_offset", "warc_length")), strict=True
@@ -245,10 +245,6 @@ def _pieces(source: BinaryIO, length: int) -> Iterator[bytes]:
             raise ended_early(Path(source.name))
         length -= len(piece)
         yield piece
-
-
-def _named(piece: ExportPiece) -> str:
-    return Path(piece.path).name.removesuffix(".open")
 
 
 def _files(pieces: Sequence[ExportPiece]) -> list[str]:
