@@ -49,7 +49,8 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import PolitenessOptions, Preset
-from gossamer.frontier.politeness import FrontierRules, politeness
+from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import FrontierRules
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
 from gossamer.ports import NEW

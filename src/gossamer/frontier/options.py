@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from gossamer.model.options import BASIC, BASIC_LIVE, LIVE, Section
-from gossamer.url.hosts import HOST_BYTES_MAX
-from gossamer.url.site import site_of
+from gossamer.url.site import HOST_BYTES_MAX, site_of
 
 _is_host = re.compile(rf"(?!.{{{HOST_BYTES_MAX + 1}}})(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])").fullmatch
 """As `Url.host` has it: no port, and other alphabets in their ASCII form."""

@@ -23,7 +23,8 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import FrontierRules, politeness
+from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import FrontierRules
 from gossamer.lab.simweb.wire import http_date
 from gossamer.model.links import Link
 from gossamer.model.options import Section
