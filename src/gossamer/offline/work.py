@@ -75,7 +75,7 @@ class BuildFolder(WorkFolder):
             raise ConfigError(f"cannot make {self.folder}: {error.strerror}; name another target with -o") from error
         self._take_lock()
         try:
-            stored = self._read_state(BuildState, "a build")
+            stored = self._read_state(BuildState)
             if stored is not None and stored.order != order:
                 raise ConfigError(
                     f"{self.folder} holds an unfinished build with other options ({_options_of(stored.order)}); "

@@ -119,15 +119,13 @@ class WorkFolder:
         if self._lock is not None:
             self._lock.release()
 
-    def _read_state(self, kind: type[S], what: str) -> S | None:
+    def _read_state(self, kind: type[S]) -> S | None:
         try:
             return msgspec.json.decode(self._state_file.read_bytes(), type=kind)
         except FileNotFoundError:
             return None
         except msgspec.MsgspecError as error:
-            raise ConfigError(
-                f"{self._state_file} is no state of {what}; delete {self.folder} to start again"
-            ) from error
+            raise ConfigError(f"{self._state_file} is damaged; delete {self.folder} to start again") from error
 
     def _remove_all_but(self, kept: Collection[str]) -> None:
         for path in self.folder.iterdir():
@@ -154,7 +152,7 @@ class ExportFolder(WorkFolder):
         self._state = _State(order)
         self.is_complete = False
         """An earlier run had finished all but its last sweep."""
-        stored = self._stored()
+        stored = self._read_state(_State)
         self.resumed = stored is not None
         if stored is None and self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()  # A folder begins with its state and loses it last.
@@ -172,7 +170,7 @@ class ExportFolder(WorkFolder):
                 "give the same options to finish it, or delete that folder to start again"
             )
         self._take_lock()
-        self._state = self._stored() or _State(order)
+        self._state = self._read_state(_State) or _State(order)
         if self._state.renaming and not self.out.exists():
             self.is_complete = True
         elif not replaces and (target.exists() or target.is_symlink()):
@@ -231,9 +229,6 @@ class ExportFolder(WorkFolder):
     def sweep(self, *kept: str) -> None:
         """Remove files of the folder that the state does not know: what a kill left half-made."""
         self._remove_all_but({"lock", "state.json", "out", *kept})
-
-    def _stored(self) -> _State | None:
-        return self._read_state(_State, "an export")
 
     def _make_folder(self, state: _State) -> None:
         beginning = self.folder.with_name(f".{self.folder.name}.new")
