@@ -79,12 +79,6 @@ def status_text(status: Status) -> str:
     return "\n".join(f"{name:<12} {value}" for name, value in rows if value)
 
 
-def hosts_of(status: Status) -> str:
-    """Return how many hosts the crawl knows, has in memory, and has URLs of."""
-    known, active, left = status.hosts_known, status.hosts_active, status.hosts_left
-    return f"{count(known)} known, {count(active)} active, {count(left)} left"
-
-
 def sandbox_of(status: Status) -> str:
     """Return what bounds the process that parses, or why nothing does; nothing where that is not known."""
     if (sandbox := status.sandbox) is None:

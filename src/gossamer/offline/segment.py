@@ -154,16 +154,6 @@ class Segment:
             named = map(Url, urls, keys, prints, hosts, sites, partitions)
             yield Rows(end, list(map(Link, named, kinds, depths, hops, referrers, seeds)), levels, listed)
 
-    def partitions(self) -> list[tuple[int, int, int]]:
-        """Return for each row group its first and last partition and its rows."""
-        column = SCHEMA.get_field_index("partition")
-        found = []
-        for number in range(self._file.num_row_groups):
-            group = self._file.metadata.row_group(number)
-            held = group.column(column).statistics
-            found.append((held.min, held.max, group.num_rows))
-        return found
-
     def _described(self) -> SegmentInfo:
         said = (self._file.schema_arrow.metadata or {}).get(METADATA) or (self._file.metadata.metadata or {}).get(
             METADATA

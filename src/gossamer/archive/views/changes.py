@@ -19,7 +19,6 @@ from gossamer.archive.views.work import ExportPiece
 from gossamer.model.visits import Reply
 from gossamer.model.words import iso_time
 
-KINDS = ("appeared", "changed", "vanished")
 MEMORY_BYTES = 256_000_000
 ROWS_AT_ONCE = 2_000
 

@@ -33,11 +33,6 @@ class HostRate(msgspec.Struct, frozen=True):
         """Share of the backlog's time that the host's gate, its address's gate or the request itself took up."""
         return 1.0 - self.idle_s / self.backlog_s if self.backlog_s else 1.0
 
-    @property
-    def permitted_per_s(self) -> float:
-        """Requests a second that were permitted."""
-        return self.permitted / self.backlog_s if self.backlog_s else 0.0
-
 
 def rates(
     log: Iterable[Logged],
