@@ -24,7 +24,7 @@ from gossamer.console.service import CRAWL_SHARE, Service
 from gossamer.console.serving import console_app
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.world.share import LoopShare
+from gossamer.world.loop import LoopShare
 
 HOSTS, PAGES, DELAY_S = 2_000, 120_000, 5.0
 WARM_S, MEASURE_S = 8.0, 15.0

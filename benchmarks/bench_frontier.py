@@ -39,14 +39,18 @@ from typing import NamedTuple, TextIO
 import msgspec
 from xxhash import xxh3_64_intdigest
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.bounded import run_within
+
 from gossamer.config import Config
 from gossamer.config.footprint import fitted
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import PolitenessOptions, Preset
-from gossamer.frontier.politeness import FrontierRules, politeness
-from gossamer.lab.bounded import run_within
+from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import FrontierRules
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
 from gossamer.ports import NEW

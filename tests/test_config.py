@@ -21,7 +21,7 @@ from gossamer.config.toml import assignments, starter_toml, written
 from gossamer.frontier.options import Preset
 from gossamer.frontier.politeness import politeness
 from gossamer.model.errors import ConfigError
-from gossamer.model.live import is_marked
+from gossamer.model.options import is_marked
 from gossamer.scope.options import Mode
 
 REPOSITORY = Path(__file__).parent.parent

@@ -24,9 +24,9 @@ from gossamer.config.footprint import (
 from gossamer.config.gather import configure, reopen, reopen_text
 from gossamer.config.sections import Config
 from gossamer.config.toml import effective_toml
-from gossamer.lab.bounded import run_within
 from gossamer.model.errors import ConfigError
 from gossamer.world.allocators import ARROW_POOL, FRUGAL
+from tests.bounded import run_within
 
 MIB = 1 << 20
 LEAST = "192MiB"

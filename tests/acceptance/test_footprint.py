@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.bounded import run_measured, run_within
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.world.allocators import FRUGAL
+from tests.bounded import run_measured, run_within
 from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest
 

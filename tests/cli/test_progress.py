@@ -14,11 +14,10 @@ from rich.text import Text
 
 from gossamer.cli import run
 from gossamer.cli.live import Live, screen_of
-from gossamer.cli.output import harmless, size
+from gossamer.cli.output import harmless
 from gossamer.cli.run import JsonProgress, PlainLines, Quiet, progress_for
 from gossamer.cli.status_text import line_of, summary_of
 from gossamer.model.status import read_status
-from gossamer.model.words import duration
 
 STATUS: dict[str, object] = {
     "state": "running", "pages": 1234, "attempts": 1300, "discovered": 9000, "queued": 7000, "in_flight": 5,
@@ -199,13 +198,6 @@ def test_harmless_text_is_printable_and_plain_text_stays(text: str) -> None:
     assert harmless(text).isprintable()
     if text.isprintable() and len(text) <= 500:
         assert harmless(text) == text
-
-
-def test_numbers_come_with_units() -> None:
-    assert [size(n) for n in (0, 999, 1000, 1_500_000, 2e9, 3e15)] == [
-        "0 B", "999 B", "1.0 kB", "1.5 MB", "2.0 GB", "3,000.0 TB",
-    ]  # fmt: skip
-    assert [duration(s) for s in (0, 59, 60, 3600, 90_000)] == ["0 s", "59 s", "1 min 0 s", "1 h 0 min", "1 d 1 h"]
 
 
 def test_between_two_looks_at_the_hosts_those_of_the_last_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from gossamer.console.server import served
 from gossamer.console.service import CRAWL_SHARE, OWN_SHARE, Service
 from gossamer.console.serving import console_app
 from gossamer.model.errors import ConfigError
-from gossamer.world.share import BURST_S
+from gossamer.world.loop import BURST_S
 
 HOOK = "/websub/known"
 TOKEN = "t" * 32

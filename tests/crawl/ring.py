@@ -34,8 +34,8 @@ from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import FrontierRules, politeness
-from gossamer.frontier.priority import BreadthFirst
+from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import BreadthFirst, FrontierRules
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import PageRow
 from gossamer.process.chain import Modules, standard_modules

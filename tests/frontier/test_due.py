@@ -9,7 +9,8 @@ import pytest
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import FrontierRules, politeness
+from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import FrontierRules
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact, RevisitPlan
 from gossamer.state.contacts import Contacts

@@ -12,7 +12,8 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import FrontierRules, politeness
+from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.record import decode_record
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact, RevisitPlan

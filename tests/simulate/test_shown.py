@@ -17,7 +17,7 @@ from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.result import Simulated
 from gossamer.lab.simulate.revisits import RevisitsOptions
 from gossamer.lab.simulate.simulation import simulate
-from gossamer.lab.simulate.text import as_text, duration
+from gossamer.lab.simulate.text import as_text
 from gossamer.revisit.policies import POLICIES
 from tests.commands import run
 
@@ -90,11 +90,6 @@ def test_the_drawing_is_well_formed_and_needs_nothing_from_elsewhere(
     page = as_html(result, options)
     assert page.startswith("<!DOCTYPE html>")
     assert not re.findall(r'(?:src|href)="', page.replace("http://www.w3.org/2000/svg", ""))
-
-
-def test_durations_are_said_as_people_say_them() -> None:
-    said = [duration(seconds) for seconds in (0.25, 8, 59.6, 125, 3_600 * 5 + 60 * 7, 90_000)]
-    assert said == ["0.2 s", "8.0 s", "1 min 0 s", "2 min 5 s", "5 h 7 min", "1 d 1 h"]
 
 
 def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
-"""Files: room that is kept for what is mapped."""
+"""Files: room that is kept for what is mapped, and sockets in directories of any depth."""
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
-from gossamer.world.files import reserve
+from gossamer.world.files import SOCKET_PATH_BYTES_MAX, reserve, socket_name
 
 SIZE_BYTES = 1 << 20
 
@@ -28,3 +29,22 @@ def test_where_the_system_cannot_reserve_zeros_are_written(tmp_path: Path, monke
     monkeypatch.delattr("os.posix_fallocate")
     path = reserved(tmp_path / "file")
     assert path.read_bytes() == b"head".ljust(SIZE_BYTES, b"\0")
+
+
+@pytest.mark.parametrize("depth", [0, 12])
+def test_a_socket_is_bound_and_reached_however_deep_it_lies(tmp_path: Path, depth: int) -> None:
+    folder = tmp_path.joinpath(*["deeper and deeper"] * depth)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "s"
+    with socket.socket(socket.AF_UNIX) as door, socket.socket(socket.AF_UNIX) as line:
+        with socket_name(path) as name:
+            door.bind(name)
+        door.listen()
+        with socket_name(path) as name:
+            line.connect(name)
+    assert path.is_socket()
+
+
+def test_where_there_is_no_directory_nobody_is_reached(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), socket_name(tmp_path / "none" / ("x" * SOCKET_PATH_BYTES_MAX)):
+        pass

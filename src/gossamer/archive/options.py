@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from gossamer.model.live import BASIC, BASIC_SECRET
+from gossamer.model.options import BASIC, BASIC_SECRET, Section
 
 
-class ArchiveOptions(BaseModel):
+class ArchiveOptions(Section):
     """The section `archive` of the configuration."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     warc: bool = Field(True, description="Write WARC files.", json_schema_extra=BASIC)
     warc_segment_bytes_max: int = Field(
@@ -90,10 +88,8 @@ class ArchiveOptions(BaseModel):
     )
 
 
-class SearchOptions(BaseModel):
+class SearchOptions(Section):
     """The section `search` of the configuration."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     enabled: bool = Field(
         False, description="Keep a full-text index while crawling; needs gossamer[search].", json_schema_extra=BASIC

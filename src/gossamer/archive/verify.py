@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.archive.cdxj import faults_of_index, seal_of
-from gossamer.archive.database import open_database
 from gossamer.archive.logs import BrokenFrameError, batches
 from gossamer.archive.members import members_of
 from gossamer.archive.views.bodies import is_zstd
-from gossamer.archive.views.source import naming, read_through
+from gossamer.archive.views.source import naming, open_database, read_through
 from gossamer.model.errors import DamagedError
 from gossamer.state.journals import DIFFERS, ManifestEntry, differs
 from gossamer.state.sums import sums_of

@@ -11,7 +11,8 @@ from gossamer.assembly.revisits import frontier_options_of, share_new_of
 from gossamer.config import Config
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.hosts import HostRecords
-from gossamer.frontier.politeness import FrontierRules, Politeness
+from gossamer.frontier.politeness import Politeness
+from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.walk import frontier_of
 from gossamer.frontier.wrapping import WrappedFrontier

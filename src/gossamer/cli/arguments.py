@@ -19,6 +19,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show errors only.")]
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any configuration key (repeatable).")
 ]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", "-c", metavar="FILE", help="Read a TOML configuration file.")
+]
 PresetName = Annotated[
     str | None, typer.Option("--preset", metavar="NAME", help="Start from a set of values: whitelist.")
 ]

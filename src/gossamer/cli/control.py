@@ -22,8 +22,8 @@ from gossamer.cli.status_text import line_of, state_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.status import read_status
 from gossamer.model.verbs import VERBS, Verb
+from gossamer.world.files import socket_name
 from gossamer.world.process import DirectoryLock
-from gossamer.world.sockets import reachable
 
 commands = typer.Typer()
 SOCKET = "control.sock"
@@ -200,7 +200,7 @@ def _connected(directory: Path, deadline_s: float) -> socket.socket:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             line.settimeout(deadline_s)
-            with reachable(directory / "state" / SOCKET) as path:
+            with socket_name(directory / "state" / SOCKET) as path:
                 line.connect(path)
         except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
             line.close()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from gossamer.cli.arguments import Directory, PresetName, Sets
+from gossamer.cli.arguments import ConfigFile, Directory, PresetName, Sets
 from gossamer.cli.job import CrawlRequest
 from gossamer.cli.output import epilog
 from gossamer.config.flags import FLAGS, Flag
@@ -67,9 +66,7 @@ def crawl(
     urls: Annotated[
         list[str] | None, typer.Argument(metavar="SEED", help="URLs to start from; segments for --mode offline.")
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Read a TOML configuration file.")
-    ] = None,
+    config: ConfigFile = None,
     preset: PresetName = None,
     or_resume: Annotated[
         bool, typer.Option("--or-resume", help="Continue the crawl if the directory holds one that has not ended.")

@@ -15,11 +15,12 @@ import typer
 from pydantic import ValidationError
 
 from gossamer.cli.directory import make_writable
-from gossamer.cli.output import counted, write_line
+from gossamer.cli.output import write_line
 from gossamer.cli.supervisor import SIMWEB, carried_out
 from gossamer.lab.simweb.options import Preset, SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import counted
 from gossamer.world.files import write_whole
 
 commands = typer.Typer()

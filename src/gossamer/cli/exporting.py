@@ -18,10 +18,11 @@ from gossamer.api.reading import changes as changes_of
 from gossamer.api.views import Exported
 from gossamer.cli.arguments import Directory, Json, Quiet
 from gossamer.cli.directory import require_crawl
-from gossamer.cli.output import Shown, count, counted, harmless, size
+from gossamer.cli.output import Shown, harmless
 from gossamer.config.gather import configure, reopen
 from gossamer.config.seeds import seed
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import count, counted, size
 
 commands = typer.Typer()
 WIDTH = len("appeared")

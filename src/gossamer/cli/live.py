@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from gossamer.cli.output import count, harmless, size, write_line
+from gossamer.cli.output import harmless, write_line
 from gossamer.cli.status_text import (
     LIMITS,
     StatusFields,
@@ -29,7 +29,7 @@ from gossamer.cli.status_view import picture_rows
 from gossamer.model.health import Level, health_of
 from gossamer.model.outcomes import SUCCEEDED
 from gossamer.model.status import Status, read_status
-from gossamer.model.words import duration
+from gossamer.model.words import count, duration, size
 
 LIVE_INTERVAL_S = 1.0
 NOTES_SHOWN_MAX = 3

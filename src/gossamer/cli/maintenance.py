@@ -16,9 +16,10 @@ from gossamer.cli.arguments import Directory, Json, Quiet, Sets
 from gossamer.cli.control import SOCKET, NoCrawlRunsError, SilentError, ask
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.job import MAINTENANCE
-from gossamer.cli.output import Exit, complain, counted, harmless, size
+from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.supervisor import carried_out
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import counted, size
 from gossamer.world.files import write_whole
 from gossamer.world.process import DirectoryLock
 

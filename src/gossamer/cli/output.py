@@ -1,11 +1,10 @@
-"""Output: output of commands: numbers with units, escaped untrusted text, progress, mistakes, exit statuses."""
+"""Output: output of commands: escaped untrusted text, progress, mistakes, exit statuses."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Callable
 from enum import IntEnum
 from typing import Self, TextIO
 
@@ -74,25 +73,6 @@ def harmless(text: object) -> str:
     return shown + ("…" if len(whole) > len(cut) else "")
 
 
-def count(number: float) -> str:
-    """Return a whole number with separators: 1,234,567."""
-    return f"{number:,.0f}"
-
-
-def counted(number: float, noun: str) -> str:
-    """Return a count with its noun, `1 page` or `2 pages`."""
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
-
-
-def size(number: float) -> str:
-    """Return bytes in the unit that leaves few digits: 12.3 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:,.1f} TB"
-
-
 def obeys_escapes(out: TextIO) -> bool:
     """Say whether a stream is a terminal that obeys control sequences: those of editors and CI systems do not."""
     return out.isatty() and os.environ.get("TERM", "").lower() not in DUMB
@@ -110,22 +90,21 @@ def write_line(out: TextIO, line: str) -> None:
 class Shown:
     """Progress on a terminal or in a log; nothing of it reaches standard output."""
 
-    def __init__(self, out: TextIO, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, out: TextIO, *, quiet: bool) -> None:
         self._out = out
         self._quiet = quiet
-        self._clock = clock
         self._is_live = obeys_escapes(out)
         self._interval_s = LIVE_PROGRESS_S if self._is_live else PROGRESS_S
-        self._next = clock() + self._interval_s
+        self._next = time.monotonic() + self._interval_s
         self._is_open = False
 
     def advance(self, table: str, done: int, rows: int) -> None:
         """Show how far it is, if it is time."""
-        now = self._clock()
+        now = time.monotonic()
         if self._quiet or now < self._next:
             return
         self._next = now + self._interval_s
-        line = f"{table}: {count(done)} of {count(rows)} rows" + (f" ({done / rows:.0%})" if rows else "")
+        line = f"{table}: {done:,} of {rows:,} rows" + (f" ({done / rows:.0%})" if rows else "")
         if self._is_live:
             self._write(f"\r\x1b[K{line}")
             self._is_open = True

@@ -17,11 +17,12 @@ from msgspec import to_builtins
 from gossamer import api
 from gossamer.cli.arguments import Directory, Json, Quiet, bytes_of
 from gossamer.cli.directory import require_crawl
-from gossamer.cli.output import Exit, Shown, complain, count, counted, harmless, obeys_escapes
+from gossamer.cli.output import Exit, Shown, complain, harmless, obeys_escapes
 from gossamer.isolated.searches import Searches
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.verbs import RefusedError
+from gossamer.model.words import count, counted
 
 if TYPE_CHECKING:
     from gossamer.model.verbs import SearchHit, SearchResults

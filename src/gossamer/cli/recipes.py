@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gossamer.cli import supervisor
-from gossamer.cli.arguments import Sets
+from gossamer.cli.arguments import ConfigFile, Sets
 from gossamer.cli.crawl import with_flags
 from gossamer.cli.directory import holds_crawl
-from gossamer.cli.output import Exit, count, counted, harmless
+from gossamer.cli.output import Exit, harmless
 from gossamer.config.flags import FLAGS
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import count, counted
 from gossamer.world.files import write_whole
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
 SHOWN_MAX = 20
 """Faults of one kind on the terminal."""
 Url = Annotated[list[str], typer.Argument(metavar="URL", help="URLs to start from.")]
-File = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="Read a TOML configuration file.")]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the faults to an HTML file.")]
 Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the faults to a CSV file.")]
 ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the configuration, and do nothing.")]
@@ -54,7 +54,7 @@ ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the confi
 @commands.command("archive")
 @with_flags()
 def archive(
-    urls: Url, config: File = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
+    urls: Url, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
 ) -> int:
     """Crawl a site with its embeds into a WACZ package.
 
@@ -66,7 +66,7 @@ def archive(
 @commands.command("mirror")
 @with_flags()
 def mirror(
-    urls: Url, config: File = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
+    urls: Url, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
 ) -> int:
     """Crawl a site into files that open without a network.
 
@@ -79,7 +79,7 @@ def mirror(
 @commands.command("corpus")
 @with_flags()
 def corpus(
-    urls: Url, config: File = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
+    urls: Url, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
 ) -> int:
     """Crawl a site into Markdown and Parquet.
 
@@ -95,7 +95,7 @@ def check(
     urls: Url,
     page: Html = None,
     records: Csv = None,
-    config: File = None,
+    config: ConfigFile = None,
     sets: Sets = None,
     show_config: ShowConfig = False,
     **options: object,

@@ -140,7 +140,7 @@ class Quiet:
         pass
 
 
-class PlainLines:
+class PlainLines(Quiet):
     """One line of text every interval: for logs."""
 
     by_lines = True
@@ -155,30 +155,18 @@ class PlainLines:
     def note(self, sentence: str) -> None:
         write_line(self._out, harmless(sentence))
 
-    def close(self) -> None:
-        pass
-
     def end(self, status: StatusFields, directory: str, ended: str) -> None:
         write_line(self._out, summary_of(read_status(status), directory, ended))
 
 
-class JsonProgress:
+class JsonProgress(PlainLines):
     """One JSON object a line: `event` is `status`, `note` or `end`; the rest is what `status --json` gives."""
-
-    by_lines = True
-
-    def __init__(self, out: TextIO, interval_s: float) -> None:
-        self.interval_s = interval_s
-        self._out = out
 
     def show(self, status: StatusFields) -> None:
         self._write({"event": "status", "time": time.time(), **status})
 
     def note(self, sentence: str) -> None:
         self._write({"event": "note", "time": time.time(), "note": sentence})
-
-    def close(self) -> None:
-        pass
 
     def end(self, status: StatusFields, directory: str, ended: str) -> None:
         self._write({"event": "end", "time": time.time(), "ended": ended, "directory": directory, **status})
@@ -189,5 +177,5 @@ class JsonProgress:
 
 
 if TYPE_CHECKING:
-    Progress = Live | JsonProgress | PlainLines | Quiet
+    Progress = Live | Quiet
     """One way to show a crawl. Never raises because of what it writes to."""

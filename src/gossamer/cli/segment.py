@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gossamer.cli.arguments import Json, Quiet, Sets, bytes_of
-from gossamer.cli.output import Exit, Shown, count, counted, harmless, size, write_line
+from gossamer.cli.output import Exit, Shown, harmless, write_line
 from gossamer.model.errors import ConfigError
-from gossamer.model.words import duration
+from gossamer.model.words import count, counted, duration, size
 from gossamer.offline.build import SegmentOrder, build
 from gossamer.offline.merge import merge, split, summary
 from gossamer.offline.steps import BuildRequest, targets_of

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gossamer.cli.arguments import Sets
+from gossamer.cli.arguments import ConfigFile, Sets
 from gossamer.cli.crawl import with_flags
-from gossamer.cli.output import Exit, complain, count, counted, harmless
+from gossamer.cli.output import Exit, complain, harmless
 from gossamer.config import configure
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import seed
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import count, counted
 from gossamer.world.loop import loop_factory
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ FLAGS = ("contact", "hosts", "dns", "allow_private", "no_robots", "hosts_store",
 SHOWN_MAX = 50
 """Links or elements that the shell lists at once."""
 Url = Annotated[str, typer.Argument(metavar="URL", help="The page.")]
-File = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="Read a TOML configuration file.")]
 Css = Annotated[list[str] | None, typer.Option("--css", metavar="SELECTOR", help="Try a CSS selector (repeatable).")]
 XPath = Annotated[
     list[str] | None, typer.Option("--xpath", metavar="EXPR", help="Try an XPath expression (repeatable).")
@@ -56,7 +56,7 @@ def fetch(
     text: Annotated[bool, typer.Option("--text", help="Print the main text.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the main content as Markdown.")] = False,
     links: Annotated[bool, typer.Option("--links", help="Print links, and why one would not be followed.")] = False,
-    config: File = None,
+    config: ConfigFile = None,
     sets: Sets = None,
     **options: object,
 ) -> int:
@@ -82,7 +82,7 @@ def shell(
     run: Annotated[bool, typer.Option("--run", help="Print all sections instead of a prompt.")] = False,
     css: Css = None,
     xpath: XPath = None,
-    config: File = None,
+    config: ConfigFile = None,
     sets: Sets = None,
     **options: object,
 ) -> int:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from gossamer.cli.output import count, counted, harmless, size
+from gossamer.cli.output import harmless
 from gossamer.model.outcomes import SUCCEEDED
 from gossamer.model.status import Status, resume_command
-from gossamer.model.words import duration
+from gossamer.model.words import count, counted, duration, size
 
 BARS = "▁▂▃▄▅▆▇█"
 COURSE_SHOWN_MAX = 60

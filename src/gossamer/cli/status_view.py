@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from gossamer.cli.output import count, harmless, obeys_escapes, size, write_line
+from gossamer.cli.output import harmless, obeys_escapes, write_line
 from gossamer.cli.status_text import (
     LIMITS,
     course_of,
@@ -30,7 +30,7 @@ from gossamer.cli.status_text import (
 )
 from gossamer.model.health import health_of
 from gossamer.model.status import ShardHealth, Status
-from gossamer.model.words import duration
+from gossamer.model.words import count, duration, size
 
 SHOWN_MAX = 6
 INTERVAL_S = 1.0
@@ -77,12 +77,6 @@ def status_text(status: Status) -> str:
     rows += [("warning", warning) for warning in warnings_of(status)]
     rows += [("trap", harmless(trap)) for trap in status.traps]
     return "\n".join(f"{name:<12} {value}" for name, value in rows if value)
-
-
-def hosts_of(status: Status) -> str:
-    """Return how many hosts the crawl knows, has in memory, and has URLs of."""
-    known, active, left = status.hosts_known, status.hosts_active, status.hosts_left
-    return f"{count(known)} known, {count(active)} active, {count(left)} left"
 
 
 def sandbox_of(status: Status) -> str:

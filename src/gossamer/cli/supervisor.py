@@ -20,7 +20,7 @@ from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, written_in
 from gossamer.cli.output import Exit, complain, obeys_escapes
 from gossamer.cli.start import FORWARDED, Started
 from gossamer.state import slots
-from gossamer.world.wall import WallTime
+from gossamer.world.clock import WallClock
 
 # Deaths that web content can cause, in a parser or a codec. SIGKILL can come from any process and blames no page.
 CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
@@ -72,7 +72,7 @@ def _beside_simweb(job: CrawlJob, child: Started) -> int:
 def supervised(job: CrawlJob, child: Started) -> int:
     """Run a job in a child, restarted as often as it takes, and return the exit status."""
     directory = Path(job.directory)
-    state, clock = directory / "state", WallTime()
+    state, clock = directory / "state", WallClock()
     started_at = clock.now()
     before = written_in(directory)
 

@@ -14,11 +14,12 @@ from xml.sax.saxutils import escape
 
 import typer
 
-from gossamer.cli.arguments import Sets
+from gossamer.cli.arguments import ConfigFile, Sets
 from gossamer.cli.crawl import with_flags
-from gossamer.cli.output import complain, counted, harmless
-from gossamer.cli.recipes import File, ShowConfig, Url, carried_out, directory_of
+from gossamer.cli.output import complain, harmless
+from gossamer.cli.recipes import ShowConfig, Url, carried_out, directory_of
 from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.words import counted
 from gossamer.world.files import write_whole
 
 commands = typer.Typer()
@@ -46,7 +47,7 @@ def watch(
         str, typer.Option("--events", metavar="LIST", help="Kinds of change: appeared, changed, vanished, field.")
     ] = "changed,vanished,field",
     every: Annotated[float, typer.Option("--every", metavar="S", help="Seconds between reports.")] = 60.0,
-    config: File = None,
+    config: ConfigFile = None,
     sets: Sets = None,
     show_config: ShowConfig = False,
     **options: object,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from gossamer.model.live import BASIC
+from gossamer.model.options import BASIC, Section
 
 
-class ClusterOptions(BaseModel):
+class ClusterOptions(Section):
     """How many shards a crawl has, and where they run. One runs without any engine, more run on Ray."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     workers: int = Field(
         1,

@@ -247,25 +247,31 @@ class MistakesError(ConfigError):
         self.keys = frozenset(keys)
 
 
-def _checked(values: Values, origins: dict[str, str]) -> Config:
-    nested: dict[str, object] = {}
-    for key, value in values.items():
+def nested(flat: Mapping[str, object]) -> dict[str, object]:
+    """Return values by dotted key as tables of their sections."""
+    tables: dict[str, object] = {}
+    for key, value in flat.items():
         section, dot, name = key.partition(".")
         if not dot:
-            nested[key] = value
+            tables[key] = value
             continue
-        inner = nested.setdefault(section, {})
+        inner = tables.setdefault(section, {})
         if isinstance(inner, dict):
             inner[name] = value
+    return tables
+
+
+def _checked(values: Values, origins: dict[str, str]) -> Config:
+    tables = nested(values)
     try:
         # By way of JSON: strict about types, yet lists make tuples and whole numbers make seconds.
-        config = Config.model_validate_json(json.dumps(nested, default=str), strict=True)
+        config = Config.model_validate_json(json.dumps(tables, default=str), strict=True)
     except ValidationError as error:
         if (place := _not_unicode(values, origins)) is not None:
             raise ConfigError(f"{place} holds what is no text in UTF-8; write it in UTF-8") from error
         raise MistakesError(lines_of(error, origins), _wrong(error, values)) from error
     except ConfigError as error:  # A package's own word about one of its values.
-        key = _blamed(nested, origins)
+        key = _blamed(tables, origins)
         raise MistakesError([f"{_named(key, origins)}{error}"], {key}) from error
     known = {key: place for key, place in origins.items() if "." in key and key in values}
     return fitted(by_mode(config.with_origins(known)))
@@ -295,11 +301,11 @@ def _named(key: str, origins: Mapping[str, str]) -> str:
     return f"{place}: {key}: " if place == "--set" or not place.startswith("--") else f"{place}: "
 
 
-def _blamed(nested: Mapping[str, object], origins: Mapping[str, str]) -> str:
+def _blamed(tables: Mapping[str, object], origins: Mapping[str, str]) -> str:
     """Return the key whose value is refused by itself, or nothing when it is several together."""
     for key in origins:
         section, _, name = key.partition(".")
-        table = nested.get(section)
+        table = tables.get(section)
         if isinstance(table, dict) and name in table:
             alone = json.dumps({section: {name: table[name]}}, default=str)
             try:

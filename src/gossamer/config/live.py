@@ -11,7 +11,7 @@ from gossamer.config.secret import holds_secrets
 from gossamer.config.sections import Config, sections
 from gossamer.config.toml import effective_toml, written
 from gossamer.model.errors import ConfigError
-from gossamer.model.live import is_marked
+from gossamer.model.options import is_marked
 from gossamer.url.join import absolute
 from gossamer.world.files import write_whole
 

@@ -14,7 +14,7 @@ from gossamer.config.toml import summary, written
 from gossamer.crawl.options import LoginRule
 from gossamer.fetch.options import RequestRule
 from gossamer.frontier.options import HostOverride
-from gossamer.model.live import is_marked
+from gossamer.model.options import is_marked
 
 HEAD = """\
 # Configuration

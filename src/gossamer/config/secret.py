@@ -20,7 +20,7 @@ from gossamer.fetch.credentials import (
 )
 from gossamer.fetch.options import RequestRule
 from gossamer.model.errors import ConfigError
-from gossamer.model.live import is_marked
+from gossamer.model.options import is_marked
 
 RULES = frozenset({"request", "login"})
 """Sections whose keys are names, and whose values hold secrets."""
@@ -143,13 +143,9 @@ def _redacted_rule(value: object) -> object:
     return {
         name: _mapped(one, lambda name: name.lower() not in OPEN, name)
         if name in SECRET_VALUES
-        else _mapped(one, _never)
+        else _mapped(one, lambda _: False)
         for name, one in value.items()
     }
-
-
-def _never(_: str) -> bool:
-    return False
 
 
 def _plain(value: object) -> object:

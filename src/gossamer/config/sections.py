@@ -7,7 +7,7 @@ import re
 from ipaddress import ip_address
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
 from gossamer.archive.options import ArchiveOptions, SearchOptions
 from gossamer.cluster.options import ClusterOptions
@@ -28,7 +28,7 @@ from gossamer.frontier.options import (
     WalkOptions,
 )
 from gossamer.model.errors import ConfigError
-from gossamer.model.live import BASIC, LIVE
+from gossamer.model.options import BASIC, LIVE, Section, WebAddress
 from gossamer.model.patterns import PatternSet
 from gossamer.model.usage import PURPOSES, SYNONYMS
 from gossamer.process.options import ExtractOptions, ProcessOptions
@@ -59,12 +59,6 @@ def bytes_of(value: object) -> object:
     if written is None or written[2].lower() not in _UNITS:
         raise ValueError("expected a number of bytes, or one with its unit, such as 512MiB or 4GiB")
     return int(float(written[1]) * _UNITS[written[2].lower()])
-
-
-class Section(BaseModel):
-    """The shape of a section: frozen, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SeedsOptions(Section):
@@ -255,7 +249,7 @@ class ConsoleOptions(Section):
     port: int | None = Field(
         None, ge=0, le=65_535, description="Serve on this port; 0 takes any. None: not served.", json_schema_extra=BASIC
     )
-    public_url: str = Field(
+    public_url: WebAddress = Field(
         "",
         description="Where the console is reached from outside, through a proxy of yours; hubs call back there.",
         json_schema_extra=BASIC,
@@ -285,13 +279,6 @@ class ConsoleOptions(Section):
             return str(ip_address(address))
         except ValueError:
             raise ValueError("expected an IP address, such as 127.0.0.1 or 0.0.0.0") from None
-
-    @field_validator("public_url")
-    @classmethod
-    def _is_address(cls, address: str) -> str:
-        if address and not address.startswith(("https://", "http://")):
-            raise ValueError("expected an http or https address")
-        return address.rstrip("/")
 
 
 class Config(Section):

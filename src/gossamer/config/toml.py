@@ -12,7 +12,7 @@ from pydantic_core import PydanticUndefined
 from gossamer.config.presets import PRESETS, preset_values
 from gossamer.config.sections import Config, sections
 from gossamer.model.errors import ConfigError
-from gossamer.model.live import is_marked
+from gossamer.model.options import is_marked
 from gossamer.model.product import FORMAT
 
 HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")

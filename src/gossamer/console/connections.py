@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gossamer.world.share import LoopShare
+from gossamer.world.loop import LoopShare
 
 if TYPE_CHECKING:
     from gossamer.console.service import Figures

@@ -15,7 +15,7 @@ import msgspec
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.report.figures import Past
-from gossamer.world.sockets import reachable
+from gossamer.world.files import socket_name
 
 if TYPE_CHECKING:
     from gossamer.api.callbacks import Callbacks
@@ -205,17 +205,15 @@ class NotRunningError(Exception):
     """No process listens there: no crawl runs."""
 
 
-async def ask_running(
-    directory: Path, request: dict[str, object], *, deadline_s: float = ANSWER_S_MAX
-) -> dict[str, object]:
+async def ask_running(directory: Path, request: dict[str, object]) -> dict[str, object]:
     """Return the answer of the crawl that runs in `directory`, as it gives it.
 
     Raises:
         NotRunningError: none runs, or it ended before it answered.
     """
     try:
-        async with asyncio.timeout(deadline_s):
-            with reachable(directory / "state" / SOCKET) as path:
+        async with asyncio.timeout(ANSWER_S_MAX):
+            with socket_name(directory / "state" / SOCKET) as path:
                 reader, writer = await asyncio.open_unix_connection(path, limit=ANSWER_BYTES_MAX)
             try:
                 writer.write(msgspec.json.encode(request) + b"\n")
@@ -223,7 +221,7 @@ async def ask_running(
             finally:
                 writer.close()
     except TimeoutError:
-        return _none("overdue", f"the crawl in {directory} did not answer within {deadline_s:g} s")
+        return _none("overdue", f"the crawl in {directory} did not answer within {ANSWER_S_MAX:g} s")
     except PermissionError:
         return _none("refused", f"may not ask the crawl in {directory}; run this as the user who started it")
     except OSError as error:

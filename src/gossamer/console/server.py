@@ -15,7 +15,7 @@ from gossamer.config.sections import ConsoleOptions
 from gossamer.console.connections import IDLE_S_MAX, Connections, ConsoleConnection
 from gossamer.console.service import Figures, Service
 from gossamer.model.errors import ConfigError
-from gossamer.world.share import LoopShare
+from gossamer.world.loop import LoopShare
 
 HEAD_BYTES_MAX = 128 * 1024
 """An address of 8,192 characters, which `why` takes, has up to 98,304 bytes when they are percent-encoded."""

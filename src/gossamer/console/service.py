@@ -14,7 +14,7 @@ from gossamer.console.events import Streams
 from gossamer.console.operations import UnderWay
 from gossamer.isolated.reads import Reads
 from gossamer.isolated.searches import Searches
-from gossamer.world.share import LoopShare
+from gossamer.world.loop import LoopShare
 
 CRAWL_SHARE = 0.2
 """What the console may take of a loop that also crawls."""

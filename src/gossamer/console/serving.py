@@ -24,8 +24,7 @@ from gossamer.console.crawl import METRICS, ConsoleCrawl
 from gossamer.console.directory import CrawlHandle, Directory
 from gossamer.console.fleet import ComparisonOf, CrawlSummaries, CrawlSummary, Fleet, New, ResumeRequest
 from gossamer.console.folder import OWN, Folder
-from gossamer.console.openapi import description
-from gossamer.console.operations import NEVER_KEPT, Fields, Operation, error, result, routes
+from gossamer.console.operations import NEVER_KEPT, Fields, Operation, error, openapi, result, routes
 from gossamer.console.operations import routes as operation_routes
 from gossamer.console.replay import replayed
 from gossamer.console.server import served
@@ -280,7 +279,7 @@ def app(
         return error(mistake.status_code, MISSING.get(mistake.status_code, mistake.detail), mistake.headers)
 
     async def described(_: Request) -> Response:
-        return result(description(operations, reads_need_token=not access.is_local))
+        return result(openapi(operations, reads_need_token=not access.is_local))
 
     made = Starlette(
         routes=[Route(DESCRIPTION, described, methods=["GET"]), *routes],

@@ -16,7 +16,7 @@ import msgspec
 
 from gossamer.crawl.logs import Logs
 from gossamer.model.verbs import Kind, RefusedError
-from gossamer.world.sockets import reachable
+from gossamer.world.files import socket_name
 
 SOCKET = "control.sock"
 REQUEST_BYTES_MAX = 16 << 20
@@ -44,7 +44,7 @@ class ControlSocket:
         path.unlink(missing_ok=True)
         door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            with reachable(path) as name:
+            with socket_name(path) as name:
                 door.bind(name)
             self._bound()
             path.chmod(0o600)  # Before it listens: no client can connect until then.

@@ -9,7 +9,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from gossamer.fetch.options import where_of
-from gossamer.model.live import BASIC, BASIC_LIVE, BASIC_SECRET, LIVE
+from gossamer.model.options import BASIC, BASIC_LIVE, BASIC_SECRET, LIVE, Section
 
 Level = Literal["debug", "info", "warning", "error", "critical", "off"]
 PACKAGES = (
@@ -28,10 +28,8 @@ PACKAGES = (
 )
 
 
-class LimitsOptions(BaseModel):
+class LimitsOptions(Section):
     """Where the crawl ends even though there is more. None: no limit."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     max_pages: int | None = Field(
         None, ge=1, description="Documents to fetch (outcome `fetched`), never exceeded", json_schema_extra=BASIC_LIVE
@@ -47,10 +45,8 @@ class LimitsOptions(BaseModel):
     )
 
 
-class WatchOptions(BaseModel):
+class WatchOptions(Section):
     """What the crawl watches of itself and of its machine: see docs/how-to/monitoring.md."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     look_s: float = Field(1.0, ge=0.05, description="Between two looks, in seconds", json_schema_extra=LIVE)
     stall_s: float = Field(
@@ -81,10 +77,8 @@ class WatchOptions(BaseModel):
     )
 
 
-class LogsOptions(BaseModel):
+class LogsOptions(Section):
     """Content and size of `logs/`: see docs/how-to/monitoring.md."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     level: Level = Field("info", description="Least level that is written", json_schema_extra=BASIC_LIVE)
     levels: dict[str, Level] = Field(
@@ -110,10 +104,8 @@ class LogsOptions(BaseModel):
         return levels
 
 
-class CrawlOptions(BaseModel):
+class CrawlOptions(Section):
     """How the shard runs."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     mode: Literal["batch", "continuous", "offline"] = Field(
         "batch",
@@ -176,10 +168,8 @@ class CrawlOptions(BaseModel):
     )
 
 
-class CookiesOptions(BaseModel):
+class CookiesOptions(Section):
     """Cookies, kept by site: those of one site never reach another."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = Field(
         False,
@@ -200,10 +190,8 @@ class CookiesOptions(BaseModel):
         return self.enabled or bool(self.file)
 
 
-class LoginCheck(BaseModel):
+class LoginCheck(Section):
     """What shows that a login worked: one of these."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     text: str = Field("", description="The page after it contains this.")
     selector: str = Field("", description="The page after it has an element that this CSS selector finds.")
@@ -222,10 +210,8 @@ class LoginCheck(BaseModel):
         return _regular(redirect)
 
 
-class LoginRule(BaseModel):
+class LoginRule(Section):
     """How a session begins, and how its end is recognized."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str = Field(
         description="Page with the login form; with token the URL that the fields are sent to.",

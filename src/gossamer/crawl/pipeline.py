@@ -37,7 +37,7 @@ from gossamer.revisit.hints import SitemapHints
 from gossamer.url.name import REQUEST_MARK
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
-from gossamer.world.share import LoopShare
+from gossamer.world.loop import LoopShare
 
 if TYPE_CHECKING:
     from gossamer.crawl.rendering import PageRendering

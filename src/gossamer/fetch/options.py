@@ -7,16 +7,14 @@ from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from gossamer.model.live import BASIC, BASIC_SECRET
+from gossamer.model.options import BASIC, BASIC_SECRET, Section
 from gossamer.url.site import is_suffix
 
 _MIB = 1024 * 1024
 
 
-class FetchOptions(BaseModel):
+class FetchOptions(Section):
     """Section `[fetch]` of the configuration."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     connect_s_max: float = Field(default=20.0, gt=0, description="Time to connect, TLS included.")
     request_s_max: float = Field(
@@ -132,19 +130,15 @@ def where_of(where: str) -> re.Match[str]:
     return match
 
 
-class UserPassword(BaseModel):
+class UserPassword(Section):
     """A user name and a password."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     user: str = Field(description="User name.")
     password: str = Field(description="Password, or env:NAME or file:PATH.")
 
 
-class RequestRule(BaseModel):
+class RequestRule(Section):
     """What requests to one place carry, and how they get there; what is not given is as for all."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     headers: dict[str, str] = Field(
         default_factory=dict,

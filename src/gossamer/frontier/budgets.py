@@ -31,7 +31,7 @@ from gossamer.frontier.accounts import (
 )
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import BudgetOptions
-from gossamer.frontier.politeness import FrontierRules
+from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.record import LEVELS
 from gossamer.frontier.remembered import Remembered
 from gossamer.model.standing import Standing

@@ -18,8 +18,8 @@ from gossamer.frontier.moving import FrontierMoves
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.origins import free_at, key_of, queue_of, settle, tidy
 from gossamer.frontier.overview import facts_of, overview
-from gossamer.frontier.politeness import FrontierRules, Politeness
-from gossamer.frontier.priority import LevelBias
+from gossamer.frontier.politeness import Politeness
+from gossamer.frontier.priority import FrontierRules, LevelBias
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import QueueCounts, QueuedUrl, QueueEntry, decode_record
 from gossamer.frontier.scheduler import NextTurn, Scheduler

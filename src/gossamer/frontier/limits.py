@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 
 from gossamer.frontier.host import AddressPlace, Host, Lease, Site
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import FrontierRules
+from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.tokens import Leases, SiteLimits, SiteTokens, site_of_key
 from gossamer.frontier.workbench import Workbench
 from gossamer.url.site import site_of

@@ -7,9 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from gossamer.model.live import BASIC, BASIC_LIVE, LIVE
-from gossamer.url.hosts import HOST_BYTES_MAX
-from gossamer.url.site import site_of
+from gossamer.model.options import BASIC, BASIC_LIVE, LIVE, Section
+from gossamer.url.site import HOST_BYTES_MAX, site_of
 
 _is_host = re.compile(rf"(?!.{{{HOST_BYTES_MAX + 1}}})(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])").fullmatch
 """As `Url.host` has it: no port, and other alphabets in their ASCII form."""
@@ -17,10 +16,8 @@ _is_host = re.compile(rf"(?!.{{{HOST_BYTES_MAX + 1}}})(?:[a-z0-9_-]+(?:\.[a-z0-9
 Preset = Literal["polite", "gentle", "broad", "weak", "own"]
 
 
-class PolitenessOptions(BaseModel):
+class PolitenessOptions(Section):
     """How long a host is left alone. A preset fills every key that is not given."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     preset: Preset = Field(
         "polite", description="polite, gentle, broad, weak or own; sets the keys below", json_schema_extra=BASIC_LIVE
@@ -72,10 +69,8 @@ class PolitenessOptions(BaseModel):
     )
 
 
-class FrontierOptions(BaseModel):
+class FrontierOptions(Section):
     """How much is kept ready, and what becomes of failures."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     active_hosts_max: int = Field(
         100_000, ge=1, description="Hosts in memory at once, at the most", json_schema_extra=LIVE
@@ -175,10 +170,8 @@ class FrontierOptions(BaseModel):
     more_seeds_s_max: float = Field(60.0, gt=0, description="How long that command may take, in seconds")
 
 
-class HostOverride(BaseModel):
+class HostOverride(Section):
     """What is agreed with one host; what is not given is as for all."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     delay_s: float | None = Field(
         None, ge=0, allow_inf_nan=False,
@@ -219,20 +212,16 @@ class HostsOptions(BaseModel):
         return self.__pydantic_extra__
 
 
-class BudgetOverride(BaseModel):
+class BudgetOverride(Section):
     """One host's or site's own budget; what is not given is as for all."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     pages: int | None = Field(None, ge=1, description="Requests for its URLs in a round")
     bytes: int | None = Field(None, ge=1, description="Bytes received from it in a round")
     time_s: float | None = Field(None, gt=0, description="Seconds that its requests may take in a round")
 
 
-class BudgetOptions(BaseModel):
+class BudgetOptions(Section):
     """What one host or site may take before the others had their turn. None: no limit."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     host_pages: int | None = Field(
         None, ge=1, description="Requests for a host's URLs in a round", json_schema_extra=BASIC_LIVE
@@ -287,10 +276,8 @@ class BudgetOptions(BaseModel):
         return any(limit is not None for limit in limits) or bool(self.overrides)
 
 
-class WalkOptions(BaseModel):
+class WalkOptions(Section):
     """How a frontier of the strategy `walk` walks."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     walkers: int = Field(16, ge=1, le=4096, description="Walks at once")
     restart_share: float = Field(

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from gossamer.frontier.options import BudgetOptions, FrontierOptions, HostOverride, PolitenessOptions
-from gossamer.ports import Prioritizer
+from gossamer.frontier.options import HostOverride, PolitenessOptions
 from gossamer.state.contacts import Rest
 
 Number = TypeVar("Number", int, float)
@@ -84,21 +83,6 @@ class Politeness:
     def backoff_s(self, in_a_row: int, dice: float) -> float:
         """Return the rest after the n-th 429 or 503 in a row without Retry-After; `dice` in [0, 1) adds up to half."""
         return grown_s(self.backoff_s_first, in_a_row, self.backoff_s_max) * (1.0 + dice / 2)
-
-
-@dataclass(frozen=True, slots=True)
-class FrontierRules:
-    """By what a frontier chooses the next request."""
-
-    politeness: Politeness
-    options: FrontierOptions
-    budget: BudgetOptions = field(default_factory=BudgetOptions)
-    prioritizer: Prioritizer | None = None
-    """Also orders hosts, where it has `host_level`."""
-    share_new: float | None = None
-    """Of visits, for new URLs where old ones are due too; None: no URL is visited again."""
-    split: frozenset[str] = frozenset()
-    """Sites whose hosts are divided among shards."""
 
 
 def grown_s(first_s: float, nth: int, most_s: float) -> float:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import log2
 
-from gossamer.frontier.options import FrontierOptions
+from gossamer.frontier.options import BudgetOptions, FrontierOptions
+from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import LEVELS
 from gossamer.model.links import EMBED, FEED, SITEMAP, Link
 from gossamer.model.patterns import PatternSet
@@ -280,3 +282,18 @@ def prioritizer_of(options: FrontierOptions) -> Prioritizer:
             return Combined(scored)
         case _:
             return BreadthFirst()
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierRules:
+    """By what a frontier chooses the next request."""
+
+    politeness: Politeness
+    options: FrontierOptions
+    budget: BudgetOptions = field(default_factory=BudgetOptions)
+    prioritizer: Prioritizer | None = None
+    """Also orders hosts, where it has `host_level`."""
+    share_new: float | None = None
+    """Of visits, for new URLs where old ones are due too; None: no URL is visited again."""
+    split: frozenset[str] = frozenset()
+    """Sites whose hosts are divided among shards."""

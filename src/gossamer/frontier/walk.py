@@ -17,7 +17,7 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import WalkOptions
-from gossamer.frontier.politeness import FrontierRules
+from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.walked import WalkedPage, WalkedPages, Walker, has_walked
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError

@@ -49,7 +49,7 @@ class PatternSet:
     def matches(self, text: str) -> bool:
         """Say whether any pattern matches."""
         found = self._set.Match(text)
-        return len(found) > 1 if found else self._match_singly(text)
+        return len(found) > 1 if found else self.first(text) is not None
 
     def matching(self, text: str) -> list[int]:
         """Return the places, in the order given, of all patterns that match."""
@@ -80,6 +80,3 @@ class PatternSet:
             raise ConfigError(f"the pattern {pattern!r} is not a regular expression (RE2): {reason}") from None
         except UnicodeEncodeError:
             raise ConfigError(f"the pattern {pattern!r} is not text: it holds half a character") from None
-
-    def _match_singly(self, text: str) -> bool:
-        return self.first(text) is not None

@@ -1,19 +1,50 @@
-"""Words: quantities and instants as they are shown and written."""
+"""Words: quantities and instants as they are shown and written, the same everywhere."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
 
-def duration(seconds: float) -> str:
-    """Return seconds as people say them: 8 s, 2 min 5 s, 3 h 12 min, 2 d 4 h."""
+def count(number: float) -> str:
+    """Return a whole number with separators: 1,234,567."""
+    return f"{number:,.0f}"
+
+
+def counted(number: float, noun: str) -> str:
+    """Return a count with its noun, `1 page` or `2 pages`."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def size(size_bytes: float) -> str:
+    """Return bytes in the decimal unit that leaves few digits: 12.3 MB."""
+    return f"{size_bytes:.0f} B" if size_bytes < 1000 else _scaled(size_bytes, ("B", "kB", "MB", "GB", "TB", "PB"))
+
+
+def bit_rate(bits_s: float) -> str:
+    """Return bits a second in decimal units."""
+    return _scaled(bits_s, ("bit/s", "kbit/s", "Mbit/s", "Gbit/s"))
+
+
+def _scaled(number: float, units: Sequence[str]) -> str:
+    for unit in units[:-1]:
+        if number < 1000:
+            return f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:,.1f} {units[-1]}"
+
+
+def duration(seconds: float, decimals: int = 0) -> str:
+    """Return seconds as people say them: 8 s, 2 min 5 s, 3 h 12 min, 2 d 4 h. `decimals` are those of a time below a
+    minute.
+    """
     whole = max(0, round(seconds))
     minutes, s = divmod(whole, 60)
     hours, minutes_left = divmod(minutes, 60)
     days, hours_left = divmod(hours, 24)
     if not minutes:
-        return f"{s} s"
+        return f"{max(0.0, seconds):.{decimals}f} s"
     if not hours:
         return f"{minutes} min {s} s"
     if not days:

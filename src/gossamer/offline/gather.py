@@ -39,7 +39,7 @@ from gossamer.offline.kinds import (
     way_of,
 )  # fmt: skip
 from gossamer.offline.records import Rows, heads, spans
-from gossamer.offline.segment import values_of
+from gossamer.offline.segment import decoded, values_of
 from gossamer.offline.steps import Build, StepRecords, batches
 from gossamer.offline.work import BuildPiece
 from gossamer.url.url import Url
@@ -62,9 +62,9 @@ def gather_pages(build: Build) -> None:
     foreign = _foreign_ranges(build.inputs.pages)
     for end, batch in batches(build.pages, state.position, columns):
         start = end - batch.num_rows
-        keys = _keys(build, batch["url"]) if _is_in(foreign, start) else _plain(batch["key"])
+        keys = _keys(build, batch["url"]) if _is_in(foreign, start) else decoded(batch["key"])
         prints = _prints(keys)
-        kinds = _plain(batch["link_type"])
+        kinds = decoded(batch["link_type"])
         flags = _flags(build, batch, kinds)
         hops = _numbers(batch, "hops") if "hops" in columns else _is(kinds, "redirect").astype(np.int64)
         first = _numbers(batch, "attempt", 1) <= 1
@@ -84,7 +84,7 @@ def gather_origins(build: Build) -> None:
     waiting = StepRecords(build, [FROM])
     for end, batch in batches(build.links, state.position, ["from_url"]):
         start = end - batch.num_rows
-        runs = pc.run_end_encode(_plain(batch["from_url"]))
+        runs = pc.run_end_encode(decoded(batch["from_url"]))
         ends = runs.run_ends.to_numpy()
         urls = build.judge.namer.names(values_of(runs.values))
         rows = start + np.concatenate([[0], ends[:-1]]).astype(np.uint64)
@@ -129,10 +129,10 @@ def gather_links(build: Build) -> None:
     foreign = _foreign_ranges(build.inputs.links)
     for end, batch in batches(build.links, state.position, columns):
         start = end - batch.num_rows
-        texts = _plain(batch["to_url"])
-        keys = _keys(build, texts) if _is_in(foreign, start) else _plain(batch["to_key"])
+        texts = decoded(batch["to_url"])
+        keys = _keys(build, texts) if _is_in(foreign, start) else decoded(batch["to_key"])
         way, site, flags = ways.rows(start, end)
-        kinds = _plain(batch["link_type"])
+        kinds = decoded(batch["link_type"])
         redirect, part = _is(kinds, "redirect"), _is(kinds, EMBED)
         # Where what is part of a page redirects, the target is part of it too.
         part |= redirect & ((flags & PART) != 0)
@@ -216,7 +216,7 @@ class _PathStream:
 
 
 def _flags(build: Build, batch: pa.RecordBatch, kinds: pa.Array) -> npt.NDArray[np.uint8]:
-    outcome = _plain(batch["outcome"])
+    outcome = decoded(batch["outcome"])
     status = _numbers(batch, "status")
     passing = _among(outcome, MAY_PASS)
     passing |= _is(outcome, "http_error") & ((status >= 500) | np.isin(status, PASSING_STATUSES))
@@ -225,10 +225,10 @@ def _flags(build: Build, batch: pa.RecordBatch, kinds: pa.Array) -> npt.NDArray[
     if "nofollow" in batch.schema.names:
         silent |= batch["nofollow"].fill_null(False).to_numpy(zero_copy_only=False)
     if build.config.scope.languages:
-        told = pc.starts_with(_plain(batch["error"]).fill_null(""), "the filter `language` rejects")
+        told = pc.starts_with(decoded(batch["error"]).fill_null(""), "the filter `language` rejects")
         silent |= told.to_numpy(zero_copy_only=False)
     if not build.config.crawl.process_copies:
-        silent |= pc.not_equal(_plain(batch["duplicate_of"]).fill_null(""), "").to_numpy(zero_copy_only=False)
+        silent |= pc.not_equal(decoded(batch["duplicate_of"]).fill_null(""), "").to_numpy(zero_copy_only=False)
     elif not build.config.crawl.follow_copies:
         silent |= _copies(build, batch)
     beyond = np.zeros(batch.num_rows, bool)
@@ -240,7 +240,7 @@ def _flags(build: Build, batch: pa.RecordBatch, kinds: pa.Array) -> npt.NDArray[
 
 def _copies(build: Build, batch: pa.RecordBatch) -> Mask:
     """Say which pages are copies of others of the same host."""
-    originals = values_of(_plain(batch["duplicate_of"]).fill_null(""))
+    originals = values_of(decoded(batch["duplicate_of"]).fill_null(""))
     copies = np.zeros(batch.num_rows, bool)
     places = [place for place, text in enumerate(originals) if text]
     if places:
@@ -257,7 +257,7 @@ def _beyond(build: Build, batch: pa.RecordBatch, part: Mask) -> Mask:
     places = np.flatnonzero(part)
     taken = batch.take(pa.array(places))
     urls = build.judge.namer.names(values_of(taken["url"]))
-    depths, referrers = _numbers(taken, "depth").tolist(), values_of(_plain(taken["referrer"]).fill_null(""))
+    depths, referrers = _numbers(taken, "depth").tolist(), values_of(decoded(taken["referrer"]).fill_null(""))
     for place, url, depth, referrer in zip(places, urls, depths, referrers, strict=True):
         if url is not None:
             beyond[place] = build.judge.chain.explain(Link(url, "anchor", depth, 0, referrer)) is not None
@@ -293,7 +293,7 @@ def _prints(texts: pa.Array) -> npt.NDArray[np.uint64]:
 
 def _keys(build: Build, texts: pa.Array) -> pa.Array:
     """Make the keys of addresses by this build's rules."""
-    written = values_of(_plain(texts))
+    written = values_of(decoded(texts))
     named = zip(build.judge.namer.names(written), written, strict=True)
     return pa.array([url.key if url is not None else text for url, text in named], pa.string())
 
@@ -318,10 +318,6 @@ def place_of(listed: Any, values: Any) -> npt.NDArray[np.int64]:
         return np.full(len(values), -1, np.int64)
     at = np.minimum(np.searchsorted(listed, values), len(listed) - 1)
     return np.where(listed[at] == values, at, -1)
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _numbers(batch: pa.RecordBatch, name: str, missing: int = 0) -> npt.NDArray[np.int64]:

@@ -26,7 +26,7 @@ from gossamer.frontier.priority import RANKS_FILE, RANKS_MAGIC
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED, FEED, SITEMAP
 from gossamer.offline.inputs import found_in, source_of
-from gossamer.offline.segment import values_of
+from gossamer.offline.segment import decoded, values_of
 from gossamer.offline.steps import BASE_BYTES, Progress
 from gossamer.url.name import Namer
 from gossamer.url.url import fingerprint
@@ -191,7 +191,7 @@ class _Work:
         wanted = np.sort(self.nodes[best])
         for _, batch in self._links.batches(0, ["from_url", "to_key"]):
             for column, of_keys in (("to_key", True), ("from_url", False)):
-                texts = _plain(batch[column]).dictionary_encode().dictionary
+                texts = decoded(batch[column]).dictionary_encode().dictionary
                 prints = _prints(texts) if of_keys else self._named(texts)
                 for at in np.flatnonzero(np.isin(prints, wanted)):
                     names.setdefault(int(prints[at]), str(texts[int(at)]))
@@ -200,12 +200,12 @@ class _Work:
         return [Ranked(names[int(self.nodes[at])], float(scores[at]), int(levels[at])) for at in best]
 
     def _pairs(self, batch: pa.RecordBatch) -> Array:
-        kinds = pc.is_in(_plain(batch["link_type"]), pa.array(NOT_COUNTED)).to_numpy(zero_copy_only=False)
+        kinds = pc.is_in(decoded(batch["link_type"]), pa.array(NOT_COUNTED)).to_numpy(zero_copy_only=False)
         kept = ~kinds & ~batch["nofollow"].fill_null(False).to_numpy(zero_copy_only=False)
-        runs = pc.run_end_encode(_plain(batch["from_url"]))
+        runs = pc.run_end_encode(decoded(batch["from_url"]))
         ends = runs.run_ends.to_numpy()
         sources = np.repeat(self._named(runs.values), np.diff(ends, prepend=0))
-        keys = _plain(batch["to_key"]).dictionary_encode()
+        keys = decoded(batch["to_key"]).dictionary_encode()
         targets = _prints(keys.dictionary)[keys.indices.to_numpy()]
         kept &= (sources != targets) & (sources != 0)
         return np.column_stack([sources[kept], targets[kept]])
@@ -228,10 +228,6 @@ def _chunks(path: Path, most: int) -> Iterator[Array]:
     with path.open("rb") as file:
         while len(chunk := np.fromfile(file, np.uint64, most)):
             yield chunk
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _prints(texts: pa.Array) -> Array:

@@ -154,16 +154,6 @@ class Segment:
             named = map(Url, urls, keys, prints, hosts, sites, partitions)
             yield Rows(end, list(map(Link, named, kinds, depths, hops, referrers, seeds)), levels, listed)
 
-    def partitions(self) -> list[tuple[int, int, int]]:
-        """Return for each row group its first and last partition and its rows."""
-        column = SCHEMA.get_field_index("partition")
-        found = []
-        for number in range(self._file.num_row_groups):
-            group = self._file.metadata.row_group(number)
-            held = group.column(column).statistics
-            found.append((held.min, held.max, group.num_rows))
-        return found
-
     def _described(self) -> SegmentInfo:
         said = (self._file.schema_arrow.metadata or {}).get(METADATA) or (self._file.metadata.metadata or {}).get(
             METADATA
@@ -254,7 +244,7 @@ class SegmentWriter:
     def _count(self, rows: pa.Table) -> None:
         """Count URLs and sites, and see that they are in order."""
         partitions = rows["partition"].combine_chunks()
-        sites = _text(rows["site"].combine_chunks())
+        sites = decoded(rows["site"].combine_chunks())
         first, last = (partitions[0].as_py(), sites[0].as_py()), (partitions[-1].as_py(), sites[-1].as_py())
         changes = pc.or_(
             pc.not_equal(sites.slice(1), sites.slice(0, len(sites) - 1)),
@@ -300,6 +290,11 @@ def values_of(column: pa.Array) -> list[Any]:
     return values
 
 
+def decoded(column: pa.Array) -> pa.Array:
+    """Return a column without its dictionary, if it has one."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
 def rules_of(options: UrlOptions) -> str:
     """Return how keys are made, as segments say it: what of the section `url` is not as it is by default."""
     return json.dumps({"rules": options.rules, **options.model_dump(exclude_defaults=True)})
@@ -321,10 +316,6 @@ def _fitted(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     if column.type == field.type:
         return column
     return column.dictionary_encode() if field.type == _FEW else column.cast(field.type)
-
-
-def _text(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

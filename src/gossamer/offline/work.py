@@ -9,14 +9,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 import msgspec
 
+from gossamer.archive.views.work import WorkFolder
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import sync_directory, write_whole
-from gossamer.world.process import DirectoryLock
 
 
 class BuildPiece(msgspec.Struct, frozen=True):
@@ -60,8 +59,8 @@ class BuildState(msgspec.Struct):
     """Everything is made: these files get these names."""
 
 
-class BuildFolder:
-    """The folder of a build. Use as a context: one process at a time works in it."""
+class BuildFolder(WorkFolder):
+    """The folder of a build."""
 
     def __init__(self, target: Path, order: str) -> None:
         """Begin a build, or take up the one that was begun with the same order.
@@ -69,38 +68,31 @@ class BuildFolder:
         Raises:
             ConfigError: it was begun with another order, or another process works on it.
         """
-        self.target = target
-        self.folder = target.with_name(target.name + ".part")
-        self._file = self.folder / "state.json"
-        if not target.parent.is_dir():
-            raise ConfigError(f"there is no directory {target.parent}; make it, or name another with -o")
+        super().__init__(target)
         try:
             self.folder.mkdir(exist_ok=True)
         except OSError as error:
             raise ConfigError(f"cannot make {self.folder}: {error.strerror}; name another target with -o") from error
-        self._lock = DirectoryLock(self.folder / "lock")
-        if not self._lock.acquire(0.0):
-            self._lock.release()
-            raise ConfigError(f"another process works on {target}; wait for it, or name another with -o")
-        stored = self._stored()
+        self._take_lock()
+        try:
+            stored = self._read_state(BuildState)
+            if stored is not None and stored.order != order:
+                raise ConfigError(
+                    f"{self.folder} holds an unfinished build with other options ({_options_of(stored.order)}); "
+                    "give the same options to finish it, or delete that folder to start again"
+                )
+        except ConfigError:
+            self._release()
+            raise
         self.resumed = stored is not None
         self.state = stored or BuildState(order)
-        if self.state.order != order:
-            self._lock.release()
-            raise ConfigError(
-                f"{self.folder} holds an unfinished build with other options ({_options_of(self.state.order)}); "
-                "give the same options to finish it, or delete that folder to start again"
-            )
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, ConfigError) and not self.state.runs and not self.state.position:
             shutil.rmtree(self.folder, ignore_errors=True)  # Asked for wrongly: there is nothing to go on with.
-        self._lock.release()
+        super().__exit__(kind, error, trace)
 
     def new_name(self, kind: str) -> str:
         """Return the name for another file of a kind; it counts when it is put into `state.runs` and saved."""
@@ -113,7 +105,7 @@ class BuildFolder:
 
     def save(self) -> None:
         """Note how far it is. What the note says must be on disk by then."""
-        write_whole(self._file, msgspec.json.encode(self.state))
+        write_whole(self._state_file, msgspec.json.encode(self.state))
 
     def begin(self, step: str, *obsolete: str) -> None:
         """Note that a step begins, and drop the files of kinds that are no longer needed."""
@@ -125,41 +117,17 @@ class BuildFolder:
 
     def sweep(self) -> None:
         """Remove files that the state does not name: what a kill left half-made, and what has served."""
-        known = {
-            "lock",
-            "state.json",
-            "logs",
-            "tables",
-            *(name for names in self.state.runs.values() for name in names),
-        }
-        for path in self.folder.iterdir():
-            if path.name not in known:
-                if path.is_dir():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink()
+        names = (name for names in self.state.runs.values() for name in names)
+        self._remove_all_but({"lock", "state.json", "logs", "tables", *names})
 
     def close(self) -> None:
         """Remove the folder: the build is finished. The state goes last."""
         self.state.runs = {}
-        for path in self.folder.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path)
-            elif path.name not in ("lock", "state.json"):
-                path.unlink()
-        self._file.unlink(missing_ok=True)
+        self._remove_all_but({"lock", "state.json"})
+        self._state_file.unlink(missing_ok=True)
         (self.folder / "lock").unlink(missing_ok=True)
         self.folder.rmdir()
         sync_directory(self.folder.parent)
-
-    def _stored(self) -> BuildState | None:
-        try:
-            return msgspec.json.decode(self._file.read_bytes(), type=BuildState)
-        except FileNotFoundError:
-            return None
-        except msgspec.MsgspecError as error:
-            self._lock.release()
-            raise ConfigError(f"{self._file} is no state of a build; delete {self.folder} to start again") from error
 
 
 def _options_of(order: str) -> str:

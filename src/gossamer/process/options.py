@@ -9,16 +9,14 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.live import BASIC
 from gossamer.model.modules import NAME, TABLES_TAKEN
+from gossamer.model.options import BASIC, Section
 
 _PATTERN = re.compile(r"\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
 
 
-class ProcessOptions(BaseModel):
+class ProcessOptions(Section):
     """Bounds on what one page may cost and yield."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     tree_tags_max: int = Field(
         default=1000,
@@ -124,10 +122,8 @@ def _require_compiled(kind: str, selector: str) -> None:
         raise ValueError(f"{kind}: {error}") from None
 
 
-class Selector(BaseModel):
+class Selector(Section):
     """What selects elements of a page, or values of its JSON. A text is a CSS selector."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     css: str = Field("", description="CSS selector.")
     xpath: str = Field("", description="XPath 1.0 expression.")
@@ -183,10 +179,8 @@ class FieldRule(Selector):
         return self
 
 
-class ItemRule(BaseModel):
+class ItemRule(Section):
     """One kind of item: which pages have it, where, and its fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     urls: tuple[str, ...] = Field((), description="Regular expressions (RE2) of pages with such items; none means all.")
     items: Selector = Field(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from gossamer.model.options import Section
 
 ResourceType = Literal["document", "script", "stylesheet", "image", "media", "font", "xhr", "fetch", "other"]
 PageRecordName = Literal["view", "thumbnail", "pageinfo"]
 BehaviorName = Literal["details", "more", "scroll", "routes"]
 
 
-class RenderOptions(BaseModel):
+class RenderOptions(Section):
     """How pages are rendered where `crawl.render` says so: see docs/how-to/javascript.md."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     program: str = Field("chromium", min_length=1, description="The browser: a path, or a name to look up in PATH")
     user: str = Field(

@@ -5,20 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
+from gossamer.model.words import bit_rate, duration, size
 from gossamer.report import svg
 from gossamer.report.figures import Bucket, Commits, Count, HostFigures, Report, TimelineFigures
-from gossamer.report.text import (
-    CACHE_NAMES,
-    LINES_MAX,
-    bit_rate,
-    bucket_name,
-    duration,
-    instant,
-    printable,
-    rendering_cost,
-    seconds,
-    size,
-)
+from gossamer.report.text import CACHE_NAMES, LINES_MAX, bucket_name, instant, printable, rendering_cost, seconds
 
 TIME_LABELS = 7
 DEPTHS_MAX = 60
@@ -216,7 +206,7 @@ def _cards(report: Report) -> str:
         ("links", f"{report.links:,}", f"{report.links / max(1, report.fetched):,.1f} a page"),
         ("copies", f"{report.duplicates:,}", f"{size(report.duplicate_bytes)}{near}"),
         ("cut", f"{report.truncated:,}", f"{report.trapped:,} URLs in traps"),
-        ("time", duration(report.duration_s), f"{instant(report.begun_at)} to {instant(report.ended_at)} UTC"),
+        ("time", duration(report.duration_s, 1), f"{instant(report.begun_at)} to {instant(report.ended_at)} UTC"),
     )
     cards = (
         f"<div class=card><b>{value}</b><span>{name}</span><small>{more}</small></div>" for name, value, more in facts
@@ -228,17 +218,17 @@ def _course(course: TimelineFigures) -> Iterator[str]:
     if len(course.steps) < 2:
         return
     last_s = course.steps[-1].at_s
-    labels = [duration(last_s * index / (TIME_LABELS - 1)) for index in range(TIME_LABELS)]
+    labels = [duration(last_s * index / (TIME_LABELS - 1), 1) for index in range(TIME_LABELS)]
     silent = [(silence.at_s, silence.at_s + silence.lasted_s) for silence in course.silences]
     said = (
-        f" Shaded: nothing ended for {course.silence_s_min:.0f} s or more, {duration(course.silent_s)} in all."
+        f" Shaded: nothing ended for {course.silence_s_min:.0f} s or more, {duration(course.silent_s, 1)} in all."
         if course.silences
         else ""
     )
-    step = duration(course.step_s)
+    step = duration(course.step_s, 1)
 
     def points(value: Callable[[int], tuple[float, str]]) -> list[svg.Point]:
-        return [(s.at_s, value(i)[0], f"{duration(s.at_s)}: {value(i)[1]}") for i, s in enumerate(course.steps)]
+        return [(s.at_s, value(i)[0], f"{duration(s.at_s, 1)}: {value(i)[1]}") for i, s in enumerate(course.steps)]
 
     def pages(index: int) -> tuple[float, str]:
         rate = course.steps[index].pages / course.step_s
@@ -258,7 +248,7 @@ def _course(course: TimelineFigures) -> Iterator[str]:
         "Bits a second", f"Received, in steps of {step}.", svg.area(points(bits), labels, "bit/s", silent), wide=True
     )
     if any(step.queued for step in course.steps):
-        queued = [(s.at_s, float(s.queued), f"{duration(s.at_s)}: {s.queued:,} URLs") for s in course.steps]
+        queued = [(s.at_s, float(s.queued), f"{duration(s.at_s, 1)}: {s.queued:,} URLs") for s in course.steps]
         drawing = svg.area(queued, labels, "URLs", silent)
         yield _figure("Queue length", f"URLs that were not finished, in steps of {step}.", drawing, wide=True)
     if course.commits.count:

@@ -39,9 +39,9 @@ _LAST = """
     FROM pages WHERE outcome {which} {well} ORDER BY fetched_at DESC, url LIMIT {limit}"""
 
 
-def past(directory: Path, memory_bytes_max: int = MEMORY_BYTES_MAX) -> Past:
-    """Return the figures of the tables. Seconds per ten million pages; memory is bounded by `memory_bytes_max`."""
-    with opened(directory, memory_bytes_max) as tables:
+def past(directory: Path) -> Past:
+    """Return the figures of the tables. Seconds per ten million pages, in bounded memory."""
+    with opened(directory, MEMORY_BYTES_MAX) as tables:
         if tables is None:
             return Past([], _hosts([], []), [], [])
         return Past(

@@ -8,6 +8,7 @@ from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
+from gossamer.model.words import bit_rate, duration, size
 from gossamer.report.figures import (
     Bucket,
     Cache,
@@ -130,7 +131,7 @@ def _totals(report: Report) -> Iterator[str]:
     of_names = f" of {report.hosts:,} named" if report.hosts != report.hosts_answered else ""
     yield f"{report.urls_fetched:,} pages fetched in {report.attempts:,} attempts from {hosts}{of_names}"
     facts = [
-        ("Time", f"{instant(report.begun_at)} to {instant(report.ended_at)} ({duration(report.duration_s)})"),
+        ("Time", f"{instant(report.begun_at)} to {instant(report.ended_at)} ({duration(report.duration_s, 1)})"),
         ("Rate", f"{report.pages_per_s:,.1f} pages/s, {bit_rate(report.bits_per_s)}"),
         ("Received", f"{size(report.wire_bytes)}, {size(report.body_bytes)} decoded"),
         ("Archived", f"{size(report.warc_bytes)}"),
@@ -175,7 +176,7 @@ def _course(course: TimelineFigures, width: int) -> Iterator[str]:
     if len(course.steps) < 2:
         return
     yield ""
-    yield f"Pages a second over time, {duration(course.step_s)} a column"
+    yield f"Pages a second over time, {duration(course.step_s, 1)} a column"
     line, peak = _sparkline([step.pages / course.step_s for step in course.steps], width - 4)
     yield f"  {line}"
     yield f"  most {peak:,.1f} pages/s"
@@ -190,7 +191,7 @@ def _course(course: TimelineFigures, width: int) -> Iterator[str]:
         yield f"  {commits.count:,} commits took {mean} on average, {most} at most"
         yield f"  one stalled the crawl for {seconds(commits.cut_max_s)} at most"
     for silence in course.silences[:SILENCES_MAX]:
-        yield f"  nothing ended for {duration(silence.lasted_s)}, {duration(silence.at_s)} after the start"
+        yield f"  nothing ended for {duration(silence.lasted_s, 1)}, {duration(silence.at_s, 1)} after the start"
 
 
 def _sparkline(values: Sequence[float], width: int) -> tuple[str, float]:
@@ -311,15 +312,6 @@ def printable(text: str) -> str:
     return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
 
 
-def size(size_bytes: float) -> str:
-    """Return bytes in decimal units, three figures or so."""
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if size_bytes < 1000:
-            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1000
-    return f"{size_bytes:,.1f} PB"
-
-
 def binary_size(size_bytes: int) -> str:
     """Return a power of two in its own units."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
@@ -329,29 +321,9 @@ def binary_size(size_bytes: int) -> str:
     return f"{size_bytes:,} PiB"
 
 
-def bit_rate(bits_s: float) -> str:
-    """Return bits a second in decimal units."""
-    for unit in ("bit/s", "kbit/s", "Mbit/s"):
-        if bits_s < 1000:
-            return f"{bits_s:.1f} {unit}"
-        bits_s /= 1000
-    return f"{bits_s:,.1f} Gbit/s"
-
-
 def instant(wall_s: float | None) -> str:
     """Return wall time in UTC, to the second."""
     return "?" if wall_s is None else f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def duration(lasted_s: float) -> str:
-    """Return a time in the two units that matter."""
-    days, rest = divmod(round(lasted_s), 86_400)
-    if days:
-        return f"{days} d {rest // 3600} h"
-    hours, rest = divmod(rest, 3600)
-    if hours:
-        return f"{hours} h {rest // 60} min"
-    return f"{rest // 60} min {rest % 60} s" if rest >= 60 else f"{lasted_s:.1f} s"
 
 
 def seconds(lasted_s: float) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import ipaddress
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from gossamer.model.live import BASIC
+from gossamer.model.options import BASIC, Section
 
 
-class ResolveOptions(BaseModel):
+class ResolveOptions(Section):
     """Section `[resolve]` of the configuration."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     servers: tuple[str, ...] = Field(
         default=(), description="Name servers, ADDRESS[:PORT]; none takes the system's.", json_schema_extra=BASIC

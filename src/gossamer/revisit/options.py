@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field
 
-from gossamer.model.live import BASIC
+from gossamer.model.options import BASIC, Section, WebAddress
 
 DAY_S = 86_400.0
 
 
-class RevisitOptions(BaseModel):
+class RevisitOptions(Section):
     """How a continuous crawl (`crawl.mode`) keeps fresh what it has."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     policy: str = Field(
         "optimal",
@@ -80,10 +78,8 @@ class RevisitOptions(BaseModel):
 When = Literal["auto", "always", "never"]
 
 
-class DiscoveryOptions(BaseModel):
+class DiscoveryOptions(Section):
     """What is made of sitemaps and feeds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     sitemaps: When = Field(
         default="auto",
@@ -122,12 +118,10 @@ class DiscoveryOptions(BaseModel):
     )
 
 
-class WebsubOptions(BaseModel):
+class WebsubOptions(Section):
     """Subscriptions to hubs (WebSub)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    callback_url: str = Field(
+    callback_url: WebAddress = Field(
         default="",
         description="Where hubs reach the console from outside, such as https://crawler.example.org/hooks; empty takes "
         "console.public_url. Without either nothing is subscribed to.",
@@ -159,10 +153,3 @@ class WebsubOptions(BaseModel):
     retry_s_first: float = Field(default=60.0, gt=0, description="First pause after a hub refused; doubles.")
     retry_s_max: float = Field(default=86_400.0, gt=0, description="The longest such pause.")
     unsubscribe: bool = Field(default=False, description="Unsubscribe at a stop; else leases run out by themselves.")
-
-    @field_validator("callback_url")
-    @classmethod
-    def _is_address(cls, address: str) -> str:
-        if address and not address.startswith(("https://", "http://")):
-            raise ValueError("expected an http or https address")
-        return address.rstrip("/")

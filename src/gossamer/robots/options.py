@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
-from gossamer.model.live import BASIC
+from gossamer.model.options import BASIC, Section
 
 
-class RobotsOptions(BaseModel):
+class RobotsOptions(Section):
     """How robots.txt is obeyed, kept and retried."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     obey: bool = Field(
         default=True,

@@ -89,11 +89,6 @@ class Chain:
                 return name
         return None
 
-    def reasons(self, links: Sequence[Link]) -> list[str | None]:
-        """Judge a page's links, in order."""
-        reason = self.reason
-        return [reason(link) for link in links]
-
     def reason_but_depth(self, link: Link) -> str | None:
         """Return the reason apart from depth, uncounted: None for a URL in scope, now or by a shorter path."""
         for rejects, name in self._steps_but_depth:

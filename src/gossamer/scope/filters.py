@@ -16,7 +16,7 @@ from typing import Protocol, Self
 import msgspec
 
 from gossamer.model.links import EMBED, FEED_FILE, OUTLINK, SITEMAP_FILE, Link
-from gossamer.model.live import is_marked
+from gossamer.model.options import is_marked
 from gossamer.model.patterns import PatternSet
 from gossamer.ports import Filter
 from gossamer.scope.lists import ExcludedHost, Lists, Whitelist

@@ -12,9 +12,8 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
-from gossamer.url.hosts import HOST_BYTES_MAX
 from gossamer.url.join import absolute
-from gossamer.url.site import site_of
+from gossamer.url.site import HOST_BYTES_MAX, site_of
 from gossamer.url.url import Url
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from gossamer.model.links import LINK_TYPES
-from gossamer.model.live import BASIC, BASIC_LIVE, LIVE
+from gossamer.model.options import BASIC, BASIC_LIVE, LIVE, Section
 from gossamer.model.patterns import PatternSet
 from gossamer.scope.lists import ExcludedHost
 
@@ -46,10 +46,8 @@ USELESS_DEFAULT: Final = ("listing_order",)
 """Those that are left out unless configured."""
 
 
-class ScopeOptions(BaseModel):
+class ScopeOptions(Section):
     """Which links are ours. A pattern or an excluded host that cannot be one raises ConfigError."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     scope: Mode = Field(
         default="host",

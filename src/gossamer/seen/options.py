@@ -5,15 +5,13 @@ from __future__ import annotations
 from math import log
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from gossamer.model.live import BASIC
+from gossamer.model.options import BASIC, Section
 
 
-class SeenOptions(BaseModel):
+class SeenOptions(Section):
     """What counts as the same, and how much of it is kept in memory."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     backend: Literal["rocksdb", "memory", "diskmerge", "bloom"] = Field(
         "rocksdb",

@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from gossamer.url.join import absolute
-from gossamer.url.site import is_suffix, site_of
+from gossamer.url.site import HOST_BYTES_MAX, is_suffix, site_of
 
 ROUNDS_MAX: Final = 8
 """Rounds after which a host that rules still change keeps its own name."""
-
-HOST_BYTES_MAX: Final = 253
-"""RFC 1035, section 3.1."""
 
 
 class HostNameRules:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from gossamer.url.canonical import Canonicalizer, check_rules, check_site
 from gossamer.url.hosts import HostNameRules
@@ -28,18 +30,20 @@ class HostOptions(BaseModel):
         return HostNameRules(self.starts_with, self.ends_with, self.synonyms)
 
 
+def _known(rules: tuple[str, ...]) -> tuple[str, ...]:
+    check_rules(rules)
+    return rules
+
+
+RuleNames = Annotated[tuple[str, ...], AfterValidator(_known)]
+
+
 class SiteRules(BaseModel):
     """The rules of one site, in place of those of all."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    rules: tuple[str, ...] = Field(default=DEFAULT_RULES, description="Canonical rules for this site.")
-
-    @field_validator("rules")
-    @classmethod
-    def _known(cls, rules: tuple[str, ...]) -> tuple[str, ...]:
-        check_rules(rules)
-        return rules
+    rules: RuleNames = Field(default=DEFAULT_RULES, description="Canonical rules for this site.")
 
 
 class UrlOptions(BaseModel):
@@ -47,7 +51,7 @@ class UrlOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    rules: tuple[str, ...] = Field(
+    rules: RuleNames = Field(
         default=DEFAULT_RULES,
         description="Canonical rules by which addresses are compared; docs/reference/scope.md lists them.",
     )
@@ -64,12 +68,6 @@ class UrlOptions(BaseModel):
         description="Large sites (registrable domains) whose hosts are divided among the shards of a crawl; of others "
         "one shard has all hosts. A crawl keeps what it began with.",
     )
-
-    @field_validator("rules")
-    @classmethod
-    def _known(cls, rules: tuple[str, ...]) -> tuple[str, ...]:
-        check_rules(rules)
-        return rules
 
     @field_validator("sites")
     @classmethod

@@ -20,6 +20,10 @@ SUFFIX_LIST_VERSION: str
 """A digest of the public suffix list in use: two crawls with the same one agree on every site. Made when first read."""
 
 
+HOST_BYTES_MAX = 253
+"""RFC 1035, section 3.1."""
+
+
 def site_of(host: str) -> str:
     """Return the registrable domain of a host as `Url.host` has it: `example.co.uk` of `www.example.co.uk`.
 

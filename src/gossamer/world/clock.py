@@ -1,12 +1,11 @@
-"""Clock: time as the crawl sees it, and sleeps by it."""
+"""Clock: wall time that never jumps while the process lives, sleeps by it, and time that measures work."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Protocol
 
-from gossamer.world.wall import WallTime
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
@@ -25,14 +24,30 @@ class Clock(Protocol):
         ...
 
 
-class WallClock(WallTime):
-    """The real clock."""
+class WallClock:
+    """Wall time at the start, continued by a monotonic clock.
+
+    A change of the system time must not make requests early, nor stall the crawl for hours.
+    """
+
+    def __init__(self) -> None:
+        self._offset_s = time.time() - steady_s()
+
+    def now(self) -> float:
+        return time.clock_gettime(_STEADY) + self._offset_s  # Asked a dozen times a page.
 
     def work_s(self) -> float:
         return processor_s()
 
     async def sleep_until(self, instant: float) -> None:
+        import asyncio  # noqa: PLC0415 - the supervisor has a clock and no loop
+
         await asyncio.sleep(max(0.0, instant - self.now()))
+
+
+def steady_s() -> float:
+    """Return seconds of a monotonic clock; where the system has one, it goes on while the machine sleeps."""
+    return time.clock_gettime(_STEADY)
 
 
 def elapsed_s() -> float:

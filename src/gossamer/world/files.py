@@ -1,10 +1,11 @@
-"""Files: the few things we ask of a file system."""
+"""Files: durable writes, and names of Unix sockets at any length of their path."""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -112,3 +113,24 @@ def reserve(descriptor: int, size_bytes: int) -> None:
         os.posix_fallocate(descriptor, 0, size_bytes)
     else:
         os.pwrite(descriptor, bytes(size_bytes), 0)
+
+
+SOCKET_PATH_BYTES_MAX = 100
+"""Linux takes 107 bytes and a terminating zero, macOS 103."""
+
+
+@contextmanager
+def socket_name(path: Path) -> Iterator[str]:
+    """Yield a name by which the system takes a socket, good until the end; a long one needs /proc.
+
+    Raises:
+        OSError: there is no such directory.
+    """
+    if len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from gossamer.world.clock import steady_s
 from gossamer.world.process import dies_with_parent
-from gossamer.world.wall import steady_s
 
 SUPERVISOR_BYTES = 32 << 20
 """The most that a supervisor holds when it starts a crawl. Where another program starts the crawl through our code,

@@ -12,7 +12,7 @@ import tantivy
 
 from gossamer.archive.search.documents import INDEXED_TYPES, IndexedPage, language_of_page
 from gossamer.archive.search.folder import FOLDER
-from gossamer.archive.search.index import POSITION, IndexWriter, opened
+from gossamer.archive.search.index import POSITION, IndexWriter, opened, text_in
 from gossamer.archive.views.bodies import Means, RecordBodies
 from gossamer.archive.views.export import ExportedCrawl, inputs_of
 from gossamer.archive.views.plan import make_plan, planned, rows_of
@@ -106,16 +106,16 @@ def rewrite(folder: Path, target: Path, memory_bytes_max: int, leaves: Callable[
     index: Any = opened(folder)
     searcher = index.searcher()
     places = [place for _, place in searcher.search(tantivy.Query.all_query(), max(1, searcher.num_docs)).hits]
-    gone = sum(leaves(_text(searcher.doc(place), "url")) for place in places)
+    gone = sum(leaves(text_in(searcher.doc(place), "url")) for place in places)
     if not gone:
         return 0
     writer, position = IndexWriter(target, memory_bytes_max), ""
     try:
         for number, place in enumerate(places, 1):
             document = searcher.doc(place)
-            if _text(document, "key") == POSITION:
-                position = _text(document, "position")
-            elif not leaves(_text(document, "url")):
+            if text_in(document, "key") == POSITION:
+                position = text_in(document, "position")
+            elif not leaves(text_in(document, "url")):
                 writer.put(_document(document))
             if number % PAGES_A_COMMIT == 0:
                 writer.commit("")
@@ -128,9 +128,5 @@ def rewrite(folder: Path, target: Path, memory_bytes_max: int, leaves: Callable[
 def _document(found: Any) -> IndexedPage:
     at: datetime = found.get_first("at")
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    fields = {name: _text(found, name) for name in ("key", "url", "host", "site", "title", "text", "language")}
+    fields = {name: text_in(found, name) for name in ("key", "url", "host", "site", "title", "text", "language")}
     return IndexedPage(**fields, anchors="", at=round(at.timestamp() * 1_000_000))
-
-
-def _text(document: Any, field: str) -> str:
-    return str(document.get_first(field) or "")

@@ -147,3 +147,8 @@ def put_all(writer: IndexWriter, documents: Iterable[IndexedPage]) -> int:
         writer.put(document)
         count += 1
     return count
+
+
+def text_in(document: tantivy.Document, field: str) -> str:
+    """Return the text of a field of a document; empty where it has none."""
+    return str(document.get_first(field) or "")

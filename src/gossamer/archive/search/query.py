@@ -11,7 +11,7 @@ import msgspec
 import tantivy
 
 from gossamer.archive.search.folder import require_sound
-from gossamer.archive.search.index import POSITION, reading
+from gossamer.archive.search.index import POSITION, reading, text_in
 from gossamer.archive.search.question import QueryError, SearchQuestion
 from gossamer.model.errors import ConfigError
 
@@ -114,10 +114,10 @@ def _answer(index: tantivy.Index, question: SearchQuestion) -> QueryAnswer:
         text = "".join(" " if character.isspace() else character for character in text)
         hits.append(
             QueryHit(
-                url=_text(document, "url"),
-                title=_text(document, "title"),
-                host=_text(document, "host"),
-                language=_text(document, "language"),
+                url=text_in(document, "url"),
+                title=text_in(document, "title"),
+                host=text_in(document, "host"),
+                language=text_in(document, "language"),
                 fetched_at=cast("datetime", document.get_first("at")),
                 score=float(score),
                 snippet=text,
@@ -134,7 +134,3 @@ def _in_characters(text: str, marks: list[tuple[int, int]]) -> tuple[str, tuple[
     if len(data) == len(text):
         return text, tuple(marks)
     return text, tuple((len(data[:start].decode()), len(data[:end].decode())) for start, end in marks)
-
-
-def _text(document: tantivy.Document, field: str) -> str:
-    return str(document.get_first(field) or "")

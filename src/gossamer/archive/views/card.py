@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import duckdb
 import msgspec
 
-from gossamer.archive.database import open_database
 from gossamer.archive.views.copies import Copies
 from gossamer.archive.views.forms import features
 from gossamer.archive.views.pages import quoted
+from gossamer.archive.views.source import open_database
 from gossamer.archive.views.work import ExportPiece
 from gossamer.model.product import PRODUCT, __version__
 from gossamer.model.words import iso_time

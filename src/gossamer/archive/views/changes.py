@@ -12,15 +12,13 @@ import duckdb
 import msgspec
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
-from gossamer.archive.database import open_database
 from gossamer.archive.schema import ITEM_PLACES, PAGES
 from gossamer.archive.views.bodies import BODY_BYTES_MAX, Decode
-from gossamer.archive.views.source import require_sound
+from gossamer.archive.views.source import open_database, require_sound
 from gossamer.archive.views.work import ExportPiece
 from gossamer.model.visits import Reply
 from gossamer.model.words import iso_time
 
-KINDS = ("appeared", "changed", "vanished")
 MEMORY_BYTES = 256_000_000
 ROWS_AT_ONCE = 2_000
 

@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gossamer.archive.database import open_database
-from gossamer.archive.views.source import RowSource, first_line, require_sound
+from gossamer.archive.views.source import RowSource, first_line, open_database, require_sound
 from gossamer.archive.views.work import ExportPiece
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import publish

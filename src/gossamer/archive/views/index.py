@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -59,8 +60,7 @@ def export_index(work: ExportFolder, source: RowSource, memory_bytes_max: int, a
     """
     step = work.step(IndexProgress)
     sorter = sort_lines(work, step, work.save, source, memory_bytes_max, advance)
-    file = AppendFile(work.out, step.length)
-    try:
+    with closing(AppendFile(work.out, step.length)) as file:
         noted = step.length
         standing = StandingRecords(step.stood)
         for lines, last, consumed in unique_lines(sorter, step.consumed, step.last, standing):
@@ -73,8 +73,6 @@ def export_index(work: ExportFolder, source: RowSource, memory_bytes_max: int, a
                 noted = step.length
         file.sync()
         work.save(step)
-    finally:
-        file.close()
 
 
 def sort_lines(

@@ -16,10 +16,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.archive.database import open_database
 from gossamer.archive.members import members_of
 from gossamer.archive.views.bodies import ended_early, is_zstd
-from gossamer.archive.views.source import BATCH_ROWS, RowSource, first_line, pieces_of, require_sound
+from gossamer.archive.views.source import BATCH_ROWS, RowSource, first_line, open_database, pieces_of, require_sound
 from gossamer.archive.views.work import ExportInputs, ExportPiece
 from gossamer.model.errors import ConfigError
 from gossamer.model.usage import ALLOWED, PURPOSES, SYNONYMS, UNKNOWN
@@ -180,7 +179,7 @@ def _copied(
         (folder / name).mkdir(exist_ok=True)
     with ExitStack() as stack:
         tables = stack.enter_context(pq.ParquetWriter(target, source.schema, compression="zstd"))
-        copying = stack.enter_context(_Copying({_named(piece): piece for piece in warcs}, folder / "warc", lengths))
+        copying = stack.enter_context(_Copying({piece.name: piece for piece in warcs}, folder / "warc", lengths))
         for _, batch in source.batches():
             places = zip(
                 *(batch[name].to_pylist() for name in ("warc_file", "warc_offset", "warc_length")), strict=True
@@ -246,10 +245,6 @@ def _pieces(source: BinaryIO, length: int) -> Iterator[bytes]:
             raise ended_early(Path(source.name))
         length -= len(piece)
         yield piece
-
-
-def _named(piece: ExportPiece) -> str:
-    return Path(piece.path).name.removesuffix(".open")
 
 
 def _files(pieces: Sequence[ExportPiece]) -> list[str]:

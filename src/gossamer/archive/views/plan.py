@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gossamer.archive.database import open_database
 from gossamer.archive.views.bodies import RecordPlace
-from gossamer.archive.views.source import RowSource, first_line, require_sound
+from gossamer.archive.views.source import RowSource, first_line, open_database, require_sound
 from gossamer.archive.views.work import ExportPiece
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import publish

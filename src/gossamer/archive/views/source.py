@@ -1,4 +1,6 @@
-"""Source: the rows of a table as one stream, from any number of files with any columns."""
+"""Source: the rows of a table as one stream, from any number of files with any columns, and the database (DuckDB) that
+reads them, in bounded memory and without extensions.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,6 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.archive.database import open_database
 from gossamer.archive.schema import ITEMS, TABLES, fitted, united
 from gossamer.archive.views.work import ExportPiece
 from gossamer.model.errors import ConfigError, DamagedError
@@ -20,6 +21,19 @@ BATCH_ROWS = 8_192
 READ_BYTES = 1 << 20
 """Of each column's compressed data at once."""
 _CONDITION_BYTES_MAX = 64_000_000
+
+
+def open_database(memory_bytes_max: int, spilled: Path | None, **settings: bool | int) -> duckdb.DuckDBPyConnection:
+    """Return an empty database. It writes to `spilled` what does not fit into memory; nothing where that is None."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{memory_bytes_max}B",
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        **settings,
+    }
+    if spilled is not None:
+        config["temp_directory"] = str(spilled)
+    return duckdb.connect(":memory:", config=config)
 
 
 def pieces_of(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -222,8 +223,7 @@ def export_rows(work: ExportFolder, form: Format, source: RowSource, advance: Ad
         OSError: the disk is full; what was noted stays done.
     """
     step = work.step(LinesWritten)
-    file = AppendFile(work.out, step.length)
-    try:
+    with closing(AppendFile(work.out, step.length)) as file:
         noted = step.length
         if not step.position:
             step.length = _append(file, form.head(source.schema.names), 0)
@@ -237,8 +237,6 @@ def export_rows(work: ExportFolder, form: Format, source: RowSource, advance: Ad
             advance(position)
         file.sync()
         work.save(step)
-    finally:
-        file.close()
 
 
 def stream_rows(out: BinaryIO, form: Format, source: RowSource, advance: Advance) -> None:

@@ -87,7 +87,7 @@ def export_wacz(work: ExportFolder, source: RowSource, title: str, memory_bytes_
         archive = _Zip(file, step.members, work.inputs.begun_at)
         try:
             done = {member.name for member in step.members}
-            crcs = {f"archive/{_named(piece)}": piece.crc for piece in work.inputs.warcs}
+            crcs = {f"archive/{piece.name}": piece.crc for piece in work.inputs.warcs}
             for name, path, length, kind in _contents(work, work.inputs):
                 if name not in done:
                     member = archive.add_file(name, path, length, kind)
@@ -103,10 +103,6 @@ def export_wacz(work: ExportFolder, source: RowSource, title: str, memory_bytes_
             archive.close()
         finally:
             archive.leave()
-
-
-def _named(piece: ExportPiece) -> str:
-    return Path(piece.path).name.removesuffix(".open")
 
 
 def _require_as_written(member: ZipMember, path: Path, crcs: Mapping[str, int | None], source: RowSource) -> None:
@@ -147,7 +143,7 @@ class _HeldWarcs:
     def __init__(self, warcs: list[ExportPiece], *, whole: bool) -> None:
         """With `whole` a record that is held nowhere is a mistake."""
         self._whole = whole
-        self._names = pa.array([_named(piece) for piece in warcs], pa.string())
+        self._names = pa.array([piece.name for piece in warcs], pa.string())
         self._lengths = pa.array([piece.length for piece in warcs], pa.int64())
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -169,7 +165,7 @@ def _contents(work: ExportFolder, inputs: ExportInputs) -> Iterator[tuple[str, P
     lists.append(("pages/pages.jsonl", zipfile.ZIP_DEFLATED))
     for piece in inputs.warcs:
         path = Path(piece.path)
-        yield f"archive/{_named(piece)}", _where_now(path), piece.length, zipfile.ZIP_STORED
+        yield f"archive/{piece.name}", _where_now(path), piece.length, zipfile.ZIP_STORED
     for name, kind in lists:
         path = work.folder / name.rpartition("/")[2]
         yield name, path, path.stat().st_size, kind

@@ -7,6 +7,7 @@ the state says was synced before it said so; what was made after it is made agai
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +34,11 @@ class ExportPiece(msgspec.Struct, frozen=True):
     rows: int = 0
     crc: int | None = None
     """CRC-32 of its first `length` bytes, where it is recorded."""
+
+    @property
+    def name(self) -> str:
+        """The name of a file that may still grow, once it is finished."""
+        return Path(self.path).name.removesuffix(".open")
 
 
 class ExportOrder(msgspec.Struct, frozen=True):
@@ -84,8 +90,54 @@ class _State(msgspec.Struct):
     renaming: bool = False
 
 
-class ExportFolder:
-    """The folder of an export. Use as a context: one process at a time works in it."""
+class WorkFolder:
+    """A folder beside a target in which one process at a time makes it. Use as a context."""
+
+    def __init__(self, target: Path) -> None:
+        if not target.parent.is_dir():
+            raise ConfigError(f"there is no directory {target.parent}; make it, or name another with -o")
+        self.target = target
+        self.folder = target.with_name(target.name + ".part")
+        self._state_file = self.folder / "state.json"
+        self._lock: DirectoryLock | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._release()
+
+    def _take_lock(self) -> None:
+        self._lock = DirectoryLock(self.folder / "lock")
+        if not self._lock.acquire(0.0):
+            self._release()
+            raise ConfigError(f"another process works on {self.target}; wait for it, or name another with -o")
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+    def _read_state(self, kind: type[S]) -> S | None:
+        try:
+            return msgspec.json.decode(self._state_file.read_bytes(), type=kind)
+        except FileNotFoundError:
+            return None
+        except msgspec.MsgspecError as error:
+            raise ConfigError(f"{self._state_file} is damaged; delete {self.folder} to start again") from error
+
+    def _remove_all_but(self, kept: Collection[str]) -> None:
+        for path in self.folder.iterdir():
+            if path.name not in kept:
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+
+
+class ExportFolder(WorkFolder):
+    """The folder of an export."""
 
     def __init__(self, target: Path, order: ExportOrder, *, replaces: bool = False) -> None:
         """Start an export, or resume one of the same order. With `replaces`, the result replaces the directory
@@ -94,18 +146,13 @@ class ExportFolder:
         Raises:
             ConfigError: `target` exists and differs, or another process works on it.
         """
-        self.target = target
+        super().__init__(target)
         self._replaces = replaces
-        self.folder = target.with_name(target.name + ".part")
         self.out = self.folder / "out"
-        self._state_file = self.folder / "state.json"
-        self._lock: DirectoryLock | None = None
         self._state = _State(order)
         self.is_complete = False
         """An earlier run had finished all but its last sweep."""
-        if not target.parent.is_dir():
-            raise ConfigError(f"there is no directory {target.parent}; make it, or name another with -o")
-        stored = self._stored()
+        stored = self._read_state(_State)
         self.resumed = stored is not None
         if stored is None and self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()  # A folder begins with its state and loses it last.
@@ -122,27 +169,20 @@ class ExportFolder:
                 f"({_difference(stored.order, order)}); "
                 "give the same options to finish it, or delete that folder to start again"
             )
-        self._lock = DirectoryLock(self.folder / "lock")
-        if not self._lock.acquire(0.0):
-            self._lock.release()
-            raise ConfigError(f"another process works on {target}; wait for it, or name another with -o")
-        self._state = self._stored() or _State(order)
+        self._take_lock()
+        self._state = self._read_state(_State) or _State(order)
         if self._state.renaming and not self.out.exists():
             self.is_complete = True
         elif not replaces and (target.exists() or target.is_symlink()):
-            self._lock.release()
+            self._release()
             raise ConfigError(
                 f"{target} appeared while its export was under way; move it away, then repeat the command"
             )
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._lock is not None:
-            self._lock.release()
+        super().__exit__(kind, error, trace)
         if isinstance(error, ConfigError | DamagedError) and not self.resumed and bytes(self._state.step) == b"null":
             shutil.rmtree(self.folder, ignore_errors=True)  # A wrong option: there is nothing to go on with.
 
@@ -188,23 +228,7 @@ class ExportFolder:
 
     def sweep(self, *kept: str) -> None:
         """Remove files of the folder that the state does not know: what a kill left half-made."""
-        known = {"lock", "state.json", "out", *kept}
-        for path in self.folder.iterdir():
-            if path.name not in known:
-                if path.is_dir():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink()
-
-    def _stored(self) -> _State | None:
-        try:
-            return msgspec.json.decode(self._state_file.read_bytes(), type=_State)
-        except FileNotFoundError:
-            return None
-        except msgspec.MsgspecError as error:
-            raise ConfigError(
-                f"{self._state_file} is no state of an export; delete {self.folder} to start again"
-            ) from error
+        self._remove_all_but({"lock", "state.json", "out", *kept})
 
     def _make_folder(self, state: _State) -> None:
         beginning = self.folder.with_name(f".{self.folder.name}.new")

@@ -13,7 +13,6 @@ from uuid import UUID
 
 import msgspec
 
-from gossamer.api import crawler as crawling
 from gossamer.archive import logs, warc
 from gossamer.assembly import building, integrity
 from gossamer.assembly.values import Assembled
@@ -55,6 +54,10 @@ SETS_OF_SHARDS = (
 )
 
 
+Place = tuple[object, str, object]
+"""What holds a name, the name, and the value that it gets."""
+
+
 class Trial(msgspec.Struct):
     """How it went."""
 
@@ -92,9 +95,9 @@ def check_books(machine: Machine, assembled: Assembled) -> None:
 
 
 @contextmanager
-def in_world(*, is_real: bool) -> Iterator[None]:
-    """Have the crawl use the world's disk, clock and store, and commits of several chunks."""
-    places: list[tuple[object, str, object]] = [
+def in_world(*, is_real: bool, also: Iterable[Place] = ()) -> Iterator[None]:
+    """Have the crawl use the world's disk, clock and store, and commits of several chunks; `also` has more changes."""
+    places: list[Place] = [
         (files, "os", _Current()),
         (building, "boot_id", lambda: HERE.get().boot_id()),
         (ThisMachine, "wall_offset_s", lambda _machine: HERE.get().wall_offset_s()),
@@ -106,7 +109,7 @@ def in_world(*, is_real: bool) -> Iterator[None]:
         (warc, "uuid", _Identifiers),  # By chance, the length of compressed records would differ from run to run.
         (logs, "_OPTIONS", None),
         (shard, "IDLE_S_MAX", IDLE_S),
-        (crawling, "FOLLOW_S", IDLE_S),
+        *also,
     ]
     if not is_real:
         places.append((integrity, "Store", lambda *given, **_named: HERE.get().disk.opened_store(*given)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel, ValidationError
 
+from gossamer.config.gather import nested
+from gossamer.config.mend import nearest
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.presets import PRESETS, synthetic_web
 from gossamer.lab.simulate.revisits import RevisitsOptions
@@ -38,13 +39,13 @@ def options_of(
     """
     given = _put_together(values or {}, sets)
     if preset and preset not in PRESETS:
-        raise ConfigError(f"--preset {preset}: expected one of {', '.join(PRESETS)}{_nearest(preset, PRESETS)}")
+        raise ConfigError(f"--preset {preset}: expected one of {', '.join(PRESETS)}{nearest(preset, PRESETS)}")
     _refuse_unknown(given, known_keys())
     merged: Values = {"preset": preset, **(PRESETS[preset].values if preset else {})}
     try:
         merged |= _described(preset, given)
         others = {key: value for key, value in given.items() if not key.startswith(SIMWEB)}
-        return SimulateOptions.model_validate(_nested(merged | others))
+        return SimulateOptions.model_validate(nested(merged | others))
     except ValidationError as error:
         raise ConfigError(_one_line(error, SIMWEB if error.title == SimwebOptions.__name__ else "")) from error
 
@@ -59,7 +60,7 @@ def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> Revis
     _refuse_unknown(given, known_keys(RevisitsOptions))
     try:
         default = RevisitsOptions().model_dump()
-        merged = {section: default[section] | one for section, one in _nested(given).items() if isinstance(one, dict)}
+        merged = {section: default[section] | one for section, one in nested(given).items() if isinstance(one, dict)}
         return RevisitsOptions.model_validate(default | merged)
     except ValidationError as error:
         raise ConfigError(_one_line(error, "")) from error
@@ -146,25 +147,7 @@ def _value(text: str) -> object:
 def _refuse_unknown(given: Mapping[str, object], known: list[str]) -> None:
     for key in given:
         if key not in known:
-            raise ConfigError(f"no key {key}{_nearest(key, known)}; docs/reference/simulate.md lists them")
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {found[0]}?" if found else ""
-
-
-def _nested(flat: Mapping[str, object]) -> Values:
-    nested: Values = {}
-    for key, value in flat.items():
-        section, dot, name = key.partition(".")
-        if not dot:
-            nested[key] = value
-            continue
-        inner = nested.setdefault(section, {})
-        assert isinstance(inner, dict)
-        inner[name] = value
-    return nested
+            raise ConfigError(f"no key {key}{nearest(key, known)}; docs/reference/simulate.md lists them")
 
 
 def _one_line(error: ValidationError, section: str) -> str:

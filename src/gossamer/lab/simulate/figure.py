@@ -9,7 +9,8 @@ from math import ceil, floor, log10
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.result import Simulated
 from gossamer.lab.simulate.samples import LIMITS, Limit
-from gossamer.lab.simulate.text import as_text, duration
+from gossamer.lab.simulate.text import as_text
+from gossamer.model.words import duration
 
 WIDTH, HEIGHT = 880, 190
 LEFT, RIGHT, TOP, BOTTOM = 74, 165, 30, 30
@@ -90,7 +91,7 @@ def _axes(top: int, end_s: float, ticks: Sequence[float]) -> Iterator[str]:
     for number in range(TICKS + 1):
         at_s = end_s * number / TICKS
         x, y = _x(at_s, end_s), top + HEIGHT - BOTTOM + 16
-        yield f'<text x="{x:.1f}" y="{y}" text-anchor="middle" fill="#475569">{duration(at_s)}</text>\n'
+        yield f'<text x="{x:.1f}" y="{y}" text-anchor="middle" fill="#475569">{duration(at_s, 1)}</text>\n'
 
 
 def _shade(result: Simulated, top: int, end_s: float) -> Iterator[str]:

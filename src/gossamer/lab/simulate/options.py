@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.model.options import Section
 from gossamer.seen.options import SeenOptions
 
 
-class WebOptions(BaseModel):
+class WebOptions(Section):
     """The modelled web: what the crawl can find, and how its servers answer."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     hosts: int = Field(1_000_000, ge=1, le=10**12, description="Hosts that the crawl can find")
     pages: int = Field(10_000_000_000, ge=1, le=10**15, description="Pages over all hosts, about; each host has one")
@@ -54,10 +53,8 @@ class WebOptions(BaseModel):
         return self
 
 
-class MachineOptions(BaseModel):
+class MachineOptions(Section):
     """The machines, and what a page costs them. The defaults of times are measured (docs/explanation/simulation.md)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     cores: float = Field(16.0, gt=0, description="Cores of a machine")
     shards: int = Field(16, ge=1, description="Shards on one machine, at most")
@@ -80,10 +77,8 @@ class MachineOptions(BaseModel):
     concurrency: int = Field(2_000, ge=1, le=16_384, description="Requests at once of one shard")
 
 
-class ExchangeOptions(BaseModel):
+class ExchangeOptions(Section):
     """What it costs that shards are many."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     delay_s: float = Field(2.0, ge=0, description="From the page to the other shard's queue: a commit on either side")
     cpu_us_per_link: float = Field(4.0, ge=0, description="CPU of a link that goes to another shard, at both together")
@@ -92,10 +87,8 @@ class ExchangeOptions(BaseModel):
     report_s: float = Field(1.0, gt=0, description="Time between two reports of a shard")
 
 
-class SimulateOptions(BaseModel):
+class SimulateOptions(Section):
     """All that a simulation depends on: two with equal options give equal results."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     preset: str = Field("", description="The preset that these options began with; for people")
     seed: int = Field(1, ge=0, description="The same seed gives the same result")

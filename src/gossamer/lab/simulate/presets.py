@@ -46,8 +46,12 @@ class SimulationPreset:
     """The synthetic web that it describes, by its seed."""
 
 
-def synthetic_web(simweb: SimwebOptions, overhead_s: float = 0.01) -> dict[str, object]:
-    """Return the options that describe a synthetic web on loopback, where a request takes `overhead_s` more."""
+LOOPBACK_S = 0.01
+"""What a request on loopback takes beside the latency of the synthetic web."""
+
+
+def synthetic_web(simweb: SimwebOptions) -> dict[str, object]:
+    """Return the options that describe a synthetic web on loopback."""
     return {
         "simweb": simweb.model_dump(),
         "web.hosts": simweb.hosts,
@@ -57,7 +61,7 @@ def synthetic_web(simweb: SimwebOptions, overhead_s: float = 0.01) -> dict[str, 
         "web.links_per_page": simweb.links_per_page,
         "web.new_urls_per_page": float(simweb.children_per_page),
         "web.same_host_share": 1.0,
-        "web.fetch_s_median": simweb.latency_s + overhead_s,
+        "web.fetch_s_median": simweb.latency_s + LOOPBACK_S,
         "web.fetch_sigma_host": 0.0,
         "web.fetch_sigma_page": 0.1,
         "web.slow_s_median": simweb.slow_s_median,

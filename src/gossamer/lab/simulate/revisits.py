@@ -16,16 +16,18 @@ from typing import Self
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from gossamer.assembly.revisits import policy_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import FrontierRules, politeness
+from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import FrontierRules
 from gossamer.lab.simweb.wire import http_date
 from gossamer.model.links import Link
+from gossamer.model.options import Section
 from gossamer.model.revisits import Notice, Sight
 from gossamer.model.standing import Habits
 from gossamer.model.visits import Contact
@@ -49,10 +51,8 @@ COMMIT_VISITS = 500
 BEGUN_AT = 1_700_000_000.0
 
 
-class ChangingOptions(BaseModel):
+class ChangingOptions(Section):
     """The pages, and how long they are watched."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     pages: int = Field(2_000, ge=1, le=100_000)
     hosts: int = Field(40, ge=1, le=65_536)
@@ -275,10 +275,8 @@ VISITS_MAX = 2_000_000
 _HEAD = f"{'policy':<14}{'fresh':>8}{'of best':>9}{'age, days':>11}{'visits/day':>12}{'median page':>13}"
 
 
-class RevisitsOptions(BaseModel):
+class RevisitsOptions(Section):
     """The changing pages and the schedule: sections `changing` and, as in a crawl, `revisit`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     changing: ChangingOptions = ChangingOptions()
     revisit: RevisitOptions = RevisitOptions(interval_s_mean=4 * DAY_S)

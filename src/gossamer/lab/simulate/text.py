@@ -9,6 +9,7 @@ from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.presets import PRESETS, source_of
 from gossamer.lab.simulate.result import Simulated
 from gossamer.lab.simulate.samples import LIMITS
+from gossamer.model.words import bit_rate, duration, size
 
 ROWS = 12
 ENDS = {
@@ -35,7 +36,7 @@ def _summary(result: Simulated, options: SimulateOptions) -> Iterator[str]:
     preset = PRESETS.get(options.preset)
     if preset is not None:
         yield f"{options.preset}: {preset.what}"
-    yield f"{count(result.pages)} pages in {duration(result.time_s)} ({ENDS[result.ended]})"
+    yield f"{count(result.pages)} pages in {duration(result.time_s, 1)} ({ENDS[result.ended]})"
     first, *others = result.limits.items()
     more = "".join(f", then {limit} ({share:.0%})" for limit, share in others if share >= 0.02)
     yield _row("Limited by", f"{first[0]} {first[1]:.0%} of the time{more}")
@@ -46,23 +47,23 @@ def _summary(result: Simulated, options: SimulateOptions) -> Iterator[str]:
     per_machine = result.pages_per_s / result.machines
     yield _row("", f"{per_machine:,.1f} a machine, {result.pages_per_s / options.shards:,.1f} a shard")
     yield _row(
-        "Time", f"half of the pages after {duration(result.half_s)}, 90 % after {duration(result.nine_tenths_s)}"
+        "Time", f"half of the pages after {duration(result.half_s, 1)}, 90 % after {duration(result.nine_tenths_s, 1)}"
     )
     if result.ended == "finished":
-        yield _row("", f"the largest host alone takes {duration(result.largest_host_s)}")
+        yield _row("", f"the largest host alone takes {duration(result.largest_host_s, 1)}")
     yield _row("Hosts", f"{count(result.hosts_known)} found, {count(result.hosts_active_most)} with work at once")
     yield _row("", f"{count(result.hosts_benched_most)} on workbenches at once")
     yield _row("URLs", f"{count(result.urls)} found, {count(result.pending_most)} queued at once")
     yield _row("Requests", f"{count(result.requests)}, {result.requests / max(1.0, result.pages):.2f} a page")
-    network = f"{result.network_share:.0%} of the network, {_bits(result.bits_per_s)}"
+    network = f"{result.network_share:.0%} of the network, {bit_rate(result.bits_per_s)}"
     yield _row("Busy", f"{result.cpu_share:.0%} of the shards' processors, {network}")
     yield _row("", f"{result.coordinator_share:.1%} of a core for the coordinator")
     foot, machine = result.footprint, options.machine
-    fits = "" if foot.memory_per_machine <= machine.memory_bytes else f": more than its {_size(machine.memory_bytes)}"
-    yield _row("Memory", f"{_size(foot.memory_per_shard)} a shard, {_size(foot.memory_per_machine)} a machine{fits}")
-    fits = "" if foot.disk_per_machine <= machine.disk_bytes else f": more than its {_size(machine.disk_bytes)}"
-    yield _row("Disk", f"{_size(foot.state_disk)} state, {_size(foot.archive_disk)} archive")
-    yield _row("", f"{_size(foot.disk_per_machine)} a machine{fits}")
+    fits = "" if foot.memory_per_machine <= machine.memory_bytes else f": more than its {size(machine.memory_bytes)}"
+    yield _row("Memory", f"{size(foot.memory_per_shard)} a shard, {size(foot.memory_per_machine)} a machine{fits}")
+    fits = "" if foot.disk_per_machine <= machine.disk_bytes else f": more than its {size(machine.disk_bytes)}"
+    yield _row("Disk", f"{size(foot.state_disk)} state, {size(foot.archive_disk)} archive")
+    yield _row("", f"{size(foot.disk_per_machine)} a machine{fits}")
     together = min(machine.shards, options.shards)
     yield _row(
         "Machines",
@@ -80,7 +81,8 @@ def _summary(result: Simulated, options: SimulateOptions) -> Iterator[str]:
         cost = f", {original.cost_per_million:.2f} for a million" if original.cost_per_million else ""
         yield _row(
             "Published",
-            f"{count(original.pages)} pages in {duration(original.time_s)}, {original.pages_per_s:,.0f} pages/s{cost}",
+            f"{count(original.pages)} pages in {duration(original.time_s, 1)}, "
+            f"{original.pages_per_s:,.0f} pages/s{cost}",
         )
         yield _row("", f"limited by {original.limit}")
 
@@ -96,7 +98,7 @@ def _timeline(result: Simulated) -> Iterator[str]:
         one = between[number]
         sample = by_time[one.end_s]
         yield (
-            f"{duration(one.end_s):>12} {one.pages_per_s:>10,.1f} {count(sample.pages):>10} "
+            f"{duration(one.end_s, 1):>12} {one.pages_per_s:>10,.1f} {count(sample.pages):>10} "
             f"{count(sample.hosts_active):>10} {count(sample.pending):>10} {one.cpu_share:>6.0%} "
             f"{one.network_share:>6.0%} {one.slots_share:>6.0%}  {one.limit}"
         )
@@ -131,30 +133,7 @@ def _plain(value: object) -> str:
 
 def count(number: float) -> str:
     """Return a large number in short: 12,500, 250.1 M, 1 G."""
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if number >= size:
-            return f"{number / size:.4g} {unit}"
+    for least, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if number >= least:
+            return f"{number / least:.4g} {unit}"
     return f"{number:,.0f}"
-
-
-def _size(number: float) -> str:
-    for size, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
-        if number >= size:
-            return f"{number / size:,.1f} {unit}"
-    return f"{number / 1e3:,.1f} kB"
-
-
-def _bits(number: float) -> str:
-    return f"{number / 1e9:,.2f} Gb/s" if number >= 1e9 else f"{number / 1e6:,.1f} Mb/s"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as people say them: 8 s, 2 min 5 s, 3 h 12 min, 2 d 4 h."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    if whole < 3_600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < 86_400:
-        return f"{whole // 3_600} h {whole % 3_600 // 60} min"
-    return f"{whole // 86_400} d {whole % 86_400 // 3_600} h"

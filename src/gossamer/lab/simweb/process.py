@@ -12,7 +12,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from gossamer.lab.simweb.dns import write_hosts_file
 from gossamer.lab.simweb.log import Logged, read_log
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.web import Web
@@ -112,10 +111,6 @@ class SimwebProcess:
     def requests(self) -> list[Logged]:
         """Return the requests logged so far; all of them after `stop`."""
         return read_log(self.log) if self.log.exists() else []
-
-    def write_hosts_file(self, path: Path) -> None:
-        """Write the names to another file."""
-        write_hosts_file(path, self.web.names)
 
     def _ready_line(self) -> dict[str, str | int]:
         process = self._process

@@ -33,18 +33,12 @@ class HostRate(msgspec.Struct, frozen=True):
         """Share of the backlog's time that the host's gate, its address's gate or the request itself took up."""
         return 1.0 - self.idle_s / self.backlog_s if self.backlog_s else 1.0
 
-    @property
-    def permitted_per_s(self) -> float:
-        """Requests a second that were permitted."""
-        return self.permitted / self.backlog_s if self.backlog_s else 0.0
-
 
 def rates(
     log: Iterable[Logged],
     promise: Promise,
     web: Web,
     *,
-    agent: str | None = None,
     restarts: Sequence[float] = (),
     since: float = 0.0,
 ) -> dict[str, HostRate]:
@@ -56,7 +50,7 @@ def rates(
     Costs some 30 µs a request.
     """
     requests = sorted((one for one in log if one.host != "-"), key=lambda one: one.contacted_at)
-    truth = Truth(web, agent)
+    truth = Truth(web)
     known = _known_at(requests, web)
     addresses = _busy(requests)
     by_host: defaultdict[str, list[Logged]] = defaultdict(list)

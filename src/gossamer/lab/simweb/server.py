@@ -23,6 +23,7 @@ from gossamer.lab.simweb.sheet import ServedAnswer
 from gossamer.lab.simweb.web import Web
 from gossamer.lab.simweb.wire import WireRequest
 from gossamer.world.clock import Clock, WallClock
+from gossamer.world.loop import loop_factory
 
 IDLE_S_MAX = 60.0
 SWEEP_S = 5.0
@@ -173,7 +174,7 @@ def serve(
 
     `until_stdin_closes` ends it with its parent, however that ended.
     """
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(options, log, hosts_file, ready, until_stdin_closes=until_stdin_closes))
 
 
@@ -248,11 +249,3 @@ def _allow_files(needed: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if _files_max() < needed:
         raise OSError(f"{needed} open files are needed, {_files_max()} allowed: more names per address, or `ulimit -n`")
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop  # noqa: PLC0415 (absent on some systems)
-    except ImportError:
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop

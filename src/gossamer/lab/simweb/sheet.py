@@ -91,9 +91,9 @@ class PagePlace(msgspec.Struct, frozen=True):
     port: str
     """`:8080`, or empty for port 80."""
 
-    def other(self, steps: int = 1) -> WebHost:
+    def other(self) -> WebHost:
         """Return another host than this one, if there is one."""
-        return self.hosts[(self.host.index + steps) % len(self.hosts)]
+        return self.hosts[(self.host.index + 1) % len(self.hosts)]
 
     def front(self, host: WebHost) -> str:
         """Return the address of a host's front page."""
@@ -158,9 +158,9 @@ class Sheet:
         """What was written so far."""
         return tuple(self._marks)
 
-    def made(self, *, headers: Headers = (), also: tuple[str, ...] = ()) -> Made:
+    def made(self, *, headers: Headers = ()) -> Made:
         """Return the page as plain UTF-8 HTML with status 200."""
-        return self.sent(self.html().encode(), headers=headers, also=also)
+        return self.sent(self.html().encode(), headers=headers)
 
     def sent(
         self,
@@ -174,6 +174,6 @@ class Sheet:
         return Made((ServedAnswer(200, whole, body),), self.marks, also)
 
 
-def leaf(place: PagePlace, path: str, title: str = "") -> Made:
+def leaf(place: PagePlace, path: str) -> Made:
     """Return a page without links."""
-    return Sheet(place, path, title).made()
+    return Sheet(place, path).made()

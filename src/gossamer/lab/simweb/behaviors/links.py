@@ -31,8 +31,8 @@ def frames(place: PagePlace) -> dict[str, Made]:
     return found
 
 
-def _to(place: PagePlace, name: str, link_type: str = "anchor", *, optional: bool = False) -> Mark:
-    return Mark(f"{place.origin}{FRAMES}{name}.html", link_type, optional=optional)
+def _to(place: PagePlace, name: str, link_type: str = "anchor") -> Mark:
+    return Mark(f"{place.origin}{FRAMES}{name}.html", link_type)
 
 
 def _frameset(place: PagePlace) -> Made:

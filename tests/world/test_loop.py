@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from gossamer.world.share import BURST_S, LoopShare
+from gossamer.world.loop import BURST_S, LoopShare
 
 
 class Clock:

@@ -42,7 +42,7 @@ def run_within(
     """
     group = _Group.made(memory_bytes)
     try:
-        done = subprocess.run(  # noqa: S603 - what the caller says is what is to run
+        done = subprocess.run(
             command,
             env=env,
             timeout=timeout_s,
@@ -71,7 +71,7 @@ def run_measured(
         subprocess.TimeoutExpired: it took too long, and was ended.
     """
     peak_bytes = 0
-    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - the caller's command
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + timeout_s
         try:
             while process.poll() is None:
