@@ -18,11 +18,10 @@ import msgspec
 
 from gossamer.archive.uploads import StoreError
 from gossamer.assembly.home import Home, homes
-from gossamer.assembly.mapping import moves_in
+from gossamer.assembly.mapping import bring_map, moves_in
 from gossamer.assembly.values import Assembled
-from gossamer.cluster.coordination import CoordinatorRecord
-from gossamer.cluster.moves import MovesRecord, map_now
-from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
+from gossamer.cluster.moves import MovesRecord
+from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.lists import FORGOTTEN
@@ -292,19 +291,6 @@ def restore_of(source: str, directory: Path, sets: Sequence[str] = ()) -> str:
         raise ConfigError(f"cannot read the checkpoints at {source}: {error}") from error
 
 
-async def _bring_map(config: Config, directory: Path) -> PartitionMap:
-    """Have a directory know which shard has which partition, as the copy beside the checkpoints says; return that. The
-    checkpoints may have moves that are under way in the copy: these are ordered again, and are complete.
-    """
-    kept = await checkpoints_of(config, 0).map()
-    if kept is None:  # A crawl of one shard.
-        return PartitionMap.even(config.cluster.workers)
-    partitions, moves = PartitionMap.decode(kept[0], "partitions.json"), msgspec.json.decode(kept[1], type=MovesRecord)
-    partitions.save(directory)
-    write_whole(directory / RECORD_FILE, msgspec.json.encode(CoordinatorRecord(moves=moves, closed=True)))
-    return map_now(partitions, moves)
-
-
 def _without_secrets(key: str, value: object) -> object:
     """Return what a checkpoint elsewhere has of a key: nothing of one that holds credentials."""
     return None if shows_secret(key, value) else value
@@ -328,7 +314,9 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
     if text is None:
         raise ConfigError(f"there is no checkpoint at {uri}; it begins with the first that a crawl makes")
     config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, wanted])
-    partitions = await _bring_map(config, directory)
+    kept = await checkpoints_of(config, 0).map()
+    # Crawls of one shard have none.
+    partitions = bring_map(directory, *kept) if kept is not None else PartitionMap.even(config.cluster.workers)
     config = divided(config, partitions.shards)
     await gather(config, directory)
     described = []

@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 
 from gossamer.cluster.moves import MovesRecord, map_now
-from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
+from gossamer.cluster.partitions import FILE, RECORD_FILE, PartitionMap
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
+from gossamer.world.files import write_whole
 
 
 @decodable
@@ -17,6 +18,17 @@ class MovesKept(msgspec.Struct):
     """The part of `CoordinatorRecord` that is about moves: a plain crawl does not load the rest."""
 
     moves: MovesRecord = msgspec.field(default_factory=MovesRecord)
+    closed: bool = False
+
+
+def bring_map(directory: Path, partitions: bytes, moves: bytes) -> PartitionMap:
+    """Have a directory know which shard has which partition, as a copy of both says; return that. The shards may have
+    done what is under way in the copy: it is ordered again, and is complete.
+    """
+    begun, kept = PartitionMap.decode(partitions, FILE), msgspec.json.decode(moves, type=MovesRecord)
+    begun.save(directory)
+    write_whole(directory / RECORD_FILE, msgspec.json.encode(MovesKept(kept, closed=True)))
+    return map_now(begun, kept)
 
 
 def map_in(directory: Path) -> PartitionMap | None:
