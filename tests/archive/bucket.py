@@ -35,7 +35,9 @@ PIECE = 65_536
 class Bucket:
     """Serves the bucket `archive` while the context lasts. It keeps every version of every object."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        """`host` is the address of this machine at which the wire begins."""
+        self._host = host
         self.wire: Wire
 
     def __enter__(self) -> Self:
@@ -54,7 +56,7 @@ class Bucket:
         )  # fmt: skip
         self.client.create_bucket(Bucket=NAME)
         self.client.put_bucket_versioning(Bucket=NAME, VersioningConfiguration={"Status": "Enabled"})
-        self.wire = Wire(self.port)
+        self.wire = Wire(self.port, self._host)
         return self
 
     def __exit__(
@@ -68,7 +70,7 @@ class Bucket:
     @property
     def options(self) -> dict[str, str]:
         """What `archive.store_options` is told to come here, through the wire."""
-        return {"endpoint": f"http://127.0.0.1:{self.wire.port}", "region": "us-east-1", "allow_http": "true"}
+        return {"endpoint": f"http://{self._host}:{self.wire.port}", "region": "us-east-1", "allow_http": "true"}
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -112,9 +114,9 @@ class Bucket:
 class Wire:
     """Passes bytes on, both ways. `bytes_s` slows what goes to the server; `cut` and `mend`; `spoil` changes a byte."""
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, host: str = "127.0.0.1") -> None:
         self._target = target
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((host, 0))
         self.port: int = self._listener.getsockname()[1]
         self.bytes_s = 0.0
         self.spoil: tuple[bytes, bytes] | None = None

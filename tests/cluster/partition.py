@@ -24,10 +24,14 @@ RAY = str(Path(sys.executable).with_name("ray"))
 STORE = ("--object-store-memory", str(80 << 20))
 
 
+def within(inside: int) -> list[str]:
+    """Return what has a command run on another machine, that of a process: with its network and its file system."""
+    return ["nsenter", "-t", str(inside), "-n", "-m"] if inside else []
+
+
 def sh(*words: str, inside: int = 0) -> None:
-    """Run a command, in the second machine's network where asked."""
-    before = ["nsenter", "-t", str(inside), "-n"] if inside else []
-    subprocess.run([*before, *words], check=True, capture_output=True)
+    """Run a command, on another machine where asked."""
+    subprocess.run([*within(inside), *words], check=True, capture_output=True)
 
 
 def joined(other: int) -> None:
@@ -59,13 +63,12 @@ def until(condition: object, limit_s: float, what: str) -> None:
 
 def node(folder: Path, *words: str, inside: int = 0) -> subprocess.Popen[bytes]:
     """Start a Ray node that lives as long as its command."""
-    before = ["nsenter", "-t", str(inside), "-n"] if inside else []
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     environment |= {"RAY_TMPDIR": str(folder), "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     path = folder / f"node-{time.monotonic_ns()}.log"
     with path.open("wb") as log:
         started = subprocess.Popen(
-            [*before, RAY, "start", "--block", *STORE, *words], env=environment, stdout=log, stderr=log
+            [*within(inside), RAY, "start", "--block", *STORE, *words], env=environment, stdout=log, stderr=log
         )
     until(lambda: b"runtime started" in path.read_bytes(), 60, f"no node: {path.read_text()[-500:]}")
     return started
