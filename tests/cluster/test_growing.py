@@ -160,7 +160,7 @@ def test_a_stopped_crawl_with_partitions_on_their_way_is_not_scaled(crawl: Path)
 @pytest.mark.parametrize(
     "sets",
     [
-        "crawl.mode=continuous", "url.split_sites=['a.example']",
+        "crawl.mode=continuous",
         "cookies.enabled=true", "seen.backend=diskmerge", "cluster.placement=pack", "cluster.cpus=1",
     ],
 )  # fmt: skip

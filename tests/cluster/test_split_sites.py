@@ -23,6 +23,7 @@ from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from tests.cluster.crawls import begun, config_of, crawl, ended, finished
 from tests.cluster.restoring import Mischief, RestoredShards
+from tests.cluster.test_moves import Scaler
 
 SITE = "d000.test"
 SPLIT = f'url.split_sites=["{SITE}"]'
@@ -154,3 +155,33 @@ def test_a_split_site_has_as_many_requests_at_once_as_it_permits_and_no_more(tmp
         log = simweb.requests()
     assert running.deaths == 3
     assert most_at_once(log) == 4
+
+
+@pytest.mark.promise(
+    "Several shards", "The limits of a site whose hosts are divided hold for all shards together, also when shards die."
+)
+@pytest.mark.parametrize("active", [1, 100])
+def test_the_delay_of_a_split_site_holds_while_its_hosts_move_between_running_shards(
+    tmp_path: Path, active: int
+) -> None:
+    """Also of hosts that wait in the index until another host of the site leaves memory (`active` 1)."""
+    sets = (
+        SPLIT,
+        "politeness.per_site=1",
+        f"politeness.site_delay_s={DELAY_S}",
+        f"frontier.active_site_hosts_first={active}",
+    )
+    scaler, deaths = Scaler((8, 5), (25, 2), (40, 4)), Deaths(4, 25)
+
+    async def meddle(running: Shards) -> None:
+        await scaler(running)
+        await deaths(running)
+
+    with SimwebProcess(WEB, tmp_path / "web") as simweb:
+        config = config_of(simweb, tmp_path / "crawl", SHARDS, *sets)
+        ends, running = crawl(config, tmp_path / "crawl", SHARDS, meddle, lost=0.05, doubled=0.05, delay_s_max=0.02)
+        assert Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web) == []
+        log = simweb.requests()
+    assert scaler.done == [5, 2, 4]
+    assert running.deaths == 4
+    assert least_gap_s(log) >= DELAY_S

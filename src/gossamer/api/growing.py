@@ -49,7 +49,6 @@ def keeps_partitions(config: Config) -> str:
     """Return what keeps partitions of a running crawl where they are; empty where they can move."""
     found = {
         "crawl.mode": config.crawl.mode != "batch",
-        "url.split_sites": bool(config.url.split_sites),
         "cookies, or login": bool(config.cookies.wanted or config.login.rules),
         "seeds.requests_file": bool(config.seeds.requests_file),
         "a component of your own": any(own_components(config)),  # A new shard would not get what it keeps.
