@@ -13,12 +13,12 @@ from gossamer.world.clock import WallClock
 SITE = "big.example"
 
 
-def config_of_two(folder: Path) -> Config:
+def config_of_two(folder: Path, *sets: str) -> Config:
     """Return the configuration of two shards in a folder, and write down how they divide the partitions."""
     PartitionMap.even(2).save(folder)
     return configure(
         options={"contact": "a@example.org", "scope": "any", "output": str(folder)},
-        sets=("cluster.workers=2", "memory.huge_pages=false"), seeds=[f"https://{SITE}/"],
+        sets=("cluster.workers=2", "memory.huge_pages=false", *sets), seeds=[f"https://{SITE}/"],
     )  # fmt: skip
 
 

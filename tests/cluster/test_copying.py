@@ -13,9 +13,10 @@ from gossamer.assembly.values import Assembled
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move, Places
 from gossamer.config import Config
+from gossamer.model.visits import Reply
 from gossamer.state.schema import FAMILIES, partition_range
 from gossamer.world.clock import WallClock
-from tests.cluster.pairs import carry, config_of_two, discover, partition_of
+from tests.cluster.pairs import SITE, carry, config_of_two, discover, partition_of
 
 URLS, STEP = 1_200, 100
 ROUNDS_MAX = 200
@@ -129,6 +130,64 @@ async def copied(folder: Path, killed_after: int) -> None:
     finally:
         for shard in shards:
             await shard.close()
+
+
+def test_the_cookies_of_a_site_move_with_it(tmp_path: Path) -> None:
+    asyncio.run(there_and_back(tmp_path))
+
+
+async def there_and_back(folder: Path) -> None:
+    """Move a site with a cookie to the other shard, which changes it, and back to the first, which must forget."""
+    config = config_of_two(folder, "cookies.enabled=true")
+    shards = [assembled(config, folder, number) for number in range(2)]
+    partition = partition_of(shards[0])
+    at = PartitionMap.even(2).owner(partition)
+    try:
+        for shard in shards:
+            await shard.kept.committer.commit()
+        for version, value in enumerate(("one", "two", "three"), 1):
+            taken(shards[at], value)
+            assert cookie_of(shards[at]) == (("Cookie", f"session={value}"),)
+            if version < 3:
+                await given(shards, Move(version, partition, partition + 1, at, 1 - at))
+                assert cookie_of(shards[at]) == ()
+                at = 1 - at
+                assert cookie_of(shards[at]) == (("Cookie", f"session={value}"),)
+    finally:
+        for shard in shards:
+            await shard.close()
+
+
+def taken(shard: Assembled, value: str) -> None:
+    """Have a shard take a cookie of the site."""
+    url, sessions = shard.ring.urls.namer.name(f"https://{SITE}/"), shard.ring.sessions
+    assert url is not None
+    assert sessions is not None
+    headers = (("Set-Cookie", f"session={value}; Path=/"),)
+    sessions.received(url, Reply(url.text, 200, headers, b"", "192.0.2.1", 0.0, 0.0, 0), WallClock().now())
+
+
+def cookie_of(shard: Assembled) -> tuple[tuple[str, str], ...]:
+    """Return the headers that the shard's session adds to a request to the site."""
+    url, sessions = shard.ring.urls.namer.name(f"https://{SITE}/"), shard.ring.sessions
+    assert url is not None
+    assert sessions is not None
+    return sessions.headers(url, None, WallClock().now())
+
+
+async def given(shards: list[Assembled], move: Move) -> None:
+    """Order a move until the receiver has the partition."""
+    giver, taker = shards[move.sender], shards[move.to]
+    for _ in range(ROUNDS_MAX):
+        assert giver.membership is not None
+        giver.membership.moves.order([move])
+        await giver.kept.committer.commit()
+        carry(*shards)
+        await taker.kept.committer.commit()
+        carry(*shards)
+        if places_of(taker).has(move.first):
+            return
+    raise AssertionError("it does not move")
 
 
 def places_of(shard: Assembled) -> Places:

@@ -43,6 +43,7 @@ from gossamer.state.store import Store
 from gossamer.world.clock import WallClock
 
 SHARDS = 2
+LOGIN = "login.a={url='https://a.example/login', fields={user='u'}, check={cookie='session'}}"
 
 
 def config_with(*sets: str) -> Config:
@@ -160,12 +161,11 @@ def test_a_stopped_crawl_with_partitions_on_their_way_is_not_scaled(crawl: Path)
 @pytest.mark.parametrize(
     "sets",
     [
-        "crawl.mode=continuous",
-        "cookies.enabled=true", "seen.backend=diskmerge", "cluster.placement=pack", "cluster.cpus=1",
+        "crawl.mode=continuous", LOGIN, "seen.backend=diskmerge", "cluster.placement=pack", "cluster.cpus=1",
     ],
 )  # fmt: skip
 def test_what_cannot_move_while_it_runs_stops_the_crawl(sets: str, tmp_path: Path) -> None:
-    assert stops_to_scale(config_with(sets)) == sets.partition("=")[0].replace("cookies.enabled", "cookies, or login")
+    assert stops_to_scale(config_with(sets)) == sets.partition("=")[0].replace("login.a", "login")
     assert stops_to_scale(config_with()) == ""
     save(config_with(), tmp_path)
     crawler = ClusterCrawler.resume(tmp_path)
@@ -175,7 +175,7 @@ def test_what_cannot_move_while_it_runs_stops_the_crawl(sets: str, tmp_path: Pat
 
 def test_what_ray_reserved_stops_a_change_of_number_but_no_moves_between_the_same_shards() -> None:
     assert [keeps_partitions(config_with(one)) for one in ("cluster.placement=pack", "cluster.cpus=1")] == ["", ""]
-    assert keeps_partitions(config_with("cookies.enabled=true")) == "cookies, or login"
+    assert keeps_partitions(config_with(LOGIN)) == "login"
 
 
 def test_a_checkpoint_waits_for_what_moves_to_balance_the_shards(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,7 +266,7 @@ def ring_of(
     kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
     loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     loop.on_stop = kept.storage.slots.note_stop
-    ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, permit, requests)
+    ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, permit, requests, sessions)
     return ring, _membership(exchange, ring, epochs, telemetry, pending_scope, kept.committer)
 
 

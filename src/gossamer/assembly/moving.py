@@ -151,6 +151,8 @@ class PartitionMoves:
         names = self._names(move.first, move.end)
         waiting = self._frontier.moves.release(move.first, move.end)
         self._ring.scope.trapping.forget(names)
+        if self._ring.sessions is not None:
+            self._ring.sessions.forget_cookies()
         if self._pending_scope is not None:
             self._pending_scope.moved(move.first, move.end, -1)
         self._places.give(move)
@@ -237,6 +239,8 @@ class PartitionMoves:
         first, end = part.first, part.end
         self._exchange.activity += 1
         self._ring.permit.robots.forget()
+        if self._ring.sessions is not None:
+            self._ring.sessions.forget_cookies()
         if (forget := getattr(self._ring.urls.url_seen, "forget", None)) is not None:
             forget()
         self._ring.scope.trapping.admit(self._names(first, end), first, end)

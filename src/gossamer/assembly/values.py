@@ -35,6 +35,7 @@ from gossamer.state.storage import Storage
 
 if TYPE_CHECKING:
     from gossamer.crawl.requests import Requests
+    from gossamer.crawl.sessions import Sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,8 @@ class CrawlRing:
     permit: Permit
     requests: Requests | None = None
     """None without a list of requests."""
+    sessions: Sessions | None = None
+    """None without cookies and logins."""
 
 
 @dataclass(frozen=True, slots=True)

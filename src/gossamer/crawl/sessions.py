@@ -63,6 +63,10 @@ class Jars:
             self._epochs.put("cookie", jar_key(site), _encode(list(jar)))
             jar.changed = False
 
+    def forget(self) -> None:
+        """Have nothing in memory of what is kept: partitions came or went."""
+        self._jars.clear()
+
     def take_in(self, cookies: Iterable[Cookie], digest: bytes, *, is_ours: Callable[[str], bool]) -> None:
         """Take the cookies of a file, once: later changes are newer. `is_ours` is true for hosts of this shard."""
         if self._epochs.get("meta", COOKIES_TAKEN) == digest:
@@ -113,6 +117,10 @@ class Sessions:
         if not prerequisite.form:
             return headers, "GET"
         return (*headers, ("Content-Type", self.logins.content_type(prerequisite))), "POST"
+
+    def forget_cookies(self) -> None:
+        """Read the jars again when they are needed: partitions came or went."""
+        self._jars.forget()
 
     def names(self, site: str, now: float) -> set[str]:
         """Return the names of a site's cookies."""
