@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Final
 
 import msgspec
@@ -179,11 +179,6 @@ class Repacked:
 def batch_key(to: int, number: int) -> bytes:
     """Return where the store keeps a batch. A batch has links of many partitions; it is the shard's, not theirs."""
     return BATCHES + to.to_bytes(2) + number.to_bytes(8)
-
-
-def waiting(channels: Iterable[Channel]) -> int:
-    """Return how many batches are in channels."""
-    return sum(max(0, channel.last - channel.first + 1) for channel in channels)
 
 
 _NO_NUMBER: Final = 1 << 62

@@ -22,8 +22,6 @@ WORDS_LARGE, BLOCKS_LARGE, PLACE_LARGE = 2_000, 200, 40
 """More words, more blocks, and places further from either end or from a heading, are all alike: long pages are rare
 where a model is trained, and what is true of their beginning is true of the rest.
 """
-LEVELS = 4
-"""Elements around a block that are looked at one by one."""
 WORDS_MAX, WORD_CHARACTERS = 16, 120
 """Words of a block that are looked up, and the characters in which they are sought."""
 NAMES_MAX = 16
