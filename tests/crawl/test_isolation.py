@@ -16,12 +16,11 @@ from typing import Any
 
 import pytest
 
-from gossamer.crawl.isolation import IsolatedModules, answer_questions, merge
+from gossamer.crawl.isolation import IsolatedModules, LimitedModules, answer_questions, merge
 from gossamer.model.links import Announcement, Found
 from gossamer.model.visits import Findings, Page
-from gossamer.process.chain import Modules, Processed
+from gossamer.process.chain import Modules
 from gossamer.process.options import ProcessOptions
-from gossamer.world.alarm import ProcessorLimit
 from gossamer.world.process import limit_memory
 from gossamer.world.spill import Spill, Spills
 
@@ -82,7 +81,8 @@ class Second:
 
 
 def answer() -> None:
-    modules = Modules([Obedient(), Second()], ProcessOptions())
+    limits = LimitedModules(LIMIT_S)
+    modules = Modules([Obedient(), Second()], ProcessOptions(), watch=limits)
     limit_memory(MEMORY_MAX)
     spills = Spills(Path(os.environ["SPILL"]), "sha1")
 
@@ -93,15 +93,7 @@ def answer() -> None:
 
     answers = sys.stdout.buffer
     sys.stdout = sys.stderr
-    limit = ProcessorLimit(LIMIT_S)
-
-    def look(index: int, page: Page) -> Processed:
-        limit.begin()
-        seen = modules.process_one(index, page)
-        limit.end()
-        return seen
-
-    answer_questions(sys.stdin.buffer, answers, look, spilled, HELD_MAX)
+    answer_questions(sys.stdin.buffer, answers, modules, limits, spilled, HELD_MAX)
 
 
 @asynccontextmanager
@@ -129,7 +121,7 @@ def html(body: bytes) -> Page:
 
 async def look(isolated: IsolatedModules, body: bytes) -> tuple[Findings, list[str]]:
     findings = Findings()
-    return findings, [str(error) for error in await isolated.look(html(body), findings)]
+    return findings, [str(error) for error in (await isolated.look(html(body), findings)).errors]
 
 
 @in_loop
@@ -198,7 +190,7 @@ async def test_large_content_goes_through_in_pieces(tmp_path: Path) -> None:
     page = Page("https://e.example/", "text/html", "", (), b"size", spill)
     async with asking(tmp_path) as isolated:
         findings = Findings()
-        assert await isolated.look(page, findings) == []
+        assert (await isolated.look(page, findings)).errors == ()
         assert findings.columns["size"] == findings.columns["read"] == 3_000_004
 
 
@@ -223,12 +215,12 @@ async def test_a_cancelled_question_leaves_no_process(tmp_path: Path) -> None:
 def test_findings_are_merged_with_every_link() -> None:
     one = Findings(links=[Found("a", "anchor")], title="T", columns={"x": 1}, rows={"t": [{"a": 1}]})
     merge(one, Findings(
-        links=[Found("a", "anchor", "again"), Found("a", "embed")], title="no", text="words", nofollow=True,
+        links=[Found("a", "anchor", "again"), Found("a", "embed")], title="T", text="words", nofollow=True,
         columns={"y": 2}, rows={"t": [{"a": 2}]}, announcement=Announcement("feed", ttl_s=60.0),
     ))  # fmt: skip
-    merge(one, Findings())
+    merge(one, Findings(title="T", text_method="main"))
     assert one.announcement == Announcement("feed", ttl_s=60.0)
     assert one.links == [Found("a", "anchor"), Found("a", "anchor", "again"), Found("a", "embed")]
-    assert (one.title, one.text, one.nofollow, one.noindex) == ("T", "words", True, False)
+    assert (one.title, one.text, one.nofollow, one.noindex) == ("T", "", True, False), "the later module's text"
     assert one.columns == {"x": 1, "y": 2}
     assert one.rows == {"t": [{"a": 1}, {"a": 2}]}

@@ -15,11 +15,8 @@ from typing import BinaryIO
 from gossamer.assembly.modules import chosen_modules, examiner
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.isolation import answer_questions
+from gossamer.crawl.isolation import LimitedModules, answer_questions
 from gossamer.crawl.quarantine import examine_alone
-from gossamer.model.visits import Page
-from gossamer.process.chain import Processed
-from gossamer.world.alarm import ProcessorLimit
 from gossamer.world.clock import WallClock
 from gossamer.world.process import limit_memory
 from gossamer.world.sandbox import confine_worker
@@ -40,21 +37,13 @@ def look_at_suspect(file: Path) -> None:
 def answer_for_modules(file: Path) -> None:
     """Answer what the modules that run isolated find in pages, until the input ends."""
     config, spills = _opened(file)
-    modules = chosen_modules(config).isolated
+    limits = LimitedModules(config.process.module_s_max)
+    modules = chosen_modules(config, limits).isolated
     limit_memory(config.process.isolated_bytes_max)
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
     held_max = config.fetch.body_memory_bytes_max
-    limit = ProcessorLimit(config.process.module_s_max)
-
-    def look(index: int, page: Page) -> Processed:
-        limit.begin()
-        try:
-            return modules.process_one(index, page)
-        finally:
-            limit.end()
-
-    answer_questions(questions, answers, look, lambda *given: _spilled(spills, *given), held_max)
+    answer_questions(questions, answers, modules, limits, lambda *given: _spilled(spills, *given), held_max)
 
 
 def _opened(file: Path) -> tuple[Config, Spills]:
