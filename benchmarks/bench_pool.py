@@ -101,11 +101,11 @@ def main() -> None:
         KINDS[given.kind].make(at / "site")
         with Nginx(at / "site", at / "nginx", addresses=given.hosts, server=KINDS[given.kind].server) as nginx:
             for number in range(given.rounds):
-                for name in runs:
+                for name, done in runs.items():
                     processes, workers = VARIANTS[name]
                     directory = at / f"{name}-{number}"
                     command = words(given, nginx, processes, workers, directory)
-                    runs[name].append(crawl(command, nginx, directory))
+                    done.append(crawl(command, nginx, directory))
     tell(runs)
     if given.json:
         given.json.write_text(json.dumps(runs, indent=2) + "\n")

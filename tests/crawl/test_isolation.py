@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 
-from gossamer.crawl.isolation import IsolatedModules, LimitedModules, answer_questions, merge
+from gossamer.crawl.isolation import IsolatedModules, LimitedModules, merge
 from gossamer.model.links import Announcement, Found
 from gossamer.model.visits import Findings, Page
 from gossamer.process.chain import Modules
 from gossamer.process.options import ProcessOptions
-from gossamer.world.process import limit_memory
-from gossamer.world.spill import Spill, Spills
+from gossamer.world.pool import PoolSeat
+from gossamer.world.process import birth_of, limit_memory
+from gossamer.world.spill import Spills
 
 HERE = Path(__file__).parents[2]
 COMMAND = (
@@ -34,7 +35,6 @@ from tests.crawl.test_isolation import answer
 answer()
 """,
 )
-HELD_MAX = 1000
 LIMIT_S = 0.5
 """Of processor time, as the processes keep it."""
 MEMORY_MAX = 1 << 30
@@ -81,19 +81,12 @@ class Second:
 
 
 def answer() -> None:
-    limits = LimitedModules(LIMIT_S)
+    seat = PoolSeat(sys.stdout.buffer)
+    sys.stdout = sys.stderr
+    limits = LimitedModules(LIMIT_S, seat)
     modules = Modules([Obedient(), Second()], ProcessOptions(), watch=limits)
     limit_memory(MEMORY_MAX)
-    spills = Spills(Path(os.environ["SPILL"]), "sha1")
-
-    def spilled(source: object, size: int) -> Spill:
-        spill = spills.make()
-        spill.write(source.read(size))  # type: ignore[attr-defined]
-        return spill
-
-    answers = sys.stdout.buffer
-    sys.stdout = sys.stderr
-    answer_questions(sys.stdin.buffer, answers, modules, limits, spilled, HELD_MAX)
+    limits.answer_questions(modules)
 
 
 @asynccontextmanager
@@ -208,8 +201,8 @@ async def test_a_cancelled_question_leaves_no_process(tmp_path: Path) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await look(isolated, b"sleep")
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+        while birth_of(pid):  # noqa: ASYNC110 - the kernel tells nobody; `asking` has the deadline
+            await asyncio.sleep(0.01)
 
 
 def test_findings_are_merged_with_every_link() -> None:

@@ -148,7 +148,7 @@ def test_a_process_that_died_while_idle_costs_no_query(crawl: Path) -> None:
         await searches.search(crawl, "fox")
         [process] = children()
         os.kill(process, signal.SIGKILL)
-        [(worker, _)] = searches._workers._idle
+        [worker] = searches._workers._idle
         await until(lambda: worker.returncode is not None)
         assert (await searches.search(crawl, "fox")).total == 50
         assert searches.failures == 0
@@ -256,7 +256,7 @@ from gossamer.isolated.searches import Searches
 async def main():
     searches = Searches()
     await searches.search(pathlib.Path({str(crawl)!r}), "fox")
-    print(searches._workers._idle[0].process.pid, flush=True)
+    print(searches._workers._idle[0].pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 asyncio.run(main())
 """

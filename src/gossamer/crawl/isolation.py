@@ -1,8 +1,7 @@
 """Isolation: processing modules in processes of their own, which may hang, grow or die without harm to the crawl, and
 use the processors that the crawl's own process leaves.
 
-A question is one page for all its isolated modules: a head, then the page's content; the answer is what they found.
-Both are framed by their length, so that a process answers many.
+A question is one page for all its isolated modules: a head and the page's content; the answer is what they found.
 """
 
 from __future__ import annotations
@@ -10,17 +9,17 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import BinaryIO
 
 import msgspec
 
 from gossamer.model.modules import ModuleError
-from gossamer.model.visits import Findings, LargeBody, Page
+from gossamer.model.visits import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import Modules, Processed
 from gossamer.world.alarm import ProcessorLimit
-from gossamer.world.workers import DiedError, OverdueError, Progress, WorkerError, Workers, frame_from, framed
+from gossamer.world.pool import Pool, PoolSeat, Question
+from gossamer.world.spill import Spill
+from gossamer.world.workers import DiedError, OverdueError, WorkerError
 
 WALL_FACTOR = 10.0
 """Limit of a module's wall time, as a multiple of its processor time: a busy machine runs other work meanwhile."""
@@ -28,7 +27,6 @@ ANSWER_BYTES_MAX = 64 << 20
 """A process with a longer answer is killed."""
 PAGES_WAITING_MAX = 2
 """Pages for each process whose content is decoded and waits for it: with less, processes wait for the event loop."""
-_PIECE_BYTES = 1 << 20
 
 
 class PageSoFar(msgspec.Struct, array_like=True, frozen=True):
@@ -41,14 +39,16 @@ class PageSoFar(msgspec.Struct, array_like=True, frozen=True):
 
 
 class WorkerQuestion(msgspec.Struct, array_like=True, frozen=True):
-    """The head of a question; `body_bytes` bytes of content follow it."""
+    """The head of a question, beside the page's content."""
 
     url: str
     media_type: str
     charset: str
     headers: tuple[tuple[str, str], ...]
     link_type: str
-    body_bytes: int
+    file_bytes: int
+    """Of content that is too large for memory: its size; the process gets a descriptor of it. Else 0."""
+    file_digest: bytes
     found: PageSoFar
     left_out: list[int]
     """Places of modules that are not to run: they ended a process."""
@@ -74,11 +74,8 @@ class IsolatedModules:
 
     A module that takes more than `limit_s` of processor time (of which its process ends by SIGPROF) or `WALL_FACTOR`
     times that of any time, or that dies, costs its process and says so in one line. The page's other modules are asked
-    again; other pages wait for none but a free process. A page costs the copies of its content and its findings
-    through pipes: 0.05 ms for 100 KB (docs/decisions/0018-speed.md).
-
-    At most `PAGES_WAITING_MAX` pages for each process wait for it with their content decoded. Enter before a page is
-    decoded.
+    again; other pages wait for none but a free process. At most `PAGES_WAITING_MAX` pages for each process wait for it
+    with their content decoded: enter before a page is decoded. docs/decisions/0018-speed.md has the cost.
     """
 
     def __init__(
@@ -93,8 +90,13 @@ class IsolatedModules:
         self._chosen = chosen
         self._limit_s = limit_s
         self._places = asyncio.Semaphore(processes_max * (1 + PAGES_WAITING_MAX))
-        self._workers = Workers(
-            command, WALL_FACTOR * limit_s, processes_max, environment, answer_bytes_max=ANSWER_BYTES_MAX
+        self._pool = Pool(
+            command,
+            WALL_FACTOR * limit_s,
+            processes_max,
+            PAGES_WAITING_MAX,
+            environment,
+            answer_bytes_max=ANSWER_BYTES_MAX,
         )
 
     def wants(self, media_type: str, link_type: str = "") -> bool:
@@ -121,13 +123,8 @@ class IsolatedModules:
         errors: list[ModuleError] = []
         left_out: list[int] = []
         while places := [place for place in range(len(chosen)) if place not in left_out]:
-            question = WorkerQuestion(
-                page.url, page.media_type, page.charset, page.headers, page.link_type, page.body_bytes, found, left_out
-            )
             try:
-                answer = await self._workers.ask(
-                    partial(_send, question=question, page=page), _read_answer, parts=len(places)
-                )
+                answer = await self._ask(page, found, left_out, len(places))
             except WorkerError as error:
                 culprit = places[max(0, min(error.begun, len(places)) - 1)]
                 errors.append(self._error(chosen[culprit].name, error))
@@ -140,7 +137,17 @@ class IsolatedModules:
 
     async def close(self) -> None:
         """End all processes."""
-        await self._workers.close()
+        await self._pool.close()
+
+    async def _ask(self, page: Page, found: PageSoFar, left_out: list[int], steps: int) -> WorkerAnswer:
+        file = page.file
+        assert file is None or isinstance(file, Spill)
+        size, digest = (file.size, file.digest) if file is not None else (0, b"")
+        question = WorkerQuestion(
+            page.url, page.media_type, page.charset, page.headers, page.link_type, size, digest, found, left_out
+        )
+        descriptor = file.fileno() if file is not None else None
+        return await self._pool.ask(_encode(question), page.body, _read_answer, steps, descriptor)
 
     def _error(self, module: str, error: WorkerError) -> ModuleError:
         match error:
@@ -177,64 +184,36 @@ def merge(findings: Findings, more: Findings) -> None:
 class LimitedModules:
     """Bounds each module in a process of `IsolatedModules`, and notes there how many of a page's have begun."""
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self, limit_s: float, seat: PoolSeat) -> None:
         self._limit = ProcessorLimit(limit_s, WALL_FACTOR * limit_s)
-        self._progress = Progress.ours()
+        self._seat = seat
         self._begun = 0
 
     def begin(self) -> None:
         self._begun += 1
-        self._progress.set(self._begun)
+        self._seat.note(self._begun)
         self._limit.begin()
 
     def end(self) -> None:
         self._limit.end()
 
-    def restart(self) -> None:
-        """Begin another page."""
-        self._begun = 0
+    def answer_questions(self, modules: Modules) -> None:
+        """Serve until there are no more questions. `modules` are watched by this."""
+        while (question := self._seat.take()) is not None:
+            self._begun = 0
+            seen = _seen(question, modules)
+            self._seat.answer(_encode(WorkerAnswer(seen.findings, seen.errors, seen.ran)))
 
 
-def answer_questions(
-    source: BinaryIO,
-    sink: BinaryIO,
-    modules: Modules,
-    limits: LimitedModules,
-    large: Callable[[BinaryIO, int], LargeBody],
-    memory_bytes_max: int,
-) -> None:
-    """Serve a process that `command` starts until its input ends. `large` writes a body of this many bytes to disk.
-    `limits` watches the modules.
-    """
-    while (head := frame_from(source)) is not None:
-        question = _decode_question(head)
-        file = large(source, question.body_bytes) if question.body_bytes > memory_bytes_max else None
-        if file is None:
-            body = source.read(question.body_bytes)
-        else:
-            with file.open() as reader:
-                body = reader.read(memory_bytes_max)
-        page = Page(
-            question.url, question.media_type, question.charset, question.headers, body, file, question.link_type
-        )
-        found = question.found
-        findings = Findings(title=found.title, text=found.text, text_method=found.text_method, charset=found.charset)
-        limits.restart()
-        seen = modules.process(page, findings, question.left_out)
-        sink.write(framed(_encode(WorkerAnswer(seen.findings, seen.errors, seen.ran))))
-        sink.flush()
-
-
-async def _send(writer: asyncio.StreamWriter, question: WorkerQuestion, page: Page) -> None:
-    writer.write(framed(_encode(question)))
-    if page.file is None:
-        writer.write(page.body)
-        await writer.drain()
-    else:
-        with page.open() as reader:
-            while piece := reader.read(_PIECE_BYTES):
-                writer.write(piece)
-                await writer.drain()
+def _seen(question: Question, modules: Modules) -> Processed:
+    head = _decode_question(question.head)
+    file = None
+    if question.file is not None:
+        file = Spill.received(question.file, head.file_bytes, head.file_digest)
+    page = Page(head.url, head.media_type, head.charset, head.headers, question.body, file, head.link_type)
+    found = head.found
+    findings = Findings(title=found.title, text=found.text, text_method=found.text_method, charset=found.charset)
+    return modules.process(page, findings, head.left_out)
 
 
 def _read_answer(data: bytes) -> WorkerAnswer:

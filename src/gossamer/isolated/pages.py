@@ -15,9 +15,10 @@ from typing import BinaryIO
 from gossamer.assembly.modules import chosen_modules, examiner
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.isolation import LimitedModules, answer_questions
+from gossamer.crawl.isolation import LimitedModules
 from gossamer.crawl.quarantine import examine_alone
 from gossamer.world.clock import WallClock
+from gossamer.world.pool import PoolSeat
 from gossamer.world.process import limit_memory
 from gossamer.world.sandbox import confine_worker
 from gossamer.world.spill import Spill, Spills
@@ -35,15 +36,14 @@ def look_at_suspect(file: Path) -> None:
 
 
 def answer_for_modules(file: Path) -> None:
-    """Answer what the modules that run isolated find in pages, until the input ends."""
-    config, spills = _opened(file)
-    limits = LimitedModules(config.process.module_s_max)
+    """Answer what the modules that run isolated find in pages, until no more can be asked."""
+    config, _ = _opened(file)
+    seat = PoolSeat(sys.stdout.buffer)
+    sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
+    limits = LimitedModules(config.process.module_s_max, seat)
     modules = chosen_modules(config, limits).isolated
     limit_memory(config.process.isolated_bytes_max)
-    questions, answers = sys.stdin.buffer, sys.stdout.buffer
-    sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
-    held_max = config.fetch.body_memory_bytes_max
-    answer_questions(questions, answers, modules, limits, lambda *given: _spilled(spills, *given), held_max)
+    limits.answer_questions(modules)
 
 
 def _opened(file: Path) -> tuple[Config, Spills]:
@@ -59,10 +59,9 @@ def _opened(file: Path) -> tuple[Config, Spills]:
     return config, Spills(folder, config.archive.digests)
 
 
-def _spilled(spills: Spills, source: BinaryIO, size: int = sys.maxsize) -> Spill:
-    """Write `size` bytes, or all there are, to disk."""
+def _spilled(spills: Spills, source: BinaryIO) -> Spill:
+    """Write what is left of a source to disk."""
     spill = spills.make()
-    while size > 0 and (piece := source.read(min(size, PIECE_BYTES))):
+    while piece := source.read(PIECE_BYTES):
         spill.write(piece)
-        size -= len(piece)
     return spill

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import BinaryIO, NamedTuple, Self, TypeVar
+from typing import BinaryIO, TypeVar
 
 from gossamer.world.alarm import ProcessorLimit
 from gossamer.world.process import limit_data
@@ -24,8 +23,6 @@ START_S_MAX = 10.0
 STATUS_S_MAX = 1.0
 """Time between the end of a process's output and its exit status."""
 NICENESS = 10
-PROGRESS = "GOSSAMER_PROGRESS_FD"
-"""Environment variable with the descriptor of a worker's `Progress`."""
 
 Read = TypeVar("Read")
 Send = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -35,7 +32,7 @@ class WorkerError(Exception):
     """A question without an answer; the text says why, in one line."""
 
     begun = 0
-    """Parts of the question that the worker had begun, where it counts them (`Progress`)."""
+    """Steps of it that had begun, where the process notes that (`world.pool`)."""
 
 
 class OverdueError(WorkerError):
@@ -49,44 +46,6 @@ class DiedError(WorkerError):
         """Take the exit status, negative for a signal; None: unknown."""
         super().__init__(f"its process died ({_ended_by(returncode)})")
         self.returncode = returncode
-
-
-class Progress:
-    """A number in memory that a worker shares with the process that asks it: it can be read when the worker has died,
-    and costs who asks nothing until then. 1 µs to set.
-    """
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-
-    @classmethod
-    def made(cls) -> Self:
-        """Return a new one, 0."""
-        if hasattr(os, "memfd_create"):
-            return cls(os.memfd_create("gossamer-progress"))
-        with tempfile.TemporaryFile() as file:
-            return cls(os.dup(file.fileno()))
-
-    @classmethod
-    def ours(cls) -> Self:
-        """Return that of this process, a worker."""
-        return cls(int(os.environ[PROGRESS]))
-
-    @property
-    def number(self) -> int:
-        """What was set last."""
-        return int.from_bytes(os.pread(self.descriptor, LENGTH_BYTES, 0))
-
-    def set(self, number: int) -> None:
-        os.pwrite(self.descriptor, number.to_bytes(LENGTH_BYTES), 0)
-
-    def close(self) -> None:
-        os.close(self.descriptor)
-
-
-class _Worker(NamedTuple):
-    process: asyncio.subprocess.Process
-    progress: Progress
 
 
 class Workers:
@@ -113,14 +72,13 @@ class Workers:
         self._answer_bytes_max = answer_bytes_max
         self._idle_s_max = idle_s_max
         self._free = asyncio.Semaphore(processes_max)
-        self._idle: list[_Worker] = []
+        self._idle: list[asyncio.subprocess.Process] = []
         self._ending: asyncio.TimerHandle | None = None
         self.starts = 0
         """Processes started so far."""
 
-    async def ask(self, send: Send, read: Callable[[bytes], Read], parts: int = 1) -> Read:
-        """Return what `read` makes of the answer to the question that `send` writes. A question of several parts has
-        `limit_s` for each.
+    async def ask(self, send: Send, read: Callable[[bytes], Read]) -> Read:
+        """Return what `read` makes of the answer to the question that `send` writes.
 
         Raises:
             OverdueError: there is none within `limit_s`.
@@ -128,25 +86,31 @@ class Workers:
             WorkerError: its answer cannot be read (`read` raised ValueError).
         """
         async with self._free:
-            worker = self._alive()
-            start_s = 0.0
-            if worker is None:
-                worker, start_s = await self._begin(), START_S_MAX
+            process = self._alive()
+            began = process is None
+            if process is None:
+                process = await self._begin()
             keep = False
             try:
-                async with asyncio.timeout(self._limit_s * parts + start_s):
-                    data = await self._exchange(worker.process, send)
+                async with asyncio.timeout(self._limit_s + (START_S_MAX if began else 0.0)):
+                    data = await self._exchange(process, send)
                 found = read(data)
                 keep = True
-            except (TimeoutError, asyncio.IncompleteReadError, ConnectionError, ValueError) as error:
-                raise await self._error(worker, error) from error
+            except TimeoutError:
+                raise OverdueError(f"took longer than {self._limit_s:g} s in its isolated process") from None
+            except (asyncio.IncompleteReadError, ConnectionError):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(STATUS_S_MAX):
+                        await process.wait()
+                raise DiedError(process.returncode) from None
+            except ValueError as error:
+                raise WorkerError(f"its process answered what cannot be read: {error}") from error
             finally:
                 if keep:
-                    worker.progress.set(0)
-                    self._idle.append(worker)
+                    self._idle.append(process)
                     self._end_when_idle()
                 else:
-                    await _end(worker)
+                    await end_process(process)
             return found
 
     async def close(self) -> None:
@@ -154,34 +118,25 @@ class Workers:
         if self._ending is not None:
             self._ending.cancel()
         while self._idle:
-            await _end(self._idle.pop())
+            await end_process(self._idle.pop())
 
-    def _alive(self) -> _Worker | None:
+    def _alive(self) -> asyncio.subprocess.Process | None:
         """Return an idle worker that has not died since its last answer."""
         while self._idle:
-            worker = self._idle.pop()
-            if worker.process.returncode is None:
-                return worker
-            worker.progress.close()
+            process = self._idle.pop()
+            if process.returncode is None:
+                return process
         return None
 
-    async def _begin(self) -> _Worker:
+    async def _begin(self) -> asyncio.subprocess.Process:
         self.starts += 1
-        progress = Progress.made()
-        environment = {**(os.environ if self._environment is None else self._environment)}
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,  # Last words of a dying process are not for the terminal.
-                env={**environment, PROGRESS: str(progress.descriptor)},
-                pass_fds=(progress.descriptor,),
-            )
-        except BaseException:
-            progress.close()
-            raise
-        return _Worker(process, progress)
+        return await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,  # Last words of a dying process are not for the terminal.
+            env=self._environment,
+        )
 
     async def _exchange(self, process: asyncio.subprocess.Process, send: Send) -> bytes:
         assert process.stdin is not None
@@ -192,19 +147,6 @@ class Workers:
             raise ValueError(f"{length} bytes")
         return await process.stdout.readexactly(length)
 
-    async def _error(self, worker: _Worker, why: Exception) -> WorkerError:
-        """Return what became of a question; waits a little for the exit status of a process that died."""
-        error = WorkerError(f"its process answered what cannot be read: {why}")
-        if isinstance(why, TimeoutError):
-            error = OverdueError(f"took longer than {self._limit_s:g} s in its isolated process")
-        elif not isinstance(why, ValueError):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(STATUS_S_MAX):
-                    await worker.process.wait()
-            error = DiedError(worker.process.returncode)
-        error.begun = worker.progress.number
-        return error
-
     def _end_when_idle(self) -> None:
         if self._ending is not None:
             self._ending.cancel()
@@ -214,17 +156,9 @@ class Workers:
     def _end_idle(self) -> None:
         """Let workers end by themselves: their input has ended."""
         while self._idle:
-            worker = self._idle.pop()
-            assert worker.process.stdin is not None
-            worker.process.stdin.close()
-            worker.progress.close()
-
-
-async def _end(worker: _Worker) -> None:
-    try:
-        await end_process(worker.process)
-    finally:
-        worker.progress.close()
+            process = self._idle.pop()
+            assert process.stdin is not None
+            process.stdin.close()
 
 
 async def send_framed(writer: asyncio.StreamWriter, data: bytes) -> None:
