@@ -109,6 +109,10 @@ class Pool:
         self._asked[number] = _Asked(place, read, answered)
         try:
             self._put(number, place, head, body, file)
+        except BaseException:
+            self._taken(number)
+            raise
+        try:
             self._start_one()
             async with asyncio.timeout(self._turns * (self._limit_s * steps + START_S_MAX)):
                 return await answered
