@@ -26,7 +26,7 @@ WALL_FACTOR = 10.0
 ANSWER_BYTES_MAX = 64 << 20
 """A process with a longer answer is killed."""
 PAGES_WAITING_MAX = 2
-"""Pages for each process whose content is decoded and waits for it: with less, processes wait for the event loop."""
+"""Pages for each process whose content is decoded and waits for it, so that one that is free finds the next."""
 
 
 class PageSoFar(msgspec.Struct, array_like=True, frozen=True):

@@ -47,7 +47,7 @@ class _Process(NamedTuple):
 
     def at(self) -> tuple[int, int]:
         """Return the number of the question that it has taken last, 0 if none, and its steps that have begun."""
-        number, begun = _PROGRESS.unpack(os.pread(self.progress, _PROGRESS.size, 0))
+        number, begun = _PROGRESS.unpack(os.pread(self.progress, _PROGRESS.size, 0).ljust(_PROGRESS.size, b"\0"))
         return number, begun
 
 
@@ -99,7 +99,7 @@ class Pool:
         Raises:
             OverdueError: there is no answer in time.
             DiedError: the process died.
-            WorkerError: its answer cannot be read (`read` raised ValueError).
+            WorkerError: it cannot be asked, or its answer cannot be read (`read` raised ValueError).
             OSError: no process can be started.
         """
         place = await self._places.get()
@@ -141,10 +141,11 @@ class Pool:
             self._memory = _shared_memory()
         parts = [_HEAD.pack(number, len(head), len(body)), head, body]
         _write(self._memory, parts, place * PLACE_BYTES)
-        ours = self._queue[0]
         files = [file] if file is not None else []
-        sent = socket.send_fds(ours, [bytes([place])], files, socket.MSG_DONTWAIT)
-        assert sent == 1
+        try:
+            socket.send_fds(self._queue[0], [bytes([place])], files, socket.MSG_DONTWAIT)
+        except OSError as error:  # A process that a page took over can shut the queue.
+            raise WorkerError(f"its processes cannot be asked: {error.strerror}") from error
 
     def _start_one(self) -> None:
         """Start a process if there are fewer than can be of use."""
@@ -160,8 +161,9 @@ class Pool:
 
     async def _run(self) -> None:
         """Start a process and pass its answers on until it ends."""
-        progress = _shared_memory()
+        progress = -1
         try:
+            progress = _shared_memory()
             one = _Process(await self._begin(progress), progress)
             self._processes.append(one)
             error = WorkerError("its process ended")
@@ -174,7 +176,8 @@ class Pool:
         except OSError as error:
             self._blame(0, 0, error)
         finally:
-            os.close(progress)
+            if progress >= 0:
+                os.close(progress)
 
     async def _begin(self, progress: int) -> asyncio.subprocess.Process:
         self.starts += 1
@@ -225,7 +228,7 @@ class Pool:
                 [place] = self._queue[1].recv(1, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return
-            number = next(number for number, asked in self._asked.items() if asked.place == place)
+            number = next((number for number, asked in self._asked.items() if asked.place == place), 0)
         if number not in self._asked:
             return
         asked = self._taken(number)
