@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.crawl.isolation import IsolatedModules, LimitedModules, merge
+from gossamer.crawl.isolation import PAGES_WAITING_MAX, IsolatedModules, LimitedModules, merge
 from gossamer.model.links import Announcement, Found
 from gossamer.model.visits import Findings, Page
 from gossamer.process.chain import Modules
@@ -54,6 +54,7 @@ class Obedient:
         if b"size" in page.body:
             with page.open() as reader:
                 findings.columns["read"] = len(reader.read())
+            findings.columns["hashed"] = page.file.digest.hex() if page.file is not None else ""
         elif b"die" in page.body:
             os.kill(os.getpid(), signal.SIGSEGV)
         elif b"exit" in page.body:
@@ -78,6 +79,7 @@ class Second:
 
     def process(self, page: Page, findings: Findings) -> None:
         findings.links.append(Found("https://e.example/second", "anchor"))
+        findings.columns["seen"] = [findings.title, os.getpid() == findings.columns.get("pid")]
 
 
 def answer() -> None:
@@ -185,6 +187,34 @@ async def test_large_content_goes_through_in_pieces(tmp_path: Path) -> None:
         findings = Findings()
         assert (await isolated.look(page, findings)).errors == ()
         assert findings.columns["size"] == findings.columns["read"] == 3_000_004
+        assert findings.columns["hashed"] == spill.digest.hex()
+
+
+@in_loop
+async def test_a_page_goes_to_one_process_with_what_was_found_of_it(tmp_path: Path) -> None:
+    async with asking(tmp_path, processes=2) as isolated:
+        findings = Findings(
+            links=[Found("a", "anchor")], title="T", text="words", text_method="visible", charset="utf-8"
+        )
+        seen = await isolated.look(html(b"x"), findings)
+        assert findings.columns["seen"] == ["T", True]
+        assert [link.url for link in findings.links] == ["a", "https://e.example/second"]
+        assert (findings.text, findings.text_method, findings.charset) == ("words", "visible", "utf-8")
+        assert seen.ran == ("obedient", "second")
+
+
+@in_loop
+async def test_few_pages_are_decoded_while_they_wait(tmp_path: Path) -> None:
+    async with asking(tmp_path, processes=2) as isolated, asyncio.TaskGroup() as group:
+        for _ in range(2 * (1 + PAGES_WAITING_MAX)):
+            assert not isolated.is_full
+            await isolated.enter()
+        assert isolated.is_full
+        waiting = group.create_task(isolated.enter())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        isolated.leave()
+        await waiting
 
 
 @in_loop

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.crawl.isolation import PAGES_WAITING_MAX
 from tests.process.test_content_modules import ARTICLE, METADATA
 from tests.ring.crawls import OWN, Crawled, crawl, rows
-from tests.ring.hostile import HostileServer, whole
+from tests.ring.hostile import Answer, HostileServer, whole
 
 PAGES = 24
 CHOSEN = (
@@ -67,6 +68,39 @@ def left_by(crawled: Crawled) -> dict[str, list[str]]:
         )
         for table in ("pages", "links", "tags", "items/headings")
     }
+
+
+SLOW = """
+import os, time
+from gossamer import processing_module
+
+@processing_module("text/html", isolated=True)
+def slow(page, findings):
+    time.sleep(0.02)
+    with open(os.environ["GOSSAMER_TEST_READ"], "ab") as file:
+        file.write(b".")
+"""
+
+
+@pytest.mark.promise("Bounds", "A host gets no more requests while a page of it waits to be read.")
+def test_pages_are_not_fetched_faster_than_a_pool_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, unread = tmp_path / "read", list[int]()
+    read.touch()
+    monkeypatch.setenv("GOSSAMER_TEST_READ", str(read))
+    (tmp_path / "slow.py").write_text(SLOW)
+    links = b"".join(b"<a href=/%d>x</a>" % number for number in range(40))
+
+    def page() -> list[bytes]:
+        unread.append(sum(n for path, n in server.counts.items() if path != "/robots.txt") - read.stat().st_size)
+        return [b"<title>%d</title>" % len(unread), links]
+
+    answers = {path: Answer(page) for path in ("/", *(f"/{number}" for number in range(40)))}
+    with HostileServer(answers) as server:
+        modules = f"process.modules=['{tmp_path}/slow.py:slow']"
+        crawled = crawl((server.root,), tmp_path / "c", *OWN, "politeness.per_host=1", modules)
+    assert crawled.end == "finished"
+    assert read.stat().st_size == len(unread) == 41
+    assert max(unread) <= 1 + PAGES_WAITING_MAX + 2, "and one that waits for a place, and one that is under way"
 
 
 @pytest.mark.promise("Components and Python", "Where a processing module runs does not change what it finds.")
