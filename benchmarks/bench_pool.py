@@ -67,7 +67,8 @@ def crawl(command: Sequence[str], nginx: Nginx, directory: Path) -> dict[str, fl
     while process.poll() is None:
         for pid in tree(process.pid):
             try:
-                spent[pid] = role_of(pid), cpu_of(pid)
+                known, role = spent.get(pid, ("crawl", 0.0))[0], role_of(pid)
+                spent[pid] = role if role != "crawl" else known, cpu_of(pid)  # An ending process has no name.
             except OSError:
                 continue
         time.sleep(LOOK_S)

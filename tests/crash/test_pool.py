@@ -29,7 +29,10 @@ def texts(harvest: Harvest) -> dict[str, tuple[object, ...]]:
     return {url: tuple(rows[-1].get(name) for name in COLUMNS) for url, rows in harvest.attempts.items()}
 
 
-@pytest.mark.promise("Components and Python", "Where a processing module runs does not change what it finds.")
+@pytest.mark.promise(
+    "Components and Python",
+    "A built-in processing module finds the same in an isolated process as in that of the crawl.",
+)
 @pytest.mark.promise(
     "Crash safety", "Killing any process of a crawl at any moment loses no discovered URL and archives no page twice."
 )

@@ -103,7 +103,10 @@ def test_pages_are_not_fetched_faster_than_a_pool_reads_them(tmp_path: Path, mon
     assert max(unread) <= 1 + PAGES_WAITING_MAX + 2, "and one that waits for a place, and one that is under way"
 
 
-@pytest.mark.promise("Components and Python", "Where a processing module runs does not change what it finds.")
+@pytest.mark.promise(
+    "Components and Python",
+    "A built-in processing module finds the same in an isolated process as in that of the crawl.",
+)
 def test_a_pool_leaves_the_tables_that_modules_inside_leave(server: HostileServer, tmp_path: Path) -> None:
     inside = crawl((server.root,), tmp_path / "inside", *OWN, *CHOSEN)
     pool = crawl((server.root,), tmp_path / "pool", *OWN, *CHOSEN, POOL, "process.isolated_processes=2")

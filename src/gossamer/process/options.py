@@ -101,7 +101,7 @@ class ProcessOptions(BaseModel):
         "or command is your own. on: or else the crawl is refused.",
     )
     isolated_processes: int = Field(
-        default=1, ge=1, le=64, description="Processes for isolated modules: as many pages are looked at, at once."
+        default=1, ge=1, le=64, description="Processes for isolated modules; each looks at one page at a time."
     )
 
     @field_validator("types")
