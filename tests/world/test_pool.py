@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.world.pool import Pool, PoolSeat
+from gossamer.world.pool import WorkerPool, PoolSeat
 from gossamer.world.process import birth_of
 from gossamer.world.workers import DiedError, OverdueError, WorkerError
 
@@ -53,9 +53,11 @@ def serve() -> None:
 
 
 @asynccontextmanager
-async def pool_of(processes: int, command: tuple[str, ...] = COMMAND, limit_s: float = 30.0) -> AsyncIterator[Pool]:
+async def pool_of(
+    processes: int, command: tuple[str, ...] = COMMAND, limit_s: float = 30.0
+) -> AsyncIterator[WorkerPool]:
     environment = {**os.environ, "PYTHONPATH": PATHS}
-    pool = Pool(command, limit_s, processes, WAITING_MAX, environment, answer_bytes_max=1 << 20)
+    pool = WorkerPool(command, limit_s, processes, WAITING_MAX, environment, answer_bytes_max=1 << 20)
     try:
         async with asyncio.timeout(60):
             yield pool
@@ -198,9 +200,9 @@ async def test_no_process_is_left_at_the_end(tmp_path: Path) -> None:
 def test_processes_end_with_the_one_that_asks() -> None:
     script = f"""
 import asyncio, os, signal
-from gossamer.world.pool import Pool
+from gossamer.world.pool import WorkerPool
 async def main():
-    pool = Pool({COMMAND!r}, 30.0, 1, 2, answer_bytes_max=1 << 20)
+    pool = WorkerPool({COMMAND!r}, 30.0, 1, 2, answer_bytes_max=1 << 20)
     print(await pool.ask(b"pid", b"", int), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 asyncio.run(main())

@@ -17,7 +17,7 @@ from gossamer.model.visits import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import Modules, Processed
 from gossamer.world.alarm import ProcessorLimit
-from gossamer.world.pool import Pool, PoolSeat, Question
+from gossamer.world.pool import WorkerPool, PoolSeat, Question
 from gossamer.world.spill import Spill
 from gossamer.world.workers import DiedError, OverdueError, WorkerError
 
@@ -73,7 +73,7 @@ class IsolatedModules:
     """Asks processes that `command` starts, `processes_max` at once; each is started when first needed.
 
     A module that takes more than `limit_s` of processor time (of which its process ends by SIGPROF) or `WALL_FACTOR`
-    times that of any time, or that dies, costs its process and says so in one line. The page's other modules are asked
+    times that of any time, or that dies, costs its process and says so in one line. The page's other modules run
     again; other pages wait for none but a free process. At most `PAGES_WAITING_MAX` pages for each process wait for it
     with their content decoded: enter before a page is decoded. docs/decisions/0018-speed.md has the cost.
     """
@@ -90,7 +90,7 @@ class IsolatedModules:
         self._chosen = chosen
         self._limit_s = limit_s
         self._places = asyncio.Semaphore(processes_max * (1 + PAGES_WAITING_MAX))
-        self._pool = Pool(
+        self._pool = WorkerPool(
             command,
             WALL_FACTOR * limit_s,
             processes_max,
@@ -164,8 +164,8 @@ class IsolatedModules:
 
 
 def merge(findings: Findings, more: Findings) -> None:
-    """Add what isolated modules found to what others did. They were told of the title, the text and the encoding, so
-    theirs stand.
+    """Add what isolated modules found to what others did. They have seen the title, the text and the encoding, so
+    theirs count.
     """
     findings.links.extend(more.links)
     findings.title, findings.charset = more.title, more.charset

@@ -35,7 +35,7 @@ _ANSWER = struct.Struct("<QQ")
 Answer = TypeVar("Answer")
 
 
-class _Asked(NamedTuple, Generic[Answer]):
+class _Outstanding(NamedTuple, Generic[Answer]):
     place: int
     read: Callable[[bytes], Answer]
     answered: asyncio.Future[Answer]
@@ -51,7 +51,7 @@ class _Process(NamedTuple):
         return number, begun
 
 
-class Pool:
+class WorkerPool:
     """Puts questions to processes that `command` starts, `processes_max` at once. One is started when there are more
     questions than processes.
 
@@ -82,7 +82,7 @@ class Pool:
         """Those that are free."""
         for place in range(min(PLACES_MAX, processes_max * self._turns)):
             self._places.put_nowait(place)
-        self._asked: dict[int, _Asked[Any]] = {}
+        self._asked: dict[int, _Outstanding[Any]] = {}
         self._number = 0
         self._processes: list[_Process] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -106,7 +106,7 @@ class Pool:
         self._number += 1
         number = self._number
         answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._asked[number] = _Asked(place, read, answered)
+        self._asked[number] = _Outstanding(place, read, answered)
         try:
             self._put(number, place, head, body, file)
         except BaseException:
@@ -119,7 +119,7 @@ class Pool:
         except TimeoutError:
             raise OverdueError(f"took longer than {self._limit_s:g} s in its isolated process") from None
         finally:
-            if number in self._asked:  # Nobody waits for it any more.
+            if number in self._asked:  # The caller has given it up.
                 for one in self._processes:
                     if one.at()[0] == number and one.process.returncode is None:
                         one.process.kill()
@@ -237,7 +237,7 @@ class Pool:
         if not asked.answered.done():
             asked.answered.set_exception(error)
 
-    def _taken(self, number: int) -> _Asked[Any]:
+    def _taken(self, number: int) -> _Outstanding[Any]:
         """Return a question that leaves its place."""
         asked = self._asked.pop(number)
         self._places.put_nowait(asked.place)
@@ -245,7 +245,7 @@ class Pool:
 
 
 class Question(NamedTuple):
-    """What a process of a `Pool` has taken."""
+    """What a process of a `WorkerPool` has taken."""
 
     number: int
     head: bytes
@@ -255,7 +255,7 @@ class Question(NamedTuple):
 
 
 class PoolSeat:
-    """A process's part in a `Pool`: takes questions, notes how far it is, and answers."""
+    """A process's part in a `WorkerPool`: takes questions, notes how far it is, and answers."""
 
     def __init__(self, sink: BinaryIO) -> None:
         """`sink` is the standard output."""
