@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.world.pool import WorkerPool, PoolSeat
+from gossamer.world.pool import PoolSeat, WorkerPool
 from gossamer.world.process import birth_of
 from gossamer.world.workers import DiedError, OverdueError, WorkerError
 

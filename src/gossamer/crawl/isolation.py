@@ -17,7 +17,7 @@ from gossamer.model.visits import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import Modules, Processed
 from gossamer.world.alarm import ProcessorLimit
-from gossamer.world.pool import WorkerPool, PoolSeat, Question
+from gossamer.world.pool import PoolSeat, Question, WorkerPool
 from gossamer.world.spill import Spill
 from gossamer.world.workers import DiedError, OverdueError, WorkerError
 
