@@ -121,7 +121,7 @@ HELD = {
     ),
     "main text in two processes": (
         "384MiB",
-        SimwebOptions.plain(hosts=50, pages=400, latency_s=0.005, bytes_median=100_000),
+        SimwebOptions.plain(hosts=100, pages=500, latency_s=0.005, bytes_median=60_000),
         (
             "process.modules=['main_text', 'markdown']",
             "process.isolated=['main_text', 'markdown']",
