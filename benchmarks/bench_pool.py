@@ -1,11 +1,12 @@
 """What processes for isolated modules and what workers add to a crawl with text: pages a second, and who is at work.
 
-    python benchmarks/bench_pool.py [--kind postgresql] [--modules main_text markdown] [--rounds 3] [--json FILE]
+    python benchmarks/bench_pool.py [--kind postgresql] [--variants NAME…] [--rounds 3] [--json FILE]
 
-The same crawl of a kind of site (kinds.py) behind nginx, in turns: the modules in the crawl's process, in one isolated
-process, in two, and with two workers on Ray. Pages a second are counted from the first request, by the server's log, to
-the last commit, by the table `epochs`; processor time is that of the process tree by kind of process, looked at several
-times a second. What other programs take from the machine falls on all variants of a round.
+The same crawl of a kind of site (kinds.py) behind nginx, in turns: modules for text in the crawl's process, in one
+isolated process, in two, and with two workers on Ray; and without text, links inside or in a process. Pages a second are
+counted from the first request, by the server's log, to the last commit, by the table `epochs`; processor time is that of
+the process tree by kind of process, looked at several times a second. What other programs take from the machine falls on
+all variants of a round.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 from bench_cluster import DAEMONS, cpu_of, tree
@@ -27,8 +29,26 @@ from kinds import KINDS
 
 LOOK_S = 0.2
 HOSTS = 4
-VARIANTS: dict[str, tuple[int, int]] = {"inside": (0, 1), "pool of 1": (1, 1), "pool of 2": (2, 1), "workers 2": (0, 2)}
-"""Isolated processes, and workers."""
+TEXT, LINKS = ("main_text", "markdown"), ("links", "title_and_text")
+
+
+class Variant(NamedTuple):
+    """How a site is crawled."""
+
+    modules: Sequence[str] = TEXT
+    isolated: Sequence[str] = ()
+    processes: int = 1
+    workers: int = 1
+
+
+VARIANTS = {
+    "inside": Variant(),
+    "pool of 1": Variant(isolated=TEXT),
+    "pool of 2": Variant(isolated=TEXT, processes=2),
+    "workers 2": Variant(workers=2),
+    "no text": Variant(modules=()),
+    "no text, links in a pool": Variant(modules=(), isolated=LINKS),
+}
 ROLES = ("crawl", "pool", "daemons")
 
 
@@ -39,16 +59,17 @@ def role_of(pid: int) -> str:
     return "pool" if "gossamer.isolated" in line else "crawl"
 
 
-def words(given: argparse.Namespace, nginx: Nginx, processes: int, workers: int, directory: Path) -> list[str]:
+def words(one: Variant, nginx: Nginx, directory: Path) -> list[str]:
     """Return the command of a crawl."""
-    modules = json.dumps(given.modules)
     said = ["crawl", *(f"{origin}/" for origin in nginx.origins), "-o", str(directory), "--quiet"]
-    said += ["--politeness", "own", "--allow-private", "--set", f"process.modules={modules}"]
-    if processes:
-        isolated = json.dumps(given.isolated or given.modules)
-        said += ["--set", f"process.isolated={isolated}", "--set", f"process.isolated_processes={processes}"]
-    if workers > 1:
-        said += ["--workers", str(workers)]
+    said += ["--politeness", "own", "--allow-private", "--workers", str(one.workers)]
+    said += [
+        "--set",
+        f"process.modules={json.dumps(one.modules)}",
+        "--set",
+        f"process.isolated={json.dumps(one.isolated)}",
+    ]
+    said += ["--set", f"process.isolated_processes={one.processes}"]
     return [sys.executable, "-m", "gossamer", *said]
 
 
@@ -88,8 +109,6 @@ def crawl(command: Sequence[str], nginx: Nginx, directory: Path) -> dict[str, fl
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kind", choices=KINDS, default="postgresql")
-    parser.add_argument("--modules", nargs="*", default=["main_text", "markdown"])
-    parser.add_argument("--isolated", nargs="*", help="as --modules if not given")
     parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--hosts", type=int, default=HOSTS)
     parser.add_argument("--rounds", type=int, default=3)
@@ -103,9 +122,8 @@ def main() -> None:
         with Nginx(at / "site", at / "nginx", addresses=given.hosts, server=KINDS[given.kind].server) as nginx:
             for number in range(given.rounds):
                 for name, done in runs.items():
-                    processes, workers = VARIANTS[name]
                     directory = at / f"{name}-{number}"
-                    command = words(given, nginx, processes, workers, directory)
+                    command = words(VARIANTS[name], nginx, directory)
                     done.append(crawl(command, nginx, directory))
     tell(runs)
     if given.json:
