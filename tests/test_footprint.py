@@ -25,6 +25,9 @@ from gossamer.config.gather import configure, reopen, reopen_text
 from gossamer.config.sections import Config
 from gossamer.config.toml import effective_toml
 from gossamer.model.errors import ConfigError
+from gossamer.plugins import component
+from gossamer.process.choice import MODULES
+from gossamer.process.options import ISOLATED
 from gossamer.world.allocators import ARROW_POOL, FRUGAL
 from tests.bounded import run_within
 
@@ -82,6 +85,7 @@ CONFIGURATIONS = [
     ["search.enabled=true", "search.memory_bytes_max=100000000"],
     ["process.modules=['pdf_links']"],
     ["process.isolated=['mine']", "process.isolated_processes=4"],
+    ["process.types={'application/pdf'=['pdf_text']}", "process.isolated_processes=2"],
     ["console.port=0"],
     ["archive.store='file:///tmp/copies'"],
     ["state.hosts_store='hosts'"],
@@ -124,6 +128,16 @@ def test_isolated_processes_are_counted_one_by_one() -> None:
         sum(fixed_bytes(configure(sets=[*sets, *more])).values()) for more in ([], ["process.isolated_processes=4"])
     )
     assert four - one == 3 * ISOLATED_BYTES
+
+
+def test_every_module_that_always_runs_isolated_is_counted() -> None:
+    declared = {
+        name for name, place in MODULES.items() if getattr(component(place, "process.modules"), "isolated", False)
+    }
+    assert declared == ISOLATED
+    plain = sum(fixed_bytes(configure()).values())
+    for name in ISOLATED:
+        assert sum(fixed_bytes(configure(sets=[f"process.modules=['{name}']"])).values()) == plain + ISOLATED_BYTES
 
 
 def test_a_program_that_takes_more_here_than_where_it_was_measured_is_refused_before_it_crawls() -> None:

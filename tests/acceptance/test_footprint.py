@@ -119,6 +119,15 @@ HELD = {
             f"process.isolated=['{OWN}:length']",
         ),
     ),
+    "main text in two processes": (
+        "384MiB",
+        SimwebOptions.plain(hosts=100, pages=500, latency_s=0.005, bytes_median=60_000),
+        (
+            "process.modules=['main_text', 'markdown']",
+            "process.isolated=['main_text', 'markdown']",
+            "process.isolated_processes=2",
+        ),
+    ),
 }
 
 

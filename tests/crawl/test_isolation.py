@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from gossamer.crawl.isolation import IsolatedModules, answer_questions, merge
+from gossamer.crawl.isolation import PAGES_WAITING_MAX, IsolatedModules, LimitedModules, merge
 from gossamer.model.links import Announcement, Found
 from gossamer.model.visits import Findings, Page
-from gossamer.process.chain import Modules, Processed
+from gossamer.process.chain import Modules
 from gossamer.process.options import ProcessOptions
-from gossamer.world.alarm import ProcessorLimit
-from gossamer.world.process import limit_memory
-from gossamer.world.spill import Spill, Spills
+from gossamer.world.pool import PoolSeat
+from gossamer.world.process import birth_of, limit_memory
+from gossamer.world.spill import Spills
 
 HERE = Path(__file__).parents[2]
 COMMAND = (
@@ -35,7 +35,6 @@ from tests.crawl.test_isolation import answer
 answer()
 """,
 )
-HELD_MAX = 1000
 LIMIT_S = 0.5
 """Of processor time, as the processes keep it."""
 MEMORY_MAX = 1 << 30
@@ -55,6 +54,7 @@ class Obedient:
         if b"size" in page.body:
             with page.open() as reader:
                 findings.columns["read"] = len(reader.read())
+            findings.columns["hashed"] = page.file.digest.hex() if page.file is not None else ""
         elif b"die" in page.body:
             os.kill(os.getpid(), signal.SIGSEGV)
         elif b"exit" in page.body:
@@ -79,29 +79,16 @@ class Second:
 
     def process(self, page: Page, findings: Findings) -> None:
         findings.links.append(Found("https://e.example/second", "anchor"))
+        findings.columns["seen"] = [findings.title, os.getpid() == findings.columns.get("pid")]
 
 
 def answer() -> None:
-    modules = Modules([Obedient(), Second()], ProcessOptions())
-    limit_memory(MEMORY_MAX)
-    spills = Spills(Path(os.environ["SPILL"]), "sha1")
-
-    def spilled(source: object, size: int) -> Spill:
-        spill = spills.make()
-        spill.write(source.read(size))  # type: ignore[attr-defined]
-        return spill
-
-    answers = sys.stdout.buffer
+    seat = PoolSeat(sys.stdout.buffer)
     sys.stdout = sys.stderr
-    limit = ProcessorLimit(LIMIT_S)
-
-    def look(index: int, page: Page) -> Processed:
-        limit.begin()
-        seen = modules.process_one(index, page)
-        limit.end()
-        return seen
-
-    answer_questions(sys.stdin.buffer, answers, look, spilled, HELD_MAX)
+    limits = LimitedModules(LIMIT_S, seat)
+    modules = Modules([Obedient(), Second()], ProcessOptions(), watch=limits)
+    limit_memory(MEMORY_MAX)
+    limits.answer_questions(modules)
 
 
 @asynccontextmanager
@@ -129,7 +116,7 @@ def html(body: bytes) -> Page:
 
 async def look(isolated: IsolatedModules, body: bytes) -> tuple[Findings, list[str]]:
     findings = Findings()
-    return findings, [str(error) for error in await isolated.look(html(body), findings)]
+    return findings, [str(error) for error in (await isolated.look(html(body), findings)).errors]
 
 
 @in_loop
@@ -198,8 +185,36 @@ async def test_large_content_goes_through_in_pieces(tmp_path: Path) -> None:
     page = Page("https://e.example/", "text/html", "", (), b"size", spill)
     async with asking(tmp_path) as isolated:
         findings = Findings()
-        assert await isolated.look(page, findings) == []
+        assert (await isolated.look(page, findings)).errors == ()
         assert findings.columns["size"] == findings.columns["read"] == 3_000_004
+        assert findings.columns["hashed"] == spill.digest.hex()
+
+
+@in_loop
+async def test_a_page_goes_to_one_process_with_what_was_found_of_it(tmp_path: Path) -> None:
+    async with asking(tmp_path, processes=2) as isolated:
+        findings = Findings(
+            links=[Found("a", "anchor")], title="T", text="words", text_method="visible", charset="utf-8"
+        )
+        seen = await isolated.look(html(b"x"), findings)
+        assert findings.columns["seen"] == ["T", True]
+        assert [link.url for link in findings.links] == ["a", "https://e.example/second"]
+        assert (findings.text, findings.text_method, findings.charset) == ("words", "visible", "utf-8")
+        assert seen.ran == ("obedient", "second")
+
+
+@in_loop
+async def test_few_pages_are_decoded_while_they_wait(tmp_path: Path) -> None:
+    async with asking(tmp_path, processes=2) as isolated, asyncio.TaskGroup() as group:
+        for _ in range(2 * (1 + PAGES_WAITING_MAX)):
+            assert not isolated.is_full
+            await isolated.enter()
+        assert isolated.is_full
+        waiting = group.create_task(isolated.enter())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        isolated.leave()
+        await waiting
 
 
 @in_loop
@@ -216,19 +231,19 @@ async def test_a_cancelled_question_leaves_no_process(tmp_path: Path) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await look(isolated, b"sleep")
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+        while birth_of(pid):  # noqa: ASYNC110 - the kernel tells nobody; `asking` has the deadline
+            await asyncio.sleep(0.01)
 
 
 def test_findings_are_merged_with_every_link() -> None:
     one = Findings(links=[Found("a", "anchor")], title="T", columns={"x": 1}, rows={"t": [{"a": 1}]})
     merge(one, Findings(
-        links=[Found("a", "anchor", "again"), Found("a", "embed")], title="no", text="words", nofollow=True,
+        links=[Found("a", "anchor", "again"), Found("a", "embed")], title="T", text="words", nofollow=True,
         columns={"y": 2}, rows={"t": [{"a": 2}]}, announcement=Announcement("feed", ttl_s=60.0),
     ))  # fmt: skip
-    merge(one, Findings())
+    merge(one, Findings(title="T", text_method="main"))
     assert one.announcement == Announcement("feed", ttl_s=60.0)
     assert one.links == [Found("a", "anchor"), Found("a", "anchor", "again"), Found("a", "embed")]
-    assert (one.title, one.text, one.nofollow, one.noindex) == ("T", "words", True, False)
+    assert (one.title, one.text, one.nofollow, one.noindex) == ("T", "", True, False), "the later module's text"
     assert one.columns == {"x": 1, "y": 2}
     assert one.rows == {"t": [{"a": 1}, {"a": 2}]}

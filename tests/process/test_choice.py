@@ -79,8 +79,18 @@ def test_isolated_modules_run_apart() -> None:
     made = choose({"text/html": ("a", "b", "c"), "*/*": ()}, Named("b", isolated=True), isolated=("c",))
     assert ran(made.inside, "text/html") == ["a"]
     assert ran(made.isolated, "text/html") == ["b", "c"]
-    assert [made.isolated.process_one(n, page("")).findings.text for n in (0, 1)] == ["b ", "c "]
+    assert made.isolated.process(page("")).findings.text == "b c "
+    assert made.isolated.process(page(""), left_out=[0]).findings.text == "c "
     assert not made.isolated.wants("text/plain")
+
+
+def test_the_language_is_looked_for_where_its_text_is() -> None:
+    types = {"text/html": ("title_and_text", "language", "main_text"), "*/*": ()}
+    made = choose(types, isolated=("main_text",))
+    assert ran(made.inside, "text/html") == ["title_and_text"]
+    assert ran(made.isolated, "text/html") == ["language", "main_text"]
+    apart = choose(types, isolated=("language",))
+    assert ran(apart.inside, "text/html") == ["title_and_text", "main_text"]
 
 
 def test_what_modules_declare_is_gathered() -> None:

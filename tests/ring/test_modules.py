@@ -81,7 +81,7 @@ def test_the_modules_of_the_documentation_add_what_it_says(
 
 
 def test_all_of_ours_together(server: HostileServer, tmp_path: Path) -> None:
-    (example, default, _) = shown("toml")
+    (example, default, *_) = shown("toml")
     chosen = re.search(r"^types = (.*)$", example, re.MULTILINE)
     assert chosen is not None
     assert eval(default.partition("=")[2].replace("] }", "]}").replace('" =', '" :')) == {

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
+from gossamer.process.options import ISOLATED, ProcessOptions
 
 MIB = 1 << 20
 BASE_BYTES = 155 * MIB
@@ -63,7 +64,7 @@ def fixed_bytes(config: Config) -> dict[str, int]:
         PROGRAM: BASE_BYTES,
         "search (search.enabled)": (SEARCH_BYTES + config.search.memory_bytes_max) * config.search.enabled,
         "isolated modules (process.isolated_processes)": (
-            ISOLATED_BYTES * process.isolated_processes * bool(process.isolated or "pdf_links" in process.modules)
+            ISOLATED_BYTES * process.isolated_processes * _has_isolated(process)
         ),
         BROWSERS: browser_bytes(config),
         "the console (console.port)": CONSOLE_BYTES * (config.console.port is not None),
@@ -79,6 +80,12 @@ def fixed_bytes(config: Config) -> dict[str, int]:
         f"Bloom filters (seen.expected_urls = {config.seen.expected_urls:,})": config.seen.filter_bytes,
     }
     return {name: size for name, size in parts.items() if size}
+
+
+def _has_isolated(process: ProcessOptions) -> bool:
+    """Say whether modules run isolated; those from outside that declare it themselves are not known here."""
+    named = {*process.modules, *(name for names in process.types.values() for name in names)}
+    return bool(process.isolated) or not ISOLATED.isdisjoint(named)
 
 
 def browser_bytes(config: Config) -> int:

@@ -21,6 +21,7 @@ import msgspec
 from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.discover import LINKS_AT_ONCE, Discovery
 from gossamer.crawl.examine import Examined, page_of
+from gossamer.crawl.isolation import IsolatedModules
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.outcomes import WALLED, Outcomes, is_fatal, is_html
@@ -180,7 +181,7 @@ class Pipeline:
             await self.commit()
         result = self._learned(lease, await self._fetch(lease, started, held))
         if lease.prerequisite is None and isinstance(result, Reply) and _may_be_slow(result):
-            await self._turn(lease.url)
+            await self._parked(lease.url, self._turns.turn(), parks=self._turns.is_busy)
         if self.is_late():
             return  # It stays queued, as what is cancelled does.
         if lease.prerequisite is not None:
@@ -198,14 +199,24 @@ class Pipeline:
     async def _document(self, lease: Lease, reply: Reply) -> None:
         """Look into a document, conclude it and follow its links."""
         examined: Examined | None
-        if self._is_examined_here(lease.url, reply):
+        if self._is_examined_here(lease, reply):
             with self._turns.measured():
                 examined = self._examined(lease, reply)
                 if len(examined.findings.links) < LINKS_AT_ONCE:
                     self._concluded(lease, reply, examined)
                     return
         else:
-            examined = await self._examine(lease, reply)
+            isolated = self._isolated_for(lease, reply)
+            if isolated is None:
+                examined = await self._examine(lease, reply)
+            else:
+                await self._parked(lease.url, isolated.enter(), parks=isolated.is_full)
+                try:
+                    if self.is_late():
+                        return
+                    examined = await self._examine(lease, reply)
+                finally:
+                    isolated.leave()
             if self._stages.rendering is not None and examined is not None:
                 examined = await self._render(lease, reply, examined, self._stages.rendering)
                 if self.is_late():
@@ -221,24 +232,29 @@ class Pipeline:
         links = self._outcomes.document(lease, reply, examined, now)
         self.discovery.follow(links, lease.url, now)
 
-    def _is_examined_here(self, url: Url, reply: Reply) -> bool:
+    def _is_examined_here(self, lease: Lease, reply: Reply) -> bool:
         """Say whether nothing of a document is looked at in another process: then it is one piece of work."""
         stages = self._stages
         return (
             stages.rendering is None
-            and not stages.quarantine.suspects(url.fingerprint)
-            and (stages.isolated is None or not stages.isolated.wants(reply.media_type))
+            and not stages.quarantine.suspects(lease.url.fingerprint)
+            and self._isolated_for(lease, reply) is None
         )
 
-    async def _turn(self, url: Url) -> None:
-        """Wait until a page may be read. Its host gets no other request meanwhile: pages that wait hold the places of
-        pages that other hosts would have.
+    def _isolated_for(self, lease: Lease, reply: Reply) -> IsolatedModules | None:
+        """Return the modules in other processes, where some are for such a page."""
+        isolated = self._stages.isolated
+        return isolated if isolated is not None and isolated.wants(reply.media_type, _link_type(lease)) else None
+
+    async def _parked(self, url: Url, turn: Awaitable[None], *, parks: bool) -> None:
+        """Wait until a page may be read. If it waits, its host gets no other request meanwhile: pages that wait hold
+        the places of pages that other hosts would have.
         """
-        control, parks = self._stages.frontier.control, self._turns.is_busy
+        control = self._stages.frontier.control
         if parks:
             control.park(url, self._clock.now(), UNREAD)
         try:
-            await self._turns.turn()
+            await turn
         finally:
             if parks:
                 control.unpark(url, self._clock.now())
@@ -295,13 +311,12 @@ class Pipeline:
             with self._turns.measured():
                 examined = self._examined(lease, reply)
         if examined is not None:
-            await self._look_isolated(reply, examined)
+            await self._look_isolated(lease, reply, examined)
         return examined
 
     def _examined(self, lease: Lease, reply: Reply) -> Examined:
         """Return what is in a document, looked at in this process."""
-        stages, url, visit = self._stages, lease.url, lease.visit
-        link_type = visit.link_type if visit is not None else ""
+        stages, url, link_type = self._stages, lease.url, _link_type(lease)
         is_left = None
         # Pages of one empty document differ once they are rendered. A sitemap speaks for its host alone.
         if not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING:
@@ -316,18 +331,19 @@ class Pipeline:
             return examined
         found = await rendering.render(lease.url, reply, examined)
         if found.rendered is not None:
-            await self._look_isolated(reply, found)
+            await self._look_isolated(lease, reply, found)
         elif found.rendering:
             self._logs.info("not_rendered", url=lease.url.text, reason=found.rendering, error=found.rendering_error)
         return found
 
-    async def _look_isolated(self, reply: Reply, examined: Examined) -> None:
+    async def _look_isolated(self, lease: Lease, reply: Reply, examined: Examined) -> None:
         """Add what modules in processes of their own find."""
-        stages = self._stages
-        if stages.isolated is None or examined.left or not stages.isolated.wants(reply.media_type):
+        isolated = self._isolated_for(lease, reply)
+        if isolated is None or examined.left:
             return
-        examined.errors += await stages.isolated.look(page_of(reply, examined.content), examined.findings)
-        examined.ran += stages.isolated.names(reply.media_type)
+        seen = await isolated.look(page_of(reply, examined.content, _link_type(lease)), examined.findings)
+        examined.errors += seen.errors
+        examined.ran += seen.ran
 
     def _rejected_now(self, lease: Lease) -> str:
         """Return why a queued URL would not be let in again; empty if it would. Judged by its shortest known way."""
@@ -455,6 +471,10 @@ class Pipeline:
 
 async def _no_commit() -> None:
     raise AssertionError("a request that must not be repeated needs a commit")
+
+
+def _link_type(lease: Lease) -> str:
+    return lease.visit.link_type if lease.visit is not None else ""
 
 
 def _may_be_slow(reply: Reply) -> bool:

@@ -3,7 +3,7 @@
 Takes    a suspect page, pages for isolated modules, or questions to a full-text index or to an archive
 Gives    what they came to, or one line that says why there is none
 Keeps    processes
-Imports  archive, assembly, config, crawl, model, process, world
+Imports  archive, assembly, config, crawl, model, world
 Touches  a crawl's directory; its own standard input and output
 Never    lets a crash, a loop or a full memory reach the process that asked
 """

@@ -15,12 +15,10 @@ from typing import BinaryIO
 from gossamer.assembly.modules import chosen_modules, examiner
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.isolation import answer_questions
+from gossamer.crawl.isolation import LimitedModules
 from gossamer.crawl.quarantine import examine_alone
-from gossamer.model.visits import Page
-from gossamer.process.chain import Processed
-from gossamer.world.alarm import ProcessorLimit
 from gossamer.world.clock import WallClock
+from gossamer.world.pool import PoolSeat
 from gossamer.world.process import limit_memory
 from gossamer.world.sandbox import confine_worker
 from gossamer.world.spill import Spill, Spills
@@ -38,23 +36,14 @@ def look_at_suspect(file: Path) -> None:
 
 
 def answer_for_modules(file: Path) -> None:
-    """Answer what the modules that run isolated find in pages, until the input ends."""
-    config, spills = _opened(file)
-    modules = chosen_modules(config).isolated
-    limit_memory(config.process.isolated_bytes_max)
-    questions, answers = sys.stdin.buffer, sys.stdout.buffer
+    """Answer what the modules that run isolated find in pages, until no more can be asked."""
+    config, _ = _opened(file)
+    seat = PoolSeat(sys.stdout.buffer)
     sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
-    held_max = config.fetch.body_memory_bytes_max
-    limit = ProcessorLimit(config.process.module_s_max)
-
-    def look(index: int, page: Page) -> Processed:
-        limit.begin()
-        try:
-            return modules.process_one(index, page)
-        finally:
-            limit.end()
-
-    answer_questions(questions, answers, look, lambda *given: _spilled(spills, *given), held_max)
+    limits = LimitedModules(config.process.module_s_max, seat)
+    modules = chosen_modules(config, limits).isolated
+    limit_memory(config.process.isolated_bytes_max)
+    limits.answer_questions(modules)
 
 
 def _opened(file: Path) -> tuple[Config, Spills]:
@@ -70,10 +59,9 @@ def _opened(file: Path) -> tuple[Config, Spills]:
     return config, Spills(folder, config.archive.digests)
 
 
-def _spilled(spills: Spills, source: BinaryIO, size: int = sys.maxsize) -> Spill:
-    """Write `size` bytes, or all there are, to disk."""
+def _spilled(spills: Spills, source: BinaryIO) -> Spill:
+    """Write what is left of a source to disk."""
     spill = spills.make()
-    while size > 0 and (piece := source.read(min(size, PIECE_BYTES))):
+    while piece := source.read(PIECE_BYTES):
         spill.write(piece)
-        size -= len(piece)
     return spill

@@ -189,14 +189,16 @@ class Modules:
         """Say whether any module would look at such a page."""
         return bool(self.chosen(media_type))
 
-    def process(self, page: Page) -> Processed:
-        """Return all that the modules find. A module that raises is an error in the list; the rest still run."""
+    def process(self, page: Page, findings: Findings | None = None, left_out: Sequence[int] = ()) -> Processed:
+        """Return all that the modules find, added to `findings`. A module that raises is an error in the list; the rest
+        still run. Those at places of `left_out` do not.
+        """
         carried = self._carried(page)
-        findings = Findings()
+        findings = Findings() if findings is None else findings
         errors: list[ModuleError] = []
-        chosen = self.chosen(page.media_type)
-        if page.link_type in ANNOUNCING:
-            chosen = tuple(dict.fromkeys((*chosen, *self._announcing)))
+        chosen = self.chosen(page.media_type, page.link_type)
+        if left_out:
+            chosen = tuple(module for place, module in enumerate(chosen) if place not in left_out)
         for module in chosen:
             error = self._run(module, carried, findings)
             if error is not None:
@@ -209,20 +211,15 @@ class Modules:
             names = (*names, *findings.fields)
         return Processed(findings, tuple(errors), names)
 
-    def process_one(self, index: int, page: Page) -> Processed:
-        """Return what the module at a place of `chosen` finds, alone."""
-        findings = Findings()
-        module = self.chosen(page.media_type)[index]
-        error = self._run(module, self._carried(page), findings)
-        return Processed(findings, (*([error] if error else ()), *self._checked(findings)), (module.name,))
-
-    def chosen(self, media_type: str) -> tuple[ProcessingModule, ...]:
-        """Return the modules for a media type, in order."""
+    def chosen(self, media_type: str, link_type: str = "") -> tuple[ProcessingModule, ...]:
+        """Return the modules for a page of a media type to which a link of `link_type` led, in order."""
         chosen = self._chosen.get(media_type)
         if chosen is None:
             chosen = self._choose(media_type)
             if len(self._chosen) < CHOICES_MAX:  # Media types are what servers say they are.
                 self._chosen[media_type] = chosen
+        if link_type in ANNOUNCING:
+            return tuple(dict.fromkeys((*chosen, *self._announcing)))
         return chosen
 
     def _choose(self, media_type: str) -> tuple[ProcessingModule, ...]:

@@ -38,6 +38,10 @@ MODULES: Mapping[str, str] = {
 }
 """By place, so that what a module imports is not paid for, nor need be installed, unless it is chosen."""
 
+TEXT_FINDERS = frozenset(("title_and_text", "main_text"))
+LANGUAGE = "language"
+"""Reads the text that they found, so it runs in the process in which they do."""
+
 NEEDED: Mapping[str, str] = {
     "pdf_links": "pypdf",
     "pdf_text": "pypdf",
@@ -98,6 +102,8 @@ def chosen(options: ProcessOptions, make: Make, *, embeds: bool = False, watch: 
     if unknown:
         raise ConfigError(f"process.isolated: {min(unknown)!r} is not among the modules of this crawl")
     outside = {name for name, module in made.items() if name in options.isolated or getattr(module, "isolated", False)}
+    if LANGUAGE in made and outside.intersection(TEXT_FINDERS):
+        outside.add(LANGUAGE)
     columns: dict[str, str] = {}
     tables: dict[str, dict[str, str]] = {}
     for name, module in made.items():
@@ -115,8 +121,7 @@ def chosen(options: ProcessOptions, make: Make, *, embeds: bool = False, watch: 
             return [made[name] for name in names if (name in outside) == isolated]
 
         by_type = {kind: those(names) for kind, names in types.items()}
-        # For a module in a separate process, the caller that waits keeps the time.
-        return Modules(those(options.modules), options, by_type, None if isolated else watch, fitting)
+        return Modules(those(options.modules), options, by_type, watch, fitting)
 
     return Chosen(modules(isolated=False), modules(isolated=True), columns, tables)
 

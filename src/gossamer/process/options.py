@@ -12,6 +12,8 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.modules import NAME, TABLES_TAKEN
 from gossamer.model.options import BASIC, Section
 
+ISOLATED = frozenset(("pdf_links", "pdf_text", "documents", "mail"))
+"""Our modules that always run in a separate process."""
 _PATTERN = re.compile(r"\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
 
 
@@ -79,7 +81,7 @@ class ProcessOptions(Section):
     )
     isolated: tuple[str, ...] = Field(
         default=(),
-        description="Names of modules that run in a separate process, beside those that declare it themselves.",
+        description="Names of modules that run in separate processes, beside those that declare it themselves.",
     )
     module_s_max: float = Field(
         default=10.0,
@@ -96,7 +98,9 @@ class ProcessOptions(Section):
         "configuration names, and the system's programs (Linux 5.19). auto: where the system can, and no component "
         "or command is your own. on: or else the crawl is refused.",
     )
-    isolated_processes: int = Field(default=1, ge=1, le=64, description="Processes for isolated modules at once.")
+    isolated_processes: int = Field(
+        default=1, ge=1, le=64, description="Processes for isolated modules; each looks at one page at a time."
+    )
 
     @field_validator("types")
     @classmethod

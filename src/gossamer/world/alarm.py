@@ -84,18 +84,26 @@ class OverrunAlarm:
 
 
 class ProcessorLimit:
-    """Ends this process by SIGPROF when a run takes more than `limit_s` of its processor time, in native code too."""
+    """Ends this process by SIGPROF when a run takes more than `limit_s` of its processor time, in native code too, and
+    by SIGALRM when it takes more than `wall_s` of any time; 0: there is no such limit.
+    """
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self, limit_s: float, wall_s: float = 0.0) -> None:
         self._limit_s = limit_s
+        self._wall_s = wall_s
 
     def begin(self) -> None:
         """Run from here."""
-        signal.setitimer(signal.ITIMER_PROF, self._limit_s)
+        self._set(self._limit_s, self._wall_s)
 
     def end(self) -> None:
         """Run to here."""
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        self._set(0.0, 0.0)
+
+    def _set(self, limit_s: float, wall_s: float) -> None:
+        signal.setitimer(signal.ITIMER_PROF, limit_s)
+        if self._wall_s:
+            signal.setitimer(signal.ITIMER_REAL, wall_s)
 
 
 LOOK_S = 0.5

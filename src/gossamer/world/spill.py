@@ -20,20 +20,21 @@ class Spill:
     that the disk refuses raises OSError; what was written before stays readable.
     """
 
-    __slots__ = ("_buffer", "_fd", "_hash", "size")
+    __slots__ = ("_buffer", "_digest", "_fd", "_hash", "size")
 
     def __init__(self, folder: Path, algorithm: str) -> None:
         """`algorithm` is what hashlib calls the digest."""
         self._fd = _nameless(folder)
         self._hash = hashlib.new(algorithm, usedforsecurity=False)
         self._buffer = bytearray()
+        self._digest = b""
         self.size = 0
 
     @property
     def digest(self) -> bytes:
         """Of all that was written so far."""
         self.flush()
-        return self._hash.digest()
+        return self._digest or self._hash.digest()
 
     def write(self, data: bytes | memoryview) -> None:
         """Append. About 1 ms a MB, digest included; 0.1 µs for a byte."""
@@ -44,6 +45,18 @@ class Spill:
                 self.flush()
         else:
             self._put(data)
+
+    def fileno(self) -> int:
+        """Return a descriptor for another process, to be read by position."""
+        self.flush()
+        return self._fd
+
+    @classmethod
+    def received(cls, descriptor: int, size: int, digest: bytes) -> Spill:
+        """Return one that another process has written, to be read only; it closes the descriptor."""
+        spill = cls.__new__(cls)
+        spill._fd, spill._buffer, spill.size, spill._digest = descriptor, bytearray(), size, digest  # noqa: SLF001
+        return spill
 
     def flush(self) -> None:
         """Write what is held. Reading does it too, but an error of the disk belongs to the writer."""

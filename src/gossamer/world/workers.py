@@ -31,6 +31,9 @@ Send = Callable[[asyncio.StreamWriter], Awaitable[None]]
 class WorkerError(Exception):
     """A question without an answer; the text says why, in one line."""
 
+    begun = 0
+    """Steps of it that had begun, where the process notes that (`world.pool`)."""
+
 
 class OverdueError(WorkerError):
     """The worker did not answer in time."""

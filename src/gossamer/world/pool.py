@@ -1,0 +1,308 @@
+"""Pool: processes that answer questions from one queue, each when it is free, and may die of any question without harm
+to us.
+
+A question is in memory that all of them share; a byte in the queue names its place. A process that has answered takes
+the next question itself: it does not wait for the event loop of the process that asks, nor does a question wait for a
+process that is slow. Answers come back through a pipe from each process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
+
+from gossamer.world.workers import START_S_MAX, STATUS_S_MAX, DiedError, OverdueError, WorkerError, end_process
+
+FILES = "GOSSAMER_POOL"
+"""Environment variable with a process's descriptors: of the queue, the questions and its progress."""
+PLACES_MAX = 256
+"""A byte names a place. The queue, a socket, holds as many messages."""
+PLACE_BYTES = 1 << 32
+"""Distance of two places. The memory is a sparse file: only what is written counts."""
+_HEAD = struct.Struct("<QQQ")
+"""Of a question: its number, the lengths of its two parts."""
+_PROGRESS = struct.Struct("<QQ")
+"""The number of the question that a process has taken last, and how many of its steps have begun."""
+_ANSWER = struct.Struct("<QQ")
+"""Number and length."""
+
+Answer = TypeVar("Answer")
+
+
+class _Outstanding(NamedTuple, Generic[Answer]):
+    place: int
+    read: Callable[[bytes], Answer]
+    answered: asyncio.Future[Answer]
+
+
+class _Process(NamedTuple):
+    process: asyncio.subprocess.Process
+    progress: int
+
+    def at(self) -> tuple[int, int]:
+        """Return the number of the question that it has taken last, 0 if none, and its steps that have begun."""
+        number, begun = _PROGRESS.unpack(os.pread(self.progress, _PROGRESS.size, 0).ljust(_PROGRESS.size, b"\0"))
+        return number, begun
+
+
+class WorkerPool:
+    """Puts questions to processes that `command` starts, `processes_max` at once. One is started when there are more
+    questions than processes.
+
+    A process that dies, or answers what cannot be read, costs the question that it had taken; the next question starts
+    another one. A process bounds its own steps; a question without an answer for `limit_s` for each step of it and of
+    those before it is given up and its process ended. `waiting_max` questions for each process wait for it; more wait
+    for a place.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        limit_s: float,
+        processes_max: int,
+        waiting_max: int,
+        environment: Mapping[str, str] | None = None,
+        *,
+        answer_bytes_max: int,
+    ) -> None:
+        """`environment` is that of the processes; None: ours."""
+        self._command = list(command)
+        self._limit_s = limit_s
+        self._processes_max = processes_max
+        self._turns = 1 + waiting_max
+        self._environment = environment
+        self._answer_bytes_max = answer_bytes_max
+        self._places: asyncio.Queue[int] = asyncio.Queue()
+        """Those that are free."""
+        for place in range(min(PLACES_MAX, processes_max * self._turns)):
+            self._places.put_nowait(place)
+        self._asked: dict[int, _Outstanding[Any]] = {}
+        self._number = 0
+        self._processes: list[_Process] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._queue: tuple[socket.socket, socket.socket] | None = None
+        self._memory = -1
+        self.starts = 0
+        """Processes started so far."""
+
+    async def ask(
+        self, head: bytes, body: bytes, read: Callable[[bytes], Answer], steps: int = 1, file: int | None = None
+    ) -> Answer:
+        """Return what `read` makes of the answer to a question of two parts, with the descriptor `file` beside it.
+
+        Raises:
+            OverdueError: there is no answer in time.
+            DiedError: the process died.
+            WorkerError: it cannot be asked, or its answer cannot be read (`read` raised ValueError).
+            OSError: no process can be started.
+        """
+        place = await self._places.get()
+        self._number += 1
+        number = self._number
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._asked[number] = _Outstanding(place, read, answered)
+        try:
+            self._put(number, place, head, body, file)
+        except BaseException:
+            self._taken(number)
+            raise
+        try:
+            self._start_one()
+            async with asyncio.timeout(self._turns * (self._limit_s * steps + START_S_MAX)):
+                return await answered
+        except TimeoutError:
+            raise OverdueError(f"took longer than {self._limit_s:g} s in its isolated process") from None
+        finally:
+            if number in self._asked:  # The caller has given it up.
+                for one in self._processes:
+                    if one.at()[0] == number and one.process.returncode is None:
+                        one.process.kill()
+
+    async def close(self) -> None:
+        """End all processes."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._queue is not None:
+            for end in self._queue:
+                end.close()
+            os.close(self._memory)
+            self._queue = None
+
+    def _put(self, number: int, place: int, head: bytes, body: bytes, file: int | None) -> None:
+        if self._queue is None:
+            self._queue = socket.socketpair()
+            self._memory = _shared_memory()
+        parts = [_HEAD.pack(number, len(head), len(body)), head, body]
+        _write(self._memory, parts, place * PLACE_BYTES)
+        files = [file] if file is not None else []
+        try:
+            socket.send_fds(self._queue[0], [bytes([place])], files, socket.MSG_DONTWAIT)
+        except OSError as error:  # A process that a page took over can shut the queue.
+            raise WorkerError(f"its processes cannot be asked: {error.strerror}") from error
+
+    def _start_one(self) -> None:
+        """Start a process if there are fewer than can be of use."""
+        if len(self._tasks) < min(self._processes_max, len(self._asked)):
+            task = asyncio.create_task(self._run())
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            self._start_one()
+
+    async def _run(self) -> None:
+        """Start a process and pass its answers on until it ends."""
+        progress = -1
+        try:
+            progress = _shared_memory()
+            one = _Process(await self._begin(progress), progress)
+            self._processes.append(one)
+            error = WorkerError("its process ended")
+            try:
+                error = await self._passed_on(one.process)
+            finally:
+                self._processes.remove(one)
+                await end_process(one.process)
+            self._blame(*one.at(), error)
+        except OSError as error:
+            self._blame(0, 0, error)
+        finally:
+            if progress >= 0:
+                os.close(progress)
+
+    async def _begin(self, progress: int) -> asyncio.subprocess.Process:
+        self.starts += 1
+        assert self._queue is not None
+        files = self._queue[1].fileno(), self._memory, progress
+        environment = os.environ if self._environment is None else self._environment
+        os.pwrite(progress, bytes(_PROGRESS.size), 0)
+        return await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,  # Last words of a dying process are not for the terminal.
+            env={**environment, FILES: ",".join(map(str, files))},
+            pass_fds=files,
+        )
+
+    async def _passed_on(self, process: asyncio.subprocess.Process) -> WorkerError:
+        """Pass on what a process answers; return why it gives no more answers."""
+        assert process.stdout is not None
+        try:
+            while True:
+                number, length = _ANSWER.unpack(await process.stdout.readexactly(_ANSWER.size))
+                if length > self._answer_bytes_max or number not in self._asked:
+                    return WorkerError(f"its process answered what cannot be read: {length} bytes")
+                data = await process.stdout.readexactly(length)
+                asked = self._taken(number)
+                if asked.answered.done():
+                    continue
+                try:
+                    asked.answered.set_result(asked.read(data))
+                except ValueError as error:
+                    why = WorkerError(f"its process answered what cannot be read: {error}")
+                    asked.answered.set_exception(why)
+                    return why
+        except (asyncio.IncompleteReadError, ConnectionError):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STATUS_S_MAX):
+                    await process.wait()
+            return DiedError(process.returncode)
+
+    def _blame(self, number: int, begun: int, error: Exception) -> None:
+        """Give up the question that a process had taken; if it never took one, the first in the queue: the next process
+        would not take it either.
+        """
+        if number == 0:
+            assert self._queue is not None
+            try:
+                [place] = self._queue[1].recv(1, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            number = next((number for number, asked in self._asked.items() if asked.place == place), 0)
+        if number not in self._asked:
+            return
+        asked = self._taken(number)
+        if isinstance(error, WorkerError):
+            error.begun = begun
+        if not asked.answered.done():
+            asked.answered.set_exception(error)
+
+    def _taken(self, number: int) -> _Outstanding[Any]:
+        """Return a question that leaves its place."""
+        asked = self._asked.pop(number)
+        self._places.put_nowait(asked.place)
+        return asked
+
+
+class Question(NamedTuple):
+    """What a process of a `WorkerPool` has taken."""
+
+    number: int
+    head: bytes
+    body: bytes
+    file: int | None
+    """A descriptor, which the taker closes."""
+
+
+class PoolSeat:
+    """A process's part in a `WorkerPool`: takes questions, notes how far it is, and answers."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        """`sink` is the standard output."""
+        queue, self._memory, self._progress = map(int, os.environ[FILES].split(","))
+        self._queue = socket.socket(fileno=queue)
+        self._sink = sink
+        self._number = 0
+
+    def take(self) -> Question | None:
+        """Wait for the next question; return None when there will be none."""
+        data, files, _, _ = socket.recv_fds(self._queue, 1, 1)
+        if not data:
+            return None
+        offset = data[0] * PLACE_BYTES
+        self._number, head, body = _HEAD.unpack(os.pread(self._memory, _HEAD.size, offset))
+        self.note(0)
+        offset += _HEAD.size
+        return Question(
+            self._number,
+            os.pread(self._memory, head, offset),
+            os.pread(self._memory, body, offset + head),
+            files[0] if files else None,
+        )
+
+    def note(self, begun: int) -> None:
+        """Note how many steps of the question have begun. 1 µs."""
+        os.pwrite(self._progress, _PROGRESS.pack(self._number, begun), 0)
+
+    def answer(self, data: bytes) -> None:
+        """Answer the question."""
+        self._sink.write(_ANSWER.pack(self._number, len(data)))
+        self._sink.write(data)
+        self._sink.flush()
+
+
+def _shared_memory() -> int:
+    """Return the descriptor of memory that processes share."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("gossamer-pool")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _write(descriptor: int, parts: list[bytes], offset: int) -> None:
+    left = sum(map(len, parts))
+    while left > 0:
+        written = os.pwritev(descriptor, parts, offset)
+        offset, left = offset + written, left - written
+        if left > 0:
+            parts = [b"".join(parts)[written:]]
