@@ -65,7 +65,10 @@ CRAWLS = [
     ([*LOCAL, "--max-time", "0"], "--max-time 0.0: expected more than 0"),
     ([*LOCAL, "--delay", "-1"], "--delay -1.0: expected 0 or more"),
     ([*LOCAL, "--delay", "1e18"], "--delay 1e+18: expected 31536000 or less"),
-    ([*LOCAL, "--set", "politeness.site_delay_s=1e300"], "politeness.site_delay_s is 1e+300, expected 31536000 or less"),
+    (
+        [*LOCAL, "--set", "politeness.site_delay_s=1e300"],
+        "politeness.site_delay_s is 1e+300, expected 31536000 or less",
+    ),
     ([*LOCAL, "--delay", "nan"], "--delay NaN: expected"),
     ([*LOCAL, "--delay", "inf"], "--delay Infinity: expected a finite number"),
     ([*LOCAL, "--politeness", "rude"], "expected 'polite', 'gentle', 'broad', 'weak' or 'own'"),

@@ -224,6 +224,15 @@ def test_archive_makes_a_package_with_what_pages_embed(server: HostileServer, tm
     assert outcomes[f"{server.root}no.png"] == "embed"
 
 
+def test_a_recipe_takes_its_seeds_from_a_file(server: HostileServer, tmp_path: Path) -> None:
+    (tmp_path / "seeds.txt").write_text(f"{server.root}a\n")
+    done = run(tmp_path, "check", "--seeds", "seeds.txt", "--html", "f.html", *QUICK)
+    assert "Broken links" in done.stdout, done.stderr
+    assert "<title>" in (tmp_path / "f.html").read_text()
+    done = run(tmp_path, "mirror", *QUICK)
+    assert (done.returncode, "no seeds; name a URL" in done.stderr) == (2, True), done.stderr
+
+
 def test_corpus_writes_markdown_and_parquet(server: HostileServer, tmp_path: Path) -> None:
     done = run(tmp_path, "corpus", f"{server.root}a", "--max-pages", "5", *QUICK)
     assert (done.returncode, done.stderr) == (0, "")
@@ -312,6 +321,8 @@ def test_watch_reports_a_changed_price(tmp_path: Path) -> None:
         (("--events", "changed,sold"), "--events sold: expected appeared, changed, vanished, field"),
         (("--webhook", "example.org"), "--webhook example.org: expected an http or https address"),
         (("--every", "0"), "--every 0: expected more than 0 seconds"),
+        (("--every", "nan"), "--every nan: expected more than 0 seconds"),
+        (("--every", "1e300"), "--every 1e+300: expected at most 31536000 seconds"),
     ],
 )
 def test_a_mistake_of_watch_is_one_line(words: tuple[str, ...], mistake: str) -> None:
