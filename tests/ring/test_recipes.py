@@ -137,6 +137,8 @@ def test_check_looks_for_the_folders_of_its_files_first(tmp_path: Path) -> None:
     done = run(tmp_path, "check", "http://127.0.0.1:9/", "--csv", "no/faults.csv", *QUICK)
     assert done.returncode == 2
     assert done.stderr == "gossamer: there is no directory no; make it, or name another file than no/faults.csv\n"
+    done = run(tmp_path, "check", "http://127.0.0.1:9/", "--html", ".", *QUICK)
+    assert (done.returncode, done.stderr) == (2, "gossamer: . is a directory; name a file in it\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -222,6 +224,16 @@ def test_archive_makes_a_package_with_what_pages_embed(server: HostileServer, tm
         assert "datapackage.json" in package.namelist()
     outcomes = {row["url"]: row["link_type"] for row in rows(tmp_path / "site/pages")}
     assert outcomes[f"{server.root}no.png"] == "embed"
+
+
+def test_a_crawl_in_the_working_directory_has_its_package_beside_it(server: HostileServer, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    done = run(tmp_path / "site", "archive", f"{server.root}a", "--max-pages", "1", "-o", ".", *QUICK)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert zipfile.is_zipfile(tmp_path / "site.wacz")
+    for words in (["export", ".", "--to", "jsonl", "-o", "."], ["report", ".", "--html", "."]):
+        done = run(tmp_path / "site", *words)
+        assert (done.returncode, done.stderr.startswith("gossamer: . is a directory; name a")) == (2, True), done.stderr
 
 
 def test_a_recipe_takes_its_seeds_from_a_file(server: HostileServer, tmp_path: Path) -> None:

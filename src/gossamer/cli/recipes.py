@@ -150,10 +150,11 @@ def carried_out(
     status = supervisor.carried_out([*words, *(("--config", str(config)) if config is not None else ())])
     if status not in (Exit.FINISHED, Exit.WAITING):
         return status
+    named = directory if directory.name not in ("", "..") else directory.resolve()
     for form, suffix in EXPORTS.get(recipe, {}).items():
         from gossamer.api.views import export_of
 
-        target = directory.with_name(directory.name + suffix)
+        target = named.with_name(named.name + suffix)
         export_of(directory, form, target)
         typer.echo(f"Output: {harmless(target)}")
     return status
@@ -177,6 +178,8 @@ def _require_folders(*files: Path | None) -> None:
     for file in files:
         if file is not None and not file.parent.is_dir():
             raise ConfigError(f"there is no directory {file.parent}; make it, or name another file than {file}")
+        if file is not None and file.is_dir():
+            raise ConfigError(f"{file} is a directory; name a file in it")
 
 
 def _words(options: Mapping[str, object]) -> list[str]:

@@ -94,6 +94,8 @@ class ExportFolder:
         Raises:
             ConfigError: `target` exists and differs, or another process works on it.
         """
+        if not target.name:  # The directory that is worked in, or the root.
+            raise ConfigError(f"{target} is a directory; name a new file or directory in it with -o")
         self.target = target
         self._replaces = replaces
         self.folder = target.with_name(target.name + ".part")
