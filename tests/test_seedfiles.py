@@ -68,6 +68,10 @@ def test_a_list_of_lines_is_as_before(tmp_path: Path) -> None:
     (tmp_path / "file").write_text(FILES["lines"])
     assert form_of(tmp_path / "file") == "lines"
     assert list(file_seeds(tmp_path / "file", WEB)) == [A, B]
+    (tmp_path / "file").write_bytes(gzip.compress(FILES["lines"].encode()))
+    assert list(file_seeds(tmp_path / "file", WEB)) == [A, B]
+    (tmp_path / "file").write_text(f"{A}\r{B}\r")  # As old Macs wrote them.
+    assert list(file_seeds(tmp_path / "file", WEB)) == [A, B]
     (tmp_path / "file").write_text(f"{A}\nno seed\n")
     with pytest.raises(ConfigError, match="file line 2: "):
         list(file_seeds(tmp_path / "file", WEB))
@@ -89,6 +93,9 @@ def test_a_file_that_is_cut_short_is_one_line(tmp_path: Path) -> None:
     packed = gzip.compress(FILES["cdx"].encode() * 500)
     (tmp_path / "file").write_bytes(packed[: len(packed) // 2])
     with pytest.raises(ConfigError, match=r"cannot read seeds from .*file: "):
+        list(file_seeds(tmp_path / "file", WEB))
+    (tmp_path / "file").write_bytes(gzip.compress(FILES["lines"].encode())[:-6])
+    with pytest.raises(ConfigError, match=r"cannot read seeds from .*file: Compressed file ended before"):
         list(file_seeds(tmp_path / "file", WEB))
     (tmp_path / "file").write_bytes(b"\x1f\x8bno gzip at all")
     with pytest.raises(ConfigError, match=r"cannot read seeds from .*file: "):

@@ -21,6 +21,7 @@ FILES = {
     "section.toml": b"[limit]\nmax_pages = 3\n",
     "outside.toml": b"max_pages = 3\n",
     "type.toml": b'[limits]\nmax_pages = "three"\n',
+    "proxy.toml": b'[request."a.test"]\nproxy = "ftp://proxy:21"\n',
     "broken.toml": b"[limits\n",
     "latin.toml": b"[operator]\nagent = '\xe9'\n",
     "seeds.txt": b"http://127.0.0.1/\nnot a url\n",
@@ -63,6 +64,11 @@ CRAWLS = [
     ([*LOCAL, "--max-pages", "0"], "--max-pages 0: expected 1 or more"),
     ([*LOCAL, "--max-time", "0"], "--max-time 0.0: expected more than 0"),
     ([*LOCAL, "--delay", "-1"], "--delay -1.0: expected 0 or more"),
+    ([*LOCAL, "--delay", "1e18"], "--delay 1e+18: expected 31536000 or less"),
+    (
+        [*LOCAL, "--set", "politeness.site_delay_s=1e300"],
+        "politeness.site_delay_s is 1e+300, expected 31536000 or less",
+    ),
     ([*LOCAL, "--delay", "nan"], "--delay NaN: expected"),
     ([*LOCAL, "--delay", "inf"], "--delay Infinity: expected a finite number"),
     ([*LOCAL, "--politeness", "rude"], "expected 'polite', 'gentle', 'broad', 'weak' or 'own'"),
@@ -74,6 +80,12 @@ CRAWLS = [
     ([*LOCAL, "--dns", "127.0.0.1:99999"], "a port from 1 to 65535"),
     ([*LOCAL, "--contact", "nonsense"], '--contact "nonsense": expected a mail address or a URL'),
     ([*LOCAL, "--set", "resolve.ttl_s_min=90000"], "--set: resolve: ttl_s_min 90000 is above ttl_s_max 86400"),
+    (
+        [*LOCAL, "--set", "fetch.proxy=http//user:secret@proxy:3128"],
+        "fetch.proxy is not the URL of a proxy; write http:",
+    ),
+    ([*LOCAL, "--set", "fetch.proxy=proxy:99999"], "fetch.proxy is not the URL of a proxy"),
+    ([*LOCAL, "-c", "proxy.toml"], 'request."a.test": proxy is not the URL of a proxy'),
     # Where it goes.
     ([*LOCAL, "-o", "file"], "cannot write to file: File exists; name another with -o DIR"),
     ([*LOCAL, "-o", "file/crawl"], "cannot write to file/crawl: Not a directory; name another with -o DIR"),

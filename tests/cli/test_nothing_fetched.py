@@ -38,6 +38,10 @@ class Site(Answering):
             self.answer(200, b"<title>A page</title>")
         elif self.path.startswith("/to/"):
             self.answer(302, b"", ("Location", self.path.removeprefix("/to")))
+        elif self.path == "/links":
+            self.answer(200, b"<a href=/later>1</a>" + b"".join(b"<a href=/page%d>2</a>" % n for n in range(9)))
+        elif self.path == "/later":
+            self.answer(503, b"", ("Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"))
         else:
             self.answer(int(self.path[1:4]), b"<title>An error</title>")
 
@@ -200,3 +204,18 @@ def test_an_offline_crawl_names_what_its_segment_lists(run: Gossamer, site: str)
     (run.directory / "list").write_text(f"http://open.test{site}/page\n")
     assert run(*(word.replace("one.", "two.") for word in words))[0] == Exit.FINISHED
     assert crawl(run, "--mode", "offline", "two.segment", "-o", "third") == (Exit.FINISHED, "", "")
+
+
+def test_urls_that_were_queued_when_their_host_was_closed_are_in_the_summary(run: Gossamer, site: str) -> None:
+    sets = [word for key in QUICK for word in ("--set", key)]
+    url = f"http://open.test{site}/links"
+    options = ("--allow-private", "--hosts", "hosts", "--politeness", "own", "--concurrency", "1", *sets)
+    status, out, _ = run("crawl", url, *options)
+    assert status == 0
+    done = json.loads(run("status", "crawl", "--json")[1])
+    ended = done["terminal_outcomes"]
+    # The URL that was answered is tried no more: it has ended with its host.
+    assert ended["host_closed"] == done["terminal"] - ended["fetched"] > 1, ended
+    assert f"host_closed {ended['host_closed']}" in out
+    why = run("why", "crawl", f"http://open.test{site}/later")[1]
+    assert "(Retry-After), more than politeness.retry_after_s_max (1 d 0 h)" in why

@@ -20,6 +20,7 @@ SHARED = "<title>Shared</title><p>" + " ".join(f"shared words number {number}" f
 GONE, KEPT = "gone.test", "kept.test"
 TAG = '"1"'
 """A kept copy of a forgotten page has it: later visits are answered with 304."""
+LONG = ("X-Long", "x" * 40_000)
 _NEAR = [f"nearly the same sentence about topic {number} and more" for number in range(80)]
 
 
@@ -67,9 +68,12 @@ class Site:
             def get(self) -> None:
                 name = f"{self.headers['Host'].partition(':')[0]}{self.path}"
                 site.asked[name] += 1
-                headers = [("X-Mark", MARKS[2]), ("Set-Cookie", f"seen={MARKS[2]}")] if name.startswith(GONE) else []
+                headers = (
+                    [("X-Mark", MARKS[2]), ("Set-Cookie", f"seen={MARKS[2]}"), LONG] if name.startswith(GONE) else []
+                )
                 if name == f"{GONE}/robots.txt":
-                    self.answer(200, f"# {MARKS[4]}\nUser-agent: *\nAllow: /\n".encode(), media_type="text/plain")
+                    rules = f"# {MARKS[4]}\nUser-agent: *\nAllow: /\n".encode()
+                    self.answer(200, rules, LONG, media_type="text/plain")
                 elif name == f"{GONE}/.well-known/tdmrep.json":
                     policy = (
                         f'[{{"location": "/none", "tdm-reservation": 1, "tdm-policy": "https://{MARKS[4]}.test/"}}]'

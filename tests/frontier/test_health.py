@@ -199,7 +199,8 @@ def test_a_retry_after_beyond_the_bound_closes_the_host() -> None:
     host = host_of(retry_after_s_max=60.0)
 
     assert feel(host, Contact(0.05, "busy", 61.0)) == [60.0]
-    assert "61 s" in host.record.closed
+    wait = "1 min 1 s (Retry-After), more than politeness.retry_after_s_max (1 min 0 s)"
+    assert host.record.closed == f"it asked to wait for {wait}"
 
 
 def test_crawl_delay_counts_in_every_rest() -> None:

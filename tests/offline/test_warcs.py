@@ -19,6 +19,7 @@ from tests.offline.test_build import rows_of
 
 HTML = [("Content-Type", "text/html; charset=utf-8")]
 CODED = [("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")]
+LONG = ("Content-Security-Policy", "x" * 100_000)
 ANY = ("scope.scope=any",)
 
 
@@ -47,7 +48,7 @@ def test_links_redirects_and_codings(tmp_path: Path, zipped: bool) -> None:
     path = archive(
         tmp_path / ("a.warc.gz" if zipped else "a.warc"),
         ("http://a.example/", "200 OK", HTML, page),
-        ("http://a.example/packed", "200 OK", [*HTML, *CODED], chunked),
+        ("http://a.example/packed", "200 OK", [*HTML, *CODED, LONG], chunked),
         ("http://a.example/moved", "301 Moved", [("Location", "/target")], b""),
         ("http://a.example/silent", "200 OK", HTML, silent),
         ("http://a.example/none", "404 Not Found", HTML, b'<a href="/not">n</a>'),

@@ -137,6 +137,8 @@ def test_check_looks_for_the_folders_of_its_files_first(tmp_path: Path) -> None:
     done = run(tmp_path, "check", "http://127.0.0.1:9/", "--csv", "no/faults.csv", *QUICK)
     assert done.returncode == 2
     assert done.stderr == "gossamer: there is no directory no; make it, or name another file than no/faults.csv\n"
+    done = run(tmp_path, "check", "http://127.0.0.1:9/", "--html", ".", *QUICK)
+    assert (done.returncode, done.stderr) == (2, "gossamer: . is a directory; name a file in it\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -222,6 +224,25 @@ def test_archive_makes_a_package_with_what_pages_embed(server: HostileServer, tm
         assert "datapackage.json" in package.namelist()
     outcomes = {row["url"]: row["link_type"] for row in rows(tmp_path / "site/pages")}
     assert outcomes[f"{server.root}no.png"] == "embed"
+
+
+def test_a_crawl_in_the_working_directory_has_its_package_beside_it(server: HostileServer, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    done = run(tmp_path / "site", "archive", f"{server.root}a", "--max-pages", "1", "-o", ".", *QUICK)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert zipfile.is_zipfile(tmp_path / "site.wacz")
+    for words in (["export", ".", "--to", "jsonl", "-o", "."], ["report", ".", "--html", "."]):
+        done = run(tmp_path / "site", *words)
+        assert (done.returncode, done.stderr.startswith("gossamer: . is a directory; name a")) == (2, True), done.stderr
+
+
+def test_a_recipe_takes_its_seeds_from_a_file(server: HostileServer, tmp_path: Path) -> None:
+    (tmp_path / "seeds.txt").write_text(f"{server.root}a\n")
+    done = run(tmp_path, "check", "--seeds", "seeds.txt", "--html", "f.html", *QUICK)
+    assert "Broken links" in done.stdout, done.stderr
+    assert "<title>" in (tmp_path / "f.html").read_text()
+    done = run(tmp_path, "mirror", *QUICK)
+    assert (done.returncode, "no seeds; name a URL" in done.stderr) == (2, True), done.stderr
 
 
 def test_corpus_writes_markdown_and_parquet(server: HostileServer, tmp_path: Path) -> None:
@@ -312,6 +333,8 @@ def test_watch_reports_a_changed_price(tmp_path: Path) -> None:
         (("--events", "changed,sold"), "--events sold: expected appeared, changed, vanished, field"),
         (("--webhook", "example.org"), "--webhook example.org: expected an http or https address"),
         (("--every", "0"), "--every 0: expected more than 0 seconds"),
+        (("--every", "nan"), "--every nan: expected more than 0 seconds"),
+        (("--every", "1e300"), "--every 1e+300: expected at most 31536000 seconds"),
     ],
 )
 def test_a_mistake_of_watch_is_one_line(words: tuple[str, ...], mistake: str) -> None:

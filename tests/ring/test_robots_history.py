@@ -19,7 +19,7 @@ OLD, NEW = b"User-agent: *\nDisallow: /a\n", b"User-agent: *\nDisallow: /a\nDisa
 def test_what_changed_in_a_robots_txt_and_when(tmp_path: Path) -> None:
     versions = chain((OLD, OLD), repeat(NEW))
     pages = {f"/{n}": whole(f'<a href="/{n + 1}">next</a>'.encode()) for n in range(4)}
-    robots = Answer(lambda: (next(versions),), "text/plain")
+    robots = Answer(lambda: (next(versions),), f"text/plain; note={'x' * 40_000}")
     with HostileServer({"/robots.txt": robots, **pages}) as server:
         # Each copy is good for the next page and for no other.
         sets = ("robots.ttl_s=1.0", "robots.ttl_s_min=1.0", "politeness.delay_s_min=0.6", "politeness.per_host=1")

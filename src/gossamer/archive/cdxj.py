@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
+from gossamer.archive.members import HEAD_BYTES_MAX
 from gossamer.archive.surt import surt
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import DamagedError
@@ -260,7 +261,7 @@ def entries_of_warcs(
         with path.open("rb") as file:
             before: WarcRecord | None = None
             pending: IndexEntry | None = None
-            for record in ArchiveIterator(file):
+            for record in ArchiveIterator(file, max_header_len=HEAD_BYTES_MAX):
                 if pending is not None:
                     yield msgspec.structs.replace(pending, length=record.stream_pos - pending.offset)
                 before = record

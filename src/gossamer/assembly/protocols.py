@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from gossamer.config import Config
 from gossamer.config.secret import common_headers, request_rules
 from gossamer.fetch.bodies import BodyMemory
-from gossamer.fetch.credentials import reveal
+from gossamer.fetch.credentials import proxy_of, reveal
 from gossamer.fetch.file import FileModule
 from gossamer.fetch.ftp import FtpModule
 from gossamer.fetch.gopher import GopherModule
@@ -70,7 +70,7 @@ def _with_secrets(config: Config) -> FetchOptions:
     return options.model_copy(
         update={
             "headers": {**_from(config), **common_headers(config)},
-            "proxy": reveal(options.proxy, "fetch.proxy"),
+            "proxy": proxy_of(reveal(options.proxy, "fetch.proxy"), "fetch.proxy"),
             "proxy_resolves": config.resolve.allow_private if resolves is None else resolves,
         }
     )

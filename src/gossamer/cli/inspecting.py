@@ -186,6 +186,8 @@ def _status_or_damage(directory: Path) -> Status:
 
 
 def _write(page: Path, text: str) -> None:
+    if page.is_dir():
+        raise ConfigError(f"{page} is a directory; name a file in it with --html FILE")
     try:
         write_whole(page, text.encode())
     except OSError as error:

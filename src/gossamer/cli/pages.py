@@ -157,7 +157,7 @@ def _lines(found: SearchResults, *, colours: bool) -> Iterator[str]:
     for problem in found.problems:
         yield f"left out: {harmless(problem)}"
     if not found.hits:
-        yield f"no page for {harmless(found.query)}; words match as written, with * at the end all that begin so"
+        yield f"no page for {harmless(found.query)}; whole words match, and an asterisk only after a phrase"
         return
     shown = f"{count(len(found.hits))} of " if len(found.hits) < found.total else ""
     yield f"{shown}{counted(found.total, 'page')} for {harmless(found.query)}"

@@ -45,7 +45,7 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
 """Formats that each makes, and what follows the directory's name."""
 SHOWN_MAX = 20
 """Faults of one kind on the terminal."""
-Url = Annotated[list[str], typer.Argument(metavar="URL", help="URLs to start from.")]
+Url = Annotated[list[str] | None, typer.Argument(metavar="URL", help="URLs to start from.")]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the faults to an HTML file.")]
 Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the faults to a CSV file.")]
 ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the configuration, and do nothing.")]
@@ -54,7 +54,7 @@ ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the confi
 @commands.command("archive")
 @with_flags()
 def archive(
-    urls: Url, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
+    urls: Url = None, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
 ) -> int:
     """Crawl a site with its embeds into a WACZ package.
 
@@ -66,7 +66,7 @@ def archive(
 @commands.command("mirror")
 @with_flags()
 def mirror(
-    urls: Url, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
+    urls: Url = None, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
 ) -> int:
     """Crawl a site into files that open without a network.
 
@@ -79,7 +79,7 @@ def mirror(
 @commands.command("corpus")
 @with_flags()
 def corpus(
-    urls: Url, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
+    urls: Url = None, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
 ) -> int:
     """Crawl a site into Markdown and Parquet.
 
@@ -92,7 +92,7 @@ def corpus(
 @commands.command("check")
 @with_flags()
 def check(
-    urls: Url,
+    urls: Url = None,
     page: Html = None,
     records: Csv = None,
     config: ConfigFile = None,
@@ -117,7 +117,7 @@ def check(
     records = records or directory / "faults.csv"
     faults = faults_of(directory)
     if page is not None:
-        write_whole(page, as_html(faults, urls[0]).encode())
+        write_whole(page, as_html(faults, urls[0] if urls else directory.name).encode())
     write_whole(records, as_csv(faults).encode())
     for line in _lines(faults, records):
         typer.echo(line)
@@ -126,7 +126,7 @@ def check(
 
 def carried_out(
     recipe: str,
-    urls: Sequence[str],
+    urls: Sequence[str] | None,
     config: Path | None,
     sets: Sequence[str] | None,
     options: dict[str, object],
@@ -141,19 +141,20 @@ def carried_out(
         from gossamer.config import configure, effective_toml
         from gossamer.config.secret import redacted
 
-        made = configure(config, options=options, sets=sets, seeds=urls)
+        made = configure(config, options=options, sets=sets, seeds=urls or ())
         typer.echo(effective_toml(made, shown=redacted), nl=False)
         return Exit.FINISHED
-    words = ["crawl", *urls, *_words(options), *(word for one in sets for word in ("--set", one))]
+    words = ["crawl", *(urls or ()), *_words(options), *(word for one in sets for word in ("--set", one))]
     # A check that has ended is not listed again: since then the site may have changed.
     words += ["--or-resume"] if recipe != "check" or _is_interrupted(directory) else []
     status = supervisor.carried_out([*words, *(("--config", str(config)) if config is not None else ())])
     if status not in (Exit.FINISHED, Exit.WAITING):
         return status
+    named = directory if directory.name not in ("", "..") else directory.resolve()
     for form, suffix in EXPORTS.get(recipe, {}).items():
         from gossamer.api.views import export_of
 
-        target = directory.with_name(directory.name + suffix)
+        target = named.with_name(named.name + suffix)
         export_of(directory, form, target)
         typer.echo(f"Output: {harmless(target)}")
     return status
@@ -177,6 +178,8 @@ def _require_folders(*files: Path | None) -> None:
     for file in files:
         if file is not None and not file.parent.is_dir():
             raise ConfigError(f"there is no directory {file.parent}; make it, or name another file than {file}")
+        if file is not None and file.is_dir():
+            raise ConfigError(f"{file} is a directory; name a file in it")
 
 
 def _words(options: Mapping[str, object]) -> list[str]:

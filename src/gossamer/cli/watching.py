@@ -30,6 +30,7 @@ SEND_S_MAX = 30.0
 PENDING_MAX = 10_000
 """Changes held for a receiver that fails; the oldest are dropped."""
 FEED_ITEMS_MAX = 100
+EVERY_S_MAX = 86_400 * 365
 
 Change = dict[str, object]
 
@@ -37,7 +38,7 @@ Change = dict[str, object]
 @commands.command("watch")
 @with_flags()
 def watch(
-    urls: Url,
+    urls: Url = None,
     command: Annotated[
         str, typer.Option("--command", metavar="CMD", help="Run a shell command with changes as JSON lines on stdin.")
     ] = "",
@@ -62,18 +63,20 @@ def watch(
         raise ConfigError(f"--events {unknown[0]}: expected {', '.join(EVENTS)}")
     if webhook and not webhook.startswith(("http://", "https://")):
         raise ConfigError(f"--webhook {webhook}: expected an http or https address")
-    if every <= 0:
-        raise ConfigError(f"--every {every:g}: expected more than 0 seconds")
+    if not 0 < every <= EVERY_S_MAX:
+        bound = f"at most {EVERY_S_MAX} seconds" if every > 0 else "more than 0 seconds"
+        raise ConfigError(f"--every {every:g}: expected {bound}")
+    directory = directory_of("watch", options)
     receivers = [Receiver("the terminal", _print)]
     if command:
         receivers.append(Receiver("--command", lambda found: _run(command, found)))
     if webhook:
         receivers.append(Receiver("--webhook", lambda found: _post(webhook, found)))
     if rss is not None:
-        receivers.append(Receiver("--rss", RssFile(rss, urls[0]).add))
+        receivers.append(Receiver("--rss", RssFile(rss, urls[0] if urls else directory.absolute().as_uri()).add))
     if not (options.get("quiet") or options.get("json") or options.get("log_format")):
         sets = ["progress.style='plain'", *(sets or ())]  # Reports are lines too.
-    reports = Reports(directory_of("watch", options), wanted, receivers)
+    reports = Reports(directory, wanted, receivers)
     ended = threading.Event()
 
     def report() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import TextIO, cast
 
 import msgspec
 
@@ -152,7 +155,7 @@ def lines_of(path: Path, holding: str = "", bytes_max: int | None = None) -> Ite
     try:
         if bytes_max is not None and path.stat().st_size > bytes_max:
             raise ConfigError(f"{path} has more than {bytes_max >> 20} MiB; shorten it")
-        with path.open(encoding="utf-8-sig", errors="strict") as lines:
+        with _opened(path) as lines:
             for number, line in enumerate(lines, 1):
                 # A comment is a line, or what follows a space: patterns and URLs may hold a #.
                 text = f" {line.strip()}".partition(" #")[0].strip()
@@ -160,8 +163,18 @@ def lines_of(path: Path, holding: str = "", bytes_max: int | None = None) -> Ite
                     raise ConfigError(f"{path} line {number}: longer than {LINE_CHARACTERS_MAX} characters")
                 if text:
                     yield number, text
-    except OSError as error:
+    except (OSError, EOFError, zlib.error) as error:
         what = f"{holding} from {path}" if holding else str(path)
-        raise ConfigError(f"cannot read {what}: {error.strerror}; name a file that you can read") from error
+        said = getattr(error, "strerror", "") or error  # What gzip says has no number.
+        raise ConfigError(f"cannot read {what}: {said}; name a file that you can read") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+
+
+def _opened(path: Path) -> TextIO:
+    """Open a text file, gzipped or not; what is no regular file can be read only once."""
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(2) == b"\x1f\x8b":
+                return cast("TextIO", gzip.open(path, "rt", encoding="utf-8-sig", errors="strict"))
+    return path.open(encoding="utf-8-sig", errors="strict")

@@ -120,7 +120,10 @@ def _bookmarks(path: Path) -> Iterator[str]:
 def _column(header: str) -> tuple[str, int] | None:
     """Return the delimiter of a CSV file and the number of its column of addresses; None where none has their name."""
     for delimiter in DELIMITERS:
-        names = [name.strip().lower() for name in next(csv.reader([header], delimiter=delimiter), [])]
+        try:
+            names = [name.strip().lower() for name in next(csv.reader([header], delimiter=delimiter), [])]
+        except csv.Error:  # A line break of old Macs within it.
+            return None
         for wanted in COLUMNS:
             if wanted in names:
                 return delimiter, names.index(wanted)

@@ -18,6 +18,10 @@ REFERENCE_BYTES_MAX: Final = 64 * 1024
 """A file that holds one secret is not longer."""
 
 _REFERENCE = re.compile(r"(env|file):(.+)", re.DOTALL)
+_PROXY = re.compile(
+    r"(?:(?:https?|socks5h?|socks4a?)://)?(?:[^\s/@]*@)?(?:\[[0-9a-f:.]+\]|[^\s:/@\[\]?#]+)(?::(?P<port>[0-9]{1,5}))?/?",
+    re.IGNORECASE,
+)
 _CREDENTIAL = re.compile(
     r"auth(?!or(?!i))|cookie|token|secret|passw|credential|session|signature|(?:api|access|private)[-_]?key",
     re.IGNORECASE,
@@ -55,6 +59,18 @@ def reveal(value: str, key: str) -> str:
         raise ConfigError(f"{key}: cannot read {name}: {error.strerror}; name a file that you can read") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{key}: {name} is not UTF-8; save it as UTF-8") from None
+
+
+def proxy_of(value: str, key: str) -> str:
+    """Return the URL of a proxy as it is; empty is no proxy.
+
+    Raises:
+        ConfigError: it is none; the message names `key`, and not the value, which may hold a password.
+    """
+    match = _PROXY.fullmatch(value)
+    if value and (match is None or not 1 <= int(match["port"] or 1) <= 65_535):
+        raise ConfigError(f"{key} is not the URL of a proxy; write http://HOST:PORT, https://, socks5:// or socks5h://")
+    return value
 
 
 def redact_user_info(text: str) -> str:

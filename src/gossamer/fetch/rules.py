@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
-from gossamer.fetch.credentials import OPEN_HEADERS, is_credential
+from gossamer.fetch.credentials import OPEN_HEADERS, is_credential, proxy_of
 from gossamer.fetch.options import RequestRule, UserPassword, where_of
 from gossamer.model.errors import ConfigError
 from gossamer.url.url import DEFAULT_PORTS, split_authority
@@ -149,6 +149,7 @@ def _place(where: str, rule: RequestRule, product_token: str) -> _Place:
         headers += (("Authorization", f"Basic {b64encode(pair).decode()}"),)
     if rule.bearer:
         headers += (("Authorization", f"Bearer {rule.bearer}"),)
+    proxy_of(rule.proxy, f'request."{where}": proxy')
     route = Route(rule.proxy, rule.certificate, rule.certificate_key)
     secure = Rule(headers, tuple(rule.query.items()), _pair(rule.digest), route)
     plain = Rule(open_headers, route=Route(rule.proxy))

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 from fastwarc.warc import ArchiveIterator, WarcRecord
 
+from gossamer.archive.members import HEAD_BYTES_MAX
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.records import (
     HTTP_RESPONSE,
@@ -291,7 +292,7 @@ class _record_at:  # noqa: N801 - a context, written as the function that it is
     def __enter__(self) -> Any:
         self._file = self._path.open("rb")
         self._file.seek(self._offset)
-        return next(iter(ArchiveIterator(self._file, parse_http=self._parse_http)))
+        return next(iter(ArchiveIterator(self._file, parse_http=self._parse_http, max_header_len=HEAD_BYTES_MAX)))
 
     def __exit__(self, *_: object) -> None:
         self._file.close()

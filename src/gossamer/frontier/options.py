@@ -13,6 +13,9 @@ from gossamer.url.site import HOST_BYTES_MAX, site_of
 _is_host = re.compile(rf"(?!.{{{HOST_BYTES_MAX + 1}}})(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])").fullmatch
 """As `Url.host` has it: no port, and other alphabets in their ASCII form."""
 
+DELAY_S_MAX = 31_536_000.0
+"""A year: no host waits longer, and instants can be written."""
+
 Preset = Literal["polite", "gentle", "broad", "weak", "own"]
 
 
@@ -23,10 +26,18 @@ class PolitenessOptions(Section):
         "polite", description="polite, gentle, broad, weak or own; sets the keys below", json_schema_extra=BASIC_LIVE
     )
     delay_s_min: float | None = Field(
-        None, ge=0, description="Minimum delay between requests to one host, in seconds", json_schema_extra=BASIC_LIVE
+        None,
+        ge=0,
+        le=DELAY_S_MAX,
+        description="Minimum delay between requests to one host, in seconds",
+        json_schema_extra=BASIC_LIVE,
     )
     delay_s_max: float | None = Field(
-        None, ge=0, description="Maximum delay computed from fetch times, in seconds", json_schema_extra=BASIC_LIVE
+        None,
+        ge=0,
+        le=DELAY_S_MAX,
+        description="Maximum delay computed from fetch times, in seconds",
+        json_schema_extra=BASIC_LIVE,
     )
     delay_factor: float | None = Field(
         None,
@@ -43,6 +54,7 @@ class PolitenessOptions(Section):
     address_delay_s: float | None = Field(
         None,
         ge=0,
+        le=DELAY_S_MAX,
         description="Minimum delay between requests to one IP address, in seconds",
         json_schema_extra=BASIC_LIVE,
     )
@@ -52,20 +64,29 @@ class PolitenessOptions(Section):
     site_delay_s: float = Field(
         0.0,
         ge=0,
+        le=DELAY_S_MAX,
         allow_inf_nan=False,
         description="Minimum delay between requests to one registrable domain, in seconds",
     )
     crawl_delay_s_max: float = Field(
-        300.0, ge=0, description="A longer Crawl-delay closes the host", json_schema_extra=LIVE
+        300.0, ge=0, le=DELAY_S_MAX, description="A longer Crawl-delay closes the host", json_schema_extra=LIVE
     )
     retry_after_s_max: float = Field(
-        86_400.0, ge=0, description="A longer Retry-After closes the host", json_schema_extra=LIVE
+        86_400.0, ge=0, le=DELAY_S_MAX, description="A longer Retry-After closes the host", json_schema_extra=LIVE
     )
     backoff_s_first: float = Field(
-        30.0, ge=0, description="Delay after a 429 or 503 without Retry-After; doubles", json_schema_extra=LIVE
+        30.0,
+        ge=0,
+        le=DELAY_S_MAX,
+        description="Delay after a 429 or 503 without Retry-After; doubles",
+        json_schema_extra=LIVE,
     )
     backoff_s_max: float = Field(
-        3_600.0, ge=0, description="Longest delay after a 429 or 503 without Retry-After", json_schema_extra=LIVE
+        3_600.0,
+        ge=0,
+        le=DELAY_S_MAX,
+        description="Longest delay after a 429 or 503 without Retry-After",
+        json_schema_extra=LIVE,
     )
 
 
@@ -174,7 +195,7 @@ class HostOverride(Section):
     """What is agreed with one host; what is not given is as for all."""
 
     delay_s: float | None = Field(
-        None, ge=0, allow_inf_nan=False,
+        None, ge=0, le=DELAY_S_MAX, allow_inf_nan=False,
         description="Its delay after each request, in seconds, which overrides the preset; a longer Crawl-delay or "
         "Retry-After still wins", json_schema_extra=BASIC)  # fmt: skip
     per_host: int | None = Field(

@@ -24,6 +24,7 @@ from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import SAMPLES, Politeness, grown_s
 from gossamer.frontier.record import LEVELS, HostRecord, Origin, lane, slot_of
 from gossamer.model.visits import Contact, OriginFacts
+from gossamer.model.words import duration
 from gossamer.url.url import Url
 
 ORIGINS_MAX = 31
@@ -312,7 +313,10 @@ def _busy_s(record: HostRecord, contact: Contact, politeness: Politeness, dice: 
         record.reason = "the server said that it is busy"
         return politeness.backoff_s(record.backoffs, dice)
     if contact.retry_after_s > politeness.retry_after_s_max:
-        record.closed = f"it asked to be left alone for {contact.retry_after_s:.0f} s"
+        record.closed = (
+            f"it asked to wait for {duration(contact.retry_after_s)} (Retry-After), "
+            f"more than politeness.retry_after_s_max ({duration(politeness.retry_after_s_max)})"
+        )
     record.reason = f"the server asked for {contact.retry_after_s:.0f} s (Retry-After)"
     return min(contact.retry_after_s, politeness.retry_after_s_max)
 

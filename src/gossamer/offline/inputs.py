@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
+from gossamer.archive.members import HEAD_BYTES_MAX
 from gossamer.archive.schema import LINKS, PAGES
 from gossamer.archive.views.export import inputs_of
 from gossamer.archive.views.source import RowSource, pieces_of
@@ -183,7 +184,9 @@ def _read(path: Path, tables: _Tables, reader: Reader, namer: Namer) -> None:
     found = 0
     try:
         with path.open("rb") as file:
-            for record in ArchiveIterator(file, record_types=kinds, auto_decode="transfer"):
+            for record in ArchiveIterator(
+                file, record_types=kinds, auto_decode="transfer", max_header_len=HEAD_BYTES_MAX
+            ):
                 found += 1
                 _take(record, tables, reader, namer)
     except (OSError, ValueError, RuntimeError) as error:
@@ -195,7 +198,7 @@ def _read(path: Path, tables: _Tables, reader: Reader, namer: Namer) -> None:
 
 def _is_warc(path: Path) -> bool:
     with path.open("rb") as file:
-        return next(iter(ArchiveIterator(file)), None) is not None
+        return next(iter(ArchiveIterator(file, parse_http=False)), None) is not None
 
 
 def _take(record: WarcRecord, tables: _Tables, reader: Reader, namer: Namer) -> None:

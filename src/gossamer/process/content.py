@@ -59,7 +59,9 @@ class Markdown:
         main = _main_of(document, page.url, self._options)
         findings.text_method = VISIBLE if main is None else MAIN
         if main is None:
-            text = "\n\n".join(paragraphs(document.markup.text().splitlines()))
+            # Cut first: what is left out below need not be written, and such pages are the largest.
+            visible = cut(document.markup.text(), self._options.text_bytes_max)
+            text = "\n\n".join(paragraphs(visible.splitlines()))
         else:
             base = Base(page.url, base_href(document.markup.elements()), document.charset)
             text = as_markdown(kept(main.outline, main.chosen), base.join)

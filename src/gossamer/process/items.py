@@ -6,8 +6,10 @@ Each kind of item has a table of its own, `items/NAME`. What is missing or does 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from math import inf, isfinite
 from typing import Any, Self
 
 import msgspec
@@ -36,11 +38,12 @@ ITEMS_MAX = 10_000
 LEVEL_MAX = 7
 WRITTEN_CHARACTERS_MAX = 200
 """A longer text is no number, truth value or date."""
-_SIGN = r"(?<![\w.])(?:([-\u2212+])\s?[^\w\s]?\s?)?"
+INTEGER_MAX = 2**63 - 1
+_SIGN = r"(?<![\w.])(?<!\d,)(?:([-\u2212+])\s?[^\w\s]?\s?)?"
 _NUMBER = re.compile(
     _SIGN + r"(\d{1,3}(?:[,\s'\u2019]\d{3})+(?:\.\d+)?(?![.,]?\d)"  # 1,234.5 and 1 234.5
     r"|\d{1,3}(?:(?:\.\d{3}){2,}(?:,\d+)?|(?:[.\s]\d{3})+,\d+)(?![.,]?\d)"  # 1.234,5
-    r"|\d+(?:[.,]\d+)?(?![.,]?\d))"
+    r"|\d+(?:[.,]\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?![.,]?\d))"  # 1234.5 and 1.2345e3
 )
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
@@ -176,23 +179,29 @@ def converted(value: object, rule: FieldRule, source: SelectorSource) -> object:
 def number_of(value: object, *, whole: bool = False) -> int | float:
     """Return the one number that a text holds, such as `£1,234.50` or `1.234,50 €`. Raises ValueError."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        number = float(value)
+        number = float(value) if abs(value) < sys.float_info.max else inf
         exact: int | None = value if isinstance(value, int) else None
     else:
         text = text_of(value)
         found = _NUMBER.findall(text) if len(text) <= WRITTEN_CHARACTERS_MAX else []
         if len(found) != 1:
             raise ValueError(f"{'more than one' if found else 'no'} number: {_shown(text)}")
-        digits = _plain(found[0][1])
+        mantissa, _, exponent = found[0][1].lower().partition("e")
+        digits = _plain(mantissa) + (f"e{exponent}" if exponent else "")
         exact = int(digits) if digits.isdigit() else None
         number = float(digits)
         if found[0][0] in ("-", "\u2212"):
             number, exact = -number, -exact if exact is not None else None
+    if not isfinite(number):
+        raise ValueError(f"too large a number: {_shown(text_of(value))}")
     if not whole:
         return number
     if exact is None and not number.is_integer():
         raise ValueError(f"no whole number: {_shown(text_of(value))}")
-    return exact if exact is not None else int(number)
+    integer = exact if exact is not None else int(number)
+    if abs(integer) > INTEGER_MAX:
+        raise ValueError(f"a whole number of more than 64 bits: {_shown(text_of(value))}")
+    return integer
 
 
 def _plain(written: str) -> str:

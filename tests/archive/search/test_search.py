@@ -106,6 +106,7 @@ def crawled(tmp_path: Path) -> Path:
 def test_words_phrases_and_fields_are_found(crawled: Path) -> None:
     assert set(urls(crawled, "quick fox")) == {"http://a.example/one", "http://a.example/two"}
     assert urls(crawled, '"quick brown fox"') == ["http://a.example/one"]
+    assert urls(crawled, '"quick brown fo"*') == ["http://a.example/one"]
     assert urls(crawled, "fox -lazy") == ["http://a.example/two"]
     assert urls(crawled, "title:foxes") == ["http://a.example/two"]
     assert urls(crawled, "füchse") == ["http://b.a.example/drei"]

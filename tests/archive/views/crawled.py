@@ -71,6 +71,8 @@ def visits(pages: int, links: int = 5) -> list[Visited]:
         headers: tuple[tuple[str, str], ...] = (("Content-Type", "text/html; charset=utf-8"),)
         if number % 3 == 0:
             body, headers = gzip.compress(body, mtime=0), (*headers, ("Content-Encoding", "gzip"))
+        if number == 4:  # As long as a crawl takes: readers of WARC files have limits of their own.
+            headers = (*headers, ("X-Long", "x" * 60_000))
         visit = visited(f"http://{host}{path}", body, headers=headers, at=START + number)
         visit.row.title = title
         visit.links = [

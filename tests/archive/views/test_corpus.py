@@ -254,7 +254,9 @@ def test_the_card_says_what_the_corpus_is_made_of(made: Path, exporting: Exporti
     _, header, body = (out / "README.md").read_text().split("---\n", 2)
     fields = yaml.safe_load(header)
     assert fields["configs"][0]["data_files"] == [{"split": "train", "path": "data/*.parquet"}]
-    assert fields["dataset_info"]["splits"] == [{"name": "train", "num_examples": 4}]
+    [split] = fields["dataset_info"]["splits"]
+    assert (split["name"], split["num_examples"]) == ("train", 4)
+    assert split["num_bytes"] > card["counts"]["characters"]
     assert [one["name"] for one in fields["dataset_info"]["features"]] == list(forms.COLUMNS)
     assert fields["size_categories"] == ["n<1K"]
     assert "| removed: near-duplicates | 1 |" in body

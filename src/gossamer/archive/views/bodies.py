@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from isal import igzip
 
-from gossamer.archive.members import is_sound, members_of
+from gossamer.archive.members import HEAD_BYTES_MAX, is_sound, members_of
 from gossamer.archive.views.source import RowSource
 from gossamer.archive.views.work import ExportPiece
 from gossamer.model import visits
@@ -219,7 +219,7 @@ class RecordBodies:
         return page
 
     def _page(self, place: RecordPlace, url_asked: str) -> Page | None:
-        for record in ArchiveIterator(self._member(place, url_asked)):
+        for record in ArchiveIterator(self._member(place, url_asked), max_header_len=HEAD_BYTES_MAX):
             if record.record_type == WarcRecordType.revisit:
                 return None
             url = record.headers["WARC-Target-URI"]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 import msgspec
+import pyarrow.parquet as pq
 
 from gossamer.archive.views.copies import Copies
 from gossamer.archive.views.forms import features
@@ -91,7 +92,16 @@ def write_card(folder: Path, to: str, facts: Facts, made: CardCounts, memory_byt
         _open(tables, made.texts, made.copies)
         card = _card(tables, to, facts, sum(piece.rows for piece in made.texts), made.removed)
     (folder / JSON_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(card)) + b"\n")
-    (folder / README_NAME).write_text("".join(f"{line}\n" for line in _readme(card, to)), encoding="utf-8")
+    bytes_ = _uncompressed_bytes(folder / "data") if to == "datasets" else 0
+    (folder / README_NAME).write_text("".join(f"{line}\n" for line in _readme(card, to, bytes_)), encoding="utf-8")
+
+
+def _uncompressed_bytes(folder: Path) -> int:
+    found = 0
+    for path in folder.glob("*.parquet"):
+        metadata = pq.read_metadata(path)
+        found += sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    return found
 
 
 def _open(tables: duckdb.DuckDBPyConnection, texts: Sequence[ExportPiece], copies: Path) -> None:
@@ -175,10 +185,10 @@ def _languages(tables: duckdb.DuckDBPyConnection, texts: int) -> dict[str, dict[
     }
 
 
-def _readme(card: Mapping[str, Any], to: str) -> Iterator[str]:
+def _readme(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
     """Yield the lines of the data card."""
     counts, filters, dates = card["counts"], card["filters"], card["dates"]
-    yield from _header(card, to)
+    yield from _header(card, to, bytes_)
     yield f"# {_plain(card['name'])}"
     yield ""
     hosts = card["sources"]["hosts"]
@@ -213,7 +223,7 @@ def _readme(card: Mapping[str, Any], to: str) -> Iterator[str]:
     yield "states no license, ask its owner before you publish its text."
 
 
-def _header(card: Mapping[str, Any], to: str) -> Iterator[str]:
+def _header(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
     """Yield the YAML header: https://huggingface.co/docs/hub/datasets-cards."""
     texts = card["counts"]["texts"]
     yield "---"
@@ -241,6 +251,7 @@ def _header(card: Mapping[str, Any], to: str) -> Iterator[str]:
             yield f"    dtype: {value['dtype']}"
         yield "  splits:"
         yield "  - name: train"
+        yield f"    num_bytes: {bytes_}"  # `datasets` ignores a split without it, and says so at each load.
         yield f"    num_examples: {texts}"
     yield "---"
     yield ""

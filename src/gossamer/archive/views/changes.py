@@ -12,6 +12,7 @@ import duckdb
 import msgspec
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
+from gossamer.archive.members import HEAD_BYTES_MAX
 from gossamer.archive.schema import ITEM_PLACES, PAGES
 from gossamer.archive.views.bodies import BODY_BYTES_MAX, Decode
 from gossamer.archive.views.source import open_database, require_sound
@@ -139,7 +140,7 @@ def _robots_in(path: Path, host: str, decode: Decode) -> Iterator[tuple[str, str
             status = 200
             headers: tuple[tuple[str, str], ...] = ()
             if record.record_type == WarcRecordType.response:
-                record.parse_http()
+                record.parse_http(max_header_len=HEAD_BYTES_MAX)
                 status, headers = record.http_headers.status_code or 0, tuple(record.http_headers.astuples())
             url, at = record.headers["WARC-Target-URI"], record.headers["WARC-Date"]
             body = record.reader.read(BODY_BYTES_MAX)

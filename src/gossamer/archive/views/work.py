@@ -94,6 +94,8 @@ class WorkFolder:
     """A folder beside a target in which one process at a time makes it. Use as a context."""
 
     def __init__(self, target: Path) -> None:
+        if not target.name:  # The directory that is worked in, or the root.
+            raise ConfigError(f"{target} is a directory; name a new file or directory in it with -o")
         if not target.parent.is_dir():
             raise ConfigError(f"there is no directory {target.parent}; make it, or name another with -o")
         self.target = target
