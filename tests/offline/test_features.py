@@ -227,7 +227,7 @@ def test_repeating_a_build_does_nothing_and_another_order_is_refused(tmp_path: P
         ({"target": "text.txt"}, "exists and is no segment"),
         ({"known": "tables"}, "there are files in it, and no index"),
         ({"sets": ("scope.scope=all",)}, "scope.scope"),
-        ({"wish": BuildRequest(parts=0)}, "--split 0"),
+        ({"wish": BuildRequest(parts=0)}, "0 parts"),
         ({"options": {"seeds": "none.txt"}}, "cannot read seeds"),
     ],
 )

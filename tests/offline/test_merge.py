@@ -74,7 +74,7 @@ def test_what_cannot_be_merged_is_reported(tmp_path: Path) -> None:
         merge([one, other], tmp_path / "all.parquet")
     with pytest.raises(ConfigError, match="exists"):
         merge([one], other)
-    with pytest.raises(ConfigError, match="--split 0"):
+    with pytest.raises(ConfigError, match="0 parts: expected 1 to"):
         split(one, tmp_path / "x.parquet", 0)
     with pytest.raises(ConfigError, match="there is no directory"):
         split(one, tmp_path / "none" / "x.parquet", 2)

@@ -219,6 +219,7 @@ class MemoryOptions(Section):
     budget_bytes: Annotated[int, BeforeValidator(bytes_of)] = Field(
         512 << 20,
         ge=1,
+        le=1 << 40,
         description="Memory of the process tree; also written 512MiB or 4GiB. Parts whose keys are not set take "
         "their share of it: see docs/reference/memory.md.",
         json_schema_extra=BASIC,

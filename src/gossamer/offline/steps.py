@@ -146,7 +146,7 @@ def targets_of(target: Path, parts: int) -> list[Path]:
         ConfigError: the number is not possible.
     """
     if not 1 <= parts <= PARTITIONS:
-        raise ConfigError(f"--split {parts}: expected 1 to {PARTITIONS}")
+        raise ConfigError(f"{parts} parts: expected 1 to {PARTITIONS}")
     if parts == 1:
         return [target]
     return [target.with_name(f"{target.stem}-{part}-of-{parts}{target.suffix}") for part in range(1, parts + 1)]
