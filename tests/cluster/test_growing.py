@@ -14,6 +14,7 @@ from gossamer.api.growing import (
     arrived,
     begin_shards,
     grown,
+    keep_copies,
     keeps_partitions,
     leave_idle,
     require_arrived,
@@ -23,7 +24,7 @@ from gossamer.api.growing import (
 from gossamer.api.maintenance import verify_of
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home, stored
-from gossamer.assembly.mapping import map_in
+from gossamer.assembly.mapping import bring_map, map_in
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.lease_client import LeaseClient
 from gossamer.cluster.lease_server import Message, encode_message
@@ -112,6 +113,27 @@ def test_moves_wait_until_their_record_is_beside_the_checkpoints() -> None:
     assert moves.is_copied
     ordered = moves.orders(0, Orders(), 0)
     assert (ordered.shards, ordered.moves) == (5, [one for one in moves.kept.under_way if one.sender == 0])
+
+
+def test_a_copy_of_the_moves_that_cannot_be_made_is_told_and_one_that_is_damaged_is_named(crawl: Path) -> None:
+    told: list[str] = []
+    config = config_with("state.checkpoint_uri=file:///proc/nowhere")
+
+    async def keep() -> None:
+        # Nothing is called of the engine before there is a copy.
+        keeping = asyncio.create_task(keep_copies(None, config, crawl, lambda: False, told.append))  # type: ignore[arg-type]
+        async with asyncio.timeout(60):
+            while not told:  # noqa: ASYNC110 - another task appends
+                await asyncio.sleep(0.05)
+        assert not keeping.done()
+        keeping.cancel()
+
+    asyncio.run(keep())
+    assert told[0].startswith("partitions wait to move: that cannot be recorded at file:///proc/nowhere")
+    with pytest.raises(ConfigError, match=r"moves\.json beside the checkpoints cannot be read"):
+        bring_map(crawl, PartitionMap.even(SHARDS).encode(), b"{")
+    with pytest.raises(ConfigError, match=r"partitions\.json beside the checkpoints is no partition map"):
+        bring_map(crawl, b"{", b"{}")
 
 
 def test_shards_that_were_added_are_there_after_any_crash(crawl: Path) -> None:

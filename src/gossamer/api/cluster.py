@@ -205,7 +205,7 @@ class ClusterCrawler:
                 async with asyncio.TaskGroup() as group:
                     beside = [group.create_task(self._serve(logs))]
                     if self.config.state.checkpoint_uri:
-                        copying = keep_copies(engine, self.config, self.directory, lambda: self._is_copied)
+                        copying = keep_copies(engine, self.config, self.directory, lambda: self._is_copied, self._tell)
                         beside.append(group.create_task(copying))
                     end = await self._until_over(engine)
                     await self._make_views()

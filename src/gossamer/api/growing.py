@@ -88,14 +88,25 @@ def require_arrived(directory: Path, *, ordered: bool = False) -> None:
         )
 
 
-async def keep_copies(engine: Engine, config: Config, directory: Path, is_copied: Callable[[], bool]) -> None:
+async def keep_copies(
+    engine: Engine, config: Config, directory: Path, is_copied: Callable[[], bool], tell: Callable[[str], None]
+) -> None:
     """Have the moves of partitions also where the shards' checkpoints are, before they are ordered, until cancelled."""
+    is_told = False
     while True:
         await asyncio.sleep(LOOK_S)
-        if not is_copied():
-            with suppress(StoreError, ConnectionError):  # It is tried again; the moves wait.
-                moves = await copy_map(config, directory)
-                await engine.call("copied", version=moves.version, shards=moves.shards)
+        if is_copied():
+            continue
+        try:
+            moves = await copy_map(config, directory)
+        except (StoreError, ConfigError) as error:  # A directory that is not there is a mistake only at the start.
+            if not is_told:
+                tell(f"partitions wait to move: that cannot be recorded at {config.state.checkpoint_uri}: {error}")
+            is_told = True
+            continue
+        is_told = False
+        with suppress(ConnectionError):  # The coordinator is restarting: it will ask again.
+            await engine.call("copied", version=moves.version, shards=moves.shards)
 
 
 def begin_shards(directory: Path, numbers: range) -> Config:

@@ -130,12 +130,14 @@ class Vault:
 
     async def _until_due(self, shard: Assembled) -> None:
         """Return after an interval, or when partitions that move between shards wait for a checkpoint."""
-        due_at = self._clock.now() + (RETRY_S if self._failing else self._interval_s)
-        while (left_s := due_at - self._clock.now()) > 0:
+        pause_s, membership = RETRY_S if self._failing else self._interval_s, shard.membership
+        if membership is None or self._failing:
+            await asyncio.sleep(pause_s)
+            return
+        due_at = self._clock.now() + pause_s
+        places = membership.exchange.places
+        while (left_s := due_at - self._clock.now()) > 0 and not places.waits_for_checkpoint:  # noqa: ASYNC110 - or time
             await asyncio.sleep(min(left_s, LOOK_S))
-            membership = shard.membership
-            if membership is not None and not self._failing and membership.exchange.places.waits_for_checkpoint:
-                return
 
     async def try_save(self, shard: Assembled) -> bool:
         """Make a checkpoint; say whether it is there."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.cluster.moves import MovesRecord, map_now
-from gossamer.cluster.partitions import FILE, RECORD_FILE, PartitionMap
+from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import write_whole
@@ -24,8 +24,15 @@ class MovesKept(msgspec.Struct):
 def bring_map(directory: Path, partitions: bytes, moves: bytes) -> PartitionMap:
     """Have a directory know which shard has which partition, as a copy of both says; return that. The shards may have
     done what is under way in the copy: it is ordered again, and is complete.
+
+    Raises:
+        ConfigError: one of the copies cannot be read.
     """
-    begun, kept = PartitionMap.decode(partitions, FILE), msgspec.json.decode(moves, type=MovesRecord)
+    begun = PartitionMap.decode(partitions, "partitions.json beside the checkpoints")
+    try:
+        kept = msgspec.json.decode(moves, type=MovesRecord)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"moves.json beside the checkpoints cannot be read ({error}); restore it there") from error
     begun.save(directory)
     write_whole(directory / RECORD_FILE, msgspec.json.encode(MovesKept(kept, closed=True)))
     return map_now(begun, kept)

@@ -114,7 +114,9 @@ def forget(
         )  # fmt: skip
         typer.echo(harmless(f"{directory}: {result.entry.says()}; removed {_removed(result.entry.removed)}"))
         for name in result.exports:
-            typer.echo(harmless(f"{directory / name} was an export and is removed; the command that made it makes another"))
+            typer.echo(
+                harmless(f"{directory / name} was an export and is removed; the command that made it makes another")
+            )
         for name in result.untouched:
             typer.echo(harmless(f"{directory / name} was not touched: it is not the crawl's"))
         typer.echo("Exports and copies outside the directory were not touched.")
