@@ -230,6 +230,18 @@ def test_a_receiver_that_dies_before_its_commit_is_sent_the_rest(pair: tuple[Mem
     assert other.taken == texts(0, 100)
 
 
+def test_what_was_lost_on_the_way_is_sent_again_after_a_while(pair: tuple[Member, Member]) -> None:
+    one, other = pair
+    carry(one, other)
+    one.send(0, 100)
+    one.commit()
+    assert list(one.exchange.outgoing(100.0)), "lost"
+    carry(one, other, 100.0 + RESEND_S - 0.1)
+    assert other.taken == []
+    carry(one, other, 100.0 + RESEND_S)
+    assert other.taken == texts(0, 100)
+
+
 def test_a_sender_that_dies_sends_what_it_committed_and_it_is_taken_once(pair: tuple[Member, Member]) -> None:
     one, other = pair
     one.send(0, 100)
