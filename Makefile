@@ -25,7 +25,7 @@ AXE := axe-core-4.14.1
 FRAMEWORKS := vue@3.5.13 vue-router@4.5.0 react@18.3.1 react-dom@18.3.1 solid-js@1.9.5 replaywebpage@2.5.3
 
 # Half of a test's time is waiting, for turns and for the disk. What wants the machine for itself is marked `alone`, what
-# wants it not to be at its limit `paced`.
+# wants it not to be at its limit `paced`. Of these, tests that look whether a browser is left have one worker.
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 # What tests import is compiled once, wherever they run.
 unexport PYTHONDONTWRITEBYTECODE
@@ -44,7 +44,7 @@ test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 
 acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## run the checks against real parts from Debian, installing what is missing
 	failed=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || failed=1; \
-	$(BIN)/python -m pytest -m "acceptance and paced" --timeout 600 --numprocesses 2 --dist worksteal || failed=1; \
+	$(BIN)/python -m pytest -m "acceptance and paced" --timeout 600 --numprocesses 2 --dist loadgroup || failed=1; \
 	$(BIN)/python -m pytest -m "acceptance and not alone and not paced" --timeout 600 $(PARALLEL) || failed=1; \
 	exit $$failed
 

@@ -20,7 +20,7 @@ from fastwarc.warc import ArchiveIterator
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.noting import Site
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.xdist_group("browsers"), pytest.mark.timeout(600)]
 OPTIONS = ("--allow-private", "--quiet")
 ROUTES = ("/", "/a", "/b", "/c")
 APP = """
