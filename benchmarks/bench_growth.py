@@ -118,7 +118,7 @@ def soaked(crawler: Crawler, counted: str, share: Callable[[int, float], float])
 
 
 def in_batch(pages: int, seeds: list[str], directory: Path) -> list[dict[str, float]]:
-    """Crawl so many pages of nginx."""
+    """Crawl a number of pages of nginx."""
     options = {"politeness": "own", "allow_private": True}
     sets = ("scope.traps=false", f"limits.max_pages={pages}")
     config = configure(options=options, sets=sets, seeds=seeds)
@@ -126,7 +126,7 @@ def in_batch(pages: int, seeds: list[str], directory: Path) -> list[dict[str, fl
 
 
 def continuously(pages: int, time_s: float, directory: Path) -> list[dict[str, float]]:
-    """Crawl a synthetic web of so many pages for some time."""
+    """Crawl a synthetic web of a number of pages for some time."""
     web = SimwebOptions.plain(
         hosts=pages // 500, pages=pages, names_per_address=1, changing_share=0.5, change_s_median=1_800.0,
         links_per_page=15.0,

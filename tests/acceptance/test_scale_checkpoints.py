@@ -20,12 +20,12 @@ from tests.acceptance.test_scale_kill import (
     RUNNING,
     has_ordered,
     has_pages,
-    is_divided,
     repeated,
     set_delay,
     slow_crawl,
 )
 from tests.acceptance.test_workers import begun, crawl_of, gossamer, left
+from tests.cluster.crawls import is_divided
 from tests.cluster.nodes import descendants
 from tests.cluster.test_scale import opened
 from tests.crash.harvest import Harvest, differences

@@ -19,7 +19,6 @@ import pytest
 
 import gossamer as package
 from gossamer.api import scale_crawl
-from gossamer.assembly.mapping import map_in
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.lab.shards import Shards
@@ -29,7 +28,7 @@ from gossamer.lab.simweb.truth import Truth
 from gossamer.model.errors import ConfigError
 from tests.acceptance.test_workers import begun as begun_command
 from tests.acceptance.test_workers import crawl_of, gossamer
-from tests.cluster.crawls import begun, config_of, ended
+from tests.cluster.crawls import begun, config_of, ended, is_divided
 from tests.cluster.nodes import command_of, descendants
 from tests.cluster.test_scale import WEB, asked_twice, opened
 from tests.crash.harvest import Harvest, differences
@@ -204,12 +203,6 @@ def repeated(directory: Path, shards: int) -> bool:
 def has_ordered(directory: Path, shards: int) -> bool:
     moves = record_of(directory).moves
     return moves.wanted == shards or is_divided(directory, shards)
-
-
-def is_divided(directory: Path, shards: int) -> bool:
-    moves, partitions = record_of(directory).moves, map_in(directory)
-    assert partitions is not None
-    return not moves.is_moving and set(partitions.owners) == set(range(shards))
 
 
 @contextmanager

@@ -14,14 +14,13 @@ import sys
 import time
 from pathlib import Path
 
-from gossamer.assembly.mapping import map_in, moves_in
 from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests import commands
 from tests.archive.bucket import KEYS, Bucket
-from tests.cluster.nodes import SYSTEM, kill_all
-from tests.cluster.partition import HEAD, OTHER, PORT, ended, joined, members_of, node, sh, until
+from tests.cluster.crawls import is_divided
+from tests.cluster.partition import HEAD, OTHER, PORT, end, ended, head_node, joined, members_of, node, sh, until
 
 ADDRESS = f"{HEAD}:{PORT}"
 THERE = ("--address", ADDRESS, "--node-ip-address", OTHER, "--num-cpus", "1")
@@ -43,18 +42,10 @@ def another_machine(folder: Path) -> subprocess.Popen[bytes]:
 
 def replace(machine: int, nodes: list[subprocess.Popen[bytes]], folder: Path) -> None:
     """Lose the second machine with all that is on it; another one comes at its address."""
-    lost = nodes.pop()
-    kill_all(lost.pid)
-    lost.wait()
+    end(nodes.pop())
     sh("umount", "--lazy", str(folder), inside=machine)
     sh("mount", "-t", "tmpfs", "none", str(folder), inside=machine)
     nodes.append(node(folder, *THERE, inside=machine))
-
-
-def is_divided(directory: Path, shards: int) -> bool:
-    """Say whether so many shards have all partitions."""
-    found = map_in(directory)
-    return found is not None and not moves_in(directory).is_moving and set(found.owners) == set(range(shards))
 
 
 def main() -> None:
@@ -65,11 +56,7 @@ def main() -> None:
     directory = folder / "crawl"
     machine, nodes, crawling = another_machine(folder), [], None
     try:
-        nodes += [
-            node(folder, "--head", "--node-ip-address", HEAD, "--port", str(PORT), "--num-cpus", "1",
-                 "--include-dashboard", "false", "--system-config", json.dumps(SYSTEM)),
-            node(folder, *THERE, inside=machine.pid),
-        ]  # fmt: skip
+        nodes += [head_node(folder), node(folder, *THERE, inside=machine.pid)]
         with Bucket(HEAD) as bucket, SimwebProcess(options, shared) as web:
             words = ["crawl", *web.seeds, "--scope", "any", "--allow-private", "--quiet", "--workers", "2"]
             words += ["--hosts", str(web.hosts_file), "-o", str(directory), "--cluster", ADDRESS]
@@ -95,9 +82,7 @@ def main() -> None:
         told = {"status": status, "there": len(before), "lost": len(lost), "broken": broken}
         print(json.dumps({**told, "errors": (folder / "errors").read_text()[-2000:]}))
     finally:
-        for started in [*nodes, machine, *([crawling] if crawling else [])]:
-            kill_all(started.pid)
-            started.wait()
+        end(*nodes, machine, crawling)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+from gossamer.assembly.mapping import map_in, moves_in
 from gossamer.config import Config, configure, effective_toml
 from gossamer.lab.shards import Shards, Wire, ends_of
 from gossamer.lab.simweb.process import SimwebProcess
@@ -71,6 +72,13 @@ def begun(config: Config, directory: Path, shards: int, pages: int, of_each: int
 def ended(config: Config, directory: Path, shards: int) -> dict[str, str]:
     """Crawl to the end; return how each key ended."""
     return finished(_running(config, directory, shards))
+
+
+def is_divided(directory: Path, shards: int) -> bool:
+    """Say whether all partitions are where they are to be, and each of the first `shards` shards has some."""
+    found = map_in(directory)
+    assert found is not None
+    return not moves_in(directory).is_moving and set(found.owners) == set(range(shards))
 
 
 def _running(config: Config, directory: Path, shards: int) -> Shards:

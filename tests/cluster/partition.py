@@ -74,6 +74,20 @@ def node(folder: Path, *words: str, inside: int = 0) -> subprocess.Popen[bytes]:
     return started
 
 
+def head_node(folder: Path) -> subprocess.Popen[bytes]:
+    """Start the cluster's first node, on this machine."""
+    system = ("--num-cpus", "1", "--include-dashboard", "false", "--system-config", json.dumps(SYSTEM))
+    return node(folder, "--head", "--node-ip-address", HEAD, "--port", str(PORT), *system)
+
+
+def end(*started: subprocess.Popen[bytes] | None) -> None:
+    """End processes with all that they have started; None was never there."""
+    for one in started:
+        if one is not None:
+            kill_all(one.pid)
+            one.wait()
+
+
 def members_of(started: subprocess.Popen[bytes]) -> list[int]:
     """Return the shards' processes on a node."""
     return [pid for pid in descendants(started.pid) if "gossamer.api.member" in command_of(pid)]
@@ -110,10 +124,7 @@ def main() -> None:
     time.sleep(0.3)
     joined(other.pid)
     address = f"{HEAD}:{PORT}"
-    nodes = [
-        node(folder, "--head", "--node-ip-address", HEAD, "--port", str(PORT), "--num-cpus", "1",
-             "--include-dashboard", "false", "--system-config", json.dumps(SYSTEM)),
-    ]  # fmt: skip
+    nodes = [head_node(folder)]
     crawling = None
     try:
         nodes.append(
@@ -138,9 +149,7 @@ def main() -> None:
         result = {"status": status, "kept": kept, "cut_off": cut_off, "broken": broken, "again": again}
         print(json.dumps({**result, "errors": (folder / "errors").read_text()[-2000:]}))
     finally:
-        for started in [*nodes, other, *([crawling] if crawling else [])]:
-            kill_all(started.pid)
-            started.wait()
+        end(*nodes, other, crawling)
 
 
 if __name__ == "__main__":

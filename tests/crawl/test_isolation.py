@@ -231,7 +231,7 @@ async def test_a_cancelled_question_leaves_no_process(tmp_path: Path) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await look(isolated, b"sleep")
-        while birth_of(pid):  # noqa: ASYNC110 - the kernel tells nobody; `asking` has the deadline
+        while birth_of(pid):  # noqa: ASYNC110 - no event reports it; `asking` has the deadline
             await asyncio.sleep(0.01)
 
 

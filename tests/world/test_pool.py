@@ -135,7 +135,7 @@ async def test_a_process_that_dies_while_idle_costs_nothing() -> None:
     async with pool_of(1) as pool:
         pid = await pool.ask(b"pid", b"", int)
         os.kill(pid, signal.SIGKILL)
-        while birth_of(pid):  # noqa: ASYNC110 - the kernel tells nobody; `pool_of` has the deadline
+        while birth_of(pid):  # noqa: ASYNC110 - no event reports it; `pool_of` has the deadline
             await asyncio.sleep(0.01)
         assert await pool.ask(b"pid", b"", int) != pid
 

@@ -212,13 +212,12 @@ async def check_vault(config: Config) -> None:
     Raises:
         ConfigError: they cannot.
     """
-    uri = config.state.checkpoint_uri
-    if not uri:
+    if not config.state.checkpoint_uri:
         return
     try:
         await checkpoints_of(config, 0).try_writing()
     except StoreError as error:
-        raise ConfigError(f"state.checkpoint_uri: cannot write to {uri}: {error}") from error
+        raise _cannot_write(config, error) from error
     except ConfigError as error:
         raise ConfigError(str(error).replace("archive.store:", "state.checkpoint_uri:")) from error
 
@@ -229,9 +228,11 @@ async def begin_copies(config: Config, directory: Path) -> None:
         try:
             await copy_map(config, directory)
         except StoreError as error:
-            raise ConfigError(
-                f"state.checkpoint_uri: cannot write to {config.state.checkpoint_uri}: {error}"
-            ) from error
+            raise _cannot_write(config, error) from error
+
+
+def _cannot_write(config: Config, error: StoreError) -> ConfigError:
+    return ConfigError(f"state.checkpoint_uri: cannot write to {config.state.checkpoint_uri}: {error}")
 
 
 async def copy_map(config: Config, directory: Path) -> MovesRecord:
