@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from xxhash import xxh3_64_intdigest
 
 from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import EVICTIONS_MAX, HostTable
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.politeness import politeness
-from gossamer.frontier.record import RECORD_VERSION, HostRecord, encode_record, host_prefix
+from gossamer.frontier.record import RECORD_VERSION, HostRecord, encode_record
 from gossamer.model.visits import Prerequisite
 from gossamer.state.contacts import Recovered
 from gossamer.state.epoch import Epochs
@@ -165,17 +164,3 @@ def test_a_cut_writes_each_dirty_record_once(epochs: CountingEpochs) -> None:
     assert [host.name for host in hosts.cut()] == ["a", "b"]
     assert epochs.size == 2
     assert not list(hosts.cut())
-
-
-@pytest.mark.promise("Politeness", "A clock that is set, during a crawl or between two runs, makes no request early.")
-def test_a_clock_that_was_set_back_holds_nobody_for_longer(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store", 1 << 20, 1 << 20)
-    epochs = Epochs(store)
-    record = HostRecord(RECORD_VERSION, "a.test", rest_until=5_000.0)
-    epochs.put("host", host_prefix(1, "a.test"), encode_record(record))
-    recovered = Recovered({xxh3_64_intdigest(b"a.test"): 1_400.0}, {}, shift_s=-3_600.0)
-    hosts = HostTable(epochs, POLITE, recovered, 100)
-    assert hosts.get("a.test", 1).record.rest_until == 1_400.0
-    again = HostTable(epochs, POLITE, recovered, 100)
-    assert again.get("a.test", 1).record.rest_until == 5_000.0, "once: what it says later is by the new clock"
-    store.close()

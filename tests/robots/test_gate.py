@@ -418,3 +418,17 @@ def test_no_answer_is_an_error(came: Reply | None, body: bytes, hops: int, known
             assert verdict.until > now
     else:
         assert hops < 5
+
+
+def test_a_record_from_before_the_clock_was_set_back_is_not_believed() -> None:
+    """Neither that a copy is good for years, nor that the next try is years away."""
+    copy = after(200, b"User-agent: *\nDisallow: /private/")
+    failed = gate().after_reply(copy, None, FAILURE, b"", NOW + DAY_S)
+    assert isinstance(failed, RobotsRecord)
+    for record in (copy, failed):
+        assert gate().verdict(record, url("https://example.org/private/"), record.made_at + 1.0).kind == "denied"
+        assert gate().verdict(record, url("https://example.org/private/"), NOW - 3_600.0).kind == "unknown"
+    again = gate().after_reply(failed, None, FAILURE, b"", NOW - 3_600.0)
+    assert isinstance(again, RobotsRecord)
+    assert again.first_failed_at == NOW - 3_600.0, "it is given up on as late as if it had failed first now"
+    assert again.retry_at < NOW

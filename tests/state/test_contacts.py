@@ -57,8 +57,8 @@ def test_a_clock_that_went_back_shortens_no_rest(tmp_path: Path) -> None:
 def test_a_request_that_ended_is_remembered_with_both_instants(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
         ticket = contacts.begin(11, 21, NOW, SECOND)
-        contacts.end(ticket, 11, 21, NOW + 60, NOW + 0.1)
-        contacts.prolong(12, NOW + 300)
+        contacts.end(ticket, 11, 21, NOW + 60, NOW + 0.1, NOW)
+        contacts.prolong(12, NOW + 300, NOW)
     with opened(tmp_path, now=NOW + 1) as contacts:
         assert contacts.recovered.hosts == {11: NOW + 60, 12: NOW + 300}
         assert contacts.recovered.addresses == {21: NOW + 0.1}
@@ -67,7 +67,7 @@ def test_a_request_that_ended_is_remembered_with_both_instants(tmp_path: Path) -
 def test_the_latest_instant_of_several_counts(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
         for at in (NOW + 5, NOW + 90, NOW + 7):
-            contacts.end(contacts.begin(11, 21, NOW, SECOND), 11, 21, at, at)
+            contacts.end(contacts.begin(11, 21, NOW, SECOND), 11, 21, at, at, NOW)
         contacts.begin(11, 21, NOW, SECOND)
     with opened(tmp_path) as contacts:
         assert contacts.recovered.hosts == {11: NOW + 90}
@@ -84,7 +84,7 @@ import os, signal, sys
 from pathlib import Path
 from gossamer.state.contacts import Contacts, Rest
 contacts = Contacts(Path(sys.argv[1]), {BOOT!r}, {NOW})
-contacts.end(contacts.begin(1, 101, {NOW}, Rest(1.0, 0.0, 1.0)), 1, 101, {NOW} + 30, {NOW} + 3)
+contacts.end(contacts.begin(1, 101, {NOW}, Rest(1.0, 0.0, 1.0)), 1, 101, {NOW} + 30, {NOW} + 3, {NOW})
 contacts.begin(2, 102, {NOW}, Rest(7.0, 0.0, 60.0))
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -132,13 +132,13 @@ def test_of_a_file_of_another_size_it_is_unknown_when_the_last_contacts_were(tmp
 def test_what_was_recovered_survives_further_deaths_commits_and_laps(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
         contacts.begin(11, 21, NOW, Rest(1000.0, 0.0, 1000.0))
-        contacts.end(contacts.begin(12, 22, NOW, SECOND), 12, 22, NOW + 2000, NOW + 2000)
+        contacts.end(contacts.begin(12, 22, NOW, SECOND), 12, 22, NOW + 2000, NOW + 2000, NOW)
     with opened(tmp_path) as contacts:
         known = contacts.recovered
     with opened(tmp_path) as contacts:
         assert contacts.recovered.hosts == known.hosts == {11: NOW + 1000, 12: NOW + 2000}
         for number in range(ENDED_MAX + 10):
-            contacts.end(contacts.begin(99, 98, NOW, SECOND), 99, 98, NOW + number / ENDED_MAX, NOW)
+            contacts.end(contacts.begin(99, 98, NOW, SECOND), 99, 98, NOW + number / ENDED_MAX, NOW, NOW)
             if contacts.crowded:
                 contacts.committed(contacts.ended_since_commit)
     with opened(tmp_path) as contacts:
@@ -148,7 +148,7 @@ def test_what_was_recovered_survives_further_deaths_commits_and_laps(tmp_path: P
 
 def test_what_is_past_is_forgotten(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
-        contacts.end(contacts.begin(11, 21, NOW, SECOND), 11, 21, NOW + 1, NOW + 1)
+        contacts.end(contacts.begin(11, 21, NOW, SECOND), 11, 21, NOW + 1, NOW + 1, NOW)
     with opened(tmp_path, now=NOW + 2):
         pass
     with opened(tmp_path, now=NOW + 2) as contacts:
@@ -161,9 +161,9 @@ def test_nothing_is_overwritten_before_it_is_crowded(tmp_path: Path) -> None:
         hosts = 0
         while not contacts.crowded:
             hosts += 1
-            contacts.end(contacts.begin(hosts, 1, NOW, SECOND), hosts, 1, NOW + hosts, NOW)
+            contacts.end(contacts.begin(hosts, 1, NOW, SECOND), hosts, 1, NOW + hosts, NOW, NOW)
         for late in range(hosts + 1, hosts + UNDER_WAY_MAX + 1):  # Those under way end while the commit runs.
-            contacts.end(contacts.begin(late, 1, NOW, SECOND), late, 1, NOW + late, NOW)
+            contacts.end(contacts.begin(late, 1, NOW, SECOND), late, 1, NOW + late, NOW, NOW)
         assert contacts.crowded
     with opened(tmp_path) as contacts:
         assert len(contacts.recovered.hosts) == hosts + UNDER_WAY_MAX
@@ -176,9 +176,9 @@ def test_nothing_is_overwritten_before_it_is_crowded(tmp_path: Path) -> None:
 def test_a_commit_counts_what_ended_before_it(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
         while not contacts.crowded:
-            contacts.end(contacts.begin(1, 1, NOW, SECOND), 1, 1, NOW, NOW)
+            contacts.end(contacts.begin(1, 1, NOW, SECOND), 1, 1, NOW, NOW, NOW)
         ended = contacts.ended_since_commit
-        contacts.end(contacts.begin(1, 1, NOW, SECOND), 1, 1, NOW, NOW)
+        contacts.end(contacts.begin(1, 1, NOW, SECOND), 1, 1, NOW, NOW, NOW)
         contacts.committed(ended)
         assert not contacts.crowded
         assert contacts.ended_since_commit == 1
@@ -190,7 +190,7 @@ def test_tickets_come_back_and_their_number_is_bounded(tmp_path: Path) -> None:
         assert len(set(tickets)) == UNDER_WAY_MAX
         with pytest.raises(AssertionError, match="requests at once"):
             contacts.begin(1, 1, NOW, SECOND)
-        contacts.end(tickets[7], 8, 1, NOW, NOW)
+        contacts.end(tickets[7], 8, 1, NOW, NOW, NOW)
         assert contacts.begin(1, 1, NOW, SECOND) == tickets[7]
     with opened(tmp_path) as contacts:
         assert len(contacts.recovered.hosts) == UNDER_WAY_MAX
@@ -205,7 +205,7 @@ def test_a_clock_that_was_set_between_two_processes_makes_nobody_early_nor_late(
         contacts = Contacts(place, BOOT, NOW, offset_s)
         ended = contacts.begin(11, 21, NOW, SECOND)
         contacts.begin(12, 22, NOW, Rest(least_s=2.0, per_second=3.0, most_s=60.0))
-        contacts.end(ended, 11, 21, NOW + 60, NOW + 0.1)
+        contacts.end(ended, 11, 21, NOW + 60, NOW + 0.1, NOW)
         contacts.close()
         now = NOW + 5 + jump_s
         contacts = Contacts(place, BOOT, now, offset_s + jump_s)
@@ -224,8 +224,8 @@ def test_an_heir_knows_both_and_the_other_file_is_gone(tmp_path: Path) -> None:
     for directory, until in ((mine, NOW + 60), (theirs, NOW + 90)):
         directory.mkdir()
         with opened(directory) as contacts:
-            contacts.end(contacts.begin(11, 21, NOW, SECOND), 11, 21, until, NOW)
-            contacts.prolong(12 if directory == mine else 13, NOW + 30)
+            contacts.end(contacts.begin(11, 21, NOW, SECOND), 11, 21, until, NOW, NOW)
+            contacts.prolong(12 if directory == mine else 13, NOW + 30, NOW)
     contacts = Contacts(mine, BOOT, NOW + 1, heir_of=theirs)
     contacts.close()
     assert contacts.recovered.hosts == {11: NOW + 90, 12: NOW + 30, 13: NOW + 30}

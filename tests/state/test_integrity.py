@@ -135,7 +135,7 @@ def test_a_sound_store_is_read_whole(tmp_path: Path) -> None:
 def test_contacts_that_were_damaged_have_everything_wait(tmp_path: Path) -> None:
     contacts = Contacts(tmp_path, BOOT, NOW)
     ticket = contacts.begin(7, 8, NOW, Rest(1.0, 1.0, 5.0))
-    contacts.end(ticket, 7, 8, NOW + 30.0, NOW + 10.0)
+    contacts.end(ticket, 7, 8, NOW + 30.0, NOW + 10.0, NOW)
     contacts.begin(9, 10, NOW, Rest(1.0, 1.0, 5.0))
     contacts.close()
     path = tmp_path / contacts_module.FILE

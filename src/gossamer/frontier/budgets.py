@@ -152,6 +152,7 @@ class Budgets:
         last = remembered.round() if remembered is not None else None
         if last is not None and (stored is None or last[0] > self._round.number):
             self._round = Round(*last, options=self._round.options)  # Other crawls went on with it.
+        self._round.began_at = min(self._round.began_at, now)  # The clock may have been set back since.
         was, self._round.options = self._round.options, _hash_of(options)
         if stored is not None and was not in (0, self._round.options):
             self.begin_round(now)  # As when they change while a crawl runs: who was put off for the old ones may come.

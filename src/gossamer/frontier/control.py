@@ -39,7 +39,7 @@ class HostControl:
 
     def prolong(self, host: Host, until: float, now: float) -> None:
         """Extend the delay of a host in memory until an instant, unless it is longer already."""
-        self._prolong(host, until)
+        self._prolong(host, until, now)
         self._scheduler.schedule(host, now)
 
     def run_prerequisite(self, prerequisite: Prerequisite, now: float) -> bool:
@@ -118,17 +118,19 @@ class HostControl:
         host.contacted = True
         self._hosts.touch(host)
         if delay_s is not None and delay_s > longest_s:
-            self._prolong(host, now + longest_s)  # The closing may be lost with its epoch, and the host asked again.
+            self._prolong(
+                host, now + longest_s, now
+            )  # The closing may be lost with its epoch, and the host asked again.
             self.close(url, f"its Crawl-delay of {delay_s:.0f} s is more than we wait", now)
             return
-        self._prolong(host, now + (delay_s or 0.0))
+        self._prolong(host, now + (delay_s or 0.0), now)
         self._scheduler.schedule(host, now)
 
     def back_off(self, url: Url, nth: int, reason: str, now: float) -> None:
         """Leave a host alone as after the n-th 429 in a row: it refused us without saying that it is busy."""
         host = self._host(url)
         host.record.reason = reason
-        self._prolong(host, now + host.rules.backoff_s(nth, 0.0))
+        self._prolong(host, now + host.rules.backoff_s(nth, 0.0), now)
         self._scheduler.schedule(host, now)
 
     def close(self, url: Url, reason: str, now: float) -> None:
@@ -157,10 +159,10 @@ class HostControl:
         """Say how often host records were in memory."""
         into.records_hits, into.records_misses = self._hosts.asked - self._hosts.misses, self._hosts.misses
 
-    def _prolong(self, host: Host, until: float) -> None:
+    def _prolong(self, host: Host, until: float, now: float) -> None:
         """Let a host rest for longer than its last request said; survives the death of the process."""
         self._hosts.touch(host)
         if until > host.record.rest_until:
             host.record.rest_until = until
             host.contacted = True
-            self._contacts.prolong(host.fingerprint, until)
+            self._contacts.prolong(host.fingerprint, until, now)

@@ -21,8 +21,9 @@ from gossamer.frontier.overview import facts_of, overview
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.priority import FrontierRules, LevelBias
 from gossamer.frontier.queues import Queues
-from gossamer.frontier.record import QueueCounts, QueuedUrl, QueueEntry, decode_record
+from gossamer.frontier.record import QueuedUrl, QueueEntry, decode_record
 from gossamer.frontier.scheduler import NextTurn, Scheduler
+from gossamer.frontier.set_back import follow_clock
 from gossamer.frontier.tokens import Leases
 from gossamer.frontier.workbench import Workbench
 from gossamer.model.links import NOT_SEED, Link
@@ -61,8 +62,7 @@ class Frontier:
             contacts.lost(now)
         if (first := next(store.scan("host", *PARTITIONED), None)) is not None:
             decode_record(first[1])  # A crawl of another version is refused here, not in the middle of a visit.
-        counts = store.get("meta", FRONTIER_COUNTS)
-        self.counts = QueueCounts() if counts is None else msgspec.msgpack.decode(counts, type=QueueCounts)
+        self.counts = follow_clock(epochs, now)
         bias = LevelBias(options.level_bias, dice)
         self._hosts = HostTable(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
         self._remembered, self._share_new = remembered, share_new
@@ -303,7 +303,7 @@ class Frontier:
             site_rest_until = now + self.politeness.site_delay_s if contact is not None else 0.0
             if lease.ticket >= 0:
                 self._contacts.end(
-                    lease.ticket, host.fingerprint, place.fingerprint, host.record.rest_until, rest_until
+                    lease.ticket, host.fingerprint, place.fingerprint, host.record.rest_until, rest_until, now
                 )
                 lease.ticket = -1
                 if self._shared is not None:
@@ -446,7 +446,7 @@ class Frontier:
             self._shared.leave(forgotten)
         self._ledger.cut()
         self.counts.working, self.counts.deferred = self._index.hosts, self._index.hosts_deferred
-        self.counts.most = self._index.hosts_most
+        self.counts.most, self.counts.cut_at = self._index.hosts_most, now
         self._epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(self.counts))
 
     # ---- inside

@@ -129,11 +129,7 @@ class HostTable:
             # Those without a record too: what was found and asked in an epoch that was lost left none.
             longest_s = rules.longest_rest_s(record.crawl_delay_s)
             record.rest_until = max(record.rest_until, self._recovered.unknown_at + longest_s)
-        if self._recovered.shift_s < 0.0:
-            # The clock was set back: until the next request, the record's instant is too late by `shift_s`.
-            record.rest_until = self._recovered.hosts.pop(fingerprint, record.rest_until)
-        else:
-            record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
+        record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
         return fingerprint
 
     def of(self, first: int, end: int) -> Iterable[Host]:

@@ -372,6 +372,8 @@ class QueueCounts(msgspec.Struct):
     """Requests that a server answered."""
     levels: list[int] = msgspec.field(default_factory=list)
     """URLs in queues, by level."""
+    cut_at: float = 0.0
+    """Wall time of the commit that these counts are of."""
 
     def end(self, outcome: str, urls: int = 1) -> None:
         """Note how URLs that were pending ended."""

@@ -66,8 +66,10 @@ class Remembered:
         memory = _decoded(data) if data is not None else None
         if memory is None:
             return
-        if memory.rest_until > record.rest_until:
-            record.rest_until, record.reason = memory.rest_until, memory.reason
+        # Where the clock was set back since, the host waits from now for what it had to wait for then.
+        rest_until = memory.rest_until - max(memory.at - self.now, 0.0)
+        if rest_until > record.rest_until:
+            record.rest_until, record.reason = rest_until, memory.reason
         if not is_new:
             return
         record.fetches_s = list(memory.fetches_s)

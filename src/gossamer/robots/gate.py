@@ -74,7 +74,7 @@ class RobotsGate:
         options = self._options
         if not options.obey:
             return ALLOWED
-        if record is None:
+        if record is None or now < record.made_at:
             return _UNKNOWN
         if record.kind != AnswerKind.UNREACHABLE:
             if now < record.expires_at:
@@ -176,7 +176,7 @@ class RobotsGate:
         first_s = options.retry_first_s if first_s is None else first_s
         pause_s = min(options.retry_s_max, first_s * 2.0 ** min(failures - 1, 40))
         retry_at = now + max(asked_s, pause_s * self._uniform(0.75, 1.0))
-        first_failed_at = previous.first_failed_at if previous is not None and previous.failures else now
+        first_failed_at = min(previous.first_failed_at, now) if previous is not None and previous.failures else now
         of_the_kind = (previous.lasting if previous is not None else 0) + 1 if lasting else 0
         copy = previous if previous is not None and previous.kind != AnswerKind.UNREACHABLE else None
         usable = copy is not None and now < copy.fetched_at + options.stale_s_max
@@ -188,11 +188,13 @@ class RobotsGate:
         copy = copy or RobotsRecord(AnswerKind.UNREACHABLE)
         return msgspec.structs.replace(
             copy,
+            fetched_at=min(copy.fetched_at, now),
             failures=failures,
             first_failed_at=first_failed_at,
             retry_at=retry_at,
             error=error,
             lasting=of_the_kind,
+            failed_at=now,
         )
 
     def _ttl_s(self, reply: Reply) -> float:

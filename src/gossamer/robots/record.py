@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-VERSION = 1
+VERSION = 2
 
 
 class AnswerKind(enum.IntEnum):
@@ -43,6 +43,13 @@ class RobotsRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """What was wrong the last time."""
     lasting: int = 0
     """Number of the last failures of a kind that a retry hardly fixes: certificates."""
+    failed_at: float = 0.0
+    """When the last failure was."""
+
+    @property
+    def made_at(self) -> float:
+        """When the last request ended. If the clock is behind that, it was set back, and no other instant counts."""
+        return max(self.fetched_at, self.failed_at)
 
 
 _encoder = msgspec.msgpack.Encoder()

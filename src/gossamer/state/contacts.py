@@ -34,7 +34,9 @@ CRC-32 follows.
 SHIFT_S_MIN = 1.0
 """A smaller difference is clock discipline (NTP), not a changed clock."""
 _RECORD = struct.Struct("<QQdddd")
-"""Host's and address's fingerprint; then for one under way start and `Rest`, for one that ended two not-befores."""
+"""Host's and address's fingerprint; then for one under way start and `Rest`, for one that ended two not-befores, and
+when that was.
+"""
 _SUM = struct.Struct("<Q")
 """CRC-32 behind each record and the header, plus one: it is never that of zeros."""
 SLOT_BYTES = 64
@@ -121,17 +123,17 @@ class Contacts:
         self._map[at : at + SLOT_BYTES] = _summed(record)
         return ticket
 
-    def end(self, ticket: int, host: int, address: int, host_at: float, address_at: float) -> None:
+    def end(self, ticket: int, host: int, address: int, host_at: float, address_at: float, now: float) -> None:
         """Note that a request ended, and from when on its host and address may be asked again."""
-        self._append(host, address, host_at, address_at)
+        self._append(host, address, host_at, address_at, now)
         # Only now: at no instant is the contact in neither table.
         at = _UNDER_WAY_AT + ticket * SLOT_BYTES
         self._map[at : at + SLOT_BYTES] = _EMPTY
         self._free.append(ticket)
 
-    def prolong(self, host: int, host_at: float) -> None:
+    def prolong(self, host: int, host_at: float, now: float) -> None:
         """Note a longer delay of a host than the end of its last request set."""
-        self._append(host, 0, host_at, 0.0)
+        self._append(host, 0, host_at, 0.0, now)
 
     def committed(self, ended_before: int) -> None:
         """Note that a commit includes the first `ended_before` ended contacts, which may be overwritten."""
@@ -145,9 +147,9 @@ class Contacts:
     def close(self) -> None:
         self._map.close()
 
-    def _append(self, host: int, address: int, host_at: float, address_at: float) -> None:
+    def _append(self, host: int, address: int, host_at: float, address_at: float, now: float) -> None:
         at = _ENDED_AT + self._next * SLOT_BYTES
-        self._map[at : at + SLOT_BYTES] = _summed(_RECORD.pack(host, address, host_at, address_at, 0, 0))
+        self._map[at : at + SLOT_BYTES] = _summed(_RECORD.pack(host, address, host_at, address_at, now, 0))
         self._next = self._next + 1 if self._next + 1 < ENDED_MAX else self._first
         self.ended_since_commit += 1
 
@@ -186,11 +188,13 @@ def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Reco
             rest_s = min(least_s + per_second * max(now - start - shift_s, 0.0), most_s)
             hosts[host] = max(hosts.get(host, 0.0), now + rest_s)
             addresses[address] = max(addresses.get(address, 0.0), now)
-    for host, address, host_at, address_at, _, _ in _records(data, _ENDED_AT, _SIZE):
+    for host, address, host_at, address_at, at, _ in _records(data, _ENDED_AT, _SIZE):
+        # What is in the future was written before the clock was set back, by an unknown time: the rest counts in full from now.
+        by_s = shift_s - max(at + shift_s - now, 0.0)
         if host:
-            hosts[host] = max(hosts.get(host, 0.0), host_at + shift_s)
+            hosts[host] = max(hosts.get(host, 0.0), host_at + by_s)
         if address:
-            addresses[address] = max(addresses.get(address, 0.0), address_at + shift_s)
+            addresses[address] = max(addresses.get(address, 0.0), address_at + by_s)
     if not is_same_boot or shift_s > 0.0 or damaged:
         unknown_at = now  # For delays longer than the ring reaches back, the instants are too early.
     elif unknown_at:
@@ -236,7 +240,9 @@ def _kept(recovered: Recovered, now: float) -> bytes:
     """Return what must survive our own death too."""
     hosts, addresses = _longest(recovered.hosts, now), _longest(recovered.addresses, now)
     pairs = zip_longest(hosts, addresses, fillvalue=(0, 0.0))
-    return b"".join(_summed(_RECORD.pack(host, address, host_at, at, 0, 0)) for (host, host_at), (address, at) in pairs)
+    return b"".join(
+        _summed(_RECORD.pack(host, address, host_at, at, now, 0)) for (host, host_at), (address, at) in pairs
+    )
 
 
 def _longest(resting: Mapping[int, float], now: float) -> list[tuple[int, float]]:

@@ -130,6 +130,10 @@ ABSORBED: Final = _key("meta", b"absorbed", "gossamer.assembly.scaling", "int", 
 FRONTIER_COUNTS: Final = _key(
     "meta", b"frontier", "gossamer.frontier.frontier", "gossamer.frontier.record.QueueCounts", _ADDED
 )
+CLOCK_SET_BACK: Final = _key(
+    "meta", b"set_back", "gossamer.frontier.set_back", "gossamer.frontier.set_back.Progress", _OWN
+)
+"""Only while hosts are brought to a clock that was set back."""
 BUDGET_ROUND: Final = _key("meta", b"budgets", "gossamer.frontier.budgets", "gossamer.frontier.budgets.Round", _COPIED)
 LINKING_MAX: Final = _key("meta", b"linking_max", "gossamer.frontier.accounts", "float", _COPIED)
 WALK_COUNTS: Final = _key("walk", b"c", "gossamer.frontier.walked", "gossamer.frontier.walked.WalkCounts", _OWN)

@@ -15,6 +15,8 @@ from gossamer.lab.faults.world import SeenRequest, World
 DELAY_S = 1.0
 """Of a host."""
 ROUNDING_S = 1e-6
+IDLE_S_MAX = 4_500.0
+"""Between two requests: the longest sleep of a host that fails, and the time in which no process was there."""
 BUSY = 503
 SEED = "http://h0.test/"
 
@@ -25,7 +27,7 @@ def broken_in(world: World) -> list[str]:
     shared = (
         _early(world.log, lambda asked: world.address(asked.host), world.address_delay_s) if world.shards > 1 else ()
     )
-    return [*world.faulty, *hosts, *shared, *_denied(world), *_outcomes(world)]
+    return [*world.faulty, *hosts, *shared, *_stalled(world.log), *_denied(world), *_outcomes(world)]
 
 
 def _early(log: list[SeenRequest], whose: Callable[[SeenRequest], str], delay_s: float) -> Iterator[str]:
@@ -40,6 +42,15 @@ def _early(log: list[SeenRequest], whose: Callable[[SeenRequest], str], delay_s:
             )
         if before is None or asked.ended > before.ended:
             last[whose(asked)] = asked
+
+
+def _stalled(log: list[SeenRequest]) -> Iterator[str]:
+    """Yield the requests before which nothing happened for longer than anything had to be waited for."""
+    ended = 0.0
+    for asked in sorted(log, key=lambda one: one.began):
+        if asked.began > ended + IDLE_S_MAX:
+            yield f"{asked.host}{asked.path} was the first request for {asked.began - ended:.0f} s"
+        ended = max(ended, asked.ended)
 
 
 def _denied(world: World) -> Iterator[str]:

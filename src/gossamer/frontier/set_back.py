@@ -1,0 +1,89 @@
+"""Set back: brings what hosts wait for to a clock that is behind the last commit.
+
+A machine may have its clock corrected, or start with a wrong one, between two processes. Instants on disk are by the
+clock as it was. Where that was ahead, each host would wait for as long as it was ahead: for hours, or years.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from gossamer.frontier.record import (
+    HostRecord,
+    QueueCounts,
+    decode_entry,
+    decode_record,
+    due_from,
+    encode_record,
+    micros,
+    range_end,
+)
+from gossamer.state.epoch import Epochs
+from gossamer.state.schema import CLOCK_SET_BACK, FRONTIER_COUNTS, PARTITIONED
+
+HOSTS_A_COMMIT: Final = 5_000
+SET_BACK_S_MIN: Final = 1.0
+"""Less is clock discipline (NTP)."""
+_BEGIN, _END = PARTITIONED
+
+
+class Progress(msgspec.Struct, array_like=True):
+    """How far the hosts have been brought to the clock."""
+
+    by_s: float
+    begin: bytes = _BEGIN
+    """Key of the first host that has not."""
+
+
+def follow_clock(epochs: Epochs, now: float) -> QueueCounts:
+    """Have hosts and retries wait from now for what they still had to wait for at the last commit, where the clock is
+    behind that; return the counts of that commit. About 20 µs a host, then, in commits of its own; a process that is
+    killed in between is followed by one that goes on. Revisits are due later by what the clock was set back.
+    """
+    data, kept = epochs.get("meta", FRONTIER_COUNTS), epochs.get("meta", CLOCK_SET_BACK)
+    counts = QueueCounts() if data is None else msgspec.msgpack.decode(data, type=QueueCounts)
+    if kept is None and counts.cut_at < now + SET_BACK_S_MIN:
+        return counts
+    progress = Progress(counts.cut_at - now) if kept is None else msgspec.msgpack.decode(kept, type=Progress)
+    while progress.begin < _END:
+        hosts = list(islice(epochs.scan("host", progress.begin, _END), HOSTS_A_COMMIT))
+        for prefix, record in hosts:
+            _bring_back(epochs, prefix, decode_record(record), progress.by_s)
+        progress.begin = hosts[-1][0] + b"\0" if len(hosts) == HOSTS_A_COMMIT else _END
+        epochs.put("meta", CLOCK_SET_BACK, msgspec.msgpack.encode(progress))
+        epochs.close_at_once()
+    counts.cut_at = now
+    epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(counts))
+    epochs.delete("meta", CLOCK_SET_BACK)
+    epochs.close_at_once()
+    return counts
+
+
+def _bring_back(epochs: Epochs, prefix: bytes, record: HostRecord, by_s: float) -> None:
+    by = micros(by_s)
+    record.rest_until -= by_s
+    for origin in (record.origins or {}).values():
+        origin.wait_until = max(origin.wait_until - by_s, 0.0)
+    if record.index_family == "sleep":
+        epochs.delete("sleep", record.index_key)
+        record.index_key = _earlier(record.index_key, 2, by)
+        epochs.put("sleep", record.index_key, b"")
+    if record.due:
+        retries = [
+            (key, value)
+            for key, value in epochs.scan("due", due_from(prefix, record.due_from), range_end(prefix))
+            if record.due > record.revisits and not decode_entry(value).revisit
+        ]
+        for key, value in retries:
+            epochs.delete("due", key)
+            epochs.put("due", _earlier(key, len(prefix), by), value)
+        record.due_from = max(record.due_from - by, 0)
+    epochs.put("host", prefix, encode_record(record))
+
+
+def _earlier(key: bytes, at: int, by: int) -> bytes:
+    """Return a key whose instant, eight bytes from `at` on, is earlier by some microseconds."""
+    return key[:at] + max(int.from_bytes(key[at : at + 8]) - by, 0).to_bytes(8) + key[at + 8 :]

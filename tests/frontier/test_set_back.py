@@ -1,0 +1,114 @@
+"""What hosts and retries wait for after a start with a clock that was set back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.frontier import set_back
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
+from gossamer.frontier.options import PolitenessOptions
+from gossamer.model.visits import Contact, RevisitPlan
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+from tests.frontier.names import T0, Shard, linked, named
+
+DELAY_S = 10.0
+RETRY_S = 500.0
+SET_BACK_S = 7_200.0
+BOOTS = [b"b" * 16, b"c" * 16]
+
+
+def begun(frontier: Frontier, now: float) -> Lease | None:
+    """Begin a request, if one may begin now."""
+    while (lease := frontier.select(now)) is not None:
+        if lease.address:
+            assert frontier.begin(lease, now)
+            frontier.ended(lease, Contact(0.1, "answered"), now)
+            return lease
+        frontier.locate(lease, f"127.0.0.{ord(lease.host.name[0])}", 1e12, now)
+    return None
+
+
+def killed(tmp_path: Path) -> Shard:
+    """Return a shard that was killed: `a.test` rests for `DELAY_S`, `b.test` has one URL, to be tried again."""
+    shard = Shard(tmp_path, PolitenessOptions(delay_s_min=DELAY_S, delay_s_max=60.0), sleep_s_min=1.0)
+    frontier = shard.open(T0)
+    for url in ("http://a.test/1", "http://a.test/2", "http://b.test/"):
+        frontier.add(linked(url), 0, T0)
+    for _ in range(2):
+        lease = begun(frontier, T0)
+        assert lease is not None
+        if lease.host.name == "a.test":
+            frontier.finish(lease, "fetched", T0)
+        else:
+            frontier.retry(lease, RevisitPlan(named("http://b.test/"), T0 + RETRY_S, 2, 0), T0)
+    shard.commit_all(T0)
+    shard.crash()
+    return shard
+
+
+def next_requests(frontier: Frontier, now: float) -> dict[str, float]:
+    """Return when each host gets its next request."""
+    found = {}
+    while (wake_at := frontier.wake_at()) is not None:
+        now = max(now, wake_at)
+        while (lease := begun(frontier, now)) is not None:
+            found[lease.host.name] = now
+            frontier.finish(lease, "fetched", now)
+    return found
+
+
+@pytest.mark.promise("Politeness", "A clock that is set, during a crawl or between two runs, makes no request early.")
+@pytest.mark.parametrize("boot", BOOTS, ids=["the same boot", "another boot"])
+def test_hosts_and_retries_wait_for_what_was_left_to_wait_for(tmp_path: Path, boot: bytes) -> None:
+    shard = killed(tmp_path)
+    now = T0 - SET_BACK_S
+    longest_s = DELAY_S if boot == BOOTS[0] else 60.0  # After another boot contacts may be missing.
+    shard.open(now, boot)
+    shard.crash()  # Before it commits: what was set back is not set back again.
+    waits_s = {host: at - now for host, at in next_requests(shard.open(now, boot), now).items()}
+    assert waits_s == pytest.approx({"a.test": longest_s, "b.test": RETRY_S})
+    shard.crash()
+
+
+def test_a_start_that_is_killed_in_between_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed at its second, third and fourth commit, it has set each host back once."""
+    monkeypatch.setattr(set_back, "HOSTS_A_COMMIT", 1)
+    shard = killed(tmp_path)
+    now = T0 - SET_BACK_S
+    for commits in (1, 1, 0):
+        store = Store(tmp_path / "store", 1 << 20, 1 << 20)
+        with pytest.raises(KeyboardInterrupt):
+            set_back.follow_clock(_Killed(Epochs(store), commits), now)  # type: ignore[arg-type]
+        store.close()
+    frontier = shard.open(now)
+    assert {host: at - now for host, at in next_requests(frontier, now).items()} == pytest.approx(
+        {"a.test": DELAY_S, "b.test": RETRY_S}
+    )
+    shard.crash()
+
+
+class _Killed:
+    """The epochs of a process that is killed at a commit."""
+
+    def __init__(self, epochs: Epochs, commits: int) -> None:
+        self._epochs, self._left = epochs, commits
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._epochs, name)
+
+    def close_at_once(self) -> None:
+        if not self._left:
+            raise KeyboardInterrupt
+        self._left -= 1
+        self._epochs.close_at_once()
+
+
+def test_a_clock_that_went_on_changes_nothing(tmp_path: Path) -> None:
+    shard = killed(tmp_path)
+    now = T0 + 0.5
+    assert next_requests(shard.open(now), now) == pytest.approx({"a.test": T0 + DELAY_S, "b.test": T0 + RETRY_S})
+    shard.crash()
