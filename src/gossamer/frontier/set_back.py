@@ -30,7 +30,7 @@ SET_BACK_S_MIN: Final = 1.0
 _BEGIN, _END = PARTITIONED
 
 
-class Progress(msgspec.Struct, array_like=True):
+class SetBack(msgspec.Struct, array_like=True):
     """How far the hosts have been brought to the clock."""
 
     by_s: float
@@ -47,7 +47,7 @@ def follow_clock(epochs: Epochs, now: float) -> QueueCounts:
     counts = QueueCounts() if data is None else msgspec.msgpack.decode(data, type=QueueCounts)
     if kept is None and counts.cut_at < now + SET_BACK_S_MIN:
         return counts
-    progress = Progress(counts.cut_at - now) if kept is None else msgspec.msgpack.decode(kept, type=Progress)
+    progress = SetBack(counts.cut_at - now) if kept is None else msgspec.msgpack.decode(kept, type=SetBack)
     while progress.begin < _END:
         hosts = list(islice(epochs.scan("host", progress.begin, _END), HOSTS_A_COMMIT))
         for prefix, record in hosts:

@@ -189,7 +189,7 @@ def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Reco
             hosts[host] = max(hosts.get(host, 0.0), now + rest_s)
             addresses[address] = max(addresses.get(address, 0.0), now)
     for host, address, host_at, address_at, at, _ in _records(data, _ENDED_AT, _SIZE):
-        # What is in the future was written before the clock was set back, by an unknown time: the rest counts in full from now.
+        # What is in the future was written before the clock was set back by an unknown time: it waits in full from now.
         by_s = shift_s - max(at + shift_s - now, 0.0)
         if host:
             hosts[host] = max(hosts.get(host, 0.0), host_at + by_s)

@@ -131,7 +131,7 @@ FRONTIER_COUNTS: Final = _key(
     "meta", b"frontier", "gossamer.frontier.frontier", "gossamer.frontier.record.QueueCounts", _ADDED
 )
 CLOCK_SET_BACK: Final = _key(
-    "meta", b"set_back", "gossamer.frontier.set_back", "gossamer.frontier.set_back.Progress", _OWN
+    "meta", b"set_back", "gossamer.frontier.set_back", "gossamer.frontier.set_back.SetBack", _OWN
 )
 """Only while hosts are brought to a clock that was set back."""
 BUDGET_ROUND: Final = _key("meta", b"budgets", "gossamer.frontier.budgets", "gossamer.frontier.budgets.Round", _COPIED)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import partial
 from math import inf
 from typing import Any
 from uuid import UUID
@@ -20,9 +22,11 @@ from gossamer.crawl import shard
 from gossamer.lab.faults.checks import DELAY_S
 from gossamer.lab.faults.web import hash_of
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
+from gossamer.seen import bloom, diskmerge
 from gossamer.state import journals, redo
 from gossamer.state.redo import DamagedStoreError
 from gossamer.world import files
+from gossamer.world.dice import Dice
 from gossamer.world.machine import ThisMachine
 
 IDLE_S = 10.0
@@ -52,6 +56,35 @@ SETS_OF_SHARDS = (
     "politeness.backoff_s_max=60.0",
     "crawl.commit_s=10.0",
 )
+
+VARIED = (
+    ("frontier.active_hosts_max=2", "frontier.window_urls_max=1"),
+    ("robots.cache_hosts_max=1", "seen.popular_bytes_max=1"),
+    (
+        "archive.warc_segment_bytes_max=20000",
+        "archive.table_segment_rows_max=30",
+        "archive.table_segment_s_max=20.0",
+        "archive.table_frame_rows_max=3",
+    ),
+    ("budget.host_pages=4", "frontier.priority='in_links'", "frontier.priority='best_first'"),
+)
+"""What half of the seeds change, at most one of each row: bounds so small that they are met, and other orders."""
+BACKENDS = (
+    ("seen.backend='diskmerge'", "seen.front_urls_max=5", "seen.popular_urls_max=2"),
+    ("seen.backend='bloom'", "seen.log_urls_max=10", "seen.expected_urls=20000", "seen.false_positive_rate=1e-12"),
+)
+"""A quarter of the seeds of one shard find out in another way whether a URL was seen."""
+
+
+def sets_of(seed: int, shards: int = 1) -> tuple[str, ...]:
+    """Return the settings of the crawl of a seed."""
+    dice = Dice(seed + 4)
+    found = list(SETS)
+    if dice.below(2):
+        found += [row[at] for row in VARIED if (at := dice.below(2 * len(row))) < len(row)]
+        if shards == 1 and not dice.below(2):
+            found += BACKENDS[dice.below(len(BACKENDS))]
+    return tuple(found)
 
 
 Place = tuple[object, str, object]
@@ -108,6 +141,8 @@ def in_world(*, is_real: bool, also: Iterable[Place] = ()) -> Iterator[None]:
         (asyncio, "TaskGroup", _OrderedGroup),
         (warc, "uuid", _Identifiers),  # By chance, the length of compressed records would differ from run to run.
         (logs, "_OPTIONS", None),
+        (bloom, "ThreadPoolExecutor", _Executor),
+        (diskmerge, "ThreadPoolExecutor", _Executor),
         (shard, "IDLE_S_MAX", IDLE_S),
         *also,
     ]
@@ -130,6 +165,48 @@ class _Identifiers:
     def uuid4() -> UUID:
         machine = HERE.get()
         return UUID(int=hash_of(machine.world.seed, f"{machine.number} {machine.life}") << 80)
+
+
+class _Executor:
+    """Threads of their own that write files: what they have to do is done when the seed says so."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self._begun: list[_Work] = []
+
+    def submit(self, function: Callable[..., object], *arguments: object) -> _Work:
+        self._begun.append(_Work(partial(function, *arguments)))
+        return self._begun[-1]
+
+    def shutdown(self, *, wait: bool) -> None:
+        for work in self._begun if wait else ():
+            work.exception()
+
+
+class _Work(Future[Any]):
+    def __init__(self, function: Callable[[], object]) -> None:
+        super().__init__()
+        self._function = function
+
+    def done(self) -> bool:
+        """Say whether it is done; it is done now, or later."""
+        if not super().done() and HERE.get().world.dice.below(2):
+            self._do()
+        return super().done()
+
+    def result(self, timeout: float | None = None) -> Any:
+        self.exception()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        if not super().done():
+            self._do()
+        return super().exception(timeout)
+
+    def _do(self) -> None:
+        try:
+            self.set_result(self._function())
+        except Exception as error:  # noqa: BLE001 - it is the waiter's
+            self.set_exception(error)
 
 
 class _OrderedGroup(asyncio.TaskGroup):

@@ -27,12 +27,12 @@ from gossamer.lab.faults.checks import SEED, broken_in
 from gossamer.lab.faults.disk import ModelDisk
 from gossamer.lab.faults.lives import (
     OPTIONS,
-    SETS,
     SETS_OF_SHARDS,
     Trial,
     check_books,
     in_world,
     is_of,
+    sets_of,
     unwind,
     web_faults,
 )
@@ -162,7 +162,14 @@ class SimulatedShards(Shards):
         covered = ("state.checkpoint_uri='file:///checkpoints'",) if is_covered else ()
         address = f"politeness.address_delay_s={world.address_delay_s}"
         uneven = ("crawl.concurrency=1",) if is_uneven(world.seed) else ()
-        sets = (*SETS, *SETS_OF_SHARDS, address, f"cluster.workers={world.shards}", *covered, *uneven)
+        sets = (
+            *sets_of(world.seed, world.shards),
+            *SETS_OF_SHARDS,
+            address,
+            f"cluster.workers={world.shards}",
+            *covered,
+            *uneven,
+        )
         wire = Wire(random.Random(world.seed + 5), delay_s_max=FRAME_S_MAX)
         super().__init__(configure(options=OPTIONS, sets=sets, seeds=[SEED]), folder, world.shards, wire)
         if uneven:

@@ -29,12 +29,12 @@ from gossamer.lab.faults.lives import (
     IDLE_S,
     OF_THE_WEB,
     OPTIONS,
-    SETS,
     TROUBLE_S_MAX,
     Trial,
     check_books,
     in_world,
     is_of,
+    sets_of,
     unwind,
     web_faults,
 )
@@ -114,7 +114,7 @@ def trial(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
 
 def _lives(machine: Machine, found: Trial) -> None:
     HERE.set(machine)
-    config = configure(options=OPTIONS, sets=SETS, seeds=[SEED])
+    config = configure(options=OPTIONS, sets=sets_of(machine.world.seed), seeds=[SEED])
     for fault in web_faults(machine.world, found.faults):
         machine.fault = fault
         if _lived(machine, config):
