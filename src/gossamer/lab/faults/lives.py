@@ -171,10 +171,10 @@ class _Executor:
     """Threads of their own that write files: what they have to do is done when the seed says so."""
 
     def __init__(self, *_: object, **__: object) -> None:
-        self._begun: list[_Work] = []
+        self._begun: list[_WorkOfAThread] = []
 
-    def submit(self, function: Callable[..., object], *arguments: object) -> _Work:
-        self._begun.append(_Work(partial(function, *arguments)))
+    def submit(self, function: Callable[..., object], *arguments: object) -> _WorkOfAThread:
+        self._begun.append(_WorkOfAThread(partial(function, *arguments)))
         return self._begun[-1]
 
     def shutdown(self, *, wait: bool) -> None:
@@ -182,7 +182,7 @@ class _Executor:
             work.exception()
 
 
-class _Work(Future[Any]):
+class _WorkOfAThread(Future[Any]):
     def __init__(self, function: Callable[[], object]) -> None:
         super().__init__()
         self._function = function
