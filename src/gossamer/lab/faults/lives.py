@@ -18,6 +18,7 @@ import msgspec
 from gossamer.archive import logs, warc
 from gossamer.assembly import building, integrity
 from gossamer.assembly.values import Assembled
+from gossamer.config import Config
 from gossamer.crawl import shard
 from gossamer.lab.faults.checks import DELAY_S
 from gossamer.lab.faults.web import hash_of
@@ -113,15 +114,18 @@ class Trial(msgspec.Struct):
         return self
 
 
-def check_books(machine: Machine, assembled: Assembled) -> None:
-    """Have the counts compared at each commit."""
-    committer, counts = assembled.kept.committer, assembled.ring.frontier.counts
+def check_books(machine: Machine, assembled: Assembled, config: Config) -> None:
+    """Have the counts compared at each commit, and the hosts in memory with their bound."""
+    committer, frontier = assembled.kept.committer, assembled.ring.frontier
+    counts, hosts_max = frontier.counts, config.frontier.active_hosts_max
     note = committer.on_epoch
     assert note is not None
 
     def check(epoch: int) -> None:
         if counts.discovered != counts.pending + sum(counts.terminal.values()):
             machine.world.faulty.append(f"commit {epoch} of shard {machine.number}: {counts} does not add up")
+        if frontier.benched > hosts_max:
+            machine.world.faulty.append(f"commit {epoch}: {frontier.benched} hosts in memory, {hosts_max} allowed")
         note(epoch)
 
     committer.on_epoch = check

@@ -262,7 +262,7 @@ class SimulatedShards(Shards):
     def opened(self, member: LabShard) -> None:
         assert member.assembled is not None
         assert member.assembled.membership is not None
-        check_books(self._machines[member.number], member.assembled)
+        check_books(self._machines[member.number], member.assembled, self.config)
         # Moves take several commits in most trials.
         member.assembled.membership.moves.step_keys_max = 1 + self.world.seed % STEP_KEYS_MAX
 

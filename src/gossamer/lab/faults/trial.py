@@ -65,7 +65,7 @@ class _Crawler(Crawler):
         lock = await self._locked()
         assembled = assemble(self.config, self.directory, self.machine, Dice(self.machine.world.seed), lock)
         assembled.controls.watchdogs.run = _nothing  # type: ignore[method-assign]
-        check_books(self.machine, assembled)
+        check_books(self.machine, assembled, self.config)
         return assembled
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
