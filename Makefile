@@ -31,7 +31,7 @@ PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs site publish pictures bench league faults mutants fuzz chaos nightly figures dist lock sbom clean axe corpus pandas frameworks
+.PHONY: help demo test acceptance check format docs site publish pictures bench league faults dst mutants fuzz chaos nightly figures dist lock sbom clean axe corpus pandas frameworks
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -114,6 +114,8 @@ TRIALS ?= 1000
 faults: $(VENV)/dev.stamp  ## crawl TRIALS simulated worlds with kills, and look for broken promises
 	$(BIN)/python -m gossamer.lab.faults.trial --trials $(TRIALS)
 	$(BIN)/python -m gossamer.lab.faults.trial --several --trials $(TRIALS)
+
+dst: faults  ## the same: deterministic simulation testing
 
 SECONDS ?= 120
 fuzz: $(VENV)/dev.stamp  ## fuzz what reads bytes, for SECONDS
