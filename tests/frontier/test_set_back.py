@@ -75,14 +75,14 @@ def test_hosts_and_retries_wait_for_what_was_left_to_wait_for(tmp_path: Path, bo
 
 
 def test_a_start_that_is_killed_in_between_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed at its second, third and fourth commit, it has set each host back once."""
+    """Killed at its second, third and fourth commit, it has set each host back once, by a clock set back twice."""
     monkeypatch.setattr(set_back, "HOSTS_A_COMMIT", 1)
     shard = killed(tmp_path)
     now = T0 - SET_BACK_S
-    for commits in (1, 1, 0):
+    for commits, behind_s in ((1, 3_600.0), (1, 0.0), (0, 0.0)):
         store = Store(tmp_path / "store", 1 << 20, 1 << 20)
         with pytest.raises(KeyboardInterrupt):
-            set_back.follow_clock(_Killed(Epochs(store), commits), now)  # type: ignore[arg-type]
+            set_back.follow_clock(_Killed(Epochs(store), commits), now + behind_s)  # type: ignore[arg-type]
         store.close()
     frontier = shard.open(now)
     assert {host: at - now for host, at in next_requests(frontier, now).items()} == pytest.approx(

@@ -43,11 +43,17 @@ def follow_clock(epochs: Epochs, now: float) -> QueueCounts:
     behind that; return the counts of that commit. About 20 µs a host, then, in commits of its own; a process that is
     killed in between is followed by one that goes on. Revisits are due later by what the clock was set back.
     """
-    data, kept = epochs.get("meta", FRONTIER_COUNTS), epochs.get("meta", CLOCK_SET_BACK)
+    data = epochs.get("meta", FRONTIER_COUNTS)
     counts = QueueCounts() if data is None else msgspec.msgpack.decode(data, type=QueueCounts)
-    if kept is None and counts.cut_at < now + SET_BACK_S_MIN:
-        return counts
-    progress = SetBack(counts.cut_at - now) if kept is None else msgspec.msgpack.decode(kept, type=SetBack)
+    kept = epochs.get("meta", CLOCK_SET_BACK)
+    if kept is not None:  # The clock may have been set back once more since.
+        _bring_all_back(epochs, counts, msgspec.msgpack.decode(kept, type=SetBack))
+    if counts.cut_at >= now + SET_BACK_S_MIN:
+        _bring_all_back(epochs, counts, SetBack(counts.cut_at - now))
+    return counts
+
+
+def _bring_all_back(epochs: Epochs, counts: QueueCounts, progress: SetBack) -> None:
     while progress.begin < _END:
         hosts = list(islice(epochs.scan("host", progress.begin, _END), HOSTS_A_COMMIT))
         for prefix, record in hosts:
@@ -55,11 +61,10 @@ def follow_clock(epochs: Epochs, now: float) -> QueueCounts:
         progress.begin = hosts[-1][0] + b"\0" if len(hosts) == HOSTS_A_COMMIT else _END
         epochs.put("meta", CLOCK_SET_BACK, msgspec.msgpack.encode(progress))
         epochs.close_at_once()
-    counts.cut_at = now
+    counts.cut_at -= progress.by_s
     epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(counts))
     epochs.delete("meta", CLOCK_SET_BACK)
     epochs.close_at_once()
-    return counts
 
 
 def _bring_back(epochs: Epochs, prefix: bytes, record: HostRecord, by_s: float) -> None:
