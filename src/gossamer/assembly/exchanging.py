@@ -255,8 +255,11 @@ class Membership:
         if places.learn(orders.places, orders.known, orders.serial):
             self.exchange.readdress()
         self._ordered, self._survey = orders.moves, orders.survey
-        # Until all seeds are added, a restart adds them again, each where its partition is by then.
-        self.moves.order(() if self.seeding() else orders.moves)
+        # Until all seeds are added, a restart adds them again, each where its partition is by then; and pages of an
+        # earlier batch crawl get their due times where they are.
+        recrawl = self._ring.recrawl
+        stays = self.seeding() or (recrawl is not None and not recrawl.enrolment.is_over)
+        self.moves.order(() if stays else orders.moves)
 
     @property
     def _activity(self) -> int:
