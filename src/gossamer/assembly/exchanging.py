@@ -129,11 +129,13 @@ class Membership:
         """Return this shard's report."""
         exchange, loop, totals = self.exchange, self._loop, self._counters.totals
         seeding, awaits = self.seeding(), loop.out_of_patience
+        # Another shard may have the address, and then nothing is ready here.
+        queued = self._frontier.counts.pending or (self._ring.recrawl is not None and self._frontier.hosts_left)
         passive = (
             loop.nothing_to_do
             and exchange.idle
             and not seeding
-            and (awaits or not self._frontier.counts.pending)
+            and (awaits or not queued)
             and self._committed_activity == self._activity
         )
         seeds = self._pending_scope is not None and (self._pending_scope.seeds_open or exchange.has_seeds)

@@ -99,7 +99,6 @@ class RevisitMoves:
 
     def admit(self, first: int, end: int, sums: bytes) -> None:
         """Take in partitions whose keys are in the open epoch; `sums` are what travelled."""
-        self._rhythms.forget(first, end)
         mine, theirs = self._state, decode_state(sums)
         if not (mine.visits or mine.pages or mine.retired):
             begin_like(mine, theirs)

@@ -17,7 +17,7 @@ from gossamer.archive import logs, warc
 from gossamer.assembly import building, integrity
 from gossamer.assembly.values import Assembled
 from gossamer.crawl import shard
-from gossamer.lab.faults.checks import DELAY_S
+from gossamer.lab.faults.checks import DELAY_S, wrong_sums
 from gossamer.lab.faults.web import hash_of
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
 from gossamer.state import journals, redo
@@ -52,6 +52,14 @@ SETS_OF_SHARDS = (
     "politeness.backoff_s_max=60.0",
     "crawl.commit_s=10.0",
 )
+SETS_OF_REVISITS = (
+    "crawl.mode='continuous'",
+    "revisit.interval_s_mean=200.0",
+    "revisit.interval_s_min=20.0",
+    "revisit.interval_s_max=1000.0",
+    "revisit.failed_s_first=30.0",
+    "revisit.max_age_s={'/1' = 300.0, '/1?2$' = 200.0}",
+)
 
 
 Place = tuple[object, str, object]
@@ -81,7 +89,8 @@ class Trial(msgspec.Struct):
 
 
 def check_books(machine: Machine, assembled: Assembled) -> None:
-    """Have the counts compared at each commit."""
+    """Have the counts, and the sums of a continuous crawl, compared at each commit."""
+    storage = assembled.kept.storage
     committer, counts = assembled.kept.committer, assembled.ring.frontier.counts
     note = committer.on_epoch
     assert note is not None
@@ -89,6 +98,9 @@ def check_books(machine: Machine, assembled: Assembled) -> None:
     def check(epoch: int) -> None:
         if counts.discovered != counts.pending + sum(counts.terminal.values()):
             machine.world.faulty.append(f"commit {epoch} of shard {machine.number}: {counts} does not add up")
+        machine.world.faulty += [
+            f"commit {epoch} of shard {machine.number}: {one}" for one in wrong_sums(storage.store)
+        ]
         note(epoch)
 
     committer.on_epoch = check
