@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from gossamer.assembly.values import CrawlRing
 
 STEP_KEYS_MAX: Final = 5_000
-"""Keys that one commit copies at the most, beside those that it changed: about 15 ms."""
+"""Keys that one commit copies at the most, beside those that it changed: about 15 ms, and 20 ms more for the sums of
+pages that are visited again."""
 PART_KEYS_MAX: Final = 1_000
 
 
