@@ -1,10 +1,11 @@
 """How long a partition is paused when it moves between two running shards, by the URLs that it has.
 
-    python benchmarks/bench_moves.py [--urls 100 1000 10000 100000]
+    python benchmarks/bench_moves.py [--urls 100 1000 10000 100000] [--continuous]
 
 Two shards in one process, with RocksDB. All URLs are of one site and wait; nothing is in flight, as after the drain.
 The pause is the time from the last URL that the giver may request (the begin of the commit in which the partition is
 frozen) to the first one that the receiver may request, with the commits of both, and without the way between machines.
+In a continuous crawl each URL was also visited once.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.values import Assembled
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move
+from gossamer.model.revisits import Sight
 from gossamer.world.clock import WallClock
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.cluster.pairs import carry, config_of_two, discover, partition_of
+from tests.cluster.pairs import SITE, carry, config_of_two, discover, partition_of
 
 LINKS_AT_ONCE = 500
 
@@ -44,21 +46,23 @@ async def main() -> None:
     """Print a row for each number of URLs."""
     parser = argparse.ArgumentParser(description="Move one partition between two shards; print the pause.")
     parser.add_argument("--urls", type=int, nargs="+", default=[100, 1_000, 10_000, 100_000])
+    parser.add_argument("--continuous", action="store_true", help="the crawl visits pages again")
+    given = parser.parse_args()
     logging.disable(logging.CRITICAL)
     print("| URLs | keys | pause, s | whole move, s | commits of the giver | longest of them, s |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: |")
-    for urls in parser.parse_args().urls:
+    for urls in given.urls:
         with tempfile.TemporaryDirectory(prefix="gossamer-moves-") as folder:
-            row = await moved(Path(folder), urls)
+            row = await moved(Path(folder), urls, "continuous" if given.continuous else "batch")
             print(
                 f"| {urls:,} | {row.keys:,} | {row.pause_s:.3f} | {row.whole_s:.2f} | {row.commits} | "
                 f"{row.longest_s:.3f} |", flush=True,
             )  # fmt: skip
 
 
-async def moved(folder: Path, urls: int) -> Row:
+async def moved(folder: Path, urls: int, mode: str) -> Row:
     """Move a partition with this number of URLs."""
-    config = config_of_two(folder)
+    config = config_of_two(folder, f"crawl.mode={mode}")
     shards = [assemble(config, folder, shard=number, shards=2) for number in range(2)]
     partition = partition_of(shards[0])
     sender = PartitionMap.even(2).owner(partition)
@@ -66,6 +70,7 @@ async def moved(folder: Path, urls: int) -> Row:
     try:
         for begin in range(0, urls, LINKS_AT_ONCE):
             discover(giver, begin, min(begin + LINKS_AT_ONCE, urls))
+            visited(giver, begin, min(begin + LINKS_AT_ONCE, urls))
             await giver.ring.loop.relieve()
         for shard in (giver, taker, giver, taker):
             await shard.kept.committer.commit()
@@ -74,6 +79,15 @@ async def moved(folder: Path, urls: int) -> Row:
     finally:
         for shard in shards:
             await shard.close()
+
+
+def visited(shard: Assembled, begin: int, end: int) -> None:
+    """Note a visit of pages of the site in a continuous crawl, by their numbers."""
+    found = shard.ring.urls.namer.names([f"https://{SITE}/a/page-{number}" for number in range(begin, end)])
+    for url in found if shard.ring.recrawl is not None else ():
+        assert url is not None
+        assert shard.ring.recrawl is not None
+        shard.ring.recrawl.schedule.seen(Sight(url, "fetched", WallClock().now(), 200, 1, permitted_per_s=1.0))
 
 
 async def timed(giver: Assembled, taker: Assembled, move: Move) -> Row:

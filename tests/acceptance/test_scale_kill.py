@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -19,15 +20,19 @@ import pytest
 
 import gossamer as package
 from gossamer.api import scale_crawl
+from gossamer.assembly.home import homes
+from gossamer.assembly.integrity import opened_store
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.partitions import RECORD_FILE
+from gossamer.lab.faults.checks import wrong_sums
 from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Truth
 from gossamer.model.errors import ConfigError
+from gossamer.state.schema import PARTITIONED
+from tests.acceptance.test_workers import answer, crawl_of, gossamer
 from tests.acceptance.test_workers import begun as begun_command
-from tests.acceptance.test_workers import crawl_of, gossamer
 from tests.cluster.crawls import begun, config_of, ended, is_divided
 from tests.cluster.nodes import command_of, descendants
 from tests.cluster.test_scale import WEB, asked_twice, opened
@@ -45,6 +50,14 @@ pytestmark = [
 RUNNING = SimwebOptions(
     seed=4, hosts=24, hosts_per_site=1, pages=300, latency_s=0.02, bytes_median=3_000,
     behaviours=("redirects", "robots_part", "nofollow", "distinct"),
+)  # fmt: skip
+CHANGING = SimwebOptions.plain(
+    seed=4, hosts=24, hosts_per_site=1, pages=90, latency_s=0.01, bytes_median=3_000, changing_share=0.7,
+    change_s_median=6.0, names_per_address=1,
+)  # fmt: skip
+AGAIN = (
+    "crawl.mode='continuous'", "politeness.delay_s_min=0.3", "revisit.interval_s_min=1", "revisit.interval_s_mean=8",
+    "revisit.interval_s_max=20", "revisit.max_age_s={'1.html' = 15.0}",
 )  # fmt: skip
 SCALE = "import sys; from gossamer.api import scale_crawl; print(scale_crawl(sys.argv[1], int(sys.argv[2])).after)"
 
@@ -166,6 +179,58 @@ def test_a_running_crawl_of_one_shard_is_divided_where_it_runs(tmp_path: Path) -
             assert running.wait(120) == 0, complaints.read_text()
         assert Harvest(directory).faults() == []
         assert opened(directory).cluster.workers == 2
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+def test_a_continuous_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
+    """From two shards to three and back; processes of shards, their parents or the coordinator are killed meanwhile."""
+    directory, dice = tmp_path / "crawl", random.Random(DICE_SEED)
+    with SimwebProcess(CHANGING, tmp_path / "web") as web:
+        with slow_crawl(web, directory, 2, *AGAIN) as (running, complaints):
+            until(partial(has_visits, directory, 150), 120)
+            for shards in (3, 2):
+                assert scaled_with_a_kill(directory, shards, running.pid, "shards", dice), complaints.read_text()
+                until(partial(has_visits, directory, visits_of(directory) + 100), 120)
+            assert running.poll() is None, complaints.read_text()
+            assert gossamer("stop", directory).returncode == 0
+            assert running.wait(120) == 130, complaints.read_text()
+        moved = moved_pages(directory)
+        assert len(moved) > 5, "pages were visited in one shard, and then in another one"
+        for url in moved[:5]:
+            said = answer("why", directory, url)["revisits"]
+            assert isinstance(said, dict)
+            visits = [row for row in Harvest(directory).rows if row["url"] == url and row["status"] in (200, 304)]
+            assert said["visits"] == len(visits) > 1, "its history came along"
+        verified = gossamer("verify", directory)
+        assert verified.returncode == 0, verified.stdout + verified.stderr
+        homes_left = homes(directory, opened(directory).cluster.workers)
+        known: Counter[bytes] = Counter()
+        for home in homes_left:
+            with closing(opened_store(opened(directory), home)) as store:
+                assert wrong_sums(store) == []
+                known.update(key for key, _ in store.scan("revisit", *PARTITIONED))
+        assert len(homes_left) == 2
+        assert len(known) > 40
+        assert set(known.values()) == {1}, "each page is in one shard"
+
+
+def visits_of(directory: Path) -> int:
+    done = gossamer("status", directory, "--json")
+    revisits = json.loads(done.stdout).get("revisits") if done.returncode == 0 else None
+    return int(revisits["visits"]) if revisits else 0
+
+
+def has_visits(directory: Path, visits: int) -> bool:
+    return visits_of(directory) >= visits
+
+
+def moved_pages(directory: Path) -> list[str]:
+    """Return the pages that were fetched by one shard, and later by another one."""
+    shards: dict[str, set[object]] = {}
+    for row in Harvest(directory).rows:
+        shards.setdefault(str(row["url"]), set()).add(row["shard"])
+    return sorted(url for url, found in shards.items() if len(found) > 1)
 
 
 def scaled_with_a_kill(directory: Path, shards: int, supervisor: int, victim: str, dice: random.Random) -> bool:

@@ -158,6 +158,47 @@ async def there_and_back(folder: Path) -> None:
             await shard.close()
 
 
+LOGIN = "login.a={url='https://big.example/login', fields={user='u'}, token='t'}"
+
+
+@pytest.mark.promise("Crash safety", "A crash neither loses a session nor brings back one that had ended.")
+def test_the_session_of_a_login_moves_with_its_site_and_one_under_way_begins_again(tmp_path: Path) -> None:
+    asyncio.run(logged_in(tmp_path))
+
+
+async def logged_in(folder: Path) -> None:
+    """Move a site whose login worked, and then back while it logs in once more."""
+    config = config_of_two(folder, LOGIN)
+    shards = [assembled(config, folder, number) for number in range(2)]
+    at, now = PartitionMap.even(2).owner(partition_of(shards[0])), WallClock().now()
+    url = shards[0].ring.urls.namer.name(f"https://{SITE}/page")
+    assert url is not None
+    logins = []
+    for shard in shards:
+        assert shard.ring.sessions is not None
+        assert shard.ring.sessions.logins is not None
+        logins.append(shard.ring.sessions.logins)
+    try:
+        begun = logins[at].verdict(url, now).prerequisite
+        assert begun is not None
+        answer = Reply(begun.url.text, 200, (), b"", "192.0.2.1", now, 0.1, 0)
+        assert logins[at].answered(begun, answer, b'{"t": "first"}', now) is None
+        await given(shards, Move(1, url.partition, url.partition + 1, at, 1 - at))
+        assert [one.token(url) for one in (logins[at], logins[1 - at])] == ["", "first"]
+        assert logins[1 - at].verdict(url, now).allowed
+        assert logins[1 - at].logged_out(url, Reply(url.text, 401, (), b"", "192.0.2.1", now, 0.1, 0))
+        logins[1 - at].passed(url)
+        again = logins[1 - at].verdict(url, now).prerequisite
+        assert again is not None
+        await given(shards, Move(2, url.partition, url.partition + 1, 1 - at, at))
+        assert logins[1 - at].answered(again, answer, b'{"t": "late"}', now) is None
+        assert [one.token(url) for one in logins] == ["", ""]
+        assert logins[at].verdict(url, now).prerequisite is not None
+    finally:
+        for shard in shards:
+            await shard.close()
+
+
 def taken(shard: Assembled, value: str) -> None:
     """Have a shard take a cookie of the site."""
     url, sessions = shard.ring.urls.namer.name(f"https://{SITE}/"), shard.ring.sessions

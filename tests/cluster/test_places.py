@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from itertools import islice
 from pathlib import Path
@@ -14,7 +15,7 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.values import Assembled
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, ShardAnswer
 from gossamer.cluster.frames import MoveEnd, MovePart, decode_batch, decode_frame
-from gossamer.cluster.moves import map_now
+from gossamer.cluster.moves import Moves, MovesRecord, map_now
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move, MovedRun, Places
 from gossamer.cluster.reports import ShardReport
@@ -305,3 +306,25 @@ def test_partitions_that_are_on_their_way_are_not_passed_on() -> None:
     under_way = coordination.kept.moves.under_way
     assert first in under_way
     assert [move for move in under_way if move.sender == 2 and first.first <= move.first < first.end] == []
+
+
+def test_a_run_that_goes_on_has_no_partition_that_is_still_on_its_way() -> None:
+    """Orders at random times, and moves that complete in any order: each move has partitions of its sender alone."""
+    dice, moves = random.Random(4), Moves(MovesRecord(), PARTITIONS)
+    reports = [ShardReport(number, 1, True, 1, urls=dice.randrange(1, 60_000)) for number in range(5)]
+    ordered = 0
+    for _ in range(2_000):
+        before = {move.version for move in moves.kept.under_way}
+        if dice.random() < 0.1:
+            moves.scale(dice.randrange(1, 6))
+        settled = [move for move in moves.kept.under_way if dice.random() < 0.3]
+        answers = [
+            msgspec.structs.replace(one, settled=[move.version for move in settled if move.to == one.shard])
+            for one in reports
+        ]
+        moves.take_round(answers, begins=True)
+        for move in moves.kept.under_way:
+            if move.version not in before:
+                ordered += 1
+                assert set(moves.owners[move.first : move.end]) == {move.sender}
+    assert ordered > 100

@@ -8,18 +8,30 @@ from pathlib import Path
 import pytest
 
 from gossamer.api import scale_crawl
-from gossamer.assembly.home import homes
+from gossamer.assembly.home import homes, stored
 from gossamer.assembly.integrity import opened_store
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen
+from gossamer.frontier.record import QueueCounts
+from gossamer.lab.faults.checks import wrong_sums
 from gossamer.lab.shards import ends_of
 from gossamer.lab.simweb.judge import repeats
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Truth
 from gossamer.model.errors import ConfigError
-from gossamer.revisit.state import Memory, RevisitState, decode_memory, decode_state
-from gossamer.state.schema import ENROLLED, FAMILIES, PARTITIONED, REVISIT_STATE
+from gossamer.revisit.state import (
+    AgePromise,
+    Calendar,
+    Memory,
+    RevisitState,
+    decode_memory,
+    decode_state,
+    encode_memory,
+    encode_state,
+)
+from gossamer.state.schema import ENROLLED, FAMILIES, FRONTIER_COUNTS, PARTITIONED, REVISIT_STATE
+from gossamer.state.store import Store
 from tests.cluster.crawls import begun, config_of, ended
 
 WEB = SimwebOptions(
@@ -87,29 +99,61 @@ def test_a_continuous_crawl_goes_on_with_another_number_of_shards(tmp_path: Path
     with SimwebProcess(SimwebOptions.plain(hosts=12, pages=60), tmp_path / "web") as simweb:
         config = config_of(simweb, directory, 2, *CONTINUOUS)
         begun(config, directory, 2, pages=80)
-        with closing(
-            opened_store(config, homes(directory, 2)[0])
-        ) as store:  # It has seen all of a batch crawl's pages.
-            epoch = store.epoch + 1
-            store.commit(epoch, [], {FAMILIES.index("meta"): {ENROLLED: PARTITIONED[1]}})
-            store.apply(epoch)
+        with closing(opened_store(config, homes(directory, 2)[1])) as store:
+            promise_another_first(store)
         for shards, pages in ((4, 160), (1, 0), (3, 240)):
-            before = sums_of(directory)
+            before, queued = sums_of(directory), queued_of(directory)
+            with closing(opened_store(config, homes(directory, config.cluster.workers)[0])) as store:
+                commit(
+                    store, {"meta": {ENROLLED: PARTITIONED[0]}}
+                )  # The others have seen all of a batch crawl's pages.
             assert scale_crawl(directory, shards).after == shards
             states = [state for state, _ in shards_of(directory)]
-            assert sums_of(directory) == before
+            assert (sums_of(directory), queued_of(directory)) == (before, queued)
             assert before["visits"] > before["pages"] > 30, "pages are visited again"
             for state, memories in shards_of(directory):
                 assert state.pages == sum(bool(memory.due_at) for memory in memories)
-                assert state.there == sum(memory.counted for memory in memories)
-                assert sum(state.due.spans.values()) == state.pages
-                assert state.promises[0].pages == sum(memory.promise == 0 for memory in memories)
+                promised = {state.promises[memory.promise].pattern for memory in memories if memory.counted}
+                assert promised <= {"/"}, "pages keep what was promised of them"
+            for home in homes(directory, shards):
+                with closing(opened_store(opened(directory), home)) as store:
+                    assert wrong_sums(store) == []
             assert enrolled_of(directory) == {PARTITIONED[0]}, (
                 "what a shard has not looked at is looked at where it is now"
             )
             assert sum(bool(state.pages) for state in states) >= min(shards, 2)
+            config = opened(directory)
             if pages:
-                begun(opened(directory), directory, shards, pages=pages)
+                begun(config, directory, shards, pages=pages)
+
+
+def promise_another_first(store: Store) -> None:
+    """Have the promises of a shard have other numbers than those of the other: as after a run with another one."""
+    data = store.get("meta", REVISIT_STATE)
+    assert data is not None
+    state = decode_state(data)
+    state.promises.insert(0, AgePromise("/another/", 9.0, deadlines=Calendar(state.due.span_s)))
+    memories = {key: decode_memory(value) for key, value in store.scan("revisit", *PARTITIONED)}
+    for memory in memories.values():
+        memory.promise += memory.promise >= 0
+    pages = {key: encode_memory(memory) for key, memory in memories.items()}
+    commit(store, {"revisit": pages, "meta": {REVISIT_STATE: encode_state(state)}})
+    assert wrong_sums(store) == []
+
+
+def commit(store: Store, changes: dict[str, dict[bytes, bytes]]) -> None:
+    epoch = store.epoch + 1
+    store.commit(epoch, [], {FAMILIES.index(family): pairs for family, pairs in changes.items()})
+    store.apply(epoch)
+
+
+def queued_of(directory: Path) -> int:
+    """Return how many URLs wait for their first visit, as all shards count them."""
+    config, found = opened(directory), 0
+    for home in homes(directory, config.cluster.workers):
+        with closing(opened_store(config, home)) as store:
+            found += stored(store, FRONTIER_COUNTS, QueueCounts, QueueCounts()).pending
+    return found
 
 
 def shards_of(directory: Path) -> list[tuple[RevisitState, list[Memory]]]:

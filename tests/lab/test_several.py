@@ -113,6 +113,10 @@ FOUND = {
             Fault("kill", 13, 9, in_disk=True, power=True, jump_s=565.1158722429846, shard=1),
         ],
     ),
+    "a continuous crawl ended while all its pages waited for an address that another shard had": (
+        475,
+        [Fault("frames", 15, 15, in_disk=False, power=False, jump_s=39.66930603145914, shard=1)],
+    ),
 }
 """Seeds and faults by what they found."""
 

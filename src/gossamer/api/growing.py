@@ -48,9 +48,7 @@ def stops_to_scale(config: Config) -> str:
 def keeps_partitions(config: Config) -> str:
     """Return what keeps partitions of a running crawl where they are; empty where they can move."""
     found = {
-        "crawl.mode": config.crawl.mode != "batch",
-        "login": bool(config.login.rules),
-        "seeds.requests_file": bool(config.seeds.requests_file),
+        "crawl.mode": config.crawl.mode == "offline",
         "a component of your own": any(own_components(config)),  # A new shard would not get what it keeps.
         "seen.backend": bool(config.components.url_seen) or config.seen.backend != "rocksdb",
     }

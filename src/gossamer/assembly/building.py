@@ -220,8 +220,7 @@ def ring_of(
     robots = SiteRobots(epochs, config.robots, namer.name, setup.dice, storage.hosts, without=without_robots(config))
     usage = usage_of(config, epochs, robots, namer)
     permit = permit_of(config, scope.exclusions, robots, scope.trapping, usage, forgotten)
-    # A hub's host may belong to another shard, which alone may send requests to it.
-    recrawl = recrawl_of(setup, storage, frontier, namer, permit if exchange is None else None)
+    recrawl = recrawl_of(setup, storage, frontier, namer, permit, exchange)
     content_seen, spills = content_seen_of(config, epochs), Spills(setup.home.state / "spill", config.archive.digests)
     sessions = _sessions(setup, storage, namer, exchange, counters)
     requests = None
@@ -289,21 +288,27 @@ def _membership(
 
 
 def recrawl_of(
-    setup: Setup, storage: Storage, frontier: Frontier | WrappedFrontier, namer: Namer, permit: Permit | None
+    setup: Setup,
+    storage: Storage,
+    frontier: Frontier | WrappedFrontier,
+    namer: Namer,
+    permit: Permit,
+    exchange: Exchange | None,
 ) -> Recrawl | None:
-    """Return the revisits of a continuous crawl; None for a batch crawl. `permit` is for requests to hubs; None where
-    the shard sends none.
+    """Return the revisits of a continuous crawl; None for a batch crawl. `permit` is for requests to hubs.
 
     Raises:
         ConfigError: as `schedule_of`.
     """
     config, clock, dice = setup.config, setup.clock, setup.dice
-    schedule = schedule_of(config, storage.epochs, frontier, dice)
+    is_ours = exchange.has if exchange is not None else lambda _: True
+    schedule = schedule_of(config, storage.epochs, frontier, dice, is_ours)
     if schedule is None or not isinstance(frontier, Frontier):
         return None
     revisiting = revisiting_of(config, schedule, frontier)
     enrolment = enrolment_of(config, storage, namer, revisiting, clock, dice)
-    hubs = hubs_of(config, storage.epochs, namer, permit) if permit is not None else None
+    # A hub's host may belong to another shard, which alone may send requests to it.
+    hubs = hubs_of(config, storage.epochs, namer, permit) if exchange is None else None
     return Recrawl(schedule, revisiting, enrolment, hubs)
 
 

@@ -129,11 +129,13 @@ class Membership:
         """Return this shard's report."""
         exchange, loop, totals = self.exchange, self._loop, self._counters.totals
         seeding, awaits = self.seeding(), loop.out_of_patience
+        # Another shard may have the address, and then nothing is ready here.
+        queued = self._frontier.counts.pending or (self._ring.recrawl is not None and self._frontier.hosts_left)
         passive = (
             loop.nothing_to_do
             and exchange.idle
             and not seeding
-            and (awaits or not self._frontier.counts.pending)
+            and (awaits or not queued)
             and self._committed_activity == self._activity
         )
         seeds = self._pending_scope is not None and (self._pending_scope.seeds_open or exchange.has_seeds)
@@ -255,8 +257,11 @@ class Membership:
         if places.learn(orders.places, orders.known, orders.serial):
             self.exchange.readdress()
         self._ordered, self._survey = orders.moves, orders.survey
-        # Until all seeds are added, a restart adds them again, each where its partition is by then.
-        self.moves.order(() if self.seeding() else orders.moves)
+        # Until all seeds are added, a restart adds them again, each where its partition is by then; and pages of an
+        # earlier batch crawl get their due times where they are.
+        recrawl = self._ring.recrawl
+        stays = self.seeding() or (recrawl is not None and not recrawl.enrolment.is_over)
+        self.moves.order(() if stays else orders.moves)
 
     @property
     def _activity(self) -> int:

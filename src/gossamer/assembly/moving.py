@@ -9,7 +9,7 @@ changes, and not on the size. A process that dies copies again: the first part h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -21,6 +21,7 @@ from gossamer.crawl.pending_scope import PendingScope, open_seeds
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.moving import HOST
 from gossamer.model.visits import Failure, Prerequisite
+from gossamer.revisit.moving import COUNTED, MEMORIES, CopiedSums
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FAMILIES, partition_range
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from gossamer.assembly.values import CrawlRing
 
 STEP_KEYS_MAX: Final = 5_000
-"""Keys that one commit copies at the most, beside those that it changed: about 15 ms."""
+"""Keys that one commit copies at the most, beside those that it changed: about 15 ms, and 20 ms more for the sums of
+pages that are visited again."""
 PART_KEYS_MAX: Final = 1_000
 
 
@@ -37,6 +39,8 @@ class Copy:
     """How far a move is that was not given yet. A process that is restarted copies again."""
 
     move: Move
+    sums: CopiedSums | None
+    """Over what is copied; None in a batch crawl."""
     has_begun: bool = False
     part: int = 0
     """Number of the next part."""
@@ -75,6 +79,7 @@ class PartitionMoves:
         self._frontier = frontier
         self._epochs = epochs
         self._pending_scope = pending_scope
+        self._revisits = ring.recrawl.schedule.moves if ring.recrawl is not None else None
         self._copies: dict[int, Copy] = {}
         """Moves that are ours to give and not given, by version."""
         self.step_keys_max = STEP_KEYS_MAX
@@ -83,7 +88,8 @@ class PartitionMoves:
         """Begin those moves that are ours to give. They may be ordered again, or late."""
         for move in moves:
             if move.sender == self._exchange.shard and self._places.is_new(move) and move.version not in self._copies:
-                self._copies[move.version] = Copy(move)
+                sums = self._revisits.copying() if self._revisits is not None else None
+                self._copies[move.version] = Copy(move, sums)
         for copy in [copy for copy in self._copies.values() if copy.is_complete and not copy.is_frozen]:
             taken, last = self._exchange.progress(copy.move.to)
             copy.through = last if copy.through is None else copy.through
@@ -102,6 +108,8 @@ class PartitionMoves:
         left = self.step_keys_max
         for copy in [copy for copy in self._copies.values() if self._places.is_new(copy.move)]:
             had_begun = copy.has_begun
+            if copy.sums is not None:
+                self._count_changes(copy, copy.sums)
             if left > 0:
                 left -= self._copy(copy, left, now)
             is_given = self._is_drained(copy)
@@ -126,7 +134,10 @@ class PartitionMoves:
             self._epochs.delete_range(family, begin, end)
         for key in part.gone:
             self._epochs.delete(family, key)
-        for key, value in part.pairs:
+        pairs: Iterable[tuple[bytes, bytes]] = part.pairs
+        if self._revisits is not None and family == MEMORIES:
+            pairs = self._revisits.renumbered(part.promises, part.pairs)
+        for key, value in pairs:
             self._epochs.put(family, key, value)
         if part.last is not None:
             self._admit(part, part.last, now)
@@ -151,8 +162,6 @@ class PartitionMoves:
         names = self._names(move.first, move.end)
         waiting = self._frontier.moves.release(move.first, move.end)
         self._ring.scope.trapping.forget(names)
-        if self._ring.sessions is not None:
-            self._ring.sessions.forget_cookies()
         if self._pending_scope is not None:
             self._pending_scope.moved(move.first, move.end, -1)
         self._places.give(move)
@@ -178,6 +187,9 @@ class PartitionMoves:
                     continue
                 pairs = list(islice(self._epochs.scan(family, max(begin, copy.begin), end), keys_max - keys))
                 self._send(copy, copy.family, self._travelling(family, pairs, now))
+                if copy.sums is not None and family in COUNTED:
+                    for _, data in pairs:
+                        copy.sums.count(family, data)
                 keys += len(pairs)
                 copy.keys += len(pairs)
                 if keys >= keys_max:
@@ -187,6 +199,18 @@ class PartitionMoves:
         if not copy.is_frozen and copy.keys < self.step_keys_max:
             self._freeze(copy)  # So few do not keep the last part waiting.
         return keys
+
+    def _count_changes(self, copy: Copy, sums: CopiedSums) -> None:
+        """Have the sums of what earlier commits copied be those of what the open epoch made of it."""
+        for family in COUNTED:
+            begin, end = partition_range(copy.move.first, copy.move.end)
+            number = FAMILIES.index(family)
+            if number == copy.family:
+                end = max(begin, copy.begin)
+            if number <= copy.family:
+                for before, now in self._epochs.replaced(family, begin, end):
+                    sums.count(family, before, -1)
+                    sums.count(family, now)
 
     def _send_changes(self, copy: Copy, now: float) -> None:
         """Put into the outbox what the open epoch changed: also keys that are copied later, which is no harm."""
@@ -201,12 +225,16 @@ class PartitionMoves:
 
     def _give(self, copy: Copy) -> None:
         """Delete the keys here, and end the copy."""
-        move = copy.move
+        move, revisits = copy.move, b""
+        if self._revisits is not None and copy.sums is not None:
+            revisits = self._revisits.release(move.first, move.end, copy.sums)
         for family in FAMILIES:
             for begin, end in _ranges(family, move.first, move.end):
                 self._epochs.delete_range(family, begin, end)
+        if self._ring.sessions is not None:
+            self._ring.sessions.forget(move.first, move.end)
         linking = self._frontier.reputation
-        last = MoveEnd(self._frontier.moves.round, linking.linking_max if linking is not None else 0.0)
+        last = MoveEnd(self._frontier.moves.round, linking.linking_max if linking is not None else 0.0, revisits)
         self._send_part(copy, 0, last=last)
         del self._copies[move.version]
 
@@ -224,8 +252,10 @@ class PartitionMoves:
         gone: Sequence[bytes] = (), cleared: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:  # fmt: skip
         move = copy.move
+        is_numbered = pairs and FAMILIES[family] == MEMORIES
         part = MovePart(
-            move.version, move.first, move.end, copy.part, family, list(pairs), last, list(gone), list(cleared)
+            move.version, move.first, move.end, copy.part, family, list(pairs), last, list(gone), list(cleared),
+            self._revisits.promises if self._revisits is not None and is_numbered else [],
         )  # fmt: skip
         self._exchange.send_part(move.to, part)
         copy.part += 1
@@ -240,7 +270,7 @@ class PartitionMoves:
         self._exchange.activity += 1
         self._ring.permit.robots.forget()
         if self._ring.sessions is not None:
-            self._ring.sessions.forget_cookies()
+            self._ring.sessions.forget(first, end)
         if (forget := getattr(self._ring.urls.url_seen, "forget", None)) is not None:
             forget()
         self._ring.scope.trapping.admit(self._names(first, end), first, end)
@@ -249,6 +279,8 @@ class PartitionMoves:
         if (reputation := self._frontier.reputation) is not None:
             reputation.linking_max = max(reputation.linking_max, last.linking_max)
         self._frontier.moves.admit(first, end, last.round, now)
+        if self._revisits is not None:
+            self._revisits.admit(first, end, last.revisits)
         self._places.took(part)
         self._exchange.readdress()
         self._loop.stir()

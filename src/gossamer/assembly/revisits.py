@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -83,8 +84,14 @@ def policy_of(name: str) -> RevisitPolicy:
     return cast("RevisitPolicy", fitting(name, "revisit.policy", RevisitPolicy))
 
 
-def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | WrappedFrontier, dice: Dice) -> Schedule | None:
-    """Return the schedule of a continuous crawl.
+def schedule_of(
+    config: Config,
+    epochs: Epochs,
+    frontier: Frontier | WrappedFrontier,
+    dice: Dice,
+    is_ours: Callable[[Url], bool] = lambda _: True,
+) -> Schedule | None:
+    """Return the schedule of a continuous crawl; `is_ours` is true for URLs of this shard.
 
     Raises:
         ConfigError: the frontier walks, the policy does not exist, or a continuous crawl was to become a batch one.
@@ -99,7 +106,7 @@ def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | WrappedFron
         return None
     if not isinstance(frontier, Frontier):
         raise ConfigError("crawl.mode: a continuous crawl needs frontier.strategy = sweep and no components.frontier")
-    return Schedule(epochs, frontier, policy_of(config.revisit.policy), config.revisit, dice)
+    return Schedule(epochs, frontier, policy_of(config.revisit.policy), config.revisit, dice, is_ours)
 
 
 def revisiting_of(config: Config, schedule: Schedule, frontier: Frontier) -> Revisiting:

@@ -28,8 +28,9 @@ from gossamer.crawl.counters import SEEDS_NAMED_MAX, Totals
 from gossamer.crawl.pending_scope import counted as beyond_counted
 from gossamer.frontier.record import QueueCounts, decode_record
 from gossamer.model.errors import ConfigError
+from gossamer.revisit.moving import MEMORIES, absorbed, acquainted, numbers_in, renumbered
 from gossamer.revisit.rhythm import decode_rhythm
-from gossamer.revisit.state import RevisitState, begun_like, decode_memory, decode_state, encode_state, recounted
+from gossamer.revisit.state import RevisitState, decode_memory, decode_state, encode_state, recounted
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.redo import Range
 from gossamer.state.schema import (
@@ -253,6 +254,8 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
         sums = {one.key: ADD[one.key](stores[0], leaving) for one in with_sharing(Sharing.ADDED)}
         known = {key: value for key, value in sums.items() if value}
         _put(stores[0], "meta", {**known, ABSORBED: encode(plan.version)})
+    for store, state in zip(stores, acquainted([_visits_of(store) for store in stores]), strict=False):
+        _put(store, "meta", {REVISIT_STATE: encode_state(state)})
     if any(store.get("meta", ENROLLED) is not None for store in stores):
         # Pages that were enrolled are passed over: a shard that begins too early loses nothing.
         lowest = min(store.get("meta", ENROLLED) or PARTITIONED[0] for store in stores[: plan.before])
@@ -310,20 +313,7 @@ def _visits_of(store: Store) -> RevisitState | None:
 def _visits(kept: Store, leaving: Sequence[Store]) -> bytes:
     """Add up what visits saw; empty in a batch crawl. What is due is counted by `_recount_visits`."""
     found = [state for store in (kept, *leaving) if (state := _visits_of(store)) is not None]
-    if not found:
-        return b""
-    state = found[0]
-    for gone in found[1:]:
-        state.visits += gone.visits
-        state.changes += gone.changes
-        state.same += gone.same
-        state.not_modified += gone.not_modified
-        state.late += gone.late
-        for promise, other in zip(state.promises, gone.promises, strict=False):
-            promise.kept += other.kept
-            promise.broken += other.broken
-            promise.late_s_worst = max(promise.late_s_worst, other.late_s_worst)
-    return encode_state(state)
+    return encode_state(absorbed(found)) if found else b""
 
 
 ADD: Final[dict[bytes, Callable[[Store, Sequence[Store]], bytes]]] = {
@@ -351,9 +341,13 @@ def _moves(partitions: PartitionMap, target: PartitionMap) -> Iterator[tuple[int
 
 def _copy(stores: list[Store], partitions: PartitionMap, target: PartitionMap, note: Note) -> tuple[int, int]:
     moved = keys = 0
+    states = [_visits_of(store) for store in stores]
     for begin, end, source, to in _moves(partitions, target):
         for family in FAMILIES:
             pairs = stores[source].scan(family, *partition_range(begin, end))
+            theirs, mine = states[source], states[to]
+            if family == MEMORIES and theirs is not None and mine is not None:
+                pairs = renumbered(numbers_in(mine, theirs), pairs)
             keys += _pour(pairs, stores[to], family)
         moved += end - begin
         note(f"partitions {begin} to {end - 1} go from shard {source} to shard {to}")
@@ -394,7 +388,7 @@ def _recount(stores: list[Store]) -> list[float]:
             record = decode_record(data)
             weights[int.from_bytes(key[:2])] += 1
             counts.hosts += 1
-            counts.pending += record.queued
+            counts.pending += record.queued - record.revisits
             counts.working += bool(record.queued)
             counts.deferred += record.index_family == "deferred"
         counts.discovered = counts.pending + sum(counts.terminal.values())
@@ -405,15 +399,11 @@ def _recount(stores: list[Store]) -> list[float]:
 
 def _recount_visits(stores: list[Store]) -> None:
     """Make each shard's sums of a continuous crawl those of the pages and hosts that it has now."""
-    states = [_visits_of(store) for store in stores]
-    for store, state in zip(stores, states, strict=True):
-        # A new shard has seen nothing: of another it takes the numbers of the promises, and how often pages change.
-        kept = state or next((begun_like(other) for other in states if other is not None), None)
-        if kept is None:
-            return
-        rhythms = (decode_rhythm(data) for _, data in store.scan("rhythm", *PARTITIONED))
-        memories = (decode_memory(data) for _, data in store.scan("revisit", *PARTITIONED))
-        _put(store, "meta", {REVISIT_STATE: encode_state(recounted(kept, rhythms, memories))})
+    for store in stores:
+        if (kept := _visits_of(store)) is not None:
+            rhythms = (decode_rhythm(data) for _, data in store.scan("rhythm", *PARTITIONED))
+            memories = (decode_memory(data) for _, data in store.scan("revisit", *PARTITIONED))
+            _put(store, "meta", {REVISIT_STATE: encode_state(recounted(kept, rhythms, memories))})
 
 
 # ---- links on their way

@@ -64,6 +64,8 @@ class MoveEnd(msgspec.Struct, array_like=True, frozen=True):
     """The giver's budget round: what hosts spent counts in it."""
     linking_max: float
     """Most sites that link to any one, as the giver knows."""
+    revisits: bytes = b""
+    """In a continuous crawl: the sums over the pages and hosts that moved (`revisit.state`)."""
 
 
 class MovePart(msgspec.Struct, array_like=True, frozen=True):
@@ -81,6 +83,8 @@ class MovePart(msgspec.Struct, array_like=True, frozen=True):
     """Keys that an earlier part may have had, and that were deleted since."""
     cleared: list[tuple[bytes, bytes]] = msgspec.field(default_factory=list)
     """The same of ranges; `pairs` came later."""
+    promises: list[tuple[str, float]] = msgspec.field(default_factory=list)
+    """Pattern and maximum age by the numbers that pages have in `pairs`; empty for other families."""
 
 
 class Welcome(msgspec.Struct, array_like=True, frozen=True):

@@ -165,7 +165,7 @@ class Moves:
         busy = Counter(shard for move in kept.under_way for shard in (move.sender, move.to))
         held = Counter(self.owners)
         found = False
-        for first, end in _runs(to_be, target.owners):
+        for first, end in _runs(self.owners, to_be, target.owners):
             sender, to = to_be[first], target.owners[first]
             found = True
             # What is on its way to a shard is not passed on before it is there.
@@ -190,7 +190,10 @@ class Moves:
         self.owners[place.first : place.end] = array("H", [place.owner]) * (place.end - place.first)
 
 
-def _runs(owners: Sequence[int], target: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the runs of partitions that have one owner now and another one in `target`: first, first behind it."""
-    bounds = [at for at in range(1, PARTITIONS) if (owners[at], target[at]) != (owners[at - 1], target[at - 1])]
-    return [(first, end) for first, end in pairwise([0, *bounds, PARTITIONS]) if owners[first] != target[first]]
+def _runs(now: Sequence[int], to_be: Sequence[int], target: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the runs of partitions that are to go on from where they will be to another shard in `target`: first, and
+    first behind it. In each, all partitions are at one shard now, and go to one before.
+    """
+    places = list(zip(now, to_be, target, strict=True))
+    bounds = [at for at in range(1, PARTITIONS) if places[at] != places[at - 1]]
+    return [(first, end) for first, end in pairwise([0, *bounds, PARTITIONS]) if to_be[first] != target[first]]

@@ -108,7 +108,7 @@ class FormLogins:
     ) -> None:
         """`rules` by name, their secrets in them; `cookies` returns the names of a site's cookies; `pauses_s` are the
         first and the longest wait after a failed login; `on_given_up` is called with a login that was given up and
-        the reason, and without a reason when it works.
+        the reason, and without a reason when it works, or its partition came or went.
         """
         self._pauses_s = pauses_s
         self._epochs = epochs
@@ -119,10 +119,22 @@ class FormLogins:
         for name, rule in rules.items():
             url = namer.name(rule.url)
             assert url is not None, "the configuration was checked"
-            login = self._logins[name] = FormLogin(name, rule, url)
-            kept = epochs.get("cookie", _key(login))
-            if kept is not None:
-                login.phase, login.token = "in", _decode(kept).token
+            self._logins[name] = self._recalled(name, rule, url)
+
+    def forget(self, first: int, end: int) -> None:
+        """Have logins of the partitions from `first` up to, but without, `end` as they are kept: these came, or went. A
+        login that was under way begins again where its partition is.
+        """
+        for name, login in self._logins.items():
+            if first <= login.url.partition < end:
+                self._on_given_up(name, "")
+                self._logins[name] = self._recalled(name, login.rule, login.url)
+
+    def _recalled(self, name: str, rule: LoginRule, url: Url) -> FormLogin:
+        login = FormLogin(name, rule, url)
+        if (kept := self._epochs.get("cookie", _key(login))) is not None:
+            login.phase, login.token = "in", _decode(kept).token
+        return login
 
     # ---- before a request
 

@@ -150,6 +150,15 @@ class Enrolment:
         self._clock = clock
         self._dice = dice
 
+    @property
+    def is_over(self) -> bool:
+        """All pages were looked at."""
+        return self._cursor >= _END
+
+    @property
+    def _cursor(self) -> bytes:
+        return self._epochs.get("meta", ENROLLED) or _BEGIN
+
     async def run(self) -> None:
         """Enrol what is there."""
         while True:
@@ -159,10 +168,9 @@ class Enrolment:
 
     def enrol_some(self) -> bool:
         """Enrol a slice; say whether there may be more. About 10 ms."""
-        cursor = self._epochs.get("meta", ENROLLED) or _BEGIN
+        cursor, last = self._cursor, b""
         if cursor >= _END:
             return False
-        last = b""
         for count, (key, value) in enumerate(self._store.scan("page", cursor, _END)):
             last = key
             if count >= SLICE:
@@ -177,7 +185,8 @@ class Enrolment:
     def _enrol(self, value: bytes) -> None:
         record = read_page_record(value)
         url = self._namer.name(record.url)
-        if url is None or not record.final:
+        # What comes from another shard is enrolled there before it leaves.
+        if url is None or not record.final or not self._revisiting.revisits.is_ours(url):
             return
         now, revisits = self._clock.now(), self._revisiting.revisits
         # Nothing of its content is remembered: the next visit is its first for the schedule.

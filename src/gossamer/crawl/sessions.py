@@ -118,9 +118,11 @@ class Sessions:
             return headers, "GET"
         return (*headers, ("Content-Type", self.logins.content_type(prerequisite))), "POST"
 
-    def forget_cookies(self) -> None:
-        """Read the jars again when they are needed: partitions came or went."""
+    def forget(self, first: int, end: int) -> None:
+        """Have what is kept of some partitions read again: they came, or went."""
         self._jars.forget()
+        if self.logins is not None:
+            self.logins.forget(first, end)
 
     def names(self, site: str, now: float) -> set[str]:
         """Return the names of a site's cookies."""

@@ -239,7 +239,10 @@ class Shards:
             await seeding.prepare()
             member.begun.set()
             pump = asyncio.create_task(self._pump(member))
-            await ring.loop.run((seeding.run, membership.exchange.run), membership.more_to_come)
+            companions = [seeding.run, membership.exchange.run]
+            if ring.recrawl is not None:
+                companions.append(ring.recrawl.enrolment.run)
+            await ring.loop.run(companions, membership.more_to_come)
             await _finish(assembled)
         finally:
             member.dead = True

@@ -209,6 +209,12 @@ class Rhythms:
         """Have it written with this epoch."""
         self._dirty[partition, rhythm.host] = rhythm
 
+    def forget(self, first: int, end: int) -> None:
+        """Have nothing in memory of the partitions from `first` up to, but without, `end`, after a cut."""
+        for name in [name for name in self._cached if first <= name[0] < end]:
+            assert name not in self._dirty, "partitions move between cuts"
+            del self._cached[name]
+
     @property
     def dirty(self) -> int:
         """Hosts that changed since the last cut."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
@@ -12,13 +13,13 @@ from gossamer.model.revisits import Held, Notice, Sight
 from gossamer.model.standing import Habits
 from gossamer.ports import RevisitPolicy
 from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, freshness, rate_of
+from gossamer.revisit.moving import RevisitMoves
 from gossamer.revisit.options import RevisitOptions
 from gossamer.revisit.policies import BoundedPolicy
 from gossamer.revisit.rhythm import Rhythm, Rhythms, kind_of
 from gossamer.revisit.state import (
     FAMILY,
     PROMISE_SHARE,
-    AgePromise,
     Calendar,
     Kind,
     Memory,
@@ -29,6 +30,7 @@ from gossamer.revisit.state import (
     encode_memory,
     encode_state,
     memory_key,
+    promise_number,
     span_of,
     withdraw,
 )
@@ -73,8 +75,11 @@ class Schedule:
         policy: RevisitPolicy,
         options: RevisitOptions,
         dice: Dice,
+        is_ours: Callable[[Url], bool] = lambda _: True,
     ) -> None:
-        """Raises ConfigError: a pattern of `importance` or `max_age_s` is not a regular expression."""
+        """`is_ours` is true for URLs of this shard. Raises ConfigError: a pattern of `importance` or `max_age_s` is not
+        a regular expression.
+        """
         self._epochs = epochs
         self._source = source
         self._options = options
@@ -86,9 +91,12 @@ class Schedule:
         self._fade = 1.0 - 1.0 / options.memory_visits
         stored = epochs.get("meta", REVISIT_STATE)
         span_s = span_of(options.interval_s_mean, options.interval_s_max)
-        self.state = RevisitState(Calendar(span_s)) if stored is None else decode_state(stored)
-        self._given = self._promises(span_s)
+        self.state = state = RevisitState(Calendar(span_s)) if stored is None else decode_state(stored)
+        # Promises of earlier runs keep their numbers, for pages that were counted under them.
+        self._given = [promise_number(state, *one) for one in options.max_age_s.items()]
         self._is_dirty = False
+        self.is_ours = is_ours
+        self.moves = RevisitMoves(epochs, self._rhythms, state)
 
     # ---- visits
 
@@ -146,8 +154,8 @@ class Schedule:
         return True
 
     def note(self, notice: Notice, now: float) -> bool:
-        """Take in a hint to a page; its due time moves where that follows."""
-        memory = self._load(notice.url)
+        """Take in a hint to a page of this shard; its due time moves where that follows."""
+        memory = self._load(notice.url) if self.is_ours(notice.url) else None
         if memory is None:
             return False
         rhythm = self._rhythms.get(notice.url.partition, notice.url.host)
@@ -400,19 +408,6 @@ class Schedule:
             return -1
         matching = [self._given[index] for index in self._promised.matching(url.text)]
         return min(matching, key=lambda number: self.state.promises[number].age_s_max, default=-1)
-
-    def _promises(self, span_s: float) -> list[int]:
-        """Return the number of each promise that the options make; those of earlier runs keep theirs, for pages that
-        were counted under them.
-        """
-        promises, numbers = self.state.promises, []
-        for pattern, age_s_max in self._options.max_age_s.items():
-            known = [(one.pattern, one.age_s_max) for one in promises]
-            if (pattern, age_s_max) not in known:
-                promises.append(AgePromise(pattern, age_s_max, deadlines=Calendar(span_s)))
-                known.append((pattern, age_s_max))
-            numbers.append(known.index((pattern, age_s_max)))
-        return numbers
 
     def _judge_lateness(self, memory: Memory, sight: Sight) -> None:
         """Count how a visit kept what its page was promised."""

@@ -28,21 +28,29 @@ class Calendar(msgspec.Struct, array_like=True):
 
     def add(self, at: float, by: int = 1) -> None:
         """Count a page that is due at `at`."""
-        span = int(at / self.span_s)
-        count = self.spans.get(span, 0) + by
-        if count:
-            self.spans[span] = count
-        else:
-            self.spans.pop(span, None)
+        self._change(int(at / self.span_s), by)
 
     def remove(self, at: float) -> None:
         """Count it no more; `at` must be what it was added with."""
         self.add(at, -1)
 
+    def take_in(self, other: Calendar, sign: int = 1) -> None:
+        """Count all pages of another calendar with spans of this length, or with -1 no more."""
+        assert other.span_s == self.span_s, "spans of two lengths cannot be added"
+        for span, count in other.spans.items():
+            self._change(span, sign * count)
+
     def before(self, at: float) -> int:
         """Return how many are due before `at`, to a span's length."""
         last = int(at / self.span_s)
         return sum(count for span, count in self.spans.items() if span < last)
+
+    def _change(self, span: int, by: int) -> None:
+        count = self.spans.get(span, 0) + by
+        if count:
+            self.spans[span] = count
+        else:
+            self.spans.pop(span, None)
 
 
 def span_of(interval_s_mean: float, interval_s_max: float) -> float:
@@ -220,44 +228,93 @@ def count_page(state: RevisitState, memory: Memory, rhythm: Rhythm, sign: int) -
     state.stirred += 1
 
 
-def begun_like(other: RevisitState) -> RevisitState:
-    """Return the sums of a shard that has seen nothing, with the promises of another by the same numbers."""
+def count_rhythm(state: RevisitState, rhythm: Rhythm, sign: int = 1) -> None:
+    """Count a host as it is kept in the sums, or with -1 no more."""
+    state.promised_per_s += sign * rhythm.promised_per_s
+    state.capped_hosts += sign * rhythm.is_capped
+    state.capped_per_s += sign * rhythm.spent_per_s
+    if not rhythm.is_capped:
+        state.census.take_in(rhythm.census, sign)
+
+
+def count_memory(state: RevisitState, memory: Memory, sign: int = 1) -> None:
+    """Count a page as it is kept in the sums, or with -1 no more. What hosts sum up is counted with these."""
+    if memory.due_at:
+        state.pages += sign
+        state.due.add(memory.due_at, sign)
+    else:
+        state.retired += sign * (memory.failures > 0)
+    if not memory.counted:
+        return
+    state.there += sign
+    state.importance += sign * memory.importance
+    state.fresh += sign * memory.importance * memory.freshness
+    if memory.promise >= 0:
+        promise = state.promises[memory.promise]
+        promise.pages += sign
+        promise.deadlines.add(memory.visited_at + promise.age_s_max, sign)
+
+
+def take_in(state: RevisitState, other: RevisitState, sign: int = 1) -> None:
+    """Count all pages and hosts of other sums with spans of the same length, or with -1 no more."""
+    state.due.take_in(other.due, sign)
+    state.census.take_in(other.census, sign)
+    state.stirred += other.census.pages
+    state.pages += sign * other.pages
+    state.there += sign * other.there
+    state.retired += sign * other.retired
+    state.capped_hosts += sign * other.capped_hosts
+    state.capped_per_s += sign * other.capped_per_s
+    state.promised_per_s += sign * other.promised_per_s
+    state.importance += sign * other.importance
+    state.fresh += sign * other.fresh
+    if not state.there:
+        state.importance = state.fresh = 0.0  # Else what was rounded would be left.
+    for promise in other.promises:
+        mine = state.promises[promise_number(state, promise.pattern, promise.age_s_max)]
+        mine.pages += sign * promise.pages
+        mine.deadlines.take_in(promise.deadlines, sign)
+
+
+def spans_of(state: RevisitState) -> set[float]:
+    """Return the lengths of spans of its calendars: one, but for crawls that went on with other options."""
+    return {state.due.span_s, *(promise.deadlines.span_s for promise in state.promises)}
+
+
+def promise_number(state: RevisitState, pattern: str, age_s_max: float) -> int:
+    """Return the number of a promise in a shard; one that is new there gets the next."""
+    known = [(one.pattern, one.age_s_max) for one in state.promises]
+    if (pattern, age_s_max) not in known:
+        state.promises.append(AgePromise(pattern, age_s_max, deadlines=Calendar(state.due.span_s)))
+        known.append((pattern, age_s_max))
+    return known.index((pattern, age_s_max))
+
+
+def without_pages(state: RevisitState) -> RevisitState:
+    """Return the sums of no pages and hosts; what visits saw stays."""
     promises = [
-        AgePromise(one.pattern, one.age_s_max, deadlines=Calendar(one.deadlines.span_s)) for one in other.promises
+        msgspec.structs.replace(one, pages=0, deadlines=Calendar(one.deadlines.span_s)) for one in state.promises
     ]
-    return RevisitState(Calendar(other.due.span_s), pool=other.pool, price=other.price, promises=promises)
+    return msgspec.structs.replace(
+        state, due=Calendar(state.due.span_s), census=Census(), promises=promises, pages=0, there=0, retired=0,
+        capped_hosts=0, capped_per_s=0.0, promised_per_s=0.0, importance=0.0, fresh=0.0,
+    )  # fmt: skip
+
+
+def begin_like(state: RevisitState, other: RevisitState) -> None:
+    """Have a shard that has seen nothing begin with how often pages change, and with the price, of another."""
+    state.due, state.pool, state.price = Calendar(other.due.span_s), other.pool, other.price
+    for promise in state.promises:
+        promise.deadlines = Calendar(other.due.span_s)
 
 
 def recounted(kept: RevisitState, rhythms: Iterable[Rhythm], memories: Iterable[Memory]) -> RevisitState:
     """Return the sums of other hosts and pages than before; what visits saw stays. About 5 µs a page."""
-    span_s = kept.due.span_s
-    promises = [
-        msgspec.structs.replace(one, pages=0, deadlines=Calendar(one.deadlines.span_s)) for one in kept.promises
-    ]
-    state = msgspec.structs.replace(
-        kept, due=Calendar(span_s), census=Census(), promises=promises, pages=0, there=0, retired=0, capped_hosts=0,
-        capped_per_s=0.0, promised_per_s=0.0, importance=0.0, fresh=0.0,
-    )  # fmt: skip
+    state = without_pages(kept)
     for rhythm in rhythms:
-        state.promised_per_s += rhythm.promised_per_s
-        state.capped_hosts += rhythm.is_capped
-        state.capped_per_s += rhythm.spent_per_s
-        if not rhythm.is_capped:
-            state.census.take_in(rhythm.census)
+        count_rhythm(state, rhythm)
     for memory in memories:
-        if memory.due_at:
-            state.pages += 1
-            state.due.add(memory.due_at)
-        else:
-            state.retired += memory.failures > 0
-        if memory.counted:
-            state.there += 1
-            state.importance += memory.importance
-            state.fresh += memory.importance * memory.freshness
-            if memory.promise >= 0:
-                promise = promises[memory.promise]
-                promise.pages += 1
-                promise.deadlines.add(memory.visited_at + promise.age_s_max)
+        count_memory(state, memory)
     state.stirred = state.census.pages  # The price follows with the next visit.
     return state
 

@@ -237,6 +237,18 @@ class Epochs:
         ]
         return ranges, [(key, changes.families[number][key]) for key in changes.between(number, begin, end)]
 
+    def replaced(self, family: str, begin: bytes, end: bytes) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Yield what each value that the open epoch changed in a range was before, and what it is; None: there is, or
+        was, none. Only while no epoch is closing. A read of the store for each key.
+        """
+        assert self._closing is None, "the store has not all of what was before"
+        cleared, changed = self.changes(family, begin, end)
+        before = self._store.get_many(family, [key for key, _ in changed])
+        yield from zip(before, (value for _, value in changed), strict=True)
+        again = {key for key, _ in changed}
+        for first, last in cleared:
+            yield from ((value, None) for key, value in self._store.scan(family, first, last) if key not in again)
+
     def cut(self) -> int:
         """Close the open epoch, begin the next, return the closed one's number."""
         assert self._closing is None, "one epoch is closing already"

@@ -20,7 +20,7 @@ from gossamer.assembly import building, integrity
 from gossamer.assembly.values import Assembled
 from gossamer.config import Config
 from gossamer.crawl import shard
-from gossamer.lab.faults.checks import DELAY_S
+from gossamer.lab.faults.checks import DELAY_S, wrong_sums
 from gossamer.lab.faults.web import hash_of
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
 from gossamer.seen import bloom, diskmerge
@@ -56,6 +56,14 @@ SETS_OF_SHARDS = (
     "politeness.delay_s_max=120.0",  # That of every host after a power cut.
     "politeness.backoff_s_max=60.0",
     "crawl.commit_s=10.0",
+)
+SETS_OF_REVISITS = (
+    "crawl.mode='continuous'",
+    "revisit.interval_s_mean=200.0",
+    "revisit.interval_s_min=20.0",
+    "revisit.interval_s_max=1000.0",
+    "revisit.failed_s_first=30.0",
+    "revisit.max_age_s={'/1' = 300.0, '/1?2$' = 200.0}",
 )
 
 VARIED = (
@@ -115,8 +123,10 @@ class Trial(msgspec.Struct):
 
 
 def check_books(machine: Machine, assembled: Assembled, config: Config) -> None:
-    """Have the counts compared at each commit, and the hosts in memory with their bound."""
-    committer, frontier = assembled.kept.committer, assembled.ring.frontier
+    """Have the counts, and the sums of a continuous crawl, compared at each commit, and the hosts in memory with their
+    bound.
+    """
+    committer, frontier, storage = assembled.kept.committer, assembled.ring.frontier, assembled.kept.storage
     counts = frontier.counts
     # Each host may wait for a prerequisite of another one, which is there for that.
     hosts_max = config.frontier.active_hosts_max * (1 + machine.world.shards)
@@ -128,6 +138,9 @@ def check_books(machine: Machine, assembled: Assembled, config: Config) -> None:
             machine.world.faulty.append(f"commit {epoch} of shard {machine.number}: {counts} does not add up")
         if frontier.benched > hosts_max:
             machine.world.faulty.append(f"commit {epoch}: {frontier.benched} hosts in memory, {hosts_max} allowed")
+        machine.world.faulty += [
+            f"commit {epoch} of shard {machine.number}: {one}" for one in wrong_sums(storage.store)
+        ]
         note(epoch)
 
     committer.on_epoch = check

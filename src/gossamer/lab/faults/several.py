@@ -23,10 +23,11 @@ from gossamer.cluster.moves import Copied, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
 from gossamer.config import configure
-from gossamer.lab.faults.checks import SEED, broken_in
+from gossamer.lab.faults.checks import SEED, broken_in, unscheduled
 from gossamer.lab.faults.disk import ModelDisk
 from gossamer.lab.faults.lives import (
     OPTIONS,
+    SETS_OF_REVISITS,
     SETS_OF_SHARDS,
     Trial,
     check_books,
@@ -64,6 +65,9 @@ LOST_ONE_IN, COPY_ROUNDS_MAX = 2, 100
 """Seeds with checkpoints that lose all machines; and rounds after which a change of the record of moves is copied."""
 BALANCE_ROUNDS_MIN = 1
 """Rounds after which a shard that is behind gives partitions to one that is free, where they move so."""
+CONTINUOUS_ONE_IN = 9
+REQUESTS_AGAIN, REQUESTS_AGAIN_MAX = 150, 600
+"""After which a continuous crawl is stopped: where all faults have happened, and in any case."""
 WITHIN_S = 15_000.0
 """A crawl that takes longer does not end."""
 
@@ -93,9 +97,11 @@ def last_of(seed: int) -> list[Fault]:
 
 
 def scalings_of(seed: int) -> list[Fault]:
-    """Return what changes of the number of shards come to the trial of a seed: of half of them none."""
+    """Return what changes of the number of shards come to the trial of a seed: of half of them none, but where pages
+    are visited again.
+    """
     dice = Dice(seed + 3)
-    scalings = dice.below(2) * (1 + dice.below(SCALINGS_MAX))
+    scalings = max(dice.below(2), is_continuous(seed)) * (1 + dice.below(SCALINGS_MAX))
     kills = [
         _fault(dice, seed)._replace(
             kind="kill", shard=dice.below(SHARDS_MAX), restored=dice.below(2) > 0 and _is_covered(seed)
@@ -133,10 +139,15 @@ def is_uneven(seed: int) -> bool:
     return seed % 7 == 3
 
 
+def is_continuous(seed: int) -> bool:
+    """Say whether the pages of a seed change, and are visited again until all is visited and has happened."""
+    return seed % CONTINUOUS_ONE_IN == CONTINUOUS_ONE_IN - 2
+
+
 def trial_of_several(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
     """Crawl the seed's world to its end; return what was broken. `faults` replaces the seed's."""
     found = Trial(seed, faults_of(seed) if faults is None else faults)
-    world = World(seed, _shards_of(seed))
+    world = World(seed, _shards_of(seed), changes=is_continuous(seed))
     folder.mkdir(parents=True, exist_ok=True)
     shards: SimulatedShards | None = None
     try:
@@ -162,14 +173,10 @@ class SimulatedShards(Shards):
         covered = ("state.checkpoint_uri='file:///checkpoints'",) if is_covered else ()
         address = f"politeness.address_delay_s={world.address_delay_s}"
         uneven = ("crawl.concurrency=1",) if is_uneven(world.seed) else ()
-        sets = (
-            *sets_of(world.seed, world.shards),
-            *SETS_OF_SHARDS,
-            address,
-            f"cluster.workers={world.shards}",
-            *covered,
-            *uneven,
-        )
+        revisits = SETS_OF_REVISITS if world.changes else ()
+        workers = f"cluster.workers={world.shards}"
+        several = (*SETS_OF_SHARDS, *revisits, address, workers, *covered, *uneven)
+        sets = (*sets_of(world.seed, world.shards), *several)
         wire = Wire(random.Random(world.seed + 5), delay_s_max=FRAME_S_MAX)
         super().__init__(configure(options=OPTIONS, sets=sets, seeds=[SEED]), folder, world.shards, wire)
         if uneven:
@@ -196,7 +203,7 @@ class SimulatedShards(Shards):
         self._faults: dict[int, Fault | None] = {}
         """That of the life which is lived."""
         self._others = [one for one in faults if one.kind not in OF_A_SHARD]
-        self._last = [one for one in faults if one.requests == AT_END]
+        self._last = [one for one in faults if one.requests == AT_END and not world.changes]
         self._cut_until: dict[frozenset[int], float] = {}
         self._begins_at: dict[int, float] = {}
         self._opening: dict[int, int] = {}
@@ -218,7 +225,7 @@ class SimulatedShards(Shards):
                 with suppress(Killed):
                     self.loop.run_until_complete(crawling)
                 self._fell()
-            assert crawling.result() == "finished", crawling.result()
+            assert crawling.result() == ("stopped" if self.world.changes else "finished"), crawling.result()
         finally:
             unwind(self.loop)
 
@@ -324,6 +331,8 @@ class SimulatedShards(Shards):
             self._others.remove(fault)
             self._found.happened.append(fault)
             await self._happens(fault)
+        if self.world.changes:
+            self._end_of_revisits()
         if self.coordination.kept.end:
             self._meet_the_last()
         self.wire.cut = {pair for pair, until in self._cut_until.items() if until > now}
@@ -337,6 +346,25 @@ class SimulatedShards(Shards):
         slowly = 1 + self.world.seed // 4 % COPY_ROUNDS_MAX
         if not self.coordination.moves.is_copied and not self.world.dice.below(slowly):
             self._copy_moves()
+
+    def _end_of_revisits(self) -> None:
+        """Stop a continuous crawl once every page is scheduled, and all has happened or there were enough requests."""
+        machines, requests = self._machines, len(self.world.log)
+        is_quiet = not (self._others or any(self._lives) or any(one.fault is not None for one in machines))
+        is_whole = not self._begins_at and not self.coordination.moves.is_moving
+        stores = [
+            member.assembled.kept.storage.store
+            for member in self.members.values()
+            if member.assembled is not None and not member.dead
+        ]
+        if self.coordination.kept.end or not is_whole or len(stores) < self.shards:
+            return
+        if requests >= (REQUESTS_AGAIN if is_quiet else REQUESTS_AGAIN_MAX) and not unscheduled(self.world, stores):
+            self._others = []
+            for machine, lives in zip(machines, self._lives, strict=True):
+                machine.fault = None
+                lives.clear()
+            self.coordination.end("stopped")
 
     def _copy_moves(self) -> None:
         moves = self.coordination.moves

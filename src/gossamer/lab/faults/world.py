@@ -38,6 +38,8 @@ GIVE_WAY_ONE_IN, GIVEN_S_MAX = 3, 0.5
 """Steps of a thread on the disk after which the loop runs, and for how long."""
 TROUBLES_MAX = 2
 """How often a fault of the web meets one host, or one URL."""
+CHANGE_S_MIN, CHANGE_PERIODS = 30.0, 8
+"""How often the page changes that changes most; the others in twice the time, and so on."""
 REQUEST_S_MAX, DOWN_S_MIN, DOWN_S_MAX = 8.0, 0.01, 120.0
 IDLE_S_MAX = 86_400.0
 """A trial that waits for longer than this in all is stuck."""
@@ -90,8 +92,10 @@ REFUSALS = {"full": ("write", errno.ENOSPC), "write": ("write", errno.EIO), "fsy
 class World:
     """Time that passes when nothing else can happen, and servers that fail."""
 
-    def __init__(self, seed: int, shards: int = 1) -> None:
+    def __init__(self, seed: int, shards: int = 1, *, changes: bool = False) -> None:
+        """`changes`: its pages change."""
         self.seed = seed
+        self.changes = changes
         self.shards = shards
         several = shards > 1
         self.site = site(
@@ -142,11 +146,16 @@ class World:
             return self._reply(url, 301, b"", began, lasts_s, location=self.site.redirects[url])
         if url in self.site.missing:
             return self._reply(url, 404, b"no such page", began, lasts_s)
-        reply = self._reply(url, 200, self.site.pages[url], began, lasts_s)
+        reply = self._reply(url, 200, self.site.pages[url] + self._version(url), began, lasts_s)
         if (fault := self.trouble("reset", url)) is not None:
             came = replace(reply, body=reply.body[: fault.steps], truncated="disconnect") if fault.steps else None
             return Failure("connect_error", "reset", retry=True, started_at=began, fetch_s=lasts_s, came=came)
         return reply
+
+    def _version(self, url: str) -> bytes:
+        """Return what a page has at its end for now, where pages change."""
+        period_s = CHANGE_S_MIN * 2 ** (hash_of(self.seed, url) % CHANGE_PERIODS)
+        return b"<p>Version %d</p>" % (self.elapsed_s / period_s) if self.changes else b""
 
     def _reply(
         self, url: str, status: int, body: bytes, began: float, lasts_s: float, media_type: str = "text/html",
