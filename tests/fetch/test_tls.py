@@ -190,6 +190,41 @@ def test_h2(run: Run, authority: Authority) -> None:
     run(main())
 
 
+UNCLOSED = {
+    "until the end": (b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<p>all of it", "<p>all of it"),
+    "redirect": (b"HTTP/1.0 302 Found\r\nLocation: /b\r\n\r\n", ""),
+    "length": (b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n<p>part", None),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n<p>part\r\n", None),
+    "head": (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", None),
+    "nothing": (b"", None),
+}
+"""What comes before a server closes the connection without the end of TLS, and the body if that is whole."""
+
+
+@pytest.mark.parametrize("case", UNCLOSED)
+def test_a_body_that_ends_with_its_connection_needs_no_end_of_tls(run: Run, authority: Authority, case: str) -> None:
+    data, body = UNCLOSED[case]
+
+    async def answer(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        writer.write(data)
+        writer.transport.abort()  # Without close_notify.
+        return False
+
+    async def main() -> None:
+        async with serving(answer, tls=authority.context) as server, speaking(ca_bundle=authority.bundle) as module:
+            result = await module.fetch(to(server))
+            if body is not None:
+                answered = replied(result)
+                assert (answered.body.decode(), answered.truncated) == (body, "")
+                return
+            failure = failed(result)
+            assert (failure.outcome, failure.retry) == ("connect_error", True)
+            assert failure.error == "the server closed the connection early"
+            assert (failure.came.truncated if failure.came else "") == ("disconnect" if b"<p>" in data else "")
+
+    run(main())
+
+
 def test_h2_can_be_switched_off(run: Run, authority: Authority) -> None:
     async def main() -> None:
         async with (

@@ -15,7 +15,7 @@ from gossamer.fetch.driver import End
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import Setting, Transfer, carries_body, trusted
-from gossamer.fetch.transfers import Transfers, broken_off, cut
+from gossamer.fetch.transfers import Transfers, broken_off, cut, is_unclosed
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
@@ -36,6 +36,8 @@ LENGTH_HEADER: Final = b"Content-Length: %d\r\n\r\n"
 _ADDRESS = re.compile(r"""https?://(?:[!"$-.0->@-~]*@)?([!"$-.0->@-~]+)([!"$-~]*)(?:\#[!-~]*)?\Z""", re.IGNORECASE)
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _VALUE = re.compile(r"[!-~\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[!-~\x80-\xff])?\Z|\Z")
+_LENGTHS: Final = frozenset({"content-length", "transfer-encoding"})
+"""Where one of them is given, the end of the connection is not the end of the body."""
 _RESERVED: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 
@@ -314,7 +316,7 @@ def _settings(options: FetchOptions) -> list[Setting]:
 def _result(
     transfer: Transfer, request: Request, started_at: float, at: Address, headers: Headers, end: End
 ) -> Reply | Failure:
-    truncated = cut(transfer, request, started_at, end)
+    truncated = "" if _lacks_only_close_notify(transfer, end) else cut(transfer, request, started_at, end)
     if isinstance(truncated, Failure):
         breach = broken_off(transfer, end)
         came = _reply(transfer, request, started_at, at, headers, breach) if breach else None
@@ -328,6 +330,21 @@ def _result(
         error = "the connection was closed within the head of the reply"
         return Failure("protocol_error", error, retry=True, ip=request.ip, started_at=started_at, fetch_s=reply.fetch_s)
     return reply
+
+
+def _lacks_only_close_notify(transfer: Transfer, end: End) -> bool:
+    """Say whether a reply is whole but for the alert by which TLS ends, where the end of the connection is the end of
+    the body.
+
+    RFC 9112, section 9.8, has such a body as incomplete. Many servers never send the alert; browsers take what came,
+    and without TLS nothing would tell the difference.
+    """
+    if transfer.stopped or not is_unclosed(end) or transfer.head_is_cut():
+        return False
+    head = parse_head(transfer.head)
+    if head is None or not head.http_version.startswith("1"):  # HTTP/2 marks the end of each body.
+        return False
+    return not any(name.lower() in _LENGTHS for name, _ in head.headers)
 
 
 def _reply(

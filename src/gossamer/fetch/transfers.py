@@ -63,6 +63,8 @@ _NOT_TLS: Final = ("wrong version number", "packet length too long", "unknown pr
 """What OpenSSL calls the first bytes of a server that answers a TLS handshake in another protocol."""
 _HTTP_BEHIND = re.compile(rb"1\.[01] \d{3}|TYPE html", re.IGNORECASE)
 """What follows the five bytes `HTTP/` or `<!DOC`, which OpenSSL has read as the header of a record."""
+_UNCLOSED: Final = "unexpected eof while reading"
+"""What OpenSSL says where a connection ends without the alert by which TLS ends (close_notify)."""
 _NOT_HTTP: Final = "Received HTTP/0.9"
 
 _UNKNOWN: Final = ("protocol_error", True, False)
@@ -86,6 +88,8 @@ def failure(
         text = f"the server {speaks} ({text.rpartition(':')[2]})"
     elif text.startswith(_NOT_HTTP):
         text = "the server does not speak HTTP on this port: the reply has no status line"
+    elif _UNCLOSED in text:
+        text = "the server closed the connection " + ("within the TLS handshake" if outcome == "tls_error" else "early")
     if _ill_chunked(code, text):
         outcome, host_level = "protocol_error", False
     if outcome == "connect_error" and os_errno in _OURS:
@@ -100,6 +104,11 @@ def failure(
         started_at=started_at,
         fetch_s=fetch_s,
     )
+
+
+def is_unclosed(end: End) -> bool:
+    """Say whether all that went wrong is that TLS did not end before its connection."""
+    return end.code == pycurl.E_RECV_ERROR and _UNCLOSED in end.text
 
 
 def breach(code: int, text: str) -> str:
