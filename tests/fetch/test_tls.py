@@ -190,6 +190,50 @@ def test_h2(run: Run, authority: Authority) -> None:
     run(main())
 
 
+def _frame(kind: int, payload: bytes, stream: int) -> bytes:
+    """Return a frame of HTTP/2 (RFC 9113, section 4.1)."""
+    return len(payload).to_bytes(3) + bytes((kind, 0)) + stream.to_bytes(4) + payload
+
+
+SETTINGS = _frame(4, b"", 0)
+H2_FAILURES = {
+    "internal error": SETTINGS + _frame(3, (2).to_bytes(4), 1),
+    "refused stream": SETTINGS + _frame(3, (7).to_bytes(4), 1),
+    "HTTP/1.1 required": SETTINGS + _frame(3, (13).to_bytes(4), 1),
+    "going away": SETTINGS + _frame(7, bytes(8), 0),
+    "data without headers": SETTINGS + _frame(0, b"data", 1),
+    "HTTP/1.1 after all": reply(),
+}
+"""What servers say that negotiated HTTP/2 and do not answer in it."""
+
+
+@pytest.mark.parametrize("case", H2_FAILURES)
+def test_a_host_whose_h2_fails_is_fetched_over_http_1_1(run: Run, authority: Authority, case: str) -> None:
+    async def answer(_server: Server, writer: asyncio.StreamWriter, head: bytes) -> bool:
+        if not head.startswith(b"PRI "):
+            writer.write(reply())
+            return True
+        await asyncio.sleep(0.1)  # The request comes right behind the preface that was read.
+        writer.write(H2_FAILURES[case])
+        await writer.drain()
+        await asyncio.sleep(0.1)
+        return False
+
+    async def main() -> None:
+        async with (
+            serving(answer, tls=authority.h2_context) as server,
+            speaking(ca_bundle=authority.bundle, connect_s_max=1) as module,
+        ):
+            failure = failed(await module.fetch(to(server)))
+            assert failure.retry
+            assert "kept connection" not in failure.error
+            for path in ("/", "/other"):
+                assert replied(await module.fetch(to(server, path=path))).http_version == "1.1"
+            assert server.connections == 2
+
+    run(main())
+
+
 UNCLOSED = {
     "until the end": (b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<p>all of it", "<p>all of it"),
     "redirect": (b"HTTP/1.0 302 Found\r\nLocation: /b\r\n\r\n", ""),

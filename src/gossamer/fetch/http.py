@@ -15,7 +15,7 @@ from gossamer.fetch.driver import End
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import Setting, Transfer, carries_body, trusted
-from gossamer.fetch.transfers import Transfers, broken_off, cut, is_unclosed
+from gossamer.fetch.transfers import Transfers, broken_off, cut, failed_in_h2, is_unclosed
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
@@ -27,6 +27,8 @@ ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
 """Exactly the codings that `BoundedDecoder` removes."""
 
 UNAUTHORIZED: Final = 401
+H1_HOSTS_MAX: Final = 10_000
+"""Hosts whose HTTP/2 failed, the last ones: about 1.5 MB."""
 NO_ROUTE: Final = ("", "", "")
 """The route of requests that take none of their own."""
 LENGTH_HEADER: Final = b"Content-Length: %d\r\n\r\n"
@@ -137,7 +139,7 @@ def compose(headers: Iterable[tuple[str, str]], secret: Container[str] = ()) -> 
 
 
 class HttpModule:
-    """`ports.ProtocolModule` for http and https: h1, and h2 where TLS negotiates it.
+    """`ports.ProtocolModule` for http and https: h1, and h2 where TLS negotiates it and the host's h2 has not failed.
 
     One call sends at most one request, to `Request.ip` and nowhere else, with the URL byte for byte as written.
     Connections are kept per host and address. Bodies stay as sent: chunks are joined, content codings are not
@@ -176,6 +178,7 @@ class HttpModule:
             self._by_rule[rule] = _own(options, agent, rule)
         self._transfers = self._connections_of(None)
         self._by_route: dict[Route, Transfers] = {}
+        self._h1_only: dict[str, None] = {}
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Send one request and return what came. Cancelling it ends the transfer and its connection."""
@@ -247,10 +250,19 @@ class HttpModule:
         if carries_body(request) and not any(line[:13].lower() == b"content-type:" for line in lines):
             lines = [*lines, b"Content-Type:"]  # Else libcurl says that it is a form.
         transfer.aim(request, lines, request.body_bytes_max or self._options.body_bytes_max, url)
+        transfer.use_h1(at.authority in self._h1_only)
         end = await transfers.run(transfer, request, started_at)
         if isinstance(end, Failure):
             return end
+        if failed_in_h2(transfer, end):
+            self._take_h1(at.authority)
         return transfers.done(transfer, _result(transfer, request, started_at, shown or at, headers, end))
+
+    def _take_h1(self, authority: str) -> None:
+        """Send later requests to a host over HTTP/1.1: its HTTP/2 does not work, or it wants no HTTP/2 for this."""
+        self._h1_only[authority] = None
+        if len(self._h1_only) > H1_HOSTS_MAX:
+            del self._h1_only[next(iter(self._h1_only))]
 
     def _connections_of(self, route: Route | None) -> Transfers:
         """Return connections of their own for requests that take a route: none is shared with others."""

@@ -67,10 +67,10 @@ class Transfer:
 
     __slots__ = (
         "_bodies", "_calls_left", "_connections_bytes", "_content_before", "_data", "_direct", "_driver", "_fresh",
-        "_headers", "_held_bytes", "_method_set", "_opened", "_opens_more", "_options", "_pinned", "_requests",
-        "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body", "body_bytes", "body_bytes_max",
-        "connections", "curl", "disk_error", "ended_well", "file", "greeting", "head", "head_bytes", "head_bytes_max",
-        "ip", "media_types", "paused", "stopped", "wire_bytes",
+        "_h1_only", "_headers", "_held_bytes", "_is_new", "_method_set", "_opened", "_opens_more", "_options",
+        "_pinned", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body", "body_bytes",
+        "body_bytes_max", "connections", "curl", "disk_error", "ended_well", "file", "greeting", "head", "head_bytes",
+        "head_bytes_max", "ip", "media_types", "paused", "stopped", "was_refused", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
@@ -106,6 +106,13 @@ class Transfer:
         self.media_types: tuple[str, ...] = ()
         self.ip = ""
         self.stopped = ""
+        self.was_refused = False
+        """Its server did not accept the request, over a connection that was opened for it: HTTP/2 alone can say so
+        (REFUSED_STREAM, HTTP_1_1_REQUIRED, GOAWAY), and libcurl sends a second time then.
+        """
+        self._is_new = False
+        """Its connection was opened for it."""
+        self._h1_only = False
         self._headers: list[bytes] = []
         self._opens_more = False
         self._opened: list[socket.socket] = []
@@ -143,6 +150,14 @@ class Transfer:
         if headers is not self._headers:
             self.curl.setopt(pycurl.HTTPHEADER, headers)
             self._headers = headers
+
+    def use_h1(self, only: bool) -> None:
+        """Offer HTTP/1.1 alone, or also what the options name."""
+        if only != self._h1_only:
+            offers_h2 = self._options.http_versions == "2" and not only
+            version = pycurl.CURL_HTTP_VERSION_2TLS if offers_h2 else pycurl.CURL_HTTP_VERSION_1_1
+            self.curl.setopt(pycurl.HTTP_VERSION, version)
+            self._h1_only = only
 
     def _carry(self, request: Request) -> None:
         """Set another method than GET, and the body."""
@@ -269,6 +284,7 @@ class Transfer:
         self.file = None
         self.disk_error = None
         self.stopped = ""
+        self.was_refused = self._is_new = False
         self._requests = 0
         self._data.clear()
         self._close_opened()
@@ -282,7 +298,9 @@ class Transfer:
         """Refuse the connection by which libcurl would send a second time; connecting is contact too."""
         if self._requests and not self._opens_more:
             self.stopped = "resend"
+            self.was_refused = self._is_new
             return int(pycurl.SOCKOPT_ERROR)
+        self._is_new = True
         if not self._requests and self._driver is not None:
             self._driver.connected(self, fd)
         return int(pycurl.SOCKOPT_OK)
@@ -296,6 +314,7 @@ class Transfer:
         self._requests += 1
         if self._requests > 1:
             self.stopped = "resend"
+            self.was_refused = self._is_new
             return int(pycurl.PREREQFUNC_ABORT)
         if self._direct and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
             self.stopped = f"connected to {remote_ip}"

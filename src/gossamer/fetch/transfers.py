@@ -54,7 +54,10 @@ _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     pycurl.E_ABORTED_BY_CALLBACK: ("internal_error", False, False),
 }
 
-_LOST: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, pycurl.E_HTTP2, 92})
+_H2_CODES: Final = frozenset({pycurl.E_HTTP2, 92})
+_H2_WORDS: Final = ("nghttp2 ", "[HTTP2] ")
+"""How errors of HTTP/2 begin that have another code."""
+_LOST: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, *_H2_CODES})
 
 _SILENT: Final[dict[int, str]] = {100: "a header line exceeds 100 KB"}
 """What codes mean of which libcurl does not say anything."""
@@ -104,6 +107,16 @@ def failure(
         started_at=started_at,
         fetch_s=fetch_s,
     )
+
+
+def failed_in_h2(transfer: Transfer, end: End) -> bool:
+    """Say whether a transfer failed by what its server does in HTTP/2: it breaks the protocol, resets the stream, or
+    refuses the request on a new connection.
+    """
+    code, text = end
+    if transfer.stopped:
+        return transfer.was_refused
+    return code in _H2_CODES or (bool(code) and text.startswith(_H2_WORDS))
 
 
 def is_unclosed(end: End) -> bool:
@@ -245,7 +258,10 @@ def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: f
             outcome, error, retry = "timeout", "the server sends less than fetch.low_speed_bytes_s", True
             host_level = True
         case "resend":
-            outcome, error, retry = "connect_error", "the kept connection closed without an answer", True
+            error = "the kept connection closed without an answer"
+            if transfer.was_refused:
+                error = "the server refused the request over HTTP/2"
+            outcome, retry = "connect_error", True
         case _:
             outcome, error, retry = "internal_error", f"{transfer.stopped} instead of {request.ip}", False
     return Failure(
