@@ -55,6 +55,7 @@ CRAWLS = [
     ([*LOCAL, "--hosts", "missing"], "/missing: No such file or directory; name a file that you can read"),
     ([*LOCAL, "--hosts", "hosts"], "hosts:2: 'nonsense' is no address; expected ADDRESS NAME"),
     ([*LOCAL, "--set", "fetch.ca_bundle=missing.pem"], "no file missing.pem; name a PEM file of certificates"),
+    ([*LOCAL, "--set", "fetch.ca_bundle=hosts"], "fetch.ca_bundle: hosts holds no certificate in PEM; name a file"),
     ([*LOCAL, "--set", 'process.modules=["nowhere:X"]'], "process.modules: cannot import 'nowhere:X'"),
     # Values.
     ([*LOCAL, "-c", "type.toml"], 'type.toml line 2: limits.max_pages is "three", expected a whole number'),
@@ -69,6 +70,7 @@ CRAWLS = [
         [*LOCAL, "--set", "politeness.site_delay_s=1e300"],
         "politeness.site_delay_s is 1e+300, expected 31536000 or less",
     ),
+    ([*LOCAL, "--set", "fetch.tls_min=0.9"], '--set: fetch.tls_min is "0.9", expected'),
     ([*LOCAL, "--delay", "nan"], "--delay NaN: expected"),
     ([*LOCAL, "--delay", "inf"], "--delay Infinity: expected a finite number"),
     ([*LOCAL, "--politeness", "rude"], "expected 'polite', 'gentle', 'broad', 'weak' or 'own'"),
