@@ -14,10 +14,14 @@ import h2.events
 import pytest
 import trustme
 
+from gossamer.fetch.http import HttpModule
+from gossamer.fetch.options import FetchOptions
+from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Reply, Request
+from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
 from tests.fetch.servers import Server, reply, serving
-from tests.fetch.speaking import failed, replied, speaking
+from tests.fetch.speaking import AGENT, failed, replied, speaking
 
 
 class Authority(NamedTuple):
@@ -77,16 +81,11 @@ def test_an_unknown_authority_is_refused_unless_allowed(run: Run, authority: Aut
     run(main())
 
 
-def test_a_bundle_without_certificates_is_our_own_fault(run: Run, authority: Authority, tmp_path: Path) -> None:
-    empty = tmp_path / "empty.pem"
-    empty.write_text("nothing here")
-
-    async def main() -> None:
-        async with serving(reply(), tls=authority.context) as server, speaking(ca_bundle=str(empty)) as module:
-            failure = failed(await module.fetch(to(server)))
-            assert (failure.outcome, failure.host_level) == ("internal_error", False)
-
-    run(main())
+@pytest.mark.parametrize("content", ["nothing here", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
+def test_a_bundle_without_certificates_is_refused(tmp_path: Path, content: str) -> None:
+    (empty := tmp_path / "empty.pem").write_text(content)
+    with pytest.raises(ConfigError, match=r"fetch\.ca_bundle: .*empty\.pem holds no certificate in PEM"):
+        HttpModule(FetchOptions(ca_bundle=str(empty)), AGENT, WallClock())
 
 
 def test_an_old_protocol_is_refused(run: Run, authority: Authority) -> None:

@@ -14,7 +14,7 @@ from gossamer.fetch.credentials import REDACTED, is_credential
 from gossamer.fetch.driver import End
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.transfer import Setting, Transfer, carries_body, trusted
+from gossamer.fetch.transfer import Setting, Transfer, carries_body, check_trusted
 from gossamer.fetch.transfers import Transfers, broken_off, cut, failed_in_h2, is_unclosed
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
@@ -164,7 +164,7 @@ class HttpModule:
         Raises:
             ConfigError: something cannot be sent or read.
         """
-        trusted(options)
+        check_trusted(options)
         self._sign = sign
         self._options = options
         self._agent = agent

@@ -458,11 +458,28 @@ def trusted(options: FetchOptions) -> str:
 
     A libcurl from a wheel looks where its builder's system kept them, so the place is always named.
     """
-    if options.ca_bundle:
-        if not Path(options.ca_bundle).is_file():
-            raise ConfigError(f"fetch.ca_bundle: no file {options.ca_bundle}; name a PEM file of certificates")
-        return options.ca_bundle
-    return ssl.get_default_verify_paths().cafile or certifi.where()
+    return options.ca_bundle or ssl.get_default_verify_paths().cafile or certifi.where()
+
+
+def check_trusted(options: FetchOptions) -> None:
+    """Read the operator's file of certificates.
+
+    Raises:
+        ConfigError: it cannot be read, or holds none.
+    """
+    bundle = options.ca_bundle
+    if not bundle:
+        return
+    if not Path(bundle).is_file():
+        raise ConfigError(f"fetch.ca_bundle: no file {bundle}; name a PEM file of certificates")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(bundle)
+    except ssl.SSLError as error:
+        raise ConfigError(
+            f"fetch.ca_bundle: {bundle} holds no certificate in PEM; name a file of certificates to trust"
+        ) from error
+    except OSError as error:
+        raise ConfigError(f"fetch.ca_bundle: cannot read {bundle}: {error.strerror}") from error
 
 
 def wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:
