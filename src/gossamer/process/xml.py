@@ -178,6 +178,23 @@ class _XmlReader:
         raise StopParsing("XML: it declares entities; they are not read")
 
 
+_DECLARATION = re.compile(r"<\?xml\s")
+
+
+def _begun(text: str) -> str:
+    """Return the beginning of a document from its declaration on: what a server wrote before it, such as warnings of
+    its scripts, would be an error. A declaration may be quoted in a comment or in CDATA.
+    """
+    for match in _DECLARATION.finditer(text, 1):
+        before = text[: match.start()]
+        if "<![CDATA[" in before:
+            break
+        if before.count("<!--") <= before.count("-->"):
+            text = text[match.start() :]
+            break
+    return text
+
+
 def _pieces(open_: Callable[[], BinaryIO], codec: str) -> Iterator[bytes]:
     """Yield a document in UTF-8, its byte order mark gone, and what no XML may hold left out."""
     decoder = codecs.getincrementaldecoder(codec)("replace")
@@ -186,8 +203,7 @@ def _pieces(open_: Callable[[], BinaryIO], codec: str) -> Iterator[bytes]:
         while piece := file.read(PIECE_BYTES):
             text = decoder.decode(piece)
             if first and text:
-                # Text before the declaration, mostly white space, would be an error.
-                text = text.removeprefix("\ufeff").lstrip()
+                text = _begun(text.removeprefix("\ufeff").lstrip())
                 first = not text
             yield text.encode("utf-8", "replace").translate(None, _CONTROLS)
     yield decoder.decode(b"", True).encode("utf-8", "replace")
