@@ -235,6 +235,7 @@ HOSTILE = {
     "rss": b"<rss><channel>" + b"<item>" * 3_000_000,
     "zeros": gzip.compress(bytes(200_000_000), 9),
     "names": b"<urlset><" + b"n" * 3_000_000 + b"/></urlset>",
+    "different names": b"<urlset>" + b"".join(b"<n%d a%d=''/>" % (n, n) for n in range(400_000)),
 }  # fmt: skip
 
 
@@ -255,6 +256,7 @@ def test_nothing_costs_more_than_its_length(name: str) -> None:
 
 
 def test_bounds_hold() -> None:
+    assert told(found(HOSTILE["different names"])).error == "XML: more than 10,000 names of elements and attributes"
     many = (
         b"<urlset>" + b"".join(b"<url><loc>https://e.example/%d</loc></url>" % n for n in range(50_010)) + b"</urlset>"
     )

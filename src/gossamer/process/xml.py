@@ -20,6 +20,8 @@ TEXT_MAX = 16_384
 TOKEN_BYTES_MAX = 1 << 20
 """A tag or a comment that is longer ends the document: expat reads what is not complete again with every piece."""
 PIECE_BYTES = 1 << 16
+NAMES_MAX = 10_000
+"""Different names of elements and attributes, about: expat keeps each, for 300 bytes and up to 5 µs."""
 MENDS_MAX = 100_000
 """Errors of one document that are repaired; it ends with the next."""
 _HELD_BYTES = 32
@@ -148,6 +150,8 @@ class _XmlReader:
             self._since = self._fed
         elif self._fed - self._since > TOKEN_BYTES_MAX:
             raise StopParsing(f"XML: a tag of more than {TOKEN_BYTES_MAX:,} bytes")
+        if len(self._parser.intern) > NAMES_MAX:
+            raise StopParsing(f"XML: more than {NAMES_MAX:,} names of elements and attributes")
 
     def end(self) -> None:
         self._parser.Parse(b"", True)
