@@ -163,7 +163,7 @@ def test_h2(run: Run, authority: Authority) -> None:
         listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=authority.h2_context)
         server.port = listener.sockets[0].getsockname()[1]
         async with speaking(ca_bundle=authority.bundle) as module:
-            for path in ("/a", "/b?c=|"):
+            for path in ("/a", "/b?c=|", "/%e4%bd"):
                 url = f"https://example.test:{server.port}{path}"
                 answer = replied(await module.fetch(Request(url=url, ip="127.0.0.1", port=server.port)))
                 assert (answer.status, answer.http_version, answer.reason) == (200, "2", "")

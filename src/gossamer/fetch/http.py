@@ -250,6 +250,7 @@ class HttpModule:
         if carries_body(request) and not any(line[:13].lower() == b"content-type:" for line in lines):
             lines = [*lines, b"Content-Type:"]  # Else libcurl says that it is a form.
         transfer.aim(request, lines, request.body_bytes_max or self._options.body_bytes_max, url)
+        transfer.ask_for(at.target)
         transfer.use_h1(at.authority in self._h1_only)
         end = await transfers.run(transfer, request, started_at)
         if isinstance(end, Failure):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 import ssl
 import sys
@@ -46,6 +47,8 @@ FRAMING_BYTES_MIN: Final = 512 * 1024
 Setting = tuple[int, int | str]
 """An option of libcurl and its value."""
 
+_LOWER_CASE: Final = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
+"""A percent-encoding that libcurl would change."""
 _RECEIVED_KINDS: Final = frozenset({pycurl.INFOTYPE_HEADER_IN, pycurl.INFOTYPE_DATA_IN, pycurl.INFOTYPE_SSL_DATA_IN})
 
 
@@ -67,10 +70,10 @@ class Transfer:
 
     __slots__ = (
         "_bodies", "_calls_left", "_connections_bytes", "_content_before", "_data", "_direct", "_driver", "_fresh",
-        "_h1_only", "_headers", "_held_bytes", "_is_new", "_method_set", "_opened", "_opens_more", "_options",
-        "_pinned", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body", "body_bytes",
-        "body_bytes_max", "connections", "curl", "disk_error", "ended_well", "file", "greeting", "head", "head_bytes",
-        "head_bytes_max", "ip", "media_types", "paused", "stopped", "was_refused", "wire_bytes",
+        "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_new", "_method_set", "_opened", "_opens_more",
+        "_options", "_pinned", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body",
+        "body_bytes", "body_bytes_max", "connections", "curl", "disk_error", "ended_well", "file", "greeting", "head",
+        "head_bytes", "head_bytes_max", "ip", "media_types", "paused", "stopped", "was_refused", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
@@ -113,6 +116,7 @@ class Transfer:
         self._is_new = False
         """Its connection was opened for it."""
         self._h1_only = False
+        self._has_target = False
         self._headers: list[bytes] = []
         self._opens_more = False
         self._opened: list[socket.socket] = []
@@ -150,6 +154,14 @@ class Transfer:
         if headers is not self._headers:
             self.curl.setopt(pycurl.HTTPHEADER, headers)
             self._headers = headers
+
+    def ask_for(self, target: str) -> None:
+        """Have the request name this target as it is, for libcurl writes percent-encodings of paths in upper case. A
+        proxy that resolves names gets the whole URL, as libcurl writes it.
+        """
+        if self._pinned and (self._has_target or ("%" in target and _LOWER_CASE.search(target) is not None)):
+            self.curl.setopt(pycurl.REQUEST_TARGET, target)  # It cannot be unset.
+            self._has_target = True
 
     def use_h1(self, only: bool) -> None:
         """Offer HTTP/1.1 alone, or also what the options name."""
