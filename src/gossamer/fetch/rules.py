@@ -153,7 +153,7 @@ def _place(where: str, rule: RequestRule, product_token: str) -> _Place:
         headers += (("Authorization", f"Bearer {rule.bearer}"),)
     proxy_of(rule.proxy, f'request."{where}": proxy')
     if rule.certificate:
-        _check_certificate(where, rule.certificate, rule.certificate_key)
+        check_certificate(where, rule.certificate, rule.certificate_key)
     route = Route(rule.proxy, rule.certificate, rule.certificate_key)
     secure = Rule(headers, tuple(rule.query.items()), _pair(rule.digest), route)
     plain = Rule(open_headers, route=Route(rule.proxy))
@@ -163,7 +163,7 @@ def _place(where: str, rule: RequestRule, product_token: str) -> _Place:
     )  # fmt: skip
 
 
-def _check_certificate(where: str, certificate: str, key: str) -> None:
+def check_certificate(where: str, certificate: str, key: str) -> None:
     """Raise ConfigError if a client certificate and its key cannot be used: libcurl says so at each request only."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key or None, password=b"")
