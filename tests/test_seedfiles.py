@@ -100,3 +100,19 @@ def test_a_file_that_is_cut_short_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"\x1f\x8bno gzip at all")
     with pytest.raises(ConfigError, match=r"cannot read seeds from .*file: "):
         list(file_seeds(tmp_path / "file", WEB))
+
+
+@pytest.mark.parametrize(
+    ("content", "is_it"),
+    [
+        (b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Tar", "a WARC file without whole responses"),
+        (b"WARC/1.1\r\nWARC-Type: warcinfo\r\nContent-Length: 0\r\n\r\n\r\n\r\n", "a WARC file without whole"),
+        (b"<urlset></urlset>", "a sitemap without addresses"),
+        (b"<!DOCTYPE html><p>404", "HTML without links"),
+        (b"url,title\nmailto:x,y\n", "CSV without addresses"),
+    ],
+)
+def test_a_file_of_another_format_without_seeds_is_named(tmp_path: Path, content: bytes, is_it: str) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(ConfigError, match=rf"no seeds in .*file: it is {is_it}"):
+        list(file_seeds(tmp_path / "file", WEB))

@@ -21,7 +21,8 @@ from gossamer.model.status import read_status
 
 STATUS: dict[str, object] = {
     "state": "running", "pages": 1234, "attempts": 1300, "discovered": 9000, "queued": 7000, "in_flight": 5,
-    "outcomes": {"fetched": 1234, "redirected": 9, "timeout": 3, "dns_error": 12}, "wire_bytes": 5_600_000,
+    "outcomes": {"fetched": 1234, "redirected": 9, "timeout": 3, "dns_error": 36},
+    "terminal_outcomes": {"fetched": 1234, "redirected": 9, "timeout": 3, "dns_error": 12}, "wire_bytes": 5_600_000,
     "hosts_known": 44, "hosts_active": 7, "pages_s": 12.5, "bytes_s": 99_000.0,
     "elapsed_s": 125.0, "max_pages": 5000, "max_time_s": None, "max_bytes": None, "eta_s": 301.0,
     "waiting_for": "", "rejected": {},
@@ -133,12 +134,14 @@ def test_the_last_words_say_what_to_do() -> None:
         assert f"gossamer resume my/dir {option} N continues with a higher limit N." in said
         at_limit.ended = "stopped"
         assert "gossamer resume my/dir continues." in summary_of(at_limit, "my/dir", "stopped")
+    assert "Not fetched: dns_error 12, timeout 3." in said
     assert "gossamer report my/dir" in summary_of(read_status(STATUS), "my/dir", "finished")
     assert "Still queued" not in summary_of(read_status({**STATUS, "queued": 0}), "d", "finished")
     said = summary_of(read_status(STATUS), "my dir", "finished")
     for command in ("report 'my dir'", "serve 'my dir'", "why 'my dir' URL", "export 'my dir' --to wacz"):
         assert f"  gossamer {command}" in said
-    assert "why" not in summary_of(read_status({**STATUS, "outcomes": {"fetched": 5}}), "d", "finished")
+    fetched_at_last = {**STATUS, "outcomes": {"fetched": 5, "timeout": 2}, "terminal_outcomes": {"fetched": 5}}
+    assert "why" not in summary_of(read_status(fetched_at_last), "d", "finished")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +177,7 @@ def test_hostile_text_is_shown_not_obeyed(form: str) -> None:
     progress = progress_for(form, 1.0, out)
     hostile = "a\x1b]0;x\x07\x9b31m\u202eb\udcff\n"
     progress.note(hostile)
-    progress.show({**STATUS, "waiting_for": hostile, "outcomes": {hostile: 1}})
+    progress.show({**STATUS, "waiting_for": hostile, "terminal_outcomes": {hostile: 1}})
     lines = out.getvalue().splitlines()
     assert len(lines) == 2
     assert all(line.isprintable() for line in lines)

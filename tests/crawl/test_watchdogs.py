@@ -18,7 +18,7 @@ from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions, WatchOptions
 from gossamer.crawl.watchdogs import FILES_OF_OUR_OWN, REQUESTS_MIN, STALL_SHOWN_S, Resources, Watchdogs
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.testing import FakeClock
 from gossamer.world.machine import SUPERVISOR_BYTES, Disk, ThisMachine, processes_below, resident
 
@@ -112,7 +112,8 @@ class Watched(NamedTuple):
 
 
 def resources_of(directory: Path, *names: str, own_process: bool = False) -> Resources:
-    return Resources([directory / name for name in names], directory / "stalled", BUDGET_BYTES, own_process)
+    paths = [directory / name for name in names]
+    return Resources(directory / "crawl", paths, directory / "stalled", BUDGET_BYTES, own_process)
 
 
 @pytest.fixture
@@ -159,6 +160,15 @@ def test_any_disk_that_is_nearly_full_holds_the_crawl_until_there_is_a_quarter_m
     assert len(watched.notes) == 2
     assert watched.notes[0].startswith("paused for want of room on the disk of ")
     assert watched.notes[1].startswith("over: paused for want of room")
+
+
+def test_a_crawl_whose_directory_is_gone_ends(watched: Watched) -> None:
+    watched.alarms()
+    del watched.machine.disks["spill"]
+    watched.alarms()
+    del watched.machine.disks["crawl"]
+    with pytest.raises(DamagedError, match="crawl is gone: it was moved or removed while the crawl ran"):
+        watched.alarms()
 
 
 def test_a_commit_that_takes_long_is_reported_with_its_stage_until_it_is_over(watched: Watched) -> None:

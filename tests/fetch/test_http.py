@@ -47,8 +47,11 @@ def test_a_reply_is_what_was_sent(run: Run) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["", "/", "?q=1", "/a/../b/./c", "/%7Eu/%41?x=%7e", "/|{}^`'\"<>[]\\", "/a?b=|{}?&&;//", "//a//b", "/#f", "?a#b"],
-)
+    [
+        "", "/", "?q=1", "/a/../b/./c", "/%7Eu/%41?x=%7e", "/|{}^`'\"<>[]\\", "/a?b=|{}?&&;//", "//a//b", "/#f", "?a#b",
+        "/%e4%bd%a0", "/a%2fb?c=%e4", "/%2e%2E/%zz%",
+    ],
+)  # fmt: skip
 def test_the_url_goes_out_as_written_and_the_request_head_is_what_went(run: Run, path: str) -> None:
     async def main() -> None:
         async with serving(reply()) as server, speaking() as module:
@@ -59,6 +62,18 @@ def test_the_url_goes_out_as_written_and_the_request_head_is_what_went(run: Run,
             assert answer.request_head.startswith(
                 f"GET {target} HTTP/1.1\r\nHost: example.test:{server.port}\r\n".encode()
             )
+
+    run(main())
+
+
+def test_a_handle_that_sent_a_target_of_its_own_sends_the_next_one_as_written(run: Run) -> None:
+    async def main() -> None:
+        async with serving(reply()) as server, speaking() as module:
+            for path in ("/%e4", "/other?a=b", "/%E4#x"):
+                answer = replied(await module.fetch(to(server, path)))
+                assert server.requests[-1] == answer.request_head
+                assert answer.request_head.startswith(f"GET {path.partition('#')[0]} HTTP/1.1\r\n".encode())
+            assert server.connections == 1
 
     run(main())
 

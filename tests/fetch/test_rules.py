@@ -235,6 +235,29 @@ def test_a_client_certificate_goes_to_its_place_alone(run: Run, tmp_path: Path) 
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("certificate", "key", "why"),
+    [
+        ("missing.pem", "", r"cannot read \S+missing\.pem: No such file or directory"),
+        ("text.pem", "", r"text\.pem: no PEM that can be read; name PEM files"),
+        ("one.pem", "", r"one\.pem: no PEM that can be read"),
+        ("one.pem", "missing.key", r"cannot read \S+missing\.key"),
+        ("one.pem", "two.key", r"one\.pem and \S+two\.key: the key is not that of the certificate"),
+    ],
+)
+def test_a_client_certificate_that_cannot_be_used_is_refused(
+    tmp_path: Path, certificate: str, key: str, why: str
+) -> None:
+    (tmp_path / "text.pem").write_text("nothing here")
+    for name in ("one", "two"):
+        issued = trustme.CA().issue_cert(f"{name}@a.test")
+        issued.cert_chain_pems[0].write_to_path(str(tmp_path / f"{name}.pem"))
+        issued.private_key_pem.write_to_path(str(tmp_path / f"{name}.key"))
+    table = {"certificate": str(tmp_path / certificate), "certificate_key": str(tmp_path / key) if key else ""}
+    with pytest.raises(ConfigError, match=r'request."a\.test": certificate: .*' + why):
+        rules({"a.test": table})
+
+
 @asynccontextmanager
 async def socks(refuses: bool = False) -> AsyncIterator[tuple[int, list[tuple[str, int]]]]:
     """Serve a SOCKS5 proxy (RFC 1928) that takes notes of where it is sent."""

@@ -14,10 +14,14 @@ import h2.events
 import pytest
 import trustme
 
+from gossamer.fetch.http import HttpModule
+from gossamer.fetch.options import FetchOptions
+from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Reply, Request
+from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
 from tests.fetch.servers import Server, reply, serving
-from tests.fetch.speaking import failed, replied, speaking
+from tests.fetch.speaking import AGENT, failed, replied, speaking
 
 
 class Authority(NamedTuple):
@@ -77,16 +81,11 @@ def test_an_unknown_authority_is_refused_unless_allowed(run: Run, authority: Aut
     run(main())
 
 
-def test_a_bundle_without_certificates_is_our_own_fault(run: Run, authority: Authority, tmp_path: Path) -> None:
-    empty = tmp_path / "empty.pem"
-    empty.write_text("nothing here")
-
-    async def main() -> None:
-        async with serving(reply(), tls=authority.context) as server, speaking(ca_bundle=str(empty)) as module:
-            failure = failed(await module.fetch(to(server)))
-            assert (failure.outcome, failure.host_level) == ("internal_error", False)
-
-    run(main())
+@pytest.mark.parametrize("content", ["nothing here", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
+def test_a_bundle_without_certificates_is_refused(tmp_path: Path, content: str) -> None:
+    (empty := tmp_path / "empty.pem").write_text(content)
+    with pytest.raises(ConfigError, match=r"fetch\.ca_bundle: .*empty\.pem holds no certificate in PEM"):
+        HttpModule(FetchOptions(ca_bundle=str(empty)), AGENT, WallClock())
 
 
 def test_an_old_protocol_is_refused(run: Run, authority: Authority) -> None:
@@ -164,7 +163,7 @@ def test_h2(run: Run, authority: Authority) -> None:
         listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=authority.h2_context)
         server.port = listener.sockets[0].getsockname()[1]
         async with speaking(ca_bundle=authority.bundle) as module:
-            for path in ("/a", "/b?c=|"):
+            for path in ("/a", "/b?c=|", "/%e4%bd"):
                 url = f"https://example.test:{server.port}{path}"
                 answer = replied(await module.fetch(Request(url=url, ip="127.0.0.1", port=server.port)))
                 assert (answer.status, answer.http_version, answer.reason) == (200, "2", "")
@@ -186,6 +185,85 @@ def test_h2(run: Run, authority: Authority) -> None:
             failure = failed(await module.fetch(Request(url=url, ip="127.0.0.1", port=server.port)))
             assert (failure.outcome, failure.host_level) == ("protocol_error", False)
         listener.close()
+
+    run(main())
+
+
+def _frame(kind: int, payload: bytes, stream: int) -> bytes:
+    """Return a frame of HTTP/2 (RFC 9113, section 4.1)."""
+    return len(payload).to_bytes(3) + bytes((kind, 0)) + stream.to_bytes(4) + payload
+
+
+SETTINGS = _frame(4, b"", 0)
+H2_FAILURES = {
+    "internal error": SETTINGS + _frame(3, (2).to_bytes(4), 1),
+    "refused stream": SETTINGS + _frame(3, (7).to_bytes(4), 1),
+    "HTTP/1.1 required": SETTINGS + _frame(3, (13).to_bytes(4), 1),
+    "going away": SETTINGS + _frame(7, bytes(8), 0),
+    "data without headers": SETTINGS + _frame(0, b"data", 1),
+    "HTTP/1.1 after all": reply(),
+}
+"""What servers say that negotiated HTTP/2 and do not answer in it."""
+
+
+@pytest.mark.parametrize("case", H2_FAILURES)
+def test_a_host_whose_h2_fails_is_fetched_over_http_1_1(run: Run, authority: Authority, case: str) -> None:
+    async def answer(_server: Server, writer: asyncio.StreamWriter, head: bytes) -> bool:
+        if not head.startswith(b"PRI "):
+            writer.write(reply())
+            return True
+        await asyncio.sleep(0.1)  # The request comes right behind the preface that was read.
+        writer.write(H2_FAILURES[case])
+        await writer.drain()
+        await asyncio.sleep(0.1)
+        return False
+
+    async def main() -> None:
+        async with (
+            serving(answer, tls=authority.h2_context) as server,
+            speaking(ca_bundle=authority.bundle, connect_s_max=1) as module,
+        ):
+            failure = failed(await module.fetch(to(server)))
+            assert failure.retry
+            assert "kept connection" not in failure.error
+            for path in ("/", "/other"):
+                assert replied(await module.fetch(to(server, path=path))).http_version == "1.1"
+            assert server.connections == 2
+
+    run(main())
+
+
+UNCLOSED = {
+    "until the end": (b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<p>all of it", "<p>all of it"),
+    "redirect": (b"HTTP/1.0 302 Found\r\nLocation: /b\r\n\r\n", ""),
+    "length": (b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n<p>part", None),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n<p>part\r\n", None),
+    "head": (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", None),
+    "nothing": (b"", None),
+}
+"""What comes before a server closes the connection without the end of TLS, and the body if that is whole."""
+
+
+@pytest.mark.parametrize("case", UNCLOSED)
+def test_a_body_that_ends_with_its_connection_needs_no_end_of_tls(run: Run, authority: Authority, case: str) -> None:
+    data, body = UNCLOSED[case]
+
+    async def answer(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        writer.write(data)
+        writer.transport.abort()  # Without close_notify.
+        return False
+
+    async def main() -> None:
+        async with serving(answer, tls=authority.context) as server, speaking(ca_bundle=authority.bundle) as module:
+            result = await module.fetch(to(server))
+            if body is not None:
+                answered = replied(result)
+                assert (answered.body.decode(), answered.truncated) == (body, "")
+                return
+            failure = failed(result)
+            assert (failure.outcome, failure.retry) == ("connect_error", True)
+            assert failure.error == "the server closed the connection early"
+            assert (failure.came.truncated if failure.came else "") == ("disconnect" if b"<p>" in data else "")
 
     run(main())
 

@@ -275,6 +275,8 @@ def test_a_crawl_delay_that_is_too_long_closes_the_origin_that_has_it_alone(open
     shard = opened(PolitenessOptions(crawl_delay_s_max=100.0))
     add(shard, "http://a.test:8080/1", "http://a.test/1")
     shard.frontier.control.set_crawl_delay(named("http://a.test:8080/"), 101.0, T0)
+    shard.frontier.control.set_crawl_delay(named("http://a.test/"), None, T0)
+    assert shard.frontier.wake_at() == T0, "what ends without a request waits for nothing"
     now, refused = T0, {}
     while (wake_at := shard.frontier.wake_at()) is not None:
         lease = lend(shard.frontier, now := max(now, wake_at))

@@ -136,9 +136,10 @@ def test_json_feed() -> None:
         "items": [
             {"id": "1", "url": "https://e.example/1", "date_published": "2026-11-20T10:00:00Z"},
             {"id": "https://e.example/2"}, {"id": 3, "url": None}, {"id": "4"},
+            5, None, ["x"], "y",
         ],
     }  # fmt: skip
-    findings = found(json.dumps(feed).encode(), "application/feed+json")
+    findings = found(b"\xef\xbb\xbf" + json.dumps(feed).encode(), "application/feed+json")
     assert links(findings) == [
         ("/1", "feed"), ("/2", "feed"), ("/feed.json", "self"), ("https://hub.example/", "hub"),
     ]  # fmt: skip
@@ -164,7 +165,7 @@ def test_other_documents_are_nothing(body: bytes) -> None:
 
 
 def test_plain_text_and_gzip_are_read_where_they_are_announced() -> None:
-    text = b"\xef\xbb\xbfhttps://e.example/1\r\n\r\n ftp://e.example/2 \nhttps://e.example/3"
+    text = b"\xef\xbb\xbfhttps://e.example/1\r\n\r\n ftp://e.example/2 \rhttps://e.example/3"
     for body, kind in ((text, "text/plain"), (gzip.compress(text), "application/octet-stream")):
         assert links(found(body, kind, "sitemap_file")) == [("/1", "sitemap"), ("/3", "sitemap")]
         assert found(body, kind) == Findings()
@@ -195,6 +196,10 @@ def document(path: str, encoding: str = "") -> str:
         (document("é", "utf-16").encode(), "", "/%C3%A9"),
         (document("é", "no-such").encode(), "", "/%C3%A9"),
         (("\n\n " + document("a\x0bb\x00", "utf-8")).encode(), "", "/ab"),
+        (b"<br />\n<b>Warning</b>: in line 3<br />\n" + document("a", "utf-8").encode(), "", "/a"),
+        (b"<!-- <?xml version='1.0'?><x/> -->" + document("a", "utf-8").encode(), "", "/a"),
+        (b"<?xml version='1.0'?>" + document("a", "utf-8").encode(), "", "/a"),
+        (document("a?<![CDATA[<?xml version='1.0'?>]]>").encode(), "", "/a?%3C?xml%20version=%271.0%27?%3E"),
         (document("a?b&c=d&nbsp;&copy;x").encode(), "", "/a?b&c=d%C2%A0%C2%A9x"),
         (document("?<![CDATA[a&b]]></loc></url><url><loc>? & ").encode(), "", "/?a&b"),
     ],
@@ -230,6 +235,7 @@ HOSTILE = {
     "rss": b"<rss><channel>" + b"<item>" * 3_000_000,
     "zeros": gzip.compress(bytes(200_000_000), 9),
     "names": b"<urlset><" + b"n" * 3_000_000 + b"/></urlset>",
+    "different names": b"<urlset>" + b"".join(b"<n%d a%d=''/>" % (n, n) for n in range(400_000)),
 }  # fmt: skip
 
 
@@ -250,6 +256,7 @@ def test_nothing_costs_more_than_its_length(name: str) -> None:
 
 
 def test_bounds_hold() -> None:
+    assert told(found(HOSTILE["different names"])).error == "XML: more than 10,000 names of elements and attributes"
     many = (
         b"<urlset>" + b"".join(b"<url><loc>https://e.example/%d</loc></url>" % n for n in range(50_010)) + b"</urlset>"
     )

@@ -122,6 +122,9 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_fetched(
     with pytest.raises(ConfigError, match=r"state\.checkpoint_uri: "):
         crawl(web, tmp_path / "crawl", f"state.checkpoint_uri='file://{tmp_path}/file/below'")
     assert not (tmp_path / "crawl/warc").exists()
+    for uri in (f"file://{tmp_path}/file/below", "nobody://bucket", "s3://user:secret@bucket"):
+        with pytest.raises(ConfigError, match=r"state\.checkpoint_uri: "):
+            restore_of(uri, tmp_path / "restored")
 
 
 def test_a_checkpoint_in_the_crawls_directory_is_restored_as_a_copy(web: SimwebProcess, tmp_path: Path) -> None:

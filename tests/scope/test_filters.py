@@ -135,9 +135,13 @@ def test_hosts_are_excluded_while_the_crawl_runs() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("host", ["", ".", "https://example.org/", "a b", "u@h", "h/x", "h:81", "::1", "h?", "*.h"])
+@pytest.mark.parametrize(
+    "host", ["", ".", "https://example.org/", "a b", "u@h", "h/x", "h:81", "::1", "h?", "*.h", "gar(bage", "a,b"]
+)
 def test_what_is_no_host_is_said_to_be_none(host: str) -> None:
     with pytest.raises(ConfigError, match="is not a host"):
         ExcludedHost([host])
     with pytest.raises(ConfigError):
         ScopeOptions(exclude_hosts=(host,))
+    with pytest.raises(ConfigError):
+        ScopeOptions(only_hosts=(host,))

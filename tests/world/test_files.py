@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from pathlib import Path
 
 import pytest
 
-from gossamer.world.files import SOCKET_PATH_BYTES_MAX, reserve, socket_name
+from gossamer.world.files import NO_ROOM, SOCKET_PATH_BYTES_MAX, reserve, socket_name, unwritable
 
 SIZE_BYTES = 1 << 20
 
@@ -43,6 +44,18 @@ def test_a_socket_is_bound_and_reached_however_deep_it_lies(tmp_path: Path, dept
         with socket_name(path) as name:
             line.connect(name)
     assert path.is_socket()
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (errno.ENOSPC, "the disk of crawl is full (no space left on device); nothing is lost: make room there"),
+        (errno.EROFS, "the disk of crawl cannot be written (read-only file system); nothing is lost: mend it"),
+    ],
+)
+def test_a_disk_that_takes_no_more_is_named_with_the_remedy(number: int, says: str) -> None:
+    assert number in NO_ROOM
+    assert unwritable(OSError(number, "x"), Path("crawl")) == says
 
 
 def test_where_there_is_no_directory_nobody_is_reached(tmp_path: Path) -> None:

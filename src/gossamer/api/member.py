@@ -39,7 +39,7 @@ from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.shard import first_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError
 from gossamer.world.clock import WallClock
-from gossamer.world.files import NO_ROOM, write_whole
+from gossamer.world.files import NO_ROOM, unwritable, write_whole
 from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import DirectoryLock, die_with_parent
 
@@ -262,7 +262,7 @@ def _kept(error: Exception, directory: Path) -> str:
         return str(error)
     line = f"{type(error).__name__}: {error}"
     if isinstance(error, OSError) and error.errno in NO_ROOM:
-        return f"the disk of {directory} is full ({os.strerror(error.errno or 0).lower()}); nothing is lost: make room"
+        return unwritable(error, directory)
     entry = {"at": WallClock().now(), "event": "internal_error", "error": line}
     trace = error.trace if isinstance(error, ComponentFailedError) else "".join(traceback.format_exception(error))
     entry["traceback"] = trace

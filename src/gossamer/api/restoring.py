@@ -202,7 +202,10 @@ def checkpoints_of(config: Config, shard: int) -> Checkpoints:
     """Return where the checkpoints of a shard are. Raises ConfigError: obstore is missing, or the URI is no good."""
     require("obstore", "state.checkpoint_uri")
     module: Any = importlib.import_module("gossamer.archive.checkpoints")
-    found: Checkpoints = module.Checkpoints(config.archive, config.state.checkpoint_uri, shard)
+    try:
+        found: Checkpoints = module.Checkpoints(config.archive, config.state.checkpoint_uri, shard)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("archive.store:", "state.checkpoint_uri:")) from error
     return found
 
 
@@ -218,8 +221,6 @@ async def check_vault(config: Config) -> None:
         await checkpoints_of(config, 0).try_writing()
     except StoreError as error:
         raise _cannot_write(config, error) from error
-    except ConfigError as error:
-        raise ConfigError(str(error).replace("archive.store:", "state.checkpoint_uri:")) from error
 
 
 async def begin_copies(config: Config, directory: Path) -> None:

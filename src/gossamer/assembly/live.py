@@ -100,5 +100,7 @@ def watchdogs_of(
     """Return what watches the crawl and its machine; without `alone` our parent serves other shards too."""
     names = (".", "warc", "state", "state/spill", "search", "pages")
     paths = [directory / name for name in names]
-    resources = Resources(paths, directory / STALLED, config.memory.budget_bytes, own_process=dies_with_parent())
+    resources = Resources(
+        directory, paths, directory / STALLED, config.memory.budget_bytes, own_process=dies_with_parent()
+    )
     return Watchdogs(loop, committer, ThisMachine(supervised=alone), resources, config.watch, telemetry)

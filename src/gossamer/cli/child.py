@@ -25,7 +25,7 @@ from gossamer.cli.output import Exit, complain
 from gossamer.cli.status_text import awaited_of, seeds_not_fetched_lines, summary_of, to_upload_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
 from gossamer.model.status import SandboxState, read_status
-from gossamer.world.files import NO_ROOM
+from gossamer.world.files import NO_ROOM, unwritable
 from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import DirectoryLock, die_with_parent
 
@@ -263,10 +263,9 @@ def ended_as(ended: str, status: Status) -> Exit:
 
 
 def full(error: OSError, directory: Path) -> str:
-    """Return the line for a disk that holds no more."""
+    """Return the line for a disk that takes no more."""
     again = f"gossamer resume {directory}" if (directory / "crawl.toml").exists() else "the same command"
-    which = os.strerror(error.errno or 0).lower()
-    return f"the disk of {directory} is full ({which}); nothing is lost: make room there, then {again} continues"
+    return f"{unwritable(error, directory)}, then {again} continues"
 
 
 def config_error(error: BaseException) -> ConfigError | None:

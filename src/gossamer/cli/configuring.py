@@ -16,7 +16,7 @@ from gossamer.config.gather import configure, mistakes, reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.presets import ORIGIN as MODE
 from gossamer.config.reference import markdown as page
-from gossamer.config.secret import redacted
+from gossamer.config.secret import check_requests, redacted
 from gossamer.config.sections import Config, keys
 from gossamer.config.toml import starter_toml, written
 from gossamer.model.errors import ConfigError
@@ -52,6 +52,7 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The TOML fi
         return Exit.REFUSED
     config = configure(file)
     check_lists(config)
+    check_requests(config)
     changed = sum(config.origin(key) not in {"default", ORIGIN, MODE} for key in keys())
     named = [key for key in config.all_keys() if key not in set(keys())]  # Rules for items, hosts, logins.
     typer.echo(f"{file} is valid: {changed} of {len(keys())} keys set{', and ' if named else ''}{', '.join(named)}")

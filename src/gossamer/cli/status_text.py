@@ -37,11 +37,10 @@ StatusFields = Mapping[str, object]
 
 
 def errors_of(status: Status) -> dict[str, int]:
-    """Return the outcomes that are errors or refusals, most frequent first."""
-    found = {name: n for name, n in status.outcomes.items() if n and name not in SUCCEEDED}
-    # URLs that were queued when their host was closed end without an attempt.
-    if closed := max(status.outcomes.get("host_closed", 0), status.terminal_outcomes.get("host_closed", 0)):
-        found["host_closed"] = closed
+    """Return how many URLs ended with an error or a refusal, by outcome, most frequent first. A URL that is tried again
+    has not ended.
+    """
+    found = {name: n for name, n in status.terminal_outcomes.items() if n and name not in SUCCEEDED}
     return {harmless(name): n for name, n in sorted(found.items(), key=lambda item: (-item[1], item[0]))}
 
 

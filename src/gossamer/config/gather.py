@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 from pydantic import ValidationError
 
@@ -16,7 +17,7 @@ from gossamer.config.footprint import fitted
 from gossamer.config.mend import lines_of, nearest
 from gossamer.config.presets import by_mode, preset_values
 from gossamer.config.secret import may_be_secret
-from gossamer.config.sections import Config, keys
+from gossamer.config.sections import Config, keys, sections
 from gossamer.config.seeds import with_segments
 from gossamer.config.synonyms import meant
 from gossamer.config.toml import line_numbers, recorded_origins
@@ -353,11 +354,22 @@ def _assigned(text: str) -> Values:
     if value.strip() == "none":
         return {key: None}
     try:
-        return {key: tomllib.loads(f"value = {value}")["value"]}
+        given = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return {key: value.strip()}  # A bare word is a text: --set scope.scope=host
     except RecursionError:
         raise ConfigError(f"--set {key}: {NESTED}") from None
+    # So is what looks like a number where only a text can be: --set fetch.tls_min=1.0
+    return {key: value.strip() if _takes_text(key) and not isinstance(given, str | list | dict) else given}
+
+
+def _takes_text(key: str) -> bool:
+    """Say whether a key takes a text, or one of several, and nothing else."""
+    section, _, name = key.partition(".")
+    model = sections().get(section)
+    annotation = model.model_fields[name].annotation if model is not None and name in model.model_fields else None
+    choices = get_args(annotation) if get_origin(annotation) is Literal else ()
+    return annotation is str or (bool(choices) and all(isinstance(one, str) for one in choices))
 
 
 def _meant(name: str) -> str:

@@ -21,6 +21,12 @@ import msgspec
 from gossamer.model.errors import ConfigError
 
 Form = Literal["lines", "sitemap", "bookmarks", "csv", "warc", "cdx", "json"]
+FORMATS: Mapping[Form, str] = {
+    "sitemap": "a sitemap without addresses", "bookmarks": "HTML without links", "csv": "CSV without addresses",
+    "warc": "a WARC file without whole responses", "cdx": "a CDX file without captures",
+    "json": "JSON lines without addresses",
+}  # fmt: skip
+"""What a file is that names no seed."""
 HEAD_BYTES = 4_096
 LINE_BYTES_MAX = 1 << 20
 COLUMNS = ("url", "uri", "address", "link", "href", "loc", "page", "website")

@@ -33,15 +33,20 @@ def file_seeds(path: Path, schemes: Sequence[str]) -> Iterator[str]:
     a comment; or it is of a format of `config.seedfiles`, where addresses that are no seeds are left out.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is no seed; the line number is named.
+        ConfigError: the file cannot be read, or a line is no seed; the line number is named. One of another format
+            names none at all.
     """
-    from gossamer.config.seedfiles import addresses, form_of  # noqa: PLC0415 - most crawls have their seeds as arguments
+    from gossamer.config.seedfiles import FORMATS, addresses, form_of  # noqa: PLC0415 - most crawls have their seeds as arguments
 
     form = form_of(path) if path.is_file() else "lines"
     if form != "lines":
+        is_empty = True
         for address in addresses(path, form):
             with suppress(ConfigError):
                 yield seed_url(address, schemes)
+                is_empty = False
+        if is_empty:
+            raise ConfigError(f"no seeds in {path}: it is {FORMATS[form]}; see that it is whole and what you meant")
         return
     for number, text in lines_of(path, "seeds"):
         try:

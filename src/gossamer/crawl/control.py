@@ -58,7 +58,8 @@ class ControlSocket:
                 server.close()
         finally:
             door.close()
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # On a disk that failed, its own error says more.
+                path.unlink(missing_ok=True)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._clients.add(writer)

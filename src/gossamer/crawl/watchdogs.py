@@ -18,7 +18,7 @@ from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.options import WatchOptions
 from gossamer.crawl.shard import Shard
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.status import Alarm
 from gossamer.world.alarm import Pulse
 from gossamer.world.machine import Disk, ThisMachine
@@ -70,8 +70,10 @@ class Gauges(msgspec.Struct):
 class Resources(msgspec.Struct, frozen=True):
     """What a crawl uses of its machine."""
 
+    directory: Path
+    """The crawl's: files that are open in it could be written long after it is gone."""
     paths: Sequence[Path]
-    """Directories that the crawl writes to."""
+    """Directories that the crawl writes to, its own among them."""
     stalled: Path
     """A file that exists while the event loop is stalled, and says where."""
     memory_budget_bytes: int
@@ -212,7 +214,12 @@ class Watchdogs:
         for path in self._resources.paths:
             try:
                 disk = self._machine.disk(path)
-            except OSError:
+            except OSError as error:
+                if path == self._resources.directory and isinstance(error, FileNotFoundError):
+                    raise DamagedError(
+                        f"{path} is gone: it was moved or removed while the crawl ran, and what came since the last "
+                        "commit is lost; where it was moved to, gossamer resume continues"
+                    ) from error
                 continue  # Not created yet, or gone: a write there reports the error.
             found.setdefault(disk.device, (str(path), disk))
         least = self._options.disk_free_bytes_min

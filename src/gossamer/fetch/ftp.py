@@ -13,7 +13,7 @@ import pycurl
 from gossamer.fetch.bodies import FTP_LISTING, BodyMemory, media_type_of
 from gossamer.fetch.driver import End
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.transfer import Setting, Transfer, trusted
+from gossamer.fetch.transfer import Setting, Transfer, check_trusted
 from gossamer.fetch.transfers import Transfers, cut, one_line
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
@@ -102,7 +102,7 @@ class FtpModule:
 
     def __init__(self, options: FetchOptions, agent: str, clock: Clock, bodies: BodyMemory | None = None) -> None:
         """The contact in `agent` is the anonymous password. Raises ConfigError for files that cannot be read."""
-        trusted(options)
+        check_trusted(options)
         self._options = options
         self._clock = clock
         contact = _CONTACT.search(agent)

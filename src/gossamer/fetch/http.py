@@ -14,8 +14,8 @@ from gossamer.fetch.credentials import REDACTED, is_credential
 from gossamer.fetch.driver import End
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.transfer import Setting, Transfer, carries_body, trusted
-from gossamer.fetch.transfers import Transfers, broken_off, cut
+from gossamer.fetch.transfer import Setting, Transfer, carries_body, check_trusted
+from gossamer.fetch.transfers import Transfers, broken_off, cut, failed_in_h2, is_unclosed
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
@@ -27,6 +27,8 @@ ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
 """Exactly the codings that `BoundedDecoder` removes."""
 
 UNAUTHORIZED: Final = 401
+H1_HOSTS_MAX: Final = 10_000
+"""Hosts whose HTTP/2 failed, the last ones: about 1.5 MB."""
 NO_ROUTE: Final = ("", "", "")
 """The route of requests that take none of their own."""
 LENGTH_HEADER: Final = b"Content-Length: %d\r\n\r\n"
@@ -36,6 +38,8 @@ LENGTH_HEADER: Final = b"Content-Length: %d\r\n\r\n"
 _ADDRESS = re.compile(r"""https?://(?:[!"$-.0->@-~]*@)?([!"$-.0->@-~]+)([!"$-~]*)(?:\#[!-~]*)?\Z""", re.IGNORECASE)
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _VALUE = re.compile(r"[!-~\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[!-~\x80-\xff])?\Z|\Z")
+_LENGTHS: Final = frozenset({"content-length", "transfer-encoding"})
+"""Where one of them is given, the end of the connection is not the end of the body."""
 _RESERVED: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 
@@ -135,7 +139,7 @@ def compose(headers: Iterable[tuple[str, str]], secret: Container[str] = ()) -> 
 
 
 class HttpModule:
-    """`ports.ProtocolModule` for http and https: h1, and h2 where TLS negotiates it.
+    """`ports.ProtocolModule` for http and https: h1, and h2 where TLS negotiates it and the host's h2 has not failed.
 
     One call sends at most one request, to `Request.ip` and nowhere else, with the URL byte for byte as written.
     Connections are kept per host and address. Bodies stay as sent: chunks are joined, content codings are not
@@ -160,7 +164,7 @@ class HttpModule:
         Raises:
             ConfigError: something cannot be sent or read.
         """
-        trusted(options)
+        check_trusted(options)
         self._sign = sign
         self._options = options
         self._agent = agent
@@ -174,6 +178,7 @@ class HttpModule:
             self._by_rule[rule] = _own(options, agent, rule)
         self._transfers = self._connections_of(None)
         self._by_route: dict[Route, Transfers] = {}
+        self._h1_only: dict[str, None] = {}
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Send one request and return what came. Cancelling it ends the transfer and its connection."""
@@ -245,10 +250,20 @@ class HttpModule:
         if carries_body(request) and not any(line[:13].lower() == b"content-type:" for line in lines):
             lines = [*lines, b"Content-Type:"]  # Else libcurl says that it is a form.
         transfer.aim(request, lines, request.body_bytes_max or self._options.body_bytes_max, url)
+        transfer.ask_for(at.target)
+        transfer.use_h1(at.authority in self._h1_only)
         end = await transfers.run(transfer, request, started_at)
         if isinstance(end, Failure):
             return end
+        if failed_in_h2(transfer, end):
+            self._take_h1(at.authority)
         return transfers.done(transfer, _result(transfer, request, started_at, shown or at, headers, end))
+
+    def _take_h1(self, authority: str) -> None:
+        """Send later requests to a host over HTTP/1.1: its HTTP/2 does not work, or it wants no HTTP/2 for this."""
+        self._h1_only[authority] = None
+        if len(self._h1_only) > H1_HOSTS_MAX:
+            del self._h1_only[next(iter(self._h1_only))]
 
     def _connections_of(self, route: Route | None) -> Transfers:
         """Return connections of their own for requests that take a route: none is shared with others."""
@@ -314,7 +329,7 @@ def _settings(options: FetchOptions) -> list[Setting]:
 def _result(
     transfer: Transfer, request: Request, started_at: float, at: Address, headers: Headers, end: End
 ) -> Reply | Failure:
-    truncated = cut(transfer, request, started_at, end)
+    truncated = "" if _lacks_only_close_notify(transfer, end) else cut(transfer, request, started_at, end)
     if isinstance(truncated, Failure):
         breach = broken_off(transfer, end)
         came = _reply(transfer, request, started_at, at, headers, breach) if breach else None
@@ -328,6 +343,21 @@ def _result(
         error = "the connection was closed within the head of the reply"
         return Failure("protocol_error", error, retry=True, ip=request.ip, started_at=started_at, fetch_s=reply.fetch_s)
     return reply
+
+
+def _lacks_only_close_notify(transfer: Transfer, end: End) -> bool:
+    """Say whether a reply is whole but for the alert by which TLS ends, where the end of the connection is the end of
+    the body.
+
+    RFC 9112, section 9.8, has such a body as incomplete. Many servers never send the alert; browsers take what came,
+    and without TLS nothing would tell the difference.
+    """
+    if transfer.stopped or not is_unclosed(end) or transfer.head_is_cut():
+        return False
+    head = parse_head(transfer.head)
+    if head is None or not head.http_version.startswith("1"):  # HTTP/2 marks the end of each body.
+        return False
+    return not any(name.lower() in _LENGTHS for name, _ in head.headers)
 
 
 def _reply(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
@@ -95,7 +97,7 @@ class RequestRules:
         """`rules` by place, their secrets in them; `digests` are for those with digest authentication.
 
         Raises:
-            ConfigError: a User-Agent hides who we are.
+            ConfigError: a User-Agent hides who we are; a proxy or a client certificate is none.
         """
         self._places = sorted(
             (_place(where, rule, product_token) for where, rule in rules.items()),
@@ -150,6 +152,8 @@ def _place(where: str, rule: RequestRule, product_token: str) -> _Place:
     if rule.bearer:
         headers += (("Authorization", f"Bearer {rule.bearer}"),)
     proxy_of(rule.proxy, f'request."{where}": proxy')
+    if rule.certificate:
+        check_certificate(where, rule.certificate, rule.certificate_key)
     route = Route(rule.proxy, rule.certificate, rule.certificate_key)
     secure = Rule(headers, tuple(rule.query.items()), _pair(rule.digest), route)
     plain = Rule(open_headers, route=Route(rule.proxy))
@@ -157,6 +161,22 @@ def _place(where: str, rule: RequestRule, product_token: str) -> _Place:
     return _Place(
         match["scheme"] or "", bool(match["below"]), match["host"], match["port"] or "", path, secure, plain
     )  # fmt: skip
+
+
+def check_certificate(where: str, certificate: str, key: str) -> None:
+    """Raise ConfigError if a client certificate and its key cannot be used: libcurl says so at each request only."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key or None, password=b"")
+    except ssl.SSLError as error:
+        why = "the key is not that of the certificate" if "MISMATCH" in str(error.reason) else "no PEM that can be read"
+        files = f"{certificate} and {key}" if key else certificate
+        raise ConfigError(
+            f'request."{where}": certificate: {files}: {why}; name PEM files of a certificate and its key, without '
+            "passphrase"
+        ) from error
+    except OSError as error:
+        file = next((one for one in (certificate, key) if one and not Path(one).is_file()), certificate)
+        raise ConfigError(f'request."{where}": certificate: cannot read {file}: {error.strerror}') from error
 
 
 def _pair(login: UserPassword | None) -> tuple[str, str] | None:

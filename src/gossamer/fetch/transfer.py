@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 import ssl
 import sys
@@ -46,6 +47,8 @@ FRAMING_BYTES_MIN: Final = 512 * 1024
 Setting = tuple[int, int | str]
 """An option of libcurl and its value."""
 
+_LOWER_CASE: Final = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
+"""A percent-encoding that libcurl would change."""
 _RECEIVED_KINDS: Final = frozenset({pycurl.INFOTYPE_HEADER_IN, pycurl.INFOTYPE_DATA_IN, pycurl.INFOTYPE_SSL_DATA_IN})
 
 
@@ -67,10 +70,10 @@ class Transfer:
 
     __slots__ = (
         "_bodies", "_calls_left", "_connections_bytes", "_content_before", "_data", "_direct", "_driver", "_fresh",
-        "_headers", "_held_bytes", "_method_set", "_opened", "_opens_more", "_options", "_pinned", "_requests",
-        "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body", "body_bytes", "body_bytes_max",
-        "connections", "curl", "disk_error", "ended_well", "file", "greeting", "head", "head_bytes", "head_bytes_max",
-        "ip", "media_types", "paused", "stopped", "wire_bytes",
+        "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_new", "_method_set", "_opened", "_opens_more",
+        "_options", "_pinned", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body",
+        "body_bytes", "body_bytes_max", "connections", "curl", "disk_error", "ended_well", "file", "greeting", "head",
+        "head_bytes", "head_bytes_max", "ip", "media_types", "paused", "stopped", "was_refused", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
@@ -106,6 +109,14 @@ class Transfer:
         self.media_types: tuple[str, ...] = ()
         self.ip = ""
         self.stopped = ""
+        self.was_refused = False
+        """Its server did not accept the request, over a connection that was opened for it: HTTP/2 alone can say so
+        (REFUSED_STREAM, HTTP_1_1_REQUIRED, GOAWAY), and libcurl sends a second time then.
+        """
+        self._is_new = False
+        """Its connection was opened for it."""
+        self._h1_only = False
+        self._has_target = False
         self._headers: list[bytes] = []
         self._opens_more = False
         self._opened: list[socket.socket] = []
@@ -143,6 +154,22 @@ class Transfer:
         if headers is not self._headers:
             self.curl.setopt(pycurl.HTTPHEADER, headers)
             self._headers = headers
+
+    def ask_for(self, target: str) -> None:
+        """Have the request name this target as it is, for libcurl writes percent-encodings of paths in upper case. A
+        proxy that resolves names gets the whole URL, as libcurl writes it.
+        """
+        if self._pinned and (self._has_target or ("%" in target and _LOWER_CASE.search(target) is not None)):
+            self.curl.setopt(pycurl.REQUEST_TARGET, target)  # It cannot be unset.
+            self._has_target = True
+
+    def use_h1(self, only: bool) -> None:
+        """Offer HTTP/1.1 alone, or also what the options name."""
+        if only != self._h1_only:
+            offers_h2 = self._options.http_versions == "2" and not only
+            version = pycurl.CURL_HTTP_VERSION_2TLS if offers_h2 else pycurl.CURL_HTTP_VERSION_1_1
+            self.curl.setopt(pycurl.HTTP_VERSION, version)
+            self._h1_only = only
 
     def _carry(self, request: Request) -> None:
         """Set another method than GET, and the body."""
@@ -269,6 +296,7 @@ class Transfer:
         self.file = None
         self.disk_error = None
         self.stopped = ""
+        self.was_refused = self._is_new = False
         self._requests = 0
         self._data.clear()
         self._close_opened()
@@ -282,7 +310,9 @@ class Transfer:
         """Refuse the connection by which libcurl would send a second time; connecting is contact too."""
         if self._requests and not self._opens_more:
             self.stopped = "resend"
+            self.was_refused = self._is_new
             return int(pycurl.SOCKOPT_ERROR)
+        self._is_new = True
         if not self._requests and self._driver is not None:
             self._driver.connected(self, fd)
         return int(pycurl.SOCKOPT_OK)
@@ -296,6 +326,7 @@ class Transfer:
         self._requests += 1
         if self._requests > 1:
             self.stopped = "resend"
+            self.was_refused = self._is_new
             return int(pycurl.PREREQFUNC_ABORT)
         if self._direct and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
             self.stopped = f"connected to {remote_ip}"
@@ -439,11 +470,28 @@ def trusted(options: FetchOptions) -> str:
 
     A libcurl from a wheel looks where its builder's system kept them, so the place is always named.
     """
-    if options.ca_bundle:
-        if not Path(options.ca_bundle).is_file():
-            raise ConfigError(f"fetch.ca_bundle: no file {options.ca_bundle}; name a PEM file of certificates")
-        return options.ca_bundle
-    return ssl.get_default_verify_paths().cafile or certifi.where()
+    return options.ca_bundle or ssl.get_default_verify_paths().cafile or certifi.where()
+
+
+def check_trusted(options: FetchOptions) -> None:
+    """Read the operator's file of certificates.
+
+    Raises:
+        ConfigError: it cannot be read, or holds none.
+    """
+    bundle = options.ca_bundle
+    if not bundle:
+        return
+    if not Path(bundle).is_file():
+        raise ConfigError(f"fetch.ca_bundle: no file {bundle}; name a PEM file of certificates")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(bundle)
+    except ssl.SSLError as error:
+        raise ConfigError(
+            f"fetch.ca_bundle: {bundle} holds no certificate in PEM; name a file of certificates to trust"
+        ) from error
+    except OSError as error:
+        raise ConfigError(f"fetch.ca_bundle: cannot read {bundle}: {error.strerror}") from error
 
 
 def wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:

@@ -54,7 +54,10 @@ _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     pycurl.E_ABORTED_BY_CALLBACK: ("internal_error", False, False),
 }
 
-_LOST: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, pycurl.E_HTTP2, 92})
+_H2_CODES: Final = frozenset({pycurl.E_HTTP2, 92})
+_H2_WORDS: Final = ("nghttp2 ", "[HTTP2] ")
+"""How errors of HTTP/2 begin that have another code."""
+_LOST: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, *_H2_CODES})
 
 _SILENT: Final[dict[int, str]] = {100: "a header line exceeds 100 KB"}
 """What codes mean of which libcurl does not say anything."""
@@ -63,6 +66,8 @@ _NOT_TLS: Final = ("wrong version number", "packet length too long", "unknown pr
 """What OpenSSL calls the first bytes of a server that answers a TLS handshake in another protocol."""
 _HTTP_BEHIND = re.compile(rb"1\.[01] \d{3}|TYPE html", re.IGNORECASE)
 """What follows the five bytes `HTTP/` or `<!DOC`, which OpenSSL has read as the header of a record."""
+_UNCLOSED: Final = "unexpected eof while reading"
+"""What OpenSSL says where a connection ends without the alert by which TLS ends (close_notify)."""
 _NOT_HTTP: Final = "Received HTTP/0.9"
 
 _UNKNOWN: Final = ("protocol_error", True, False)
@@ -86,6 +91,8 @@ def failure(
         text = f"the server {speaks} ({text.rpartition(':')[2]})"
     elif text.startswith(_NOT_HTTP):
         text = "the server does not speak HTTP on this port: the reply has no status line"
+    elif _UNCLOSED in text:
+        text = "the server closed the connection " + ("within the TLS handshake" if outcome == "tls_error" else "early")
     if _ill_chunked(code, text):
         outcome, host_level = "protocol_error", False
     if outcome == "connect_error" and os_errno in _OURS:
@@ -100,6 +107,21 @@ def failure(
         started_at=started_at,
         fetch_s=fetch_s,
     )
+
+
+def failed_in_h2(transfer: Transfer, end: End) -> bool:
+    """Say whether a transfer failed by what its server does in HTTP/2: it breaks the protocol, resets the stream, or
+    refuses the request on a new connection.
+    """
+    code, text = end
+    if transfer.stopped:
+        return transfer.was_refused
+    return code in _H2_CODES or (bool(code) and text.startswith(_H2_WORDS))
+
+
+def is_unclosed(end: End) -> bool:
+    """Say whether all that went wrong is that TLS did not end before its connection."""
+    return end.code == pycurl.E_RECV_ERROR and _UNCLOSED in end.text
 
 
 def breach(code: int, text: str) -> str:
@@ -236,7 +258,10 @@ def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: f
             outcome, error, retry = "timeout", "the server sends less than fetch.low_speed_bytes_s", True
             host_level = True
         case "resend":
-            outcome, error, retry = "connect_error", "the kept connection closed without an answer", True
+            error = "the kept connection closed without an answer"
+            if transfer.was_refused:
+                error = "the server refused the request over HTTP/2"
+            outcome, retry = "connect_error", True
         case _:
             outcome, error, retry = "internal_error", f"{transfer.stopped} instead of {request.ip}", False
     return Failure(

@@ -102,12 +102,15 @@ class HostControl:
         key = key_of(url)
         if ":" in key:
             one = admit(host, key, now, self._remembered_s)
+            is_too_long = delay_s is not None and delay_s > longest_s
             if one is not None:
-                one.crawl_delay_s = delay_s
-            if delay_s is not None and delay_s > longest_s:
-                if one is not None:
-                    one.closed = f"its Crawl-delay of {delay_s:.0f} s is more than we wait"
-                    one.wait_until = now + self._remembered_s
+                one.crawl_delay_s = None if is_too_long else delay_s
+            if one is not None and is_too_long:
+                # It gets no further request, so that its delay is none of the host's other origins.
+                one.closed = f"its Crawl-delay of {delay_s:.0f} s is more than we wait"
+                one.wait_until = now + self._remembered_s
+                delay_s = None
+            elif is_too_long:
                 delay_s = longest_s
             delay_s = max(delay_s or 0.0, record.crawl_delay_s or 0.0) or None
         elif record.origins is not None:

@@ -174,7 +174,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
     left = BYTES_MAX
     while left > 0 and (piece := file.read(1 << 16)):
         left -= len(piece)
-        *lines, held = (held + piece).split(b"\n")
+        *lines, held = (held + piece).replace(b"\r", b"\n").split(b"\n")
         yield from lines
         if len(held) > (1 << 16):
             held = b"\xff"  # Not a valid start of an address.

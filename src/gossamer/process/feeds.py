@@ -7,9 +7,11 @@ Feed elements are matched by name without prefix, except where the prefix matter
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
+from itertools import islice
 
 import msgspec
 
@@ -248,11 +250,15 @@ class _Hub(msgspec.Struct):
     url: object = None
 
 
+_Other = bool | int | float | str | list[object] | None
+"""What has no place in a list of items or hubs, and does not spoil those beside it."""
+
+
 class _JsonFeed(msgspec.Struct):
     version: str
-    items: list[_Item] = msgspec.field(default_factory=list)
+    items: list[_Item | _Other] | None = None
     feed_url: object = None
-    hubs: list[_Hub] = msgspec.field(default_factory=list)
+    hubs: list[_Hub | _Other] | None = None
 
 
 _decode = msgspec.json.Decoder(_JsonFeed).decode
@@ -261,13 +267,14 @@ _decode = msgspec.json.Decoder(_JsonFeed).decode
 def read_json_feed(body: bytes, announcement: Announcement, related: list[tuple[str, str]]) -> bool:
     """Take in a JSON Feed; say whether it was one."""
     try:
-        feed = _decode(body)
+        feed = _decode(body.removeprefix(BOM_UTF8))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return False
     if not feed.version.startswith(("https://jsonfeed.org/version/", "http://jsonfeed.org/version/")):
         return False
     announcement.kind = "feed"
-    for item in feed.items[:ENTRIES_MAX]:
+    items = (item for item in feed.items or () if isinstance(item, _Item))
+    for item in islice(items, ENTRIES_MAX):
         address = item.url if isinstance(item.url, str) else item.id
         if isinstance(address, str) and (isinstance(item.url, str) or "://" in address[:16]):
             dates = (item.date_modified, item.date_published)
@@ -275,6 +282,6 @@ def read_json_feed(body: bytes, announcement: Announcement, related: list[tuple[
             announcement.entries.append(Announced(address.strip(), changed_at))
     if isinstance(feed.feed_url, str):
         related.append(("self", feed.feed_url))
-    hubs = [hub.url for hub in feed.hubs[:8] if str(hub.type).lower() == "websub"]
+    hubs = [hub.url for hub in (feed.hubs or ())[:8] if isinstance(hub, _Hub) and str(hub.type).lower() == "websub"]
     related.extend(("hub", url) for url in hubs if isinstance(url, str))
     return True

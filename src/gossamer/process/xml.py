@@ -20,6 +20,8 @@ TEXT_MAX = 16_384
 TOKEN_BYTES_MAX = 1 << 20
 """A tag or a comment that is longer ends the document: expat reads what is not complete again with every piece."""
 PIECE_BYTES = 1 << 16
+NAMES_MAX = 10_000
+"""Different names of elements and attributes, about: expat keeps each, for 300 bytes and up to 5 µs."""
 MENDS_MAX = 100_000
 """Errors of one document that are repaired; it ends with the next."""
 _HELD_BYTES = 32
@@ -148,6 +150,8 @@ class _XmlReader:
             self._since = self._fed
         elif self._fed - self._since > TOKEN_BYTES_MAX:
             raise StopParsing(f"XML: a tag of more than {TOKEN_BYTES_MAX:,} bytes")
+        if len(self._parser.intern) > NAMES_MAX:
+            raise StopParsing(f"XML: more than {NAMES_MAX:,} names of elements and attributes")
 
     def end(self) -> None:
         self._parser.Parse(b"", True)
@@ -178,6 +182,23 @@ class _XmlReader:
         raise StopParsing("XML: it declares entities; they are not read")
 
 
+_DECLARATION = re.compile(r"<\?xml\s")
+
+
+def _begun(text: str) -> str:
+    """Return the beginning of a document from its declaration on: what a server wrote before it, such as warnings of
+    its scripts, would be an error. A declaration may be quoted in a comment or in CDATA.
+    """
+    for match in _DECLARATION.finditer(text, 1):
+        before = text[: match.start()]
+        if "<![CDATA[" in before:
+            break
+        if before.count("<!--") <= before.count("-->"):
+            text = text[match.start() :]
+            break
+    return text
+
+
 def _pieces(open_: Callable[[], BinaryIO], codec: str) -> Iterator[bytes]:
     """Yield a document in UTF-8, its byte order mark gone, and what no XML may hold left out."""
     decoder = codecs.getincrementaldecoder(codec)("replace")
@@ -186,8 +207,7 @@ def _pieces(open_: Callable[[], BinaryIO], codec: str) -> Iterator[bytes]:
         while piece := file.read(PIECE_BYTES):
             text = decoder.decode(piece)
             if first and text:
-                # Text before the declaration, mostly white space, would be an error.
-                text = text.removeprefix("\ufeff").lstrip()
+                text = _begun(text.removeprefix("\ufeff").lstrip())
                 first = not text
             yield text.encode("utf-8", "replace").translate(None, _CONTROLS)
     yield decoder.decode(b"", True).encode("utf-8", "replace")

@@ -21,6 +21,7 @@ from gossamer.model.revisits import Notice
 from gossamer.revisit.options import DiscoveryOptions
 from gossamer.revisit.schedule import Schedule
 from gossamer.state.epoch import Epochs
+from gossamer.url.join import join
 from gossamer.url.url import Url
 
 ENTRIES_WEIGHED = 20
@@ -182,7 +183,9 @@ class SitemapHints:
         links, again = [], []
         referrer = f"{origin.origin}/robots.txt"
         for text in sitemaps[: self._options.sitemaps_per_host_max]:
-            url = self._name(text) if "://" in text[:12] else None
+            # The standard wants whole addresses; paths of the origin are common. Any other text names nothing.
+            address = join(referrer, text) if "://" in text[:12] or text.startswith("/") else None
+            url = self._name(address) if address is not None else None
             if url is None:
                 continue
             link = Link(url, SITEMAP_FILE, 0, 0, referrer)

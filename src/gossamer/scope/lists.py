@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -18,6 +19,9 @@ from gossamer.url.url import Url
 
 if TYPE_CHECKING:
     from gossamer.scope.filters import Given
+
+_HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
+"""A host as `absolute` has it, and as a name server may know it: URLs may have other marks in theirs."""
 
 
 class HostSet:
@@ -42,11 +46,7 @@ class HostSet:
         domain = host.strip().removeprefix(".")
         whole = absolute(f"http://{domain}/")
         name = (whole or "")[len("http://") : -1].removesuffix(".")
-        if (
-            not 0 < len(name) <= HOST_BYTES_MAX
-            or any(mark in domain for mark in "/?#@*")
-            or (":" in name and not name.endswith("]"))
-        ):
+        if len(name) > HOST_BYTES_MAX or _HOST.fullmatch(name) is None or any(mark in domain for mark in "/?#@*"):
             raise ConfigError(f"{host!r} is not a host: write example.org for one host, .example.org for all under it")
         (self._domains if host.strip().startswith(".") else self._hosts).add(name)
 

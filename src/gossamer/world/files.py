@@ -8,8 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
-"""Errors that the operator fixes by freeing space."""
+NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS))
+"""Errors that the operator fixes at the disk: by freeing space, or where the system has made it read-only."""
+
+
+def unwritable(error: OSError, directory: Path) -> str:
+    """Return what an error of `NO_ROOM` means for a crawl, and the remedy."""
+    what, remedy = ("cannot be written", "mend it") if error.errno == errno.EROFS else ("is full", "make room there")
+    which = os.strerror(error.errno or 0).lower()
+    return f"the disk of {directory} {what} ({which}); nothing is lost: {remedy}"
 
 
 class AppendFile:

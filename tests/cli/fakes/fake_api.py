@@ -129,7 +129,8 @@ def status_dict(pages: int, state: str, config: Config, elapsed_s: float) -> dic
     limits = config.limits
     return {
         "state": state, "pages": pages, "attempts": pages + 2, "discovered": 100, "queued": 90, "in_flight": 1,
-        "terminal": pages, "outcomes": {"fetched": pages, "timeout": 2}, "wire_bytes": 1_234_567, "body_bytes": 2_000,
+        "terminal": pages, "outcomes": {"fetched": pages, "timeout": 2},
+        "terminal_outcomes": {"fetched": pages, "timeout": 2}, "wire_bytes": 1_234_567, "body_bytes": 2_000,
         "hosts_known": 12, "hosts_active": 3, "pages_s": 4.25, "bytes_s": 1000.0,
         "elapsed_s": elapsed_s, "max_pages": limits.max_pages, "max_time_s": limits.max_time_s,
         "max_bytes": limits.max_bytes, "eta_s": None, "waiting_for": "", "epoch": pages,
