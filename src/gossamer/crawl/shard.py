@@ -65,8 +65,8 @@ class Shard:
         self._over = False
         self._leave_at = inf
         """From then on what is in flight is left: it stays queued."""
-        pipeline.is_late = self.is_late
-        pipeline.commit, pipeline.undivided = self.commit, committer.undivided
+        pipeline.commit = self.commit
+        pipeline.documents.is_late, pipeline.documents.undivided = self.is_late, committer.undivided
         self._started_at = clock.now()
         self.paused = False
         self.held: dict[str, str] = {}
