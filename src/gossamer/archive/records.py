@@ -116,7 +116,7 @@ def pieces_of(file: LargeBody) -> Iterator[bytes]:
 
 def named_fields(fields: Fields) -> bytes:
     """Return `Name: value` lines, each ended by CRLF. No value can begin a line of its own."""
-    text = "".join([f"{name}: {value}\r\n" for name, value in fields])
+    text = "\r\n".join([*map(": ".join, fields), ""])
     if not text.count("\n") == text.count("\r") == len(fields):
         text = "".join([f"{_one_line(name)}: {_one_line(value)}\r\n" for name, value in fields])
     return text.encode("utf-8", "replace")

@@ -47,13 +47,10 @@ class Discovery:
         self._follows = follows
         order = stages.prioritizer
         self._importance = order if isinstance(order, PageImportance) else None
+        self.counts_links = self._importance is not None
+        """A URL may be queued more than once, since links to it raise it."""
         self._admitted: dict[int, int] = {}
         """Fingerprints of recently admitted links, with depth and hops of each."""
-
-    @property
-    def counts_links(self) -> bool:
-        """A URL may be queued more than once, since links to it raise it."""
-        return self._importance is not None
 
     def judge_again(self) -> None:
         """Apply the filters to every link from now on: they have changed."""

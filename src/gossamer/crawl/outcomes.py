@@ -79,7 +79,7 @@ class Outcomes:
         if wall is not None:
             self._challenged(lease, result, wall, now)
             return []
-        if why := self._ended_session(lease, result):
+        if self._stages.sessions is not None and (why := self._ended_session(lease, result)):
             self._logged_out(lease, result, why, now)
             return []
         if result.status == NOT_MODIFIED and held is not None:
@@ -275,7 +275,7 @@ class Outcomes:
             self._logs.info(row.outcome, url=url.text, error=row.error)
             self._conclude(lease, self._digested(visit, reply, row), now)
             return []
-        if why := self._ended_session(lease, reply, examined.content.body):
+        if stages.sessions is not None and (why := self._ended_session(lease, reply, examined.content.body)):
             self._logged_out(lease, reply, why, now)
             return []
         wall = self._wall_of(reply, examined)
@@ -364,7 +364,8 @@ class Outcomes:
 
     def visit(self, lease: Lease) -> Visit:
         """Return the visit with the shortest way that is known by now: it may have waited long."""
-        visit = visit_of(lease)
+        visit = lease.visit
+        assert visit is not None, "a prerequisite fetch where a visit was expected"
         way = self._stages.url_seen.way(visit.url)
         if way is None or way == (visit.depth, visit.hops):
             return visit

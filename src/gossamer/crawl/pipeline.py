@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -36,6 +36,9 @@ from gossamer.revisit.hints import SitemapHints
 from gossamer.url.name import REQUEST_MARK
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
+
+if TYPE_CHECKING:
+    from gossamer.crawl.sessions import Sessions
 
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 HUB_BYTES_MAX = 65_536
@@ -145,7 +148,8 @@ class Pipeline:
                 try:
                     await self._visit(lease)
                 finally:
-                    self._ring.passed(lease, self._clock.now())
+                    if self._stages.permit.logins is not None:
+                        self._ring.passed(lease, self._clock.now())
         except Exception as error:  # noqa: BLE001 - as in `lease`
             self._caught(lease, error)
         finally:
@@ -160,11 +164,14 @@ class Pipeline:
         started = self._clock.now()
         if not self._ring.begun(lease, started):
             return
-        held = self._held(lease)
-        requests = self._stages.requests
+        stages, visit = self._stages, lease.visit
+        held = stages.revisiting.held(visit) if stages.revisiting is not None and visit is not None else None
+        requests = stages.requests
         if requests is not None and lease.prerequisite is None and requests.sending(lease.url):
             await self.commit()
-        result = self._learned(lease, await self._fetch(lease, started, held))
+        result = await self._fetch(lease, started, held)
+        if stages.sessions is not None:
+            result = self._learned(lease, result, stages.sessions)
         if lease.prerequisite is None and isinstance(result, Reply):
             await self.documents.turn(lease, result)
         if self.documents.is_late():
@@ -192,11 +199,8 @@ class Pipeline:
             return None
         return walls.in_error(self._stages.examiner.decode(result, url.fingerprint))
 
-    def _learned(self, lease: Lease, result: Reply | Failure) -> Reply | Failure:
+    def _learned(self, lease: Lease, result: Reply | Failure, sessions: Sessions) -> Reply | Failure:
         """Take the cookies of a reply, and hide them from all that is written of it."""
-        sessions = self._stages.sessions
-        if sessions is None:
-            return result
         reply = result.came if isinstance(result, Failure) else result
         if reply is None:
             return result
@@ -212,13 +216,10 @@ class Pipeline:
         rejected = self._stages.chain.rejects_again(link)
         return rejected[1] if rejected is not None else ""
 
-    def _held(self, lease: Lease) -> Held | None:
-        """Return what the last visit left, where the request is to be conditional on it."""
-        revisiting, visit = self._stages.revisiting, lease.visit
-        return revisiting.held(visit) if revisiting is not None and visit is not None else None
-
     async def _fetch(self, lease: Lease, started: float, held: Held | None = None) -> Reply | Failure:
-        """Send the one request that the gates let pass, and open them again when it has ended."""
+        """Send the one request that the gates let pass, and open them again when it has ended. `held` is what the last
+        visit left, where the request is to be conditional on it.
+        """
         result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
         try:
             async with asyncio.timeout(self._options.request_s_max):

@@ -81,6 +81,8 @@ class Shard:
         """Of a shard among others: whether it is still the one that may crawl."""
         self.on_stop: Callable[[float], None] | None = None
         """Notes when it was told to stop."""
+        self._crowding = 0.0
+        """How much waited for a commit when this was last looked at."""
         self._has_spare, self._spare_at = False, self._started_at
         """It waits although more requests could go out; and when it last did."""
         self.activity = 0
@@ -187,10 +189,7 @@ class Shard:
         """Why no request at all may be begun."""
         if not self.may_begin(now):
             return "the coordinator: this shard must not begin anything without a word from it"
-        if (
-            self._counters.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages
-            or self._committer.crowding() >= EPOCH_SPAN_MAX
-        ):
+        if self._counters.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages or self._crowding >= EPOCH_SPAN_MAX:
             return f"a commit ({self._committer.stage or 'it begins'})"
         return ""
 
@@ -266,7 +265,8 @@ class Shard:
                 return "stopped"
             if self._early is not None:
                 return self._early
-            if self._counters.in_epoch and self._committer.crowding() >= 1:
+            self._crowding = self._committer.crowding()
+            if self._counters.in_epoch and self._crowding >= 1:
                 self._commit_now.set()
             if self._limit_reached():
                 return "limit"

@@ -14,7 +14,7 @@ from gossamer.fetch.credentials import REDACTED, is_credential
 from gossamer.fetch.driver import End
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.transfer import Setting, Transfer, carries_body, trusted
+from gossamer.fetch.transfer import WITH_BODY, Setting, Transfer, trusted
 from gossamer.fetch.transfers import Transfers, broken_off, cut
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
@@ -82,7 +82,7 @@ def request_head(at: Address, http_version: str, headers: Headers, request: Requ
     """
     version = "2" if http_version == "2" else "1.1"
     line = f"{request.method} {at.target} HTTP/{version}\r\nHost: {at.authority}\r\n".encode("ascii")
-    has_body = carries_body(request)
+    has_body = request.body or request.method in WITH_BODY
     return line + (headers.sent[:-2] + LENGTH_HEADER % len(request.body) if has_body else headers.sent)
 
 
@@ -242,7 +242,8 @@ class HttpModule:
             headers = headers.and_signed(self._sign(request.method, request.url.partition(":")[0].lower(), *at))
         transfer = transfers.take()
         lines = headers.lines
-        if carries_body(request) and not any(line[:13].lower() == b"content-type:" for line in lines):
+        has_body = request.body or request.method in WITH_BODY
+        if has_body and not any(line[:13].lower() == b"content-type:" for line in lines):
             lines = [*lines, b"Content-Type:"]  # Else libcurl says that it is a form.
         transfer.aim(request, lines, request.body_bytes_max or self._options.body_bytes_max, url)
         end = await transfers.run(transfer, request, started_at)
@@ -324,7 +325,7 @@ def _result(
         fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
         error = "the reply has no status line"
         return Failure("protocol_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
-    if 200 <= reply.status < 300 and transfer.head_is_cut():  # What a redirect says may be known all the same.
+    if 200 <= reply.status < 300 and transfer.head_is_cut:  # What a redirect says may be known all the same.
         error = "the connection was closed within the head of the reply"
         return Failure("protocol_error", error, retry=True, ip=request.ip, started_at=started_at, fetch_s=reply.fetch_s)
     return reply

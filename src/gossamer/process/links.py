@@ -188,7 +188,8 @@ class Links:
                 named[url] = nofollow
             elif not self._room(url, nofollow):
                 continue
-            found = known[key] = Found(url, "anchor", collapsed(key[2], text_bytes_max), nofollow)
+            text = " ".join(key[2].split()) if len(key[2]) * 4 <= text_bytes_max else collapsed(key[2], text_bytes_max)
+            found = known[key] = Found(url, "anchor", text, nofollow)
             self._anchors.append(found)
 
     def add(self, link_type: str, href: str, text: str = "", rel: str = "") -> None:

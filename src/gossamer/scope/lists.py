@@ -105,7 +105,9 @@ class ExcludedHost:
 
     def covers(self, host: str) -> bool:
         """Say whether a host, as `Url.host` has it, is excluded."""
-        return self._added.covers(host) or self._listed.covers(host) or self._is_other(host)
+        only = self._only
+        is_other = only is not None and not only.covers(host)
+        return is_other or self._added.covers(host) or self._listed.covers(host)
 
     def rejects(self, link: Link) -> bool:
         return self.covers(link.url.host)
