@@ -81,7 +81,7 @@ class Discovery:
         stages = self._stages
         admitted: list[Link] = []
         judged: list[int] = []  # Places in `admitted` of those that may be new.
-        for some in _slices(links):
+        for some in (links,) if len(links) < LINKS_AT_ONCE else _slices(links):
             if stages.pending_scope is None or not stages.pending_scope.is_open:
                 self._let_in(some, page, admitted, judged)
             else:
@@ -100,7 +100,7 @@ class Discovery:
         if stages.exchange is not None or self._importance is not None:
             asked = list(range(len(admitted)))
         answers = [KNOWN] * len(admitted)
-        for places in _slices(asked):
+        for places in (asked,) if len(asked) < LINKS_AT_ONCE else _slices(asked):
             offered = [admitted[at] for at in places]
             answered = stages.url_seen.offer(
                 [link.url for link in offered], [link.depth for link in offered], [link.hops for link in offered]
@@ -110,16 +110,13 @@ class Discovery:
                 answers[at] = answer
             if len(places) == LINKS_AT_ONCE:
                 yield
-        self._remember([found[at] for at in judged])
+        # Only now, as an error on the way would lose them.
+        if len(self._admitted) > ADMITTED_MAX:
+            self._admitted.clear()
+        for at in judged:
+            link = found[at]
+            self._admitted[link.url.fingerprint] = link.depth << PATH_BITS | link.hops
         stages.trapping.found(links, admitted, answers)
-
-    def _remember(self, links: Sequence[Link]) -> None:
-        """Note links that were let in and offered: only now, as an error on the way would lose them."""
-        admitted = self._admitted
-        if len(admitted) > ADMITTED_MAX:
-            admitted.clear()
-        for link in links:
-            admitted[link.url.fingerprint] = link.depth << PATH_BITS | link.hops
 
     def _enqueue(self, links: Sequence[Link], answers: Sequence[int], risen: dict[int, int], now: float) -> None:
         """Queue the links that are new, and those that rose."""
@@ -239,6 +236,4 @@ class Discovery:
 
 def _slices(links: Sequence[One]) -> Sequence[Sequence[One]]:
     """Return links, or their places, in slices."""
-    if len(links) < LINKS_AT_ONCE:
-        return (links,)
     return [links[begin : begin + LINKS_AT_ONCE] for begin in range(0, len(links), LINKS_AT_ONCE)]

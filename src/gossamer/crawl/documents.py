@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 PAGES_SHARE = 10.0
 """Seconds for which pages are read for each second of other work on the event loop: many pages may have come at once,
 and a large one takes a second, for which requests, signals and the console would wait otherwise."""
-SMALL_BYTES = 32_768
-"""Pages of at most this size that are not compressed are read as they come: what waits delays the end of traps."""
 TOGETHER_MAX, TOGETHER_BYTES_MAX = 16, 65_536
 """Pages that are read together, and their bytes as sent: about 10 ms. More in one piece would hold up requests."""
 
@@ -44,6 +42,7 @@ class FetchedPage(msgspec.Struct, eq=False):
 
     lease: Lease
     reply: Reply
+    link_type: str
     examined: Examined | None = None
     """None as long as it was not read, and if it cannot be."""
     links: list[Link] | None = None
@@ -82,31 +81,46 @@ class Documents:
         with self._turns.measured():
             self._discovery.follow(links, page, now)
 
-    async def turn(self, lease: Lease, reply: Reply) -> None:
+    def turn(self, url: Url) -> Awaitable[None]:
         """Wait for the turn of a page that may take long to read."""
-        if reply.file is not None or len(reply.body) > SMALL_BYTES or reply.header("content-encoding") is not None:
-            await self._parked(lease.url, self._turns.turn(), parks=self._turns.is_busy)
+        return self._parked(url, self._turns.turn(), parks=self._turns.is_busy)
 
     async def read(self, lease: Lease, reply: Reply) -> None:
         """Look into a document, conclude it and follow its links."""
-        if self._is_examined_here(lease, reply):
-            examined = await self._read_with_others(FetchedPage(lease, reply))
+        stages = self._stages
+        isolated = stages.isolated
+        link_type = lease.visit.link_type if lease.visit is not None else ""
+        if isolated is not None and not isolated.wants(reply.media_type, link_type):
+            isolated = None
+        examined: Examined | None
+        if stages.rendering is None and isolated is None and not stages.quarantine.suspects(lease.url.fingerprint):
+            page = FetchedPage(lease, reply, link_type)
+            self._fetched.append(page)
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                if page in self._fetched:
+                    self._fetched.remove(page)
+                raise
+            if page in self._fetched:  # The first of those that wait.
+                with self._turns.measured():
+                    self._read_together(self._take())
+            examined = page.examined
             if examined is None or len(examined.findings.links) < LINKS_AT_ONCE:
                 return
         else:
-            isolated = self._isolated_for(lease, reply)
             if isolated is None:
-                examined = await self._examine(lease, reply)
+                examined = await self._examine(lease, reply, isolated)
             else:
                 await self._parked(lease.url, isolated.enter(), parks=isolated.is_full)
                 try:
                     if self.is_late():
                         return
-                    examined = await self._examine(lease, reply)
+                    examined = await self._examine(lease, reply, isolated)
                 finally:
                     isolated.leave()
-            if self._stages.rendering is not None and examined is not None:
-                examined = await self._render(lease, reply, examined, self._stages.rendering)
+            if stages.rendering is not None and examined is not None:
+                examined = await self._render(lease, reply, examined, isolated, stages.rendering)
                 if self.is_late():
                     return
         if examined is not None and len(examined.findings.links) >= LINKS_AT_ONCE:
@@ -118,27 +132,11 @@ class Documents:
 
     # ---- together
 
-    async def _read_with_others(self, page: FetchedPage) -> Examined | None:
-        """Return what is in a page; None if it could not be read or is not to be. Unless it has `LINKS_AT_ONCE`, it is
-        concluded.
-        """
-        self._fetched.append(page)
-        try:
-            await asyncio.sleep(0)
-        except asyncio.CancelledError:
-            if page in self._fetched:
-                self._fetched.remove(page)
-            raise
-        if page in self._fetched:  # The first of those that wait.
-            with self._turns.measured():
-                self._read_together(self._take())
-        return page.examined
-
     def _take(self) -> list[FetchedPage]:
         """Return the first of the pages that wait, and those after it that are read with it."""
         count = bytes_ = 0
         for page in self._fetched[:TOGETHER_MAX]:
-            bytes_ += page.reply.body_bytes
+            bytes_ += len(page.reply.body) if page.reply.file is None else TOGETHER_BYTES_MAX
             if count and bytes_ > TOGETHER_BYTES_MAX:
                 break
             count += 1
@@ -149,7 +147,7 @@ class Documents:
         """Take pages through each step. No commit falls between the conclusion of a page and its links."""
         for page in pages:
             try:
-                page.examined = None if self.is_late() else self._examined(page.lease, page.reply)
+                page.examined = None if self.is_late() else self._examined(page.lease.url, page.reply, page.link_type)
             except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
                 self._caught(page.lease, error)
         now = self._clock.now()
@@ -166,18 +164,9 @@ class Documents:
                 except Exception as error:  # noqa: BLE001 - as above
                     self._caught(page.lease, error)
 
-    def _is_examined_here(self, lease: Lease, reply: Reply) -> bool:
-        """Say whether nothing of a document is looked at in another process: then it is one piece of work."""
-        stages = self._stages
-        return (
-            stages.rendering is None
-            and not stages.quarantine.suspects(lease.url.fingerprint)
-            and self._isolated_for(lease, reply) is None
-        )
-
-    def _examined(self, lease: Lease, reply: Reply) -> Examined:
+    def _examined(self, url: Url, reply: Reply, link_type: str) -> Examined:
         """Return what is in a document, looked at in this process."""
-        stages, url, link_type = self._stages, lease.url, _link_type(lease)
+        stages = self._stages
         is_left = None
         # Pages of one empty document differ once they are rendered. A sitemap speaks for its host alone.
         if not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING:
@@ -185,11 +174,6 @@ class Documents:
         return stages.examiner.examine(reply, url.fingerprint, link_type, is_left)
 
     # ---- alone
-
-    def _isolated_for(self, lease: Lease, reply: Reply) -> IsolatedModules | None:
-        """Return the modules in other processes, where some are for such a page."""
-        isolated = self._stages.isolated
-        return isolated if isolated is not None and isolated.wants(reply.media_type, _link_type(lease)) else None
 
     async def _parked(self, url: Url, turn: Awaitable[None], *, parks: bool) -> None:
         """Wait until a page may be read. If it waits, its host gets no other request meanwhile: pages that wait hold
@@ -224,19 +208,26 @@ class Documents:
                 for _ in following:  # The crawl ends.
                     pass
 
-    async def _examine(self, lease: Lease, reply: Reply) -> Examined | None:
+    async def _examine(self, lease: Lease, reply: Reply, isolated: IsolatedModules | None) -> Examined | None:
         """Return what is in a document; None if a process died of it. Waits for what runs in other processes."""
         quarantine, fingerprint = self._stages.quarantine, lease.url.fingerprint
         if quarantine.suspects(fingerprint):
             examined = await quarantine.examine(reply, fingerprint)
         else:
             with self._turns.measured():
-                examined = self._examined(lease, reply)
-        if examined is not None:
-            await self._look_isolated(lease, reply, examined)
+                examined = self._examined(lease.url, reply, _link_type(lease))
+        if examined is not None and isolated is not None:
+            await self._look_isolated(lease, reply, examined, isolated)
         return examined
 
-    async def _render(self, lease: Lease, reply: Reply, examined: Examined, rendering: PageRendering) -> Examined:
+    async def _render(
+        self,
+        lease: Lease,
+        reply: Reply,
+        examined: Examined,
+        isolated: IsolatedModules | None,
+        rendering: PageRendering,
+    ) -> Examined:
         """Return what is in a page once its scripts have run, where it is to be rendered. Waits for its resources."""
         if self._outcomes.is_wall(reply, examined) or not rendering.wants(reply, examined):
             return examined
@@ -244,19 +235,18 @@ class Documents:
             return examined
         found = await rendering.render(lease.url, reply, examined)
         if found.rendered is not None:
-            await self._look_isolated(lease, reply, found)
+            if isolated is not None:
+                await self._look_isolated(lease, reply, found, isolated)
         elif found.rendering:
             self._logs.info("not_rendered", url=lease.url.text, reason=found.rendering, error=found.rendering_error)
         return found
 
-    async def _look_isolated(self, lease: Lease, reply: Reply, examined: Examined) -> None:
+    async def _look_isolated(self, lease: Lease, reply: Reply, examined: Examined, isolated: IsolatedModules) -> None:
         """Add what modules in processes of their own find."""
-        isolated = self._isolated_for(lease, reply)
-        if isolated is None or examined.left:
-            return
-        seen = await isolated.look(page_of(reply, examined.content, _link_type(lease)), examined.findings)
-        examined.errors += seen.errors
-        examined.ran += seen.ran
+        if not examined.left:
+            seen = await isolated.look(page_of(reply, examined.content, _link_type(lease)), examined.findings)
+            examined.errors += seen.errors
+            examined.ran += seen.ran
 
 
 def _link_type(lease: Lease) -> str:

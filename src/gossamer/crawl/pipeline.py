@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 HUB_BYTES_MAX = 65_536
 """What is read of a hub's answer: it says why it refuses."""
+SMALL_BYTES = 32_768
+"""Pages of at most this size that are not compressed are read as they come: what waits delays the end of traps."""
 OUTLINK_BYTES_MAX = 65_536
 """What is read of a page outside the scope: it may be bot protection, whose status says nothing of the page."""
 SITEMAP_GATHER_S = 10.0
@@ -129,7 +131,7 @@ class Pipeline:
             return None
         if self.discovery.counts_links:
             self._under_way.add(lease.url.fingerprint)
-        return self._guarded(lease, step)
+        return self._resolve(lease) if step is RingStep.RESOLVE else self._visit(lease)
 
     def _is_repeated(self, lease: Lease) -> bool:
         """Say whether a URL was queued again when it rose, and is finished or under way since."""
@@ -140,52 +142,50 @@ class Pipeline:
         record = self._stages.history.get(lease.url)
         return record is not None and record.final
 
-    async def _guarded(self, lease: Lease, step: RingStep) -> None:
+    async def _resolve(self, lease: Lease) -> None:
         try:
-            if step is RingStep.RESOLVE:
-                await self._resolve(lease)
-            else:
-                try:
-                    await self._visit(lease)
-                finally:
-                    if self._stages.permit.logins is not None:
-                        self._ring.passed(lease, self._clock.now())
+            found = await self._stages.resolver.resolve(lease.url.host)
+            self._ring.resolved(lease, found, self._clock.now())
         except Exception as error:  # noqa: BLE001 - as in `lease`
             self._caught(lease, error)
         finally:
-            if self.discovery.counts_links:
-                self._under_way.discard(lease.url.fingerprint)
-
-    async def _resolve(self, lease: Lease) -> None:
-        found = await self._stages.resolver.resolve(lease.url.host)
-        self._ring.resolved(lease, found, self._clock.now())
+            self._under_way.discard(lease.url.fingerprint)
 
     async def _visit(self, lease: Lease) -> None:
-        started = self._clock.now()
-        if not self._ring.begun(lease, started):
-            return
         stages, visit = self._stages, lease.visit
-        held = stages.revisiting.held(visit) if stages.revisiting is not None and visit is not None else None
-        requests = stages.requests
-        if requests is not None and lease.prerequisite is None and requests.sending(lease.url):
-            await self.commit()
-        result = await self._fetch(lease, started, held)
-        if stages.sessions is not None:
-            result = self._learned(lease, result, stages.sessions)
-        if lease.prerequisite is None and isinstance(result, Reply):
-            await self.documents.turn(lease, result)
-        if self.documents.is_late():
-            return  # It stays queued, as what is cancelled does.
-        if lease.prerequisite is not None:
-            self._answer(lease.prerequisite, result)
-            return
-        wall, now = self._wall(lease.url, result), self._clock.now()
-        links = self._outcomes.settle(lease, result, now, held, wall)
-        if links is None:
-            assert isinstance(result, Reply), "a failure is no document"
-            await self.documents.read(lease, result)
-        else:
-            self.documents.follow(links, lease.url, now)
+        try:
+            try:
+                started = self._clock.now()
+                if not self._ring.begun(lease, started):
+                    return
+                held = stages.revisiting.held(visit) if stages.revisiting is not None and visit is not None else None
+                requests = stages.requests
+                if requests is not None and lease.prerequisite is None and requests.sending(lease.url):
+                    await self.commit()
+                result = await self._fetch(lease, started, held)
+                if stages.sessions is not None:
+                    result = self._learned(lease, result, stages.sessions)
+                if lease.prerequisite is None and isinstance(result, Reply) and _may_be_slow(result):
+                    await self.documents.turn(lease.url)
+                if self.documents.is_late():
+                    return  # It stays queued, as what is cancelled does.
+                if lease.prerequisite is not None:
+                    self._answer(lease.prerequisite, result)
+                    return
+                wall, now = self._wall(lease.url, result), self._clock.now()
+                links = self._outcomes.settle(lease, result, now, held, wall)
+                if links is None:
+                    assert isinstance(result, Reply), "a failure is no document"
+                    await self.documents.read(lease, result)
+                else:
+                    self.documents.follow(links, lease.url, now)
+            finally:
+                if stages.permit.logins is not None:
+                    self._ring.passed(lease, self._clock.now())
+        except Exception as error:  # noqa: BLE001 - as in `lease`
+            self._caught(lease, error)
+        finally:
+            self._under_way.discard(lease.url.fingerprint)
 
     def _wall(self, url: Url, result: Reply | Failure) -> Wall | None:
         """Return the bot protection that a reply names in its headers, or in its body where that is an error's."""
@@ -252,7 +252,7 @@ class Pipeline:
             )
         if sessions is not None:
             session = sessions.headers(url, visit, self._clock.now())
-        hints, headers = self._stages.hints, Revisiting.conditions(held) + session
+        hints, headers = self._stages.hints, session if held is None else Revisiting.conditions(held) + session
         if hints is not None and visit is not None and visit.link_type == SITEMAP_FILE:
             return Request(url.text, lease.address, port, headers, body_bytes_max=hints.sitemap_bytes_max)
         requests = self._stages.requests
@@ -330,3 +330,8 @@ class Pipeline:
 
 async def _no_commit() -> None:
     raise AssertionError("a request that must not be repeated needs a commit")
+
+
+def _may_be_slow(reply: Reply) -> bool:
+    """Say whether reading a page may take long."""
+    return reply.file is not None or len(reply.body) > SMALL_BYTES or reply.header("content-encoding") is not None

@@ -185,7 +185,7 @@ class Driver:
             self.drop(transfer)
             done.cancel()
         for fd in list(self._watched):
-            self._watch(fd, 0)
+            self._on_socket(pycurl.POLL_REMOVE, fd, self._multi, None)
         self._multi.close()
         self.closed = True
 
@@ -229,9 +229,7 @@ class Driver:
             connection = self._connections.get(fd)
             if connection is not None and connection.transfer is not None:
                 connection.transfer.leave(fd)
-        self._watch(fd, what & pycurl.POLL_INOUT if what != pycurl.POLL_REMOVE else 0)
-
-    def _watch(self, fd: int, what: int) -> None:
+        what &= pycurl.POLL_INOUT
         loop, before = self._loop, self._watched.pop(fd, 0)
         assert loop is not None, "a socket before the first transfer"
         if what:

@@ -222,7 +222,7 @@ class Modules:
                 errors.append(ModuleError(module.name, f"{type(error).__name__}: {error}", kind))
         if findings.columns or findings.rows:
             errors += self._checked(findings)
-        names = self._names(chosen)
+        names = self._named.get(chosen) or self._names(chosen)
         if findings.fields:
             errors += findings.invalid
             names = (*names, *findings.fields)
@@ -246,11 +246,9 @@ class Modules:
         return tuple(dict.fromkeys(found))
 
     def _names(self, chosen: tuple[ProcessingModule, ...]) -> tuple[str, ...]:
-        names = self._named.get(chosen)
-        if names is None:  # Kinds of pages, most of which share their modules.
-            names = tuple(module.name for module in chosen)
-            if len(self._named) < CHOICES_MAX:
-                self._named[chosen] = names
+        names = tuple(module.name for module in chosen)
+        if len(self._named) < CHOICES_MAX:  # Kinds of pages, most of which share their modules.
+            self._named[chosen] = names
         return names
 
     def _checked(self, findings: Findings) -> list[ModuleError]:

@@ -203,9 +203,7 @@ class Links:
 
     def taken(self) -> list[Found]:
         """Return what was taken since the last call: anchors in their order, then the others in theirs."""
-        taken = self._anchors + self._others
-        self._anchors.clear()
-        self._others.clear()
+        taken, self._anchors, self._others = self._anchors + self._others, [], []
         return taken
 
     def _room(self, key: tuple[str, str] | str, nofollow: bool) -> bool:
