@@ -69,8 +69,8 @@ class Documents:
         self._logs = logs
         self._caught = caught
         self._turns = LoopShare(PAGES_SHARE, clock.now, clock.work_s)
-        self._fetched: list[FetchedPage] = []
-        """They are read in this turn of the event loop."""
+        self.waiting: list[FetchedPage] = []
+        """Pages that are read in this turn of the event loop."""
         self.is_late: Callable[[], bool] = bool
         """Says that the crawl ends and what was fetched is not to be processed any more."""
         self.undivided = asyncio.Lock()
@@ -95,14 +95,14 @@ class Documents:
         examined: Examined | None
         if stages.rendering is None and isolated is None and not stages.quarantine.suspects(lease.url.fingerprint):
             page = FetchedPage(lease, reply, link_type)
-            self._fetched.append(page)
+            self.waiting.append(page)
             try:
                 await asyncio.sleep(0)
             except asyncio.CancelledError:
-                if page in self._fetched:
-                    self._fetched.remove(page)
+                if page in self.waiting:
+                    self.waiting.remove(page)
                 raise
-            if page in self._fetched:  # The first of those that wait.
+            if page in self.waiting:  # The first of those that wait.
                 with self._turns.measured():
                     self._read_together(self._take())
             examined = page.examined
@@ -135,12 +135,12 @@ class Documents:
     def _take(self) -> list[FetchedPage]:
         """Return the first of the pages that wait, and those after it that are read with it."""
         count = bytes_ = 0
-        for page in self._fetched[:TOGETHER_MAX]:
+        for page in self.waiting[:TOGETHER_MAX]:
             bytes_ += len(page.reply.body) if page.reply.file is None else TOGETHER_BYTES_MAX
             if count and bytes_ > TOGETHER_BYTES_MAX:
                 break
             count += 1
-        pages, self._fetched = self._fetched[:count], self._fetched[count:]
+        pages, self.waiting = self.waiting[:count], self.waiting[count:]
         return pages
 
     def _read_together(self, pages: Sequence[FetchedPage]) -> None:
