@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.crawl.discover import LINKS_AT_ONCE
 from gossamer.crawl.documents import TOGETHER_BYTES_MAX, TOGETHER_MAX
+from gossamer.crawl.links import LINKS_AT_ONCE
 from gossamer.crawl.pipeline import SMALL_BYTES
 from gossamer.testing import page
 from tests.crawl.ring import Ring

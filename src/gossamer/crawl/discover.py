@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from gossamer.cluster.exchange import Exchange
 from gossamer.crawl.counters import CrawlCounters
+from gossamer.crawl.links import LINKS_AT_ONCE
 from gossamer.crawl.pending_scope import SCOPE, PendingScope
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.priority import PageImportance
@@ -18,8 +19,6 @@ from gossamer.world.clock import Clock
 
 ADMITTED_MAX = 32_768
 """Recently admitted links that are remembered: about 5 MB."""
-LINKS_AT_ONCE = 1_000
-"""Links that are taken before other work may have a turn: about 15 ms."""
 PATH_BITS = 16
 """Bits for the hops of a path; its depth takes the bits above."""
 HOPS_MASK = (1 << PATH_BITS) - 1

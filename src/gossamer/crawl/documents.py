@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gossamer.crawl.discover import LINKS_AT_ONCE, Discovery
 from gossamer.crawl.examine import Examined, page_of
 from gossamer.crawl.isolation import IsolatedModules
+from gossamer.crawl.links import LINKS_AT_ONCE
 from gossamer.crawl.logs import Logs
-from gossamer.crawl.outcomes import Outcomes
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.host import UNREAD, Lease
 from gossamer.model.links import ANNOUNCING, Link
@@ -28,6 +27,8 @@ from gossamer.world.clock import Clock
 from gossamer.world.loop import LoopShare
 
 if TYPE_CHECKING:
+    from gossamer.crawl.discover import Discovery
+    from gossamer.crawl.outcomes import Outcomes
     from gossamer.crawl.rendering import PageRendering
 
 PAGES_SHARE = 10.0
@@ -49,7 +50,7 @@ class FetchedPage(msgspec.Struct, eq=False):
     """Those that lead on; None as long as it is not concluded."""
 
 
-class Documents:
+class DocumentReader:
     """Reads documents. Each ends in `Outcomes.document`, or stays queued."""
 
     def __init__(

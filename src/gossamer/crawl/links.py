@@ -9,6 +9,9 @@ from gossamer.revisit.hints import SitemapHints
 from gossamer.scope.chain import Chain
 from gossamer.url.name import Namer
 
+LINKS_AT_ONCE = 1_000
+"""Links that are taken before other work may have a turn: about 15 ms."""
+
 
 class PageLinks:
     """Takes the links that were found in a page. The filters judge them later, in the ring."""

@@ -19,7 +19,7 @@ import msgspec
 
 from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.discover import Discovery
-from gossamer.crawl.documents import Documents
+from gossamer.crawl.documents import DocumentReader
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.outcomes import WALLED, Outcomes, is_fatal, is_html
@@ -75,7 +75,7 @@ class Pipeline:
             counters,
             follows=options.mode != "offline",
         )
-        self.documents = Documents(stages, self._outcomes, self.discovery, clock, logs, self._caught)
+        self.documents = DocumentReader(stages, self._outcomes, self.discovery, clock, logs, self._caught)
         self._under_way: set[int] = set()
         """Fingerprints of leased URLs, where a URL may be queued more than once."""
         self.prerequisites = PrerequisiteResults(
