@@ -141,15 +141,13 @@ class PagesRows:
     def __init__(self, columns: Mapping[str, str] | None = None) -> None:
         self._rows: list[tuple[object, ...]] = []
         self._more = MoreColumns(columns or {})
-
-    @property
-    def count(self) -> int:
-        return len(self._rows)
+        self.count = 0
 
     def add(self, row: PageRow, columns: Mapping[str, object] | None = None) -> None:
         if columns:
             self._more.add(len(self._rows), columns)
         self._rows.append(msgspec.structs.astuple(row))
+        self.count += 1
 
     def batch(self) -> pa.RecordBatch:
         columns: list[Sequence[object]] = list(zip(*self._rows, strict=True))
@@ -160,7 +158,7 @@ class PagesRows:
         return pa.record_batch([*arrays, *(array for _, array in more)], schema=schema)
 
     def clear(self) -> None:
-        self._rows = []
+        self._rows, self.count = [], 0
         self._more.clear()
 
 
@@ -169,13 +167,11 @@ class EpochRows:
 
     def __init__(self) -> None:
         self._rows: list[EpochRow] = []
-
-    @property
-    def count(self) -> int:
-        return len(self._rows)
+        self.count = 0
 
     def add(self, row: EpochRow) -> None:
         self._rows.append(msgspec.structs.replace(row, committed_at=round(row.committed_at * 1_000_000)))
+        self.count += 1
 
     def batch(self) -> pa.RecordBatch:
         rows = ((*msgspec.structs.astuple(row)[:-1], *values(row.counters)) for row in self._rows)
@@ -183,7 +179,7 @@ class EpochRows:
         return pa.record_batch([column_of(c, f.type) for c, f in zip(columns, EPOCHS, strict=True)], schema=EPOCHS)
 
     def clear(self) -> None:
-        self._rows = []
+        self._rows, self.count = [], 0
 
 
 class OwnRows:
@@ -192,15 +188,13 @@ class OwnRows:
     def __init__(self, columns: Mapping[str, str]) -> None:
         self._urls: list[str] = []
         self._more = MoreColumns(columns)
-
-    @property
-    def count(self) -> int:
-        return len(self._urls)
+        self.count = 0
 
     def add(self, page: PageRow, rows: Sequence[Mapping[str, object]]) -> None:
         for row in rows:
             self._more.add(len(self._urls), row)
             self._urls.append(page.url)
+        self.count = len(self._urls)
 
     def batch(self) -> pa.RecordBatch:
         more = [*self._of_pages(), *self._more.arrays(len(self._urls))]
@@ -208,7 +202,7 @@ class OwnRows:
         return pa.record_batch(arrays, names=["url", *(name for name, _ in more)])
 
     def clear(self) -> None:
-        self._urls = []
+        self._urls, self.count = [], 0
         self._more.clear()
 
     def _of_pages(self) -> list[tuple[str, pa.Array]]:
@@ -246,22 +240,20 @@ class LinksRows:
     def __init__(self) -> None:
         self.clear()
 
-    @property
-    def count(self) -> int:
-        return len(self._to_key)
-
     def add(self, visited: Visited) -> None:
         links = visited.links
         assert len(links) == len(visited.link_keys), "every link has its key"
+        to_url, link_type, anchor_text, nofollow, _ = zip(*map(msgspec.structs.astuple, links), strict=True)
         self._from_url += [visited.url.text] * len(links)
-        self._to_url += [link.url for link in links]
+        self._to_url += to_url
         self._to_key += visited.link_keys
-        self._link_type += [link.link_type for link in links]
-        self._anchor_text += [link.anchor_text for link in links]
+        self.count += len(links)
+        self._link_type += link_type
+        self._anchor_text += anchor_text
         if visited.findings is not None and visited.findings.nofollow:
             self._nofollow += [link.nofollow or link.link_type != EMBED for link in links]
         else:
-            self._nofollow += [link.nofollow for link in links]
+            self._nofollow += nofollow
 
     def batch(self) -> pa.RecordBatch:
         values: tuple[Sequence[object], ...] = (
@@ -276,6 +268,7 @@ class LinksRows:
         return pa.record_batch(columns, schema=LINKS)
 
     def clear(self) -> None:
+        self.count = 0
         self._from_url: list[str] = []
         self._to_url: list[str] = []
         self._to_key: list[str] = []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import count
 
 import msgspec
 
@@ -13,6 +14,7 @@ from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.records import (
     HTTP_REQUEST,
     HTTP_RESPONSE,
+    PROTOCOLS,
     WARC_FIELDS,
     Fields,
     Record,
@@ -21,7 +23,6 @@ from gossamer.archive.records import (
     named_fields,
     packer,
     pieces_of_member,
-    protocol_of,
     request_head,
     response_head,
 )
@@ -71,10 +72,10 @@ class WarcArchive:
         self._options = options
         self._about = about
         self._packer = packer(options)
+        self._member = partial(member, algorithm=options.digests, by=self._packer)
         self._segments = Segments(journals, "warc/gossamer", self._packer.suffix, shard, incarnation)
         # 74 random bits that this object alone has, then a count: as unique as a random UUID, at a tenth of its cost.
-        self._id_stem = str(uuid.uuid4())[:-12]
-        self._ids = 0
+        self._next_id = map(f"urn:uuid:{str(uuid.uuid4())[:-12]}{{:012x}}".format, count(1)).__next__
 
     def add(self, visited: Visited) -> Archived:
         """Archive the reply, if there is one, and write its place into the row.
@@ -116,7 +117,7 @@ class WarcArchive:
             return
         digest = labelled_digest(options.digests, reply.body, file=reply.file)
         main = self._main_record(reply, reply.started_at, digest, None)
-        story: Fields = [("fetchTimeMs", _milliseconds(reply)), ("via", via), ("linkType", link_type)]
+        story: Fields = [("fetchTimeMs", str(round(reply.fetch_s * 1000))), ("via", via), ("linkType", link_type)]
         self._write(main, reply, [*story, ("wireBytes", str(reply.wire_bytes))] if via else [])
 
     def cut(self) -> None:
@@ -159,35 +160,31 @@ class WarcArchive:
             raise
         return offset, length
 
-    def _member(self, record: Record) -> bytes:
-        return member(record, self._options.digests, self._packer)
-
-    def _next_id(self) -> str:
-        self._ids += 1
-        return f"urn:uuid:{self._id_stem}{self._ids:012x}"
-
     def _main_record(self, reply: Reply, at: float, digest: str, original: Original | None) -> Record:
         fields: Fields = [("WARC-Target-URI", reply.url)]
         if reply.ip:
             fields.append(("WARC-IP-Address", reply.ip))
-        if protocol := protocol_of(reply):
+        if protocol := PROTOCOLS.get(reply.http_version):
             fields.append(("WARC-Protocol", protocol))
         if reply.truncated:
             fields.append(("WARC-Truncated", reply.truncated))
         if reply.authenticated:
             fields.append(AUTHENTICATED)
-        fields += _part_of(reply)
+        if reply.page_id:
+            fields += _part_of(reply)
         if not reply.url.startswith(("http://", "https://")):
             fields.append(("WARC-Payload-Digest", digest))
-            return self._record("resource", at, reply.media_type, fields, b"", reply)
+            kind = reply.media_type or "application/octet-stream"
+            return Record("resource", self._next_id(), warc_date(at), kind, fields, b"", reply.body, reply.file)
         head = response_head(reply)
         if original is None:
             fields.append(("WARC-Payload-Digest", digest))
-            return self._record("response", at, HTTP_RESPONSE, fields, head, reply)
+            date = warc_date(at)
+            return Record("response", self._next_id(), date, HTTP_RESPONSE, fields, head, reply.body, reply.file)
         fields += _refers_to(original, NOT_MODIFIED if reply.status == 304 else SAME_PAYLOAD)
         if digest:
             fields.append(("WARC-Payload-Digest", digest))
-        return self._record("revisit", at, HTTP_RESPONSE, fields, head)
+        return Record("revisit", self._next_id(), warc_date(at), HTTP_RESPONSE, fields, head)
 
     def _request_record(self, main: Record, reply: Reply) -> Record:
         fields: Fields = [("WARC-Target-URI", reply.url), ("WARC-Concurrent-To", f"<{main.record_id}>")]
@@ -195,7 +192,8 @@ class WarcArchive:
             fields.append(("WARC-IP-Address", reply.ip))
         if reply.authenticated:
             fields.append(AUTHENTICATED)
-        fields += _part_of(reply)
+        if reply.page_id:
+            fields += _part_of(reply)
         head = request_head(reply.request_head)
         return Record("request", self._next_id(), main.date, HTTP_REQUEST, fields, head, reply.request_body)
 
@@ -204,7 +202,7 @@ class WarcArchive:
         if not self._options.warc_metadata_records:
             return []
         row = visited.row
-        story: Fields = [("fetchTimeMs", _milliseconds(reply))]
+        story: Fields = [("fetchTimeMs", str(round(reply.fetch_s * 1000)))]
         if row.referrer:
             story.append(("via", row.referrer))
         if row.link_type:
@@ -242,14 +240,6 @@ class WarcArchive:
             ("WARC-Payload-Digest", labelled_digest(self._options.digests, one.payload)),
         ]
         return Record("resource", self._next_id(), main.date, one.media_type, fields, b"", one.payload)
-
-    def _record(
-        self, kind: str, at: float, content_type: str, fields: Fields, head: bytes, reply: Reply | None = None
-    ) -> Record:
-        """Return a record whose payload is the reply's body; without one it has none."""
-        payload, file = (reply.body, reply.file) if reply is not None else (b"", None)
-        content_type = content_type or "application/octet-stream"
-        return Record(kind, self._next_id(), warc_date(at), content_type, fields, head, payload, file)
 
     def _begin(self, date: str) -> Journal:
         journal = self._segments.begin()
@@ -294,13 +284,7 @@ def warcinfo_block(about: WarcInfo) -> bytes:
 
 def _part_of(reply: Reply) -> Fields:
     """Return the fields that join the records of a rendered page, as Browsertrix Crawler writes them."""
-    if not reply.page_id:
-        return []
     return [("WARC-Page-ID", reply.page_id), ("WARC-Resource-Type", reply.resource_type)]
-
-
-def _milliseconds(reply: Reply) -> str:
-    return str(round(reply.fetch_s * 1000))
 
 
 def _refers_to(original: Original, profile: str) -> Fields:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from gossamer.config import Config
 from gossamer.config.secret import common_headers, request_rules
@@ -93,16 +93,18 @@ class Protocols:
         """Schemes that can be fetched."""
         return frozenset(self._modules)
 
-    async def fetch(self, request: Request) -> Reply | Failure:
+    def fetch(self, request: Request) -> Coroutine[Any, Any, Reply | Failure]:
         """Fetch with the scheme's module; a scheme without one is `unsupported`."""
         scheme = request.url.partition(":")[0].lower()
         module = self._modules.get(scheme)
-        if module is None:
-            return Failure("unsupported", f"no protocol module speaks {scheme[:32]!r}", ip=request.ip)
-        return await module.fetch(request)
+        return module.fetch(request) if module is not None else _unsupported(request, scheme)
 
     async def close(self) -> None:
         """Close every module, each once; one that raises keeps none of the others open."""
         async with AsyncExitStack() as stack:
             for module in {id(module): module for module in self._modules.values()}.values():
                 stack.push_async_callback(module.close)
+
+
+async def _unsupported(request: Request, scheme: str) -> Failure:
+    return Failure("unsupported", f"no protocol module speaks {scheme[:32]!r}", ip=request.ip)

@@ -74,7 +74,8 @@ class CopyMarks:
         original = self._content_seen.find(digest, visit.url)
         if original is None:
             self._content_seen.remember(digest, visit.url, Original(row.url, row.fetched_at, "", led_to))
-            self._judge_nearly(visit, content, row)
+            if self._near is not None and is_text(row.media_type):
+                self._judge_nearly(visit, content, row, self._near)
             return True
         if original.url == row.url:
             return True
@@ -92,14 +93,12 @@ class CopyMarks:
         way = self._urls.url_seen.way(first)
         return led_to == original.links and way is not None and way[0] <= visit.depth
 
-    def _judge_nearly(self, visit: Visit, content: Content, row: PageRow) -> None:
-        if self._near is None or not is_text(row.media_type):
-            return
-        sketch = self._near.sketcher(content.body, row.charset, row.url)
+    def _judge_nearly(self, visit: Visit, content: Content, row: PageRow, near: NearCopies) -> None:
+        sketch = near.sketcher(content.body, row.charset, row.url)
         row.simhash = sketch.simhash if sketch.shingles else None
-        found = self._near.seen.find(sketch, visit.url)
+        found = near.seen.find(sketch, visit.url)
         if found is None:
-            self._near.seen.remember(sketch, visit.url)
+            near.seen.remember(sketch, visit.url)
         else:
             address = self._urls.history.address(*found)
             row.near_duplicate_of = address if address != row.url else ""  # Itself, as it was before.

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from gossamer.cluster.exchange import Exchange
 from gossamer.crawl.counters import CrawlCounters
+from gossamer.crawl.links import LINKS_AT_ONCE
 from gossamer.crawl.pending_scope import SCOPE, PendingScope
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.priority import PageImportance
@@ -18,8 +19,6 @@ from gossamer.world.clock import Clock
 
 ADMITTED_MAX = 32_768
 """Recently admitted links that are remembered: about 5 MB."""
-LINKS_AT_ONCE = 1_000
-"""Links that are taken before other work may have a turn: about 15 ms."""
 PATH_BITS = 16
 """Bits for the hops of a path; its depth takes the bits above."""
 HOPS_MASK = (1 << PATH_BITS) - 1
@@ -47,13 +46,10 @@ class Discovery:
         self._follows = follows
         order = stages.prioritizer
         self._importance = order if isinstance(order, PageImportance) else None
+        self.counts_links = self._importance is not None
+        """A URL may be queued more than once, since links to it raise it."""
         self._admitted: dict[int, int] = {}
         """Fingerprints of recently admitted links, with depth and hops of each."""
-
-    @property
-    def counts_links(self) -> bool:
-        """A URL may be queued more than once, since links to it raise it."""
-        return self._importance is not None
 
     def judge_again(self) -> None:
         """Apply the filters to every link from now on: they have changed."""
@@ -84,7 +80,7 @@ class Discovery:
         stages = self._stages
         admitted: list[Link] = []
         judged: list[int] = []  # Places in `admitted` of those that may be new.
-        for some in _slices(links):
+        for some in (links,) if len(links) < LINKS_AT_ONCE else _slices(links):
             if stages.pending_scope is None or not stages.pending_scope.is_open:
                 self._let_in(some, page, admitted, judged)
             else:
@@ -103,7 +99,7 @@ class Discovery:
         if stages.exchange is not None or self._importance is not None:
             asked = list(range(len(admitted)))
         answers = [KNOWN] * len(admitted)
-        for places in _slices(asked):
+        for places in (asked,) if len(asked) < LINKS_AT_ONCE else _slices(asked):
             offered = [admitted[at] for at in places]
             answered = stages.url_seen.offer(
                 [link.url for link in offered], [link.depth for link in offered], [link.hops for link in offered]
@@ -113,16 +109,13 @@ class Discovery:
                 answers[at] = answer
             if len(places) == LINKS_AT_ONCE:
                 yield
-        self._remember([found[at] for at in judged])
+        # Only now, as an error on the way would lose them.
+        if len(self._admitted) > ADMITTED_MAX:
+            self._admitted.clear()
+        for at in judged:
+            link = found[at]
+            self._admitted[link.url.fingerprint] = link.depth << PATH_BITS | link.hops
         stages.trapping.found(links, admitted, answers)
-
-    def _remember(self, links: Sequence[Link]) -> None:
-        """Note links that were let in and offered: only now, as an error on the way would lose them."""
-        admitted = self._admitted
-        if len(admitted) > ADMITTED_MAX:
-            admitted.clear()
-        for link in links:
-            admitted[link.url.fingerprint] = link.depth << PATH_BITS | link.hops
 
     def _enqueue(self, links: Sequence[Link], answers: Sequence[int], risen: dict[int, int], now: float) -> None:
         """Queue the links that are new, and those that rose."""
@@ -242,6 +235,4 @@ class Discovery:
 
 def _slices(links: Sequence[One]) -> Sequence[Sequence[One]]:
     """Return links, or their places, in slices."""
-    if len(links) < LINKS_AT_ONCE:
-        return (links,)
     return [links[begin : begin + LINKS_AT_ONCE] for begin in range(0, len(links), LINKS_AT_ONCE)]

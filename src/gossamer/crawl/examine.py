@@ -67,7 +67,8 @@ class Examiner:
             seen = self._look(page_of(reply, content, link_type))
             return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
         finally:
-            self._leave()
+            if self._slots is not None:
+                self._slots.leave(0)
 
     def look_again(self, reply: Reply, content: Content, fingerprint: int, url: str) -> Examined:
         """Return the findings of another content of a page, whose address its scripts may have changed to `url`."""
@@ -77,23 +78,21 @@ class Examiner:
             seen = self._look(msgspec.structs.replace(page_of(reply, content), url=url))
             return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
         finally:
-            self._leave()
+            if self._slots is not None:
+                self._slots.leave(0)
 
     def decode(self, reply: Reply, fingerprint: int) -> bytes:
         """Return the content of a reply that is no page: a robots.txt."""
         try:
             return self._stage_decode(reply, fingerprint, self._clock.now()).body
         finally:
-            self._leave()
+            if self._slots is not None:
+                self._slots.leave(0)
 
     def _stage_decode(self, reply: Reply, fingerprint: int, now: float) -> Content:
         if self._slots is not None:
             self._slots.enter(0, fingerprint, _DECODE, now)
         return self._decoder.decode(reply)
-
-    def _leave(self) -> None:
-        if self._slots is not None:
-            self._slots.leave(0)
 
 
 def page_of(reply: Reply, content: Content, link_type: str = "") -> Page:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from gossamer.crawl.examine import Examined
-from gossamer.model.links import EMBED, Link
+from gossamer.model.links import EMBED, NOT_SEED, Link
 from gossamer.model.visits import Findings, PageRow, Reply, Visit, Visited
 from gossamer.revisit.hints import SitemapHints
 from gossamer.scope.chain import Chain
 from gossamer.url.name import Namer
+
+LINKS_AT_ONCE = 1_000
+"""Links that are taken before other work may have a turn: about 15 ms."""
 
 
 class PageLinks:
@@ -26,24 +29,29 @@ class PageLinks:
         of them ends. Outside the scope, only embeds are followed; links that lead there may be outlinks.
         """
         texts = list(dict.fromkeys([found.url for found in findings.links]))
-        urls = {text: url for text, url in zip(texts, self._namer.names(texts), strict=True) if url is not None}
-        mentions = [found for found in findings.links if found.url in urls]
-        visited.links += mentions
-        visited.link_keys += [urls[found.url].key for found in mentions]
+        urls = dict(zip(texts, self._namer.names(texts), strict=True))
         links: dict[tuple[str, str], Link] = {}
         outside = visit.link_type == EMBED and self._is_outside(visit)
         embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
+        depth, referrer, nofollow = visit.depth + 1, visit.url.text, findings.nofollow or outside
         has_levels, leads_out = False, self._chain.leads_out
-        for found in mentions:
-            url, key = urls[found.url], (found.url, found.link_type)
+        mentions, keys = visited.links, visited.link_keys
+        for found in findings.links:
+            url = urls[found.url]
+            if url is None:
+                continue
+            mentions.append(found)
+            keys.append(url.key)
+            link_type = found.link_type
+            key = found.url, link_type
             if key in links:
                 continue
-            if found.link_type == EMBED:
-                links[key] = Link(url, EMBED, visit.depth + 1, embed_hops, visit.url.text)
-            elif not (found.nofollow or findings.nofollow or outside):
-                kind = self._chain.followed_as(found.link_type, url) if leads_out else found.link_type
-                links[key] = Link(url, kind, visit.depth + 1, 0, visit.url.text, level=found.level)
-                has_levels = has_levels or found.level is not None
+            if link_type == EMBED:
+                links[key] = Link(url, EMBED, depth, embed_hops, referrer)
+            elif not (nofollow or found.nofollow):
+                kind, level = self._chain.followed_as(link_type, url) if leads_out else link_type, found.level
+                links[key] = Link(url, kind, depth, 0, referrer, NOT_SEED, level)
+                has_levels = has_levels or level is not None
         if has_levels:  # The first of several links to a page counts.
             return sorted(links.values(), key=lambda link: link.level is None)
         return list(links.values())

@@ -79,7 +79,7 @@ class Outcomes:
         if wall is not None:
             self._challenged(lease, result, wall, now)
             return []
-        if why := self._ended_session(lease, result):
+        if self._stages.sessions is not None and (why := self._ended_session(lease, result)):
             self._logged_out(lease, result, why, now)
             return []
         if result.status == NOT_MODIFIED and held is not None:
@@ -275,7 +275,7 @@ class Outcomes:
             self._logs.info(row.outcome, url=url.text, error=row.error)
             self._conclude(lease, self._digested(visit, reply, row), now)
             return []
-        if why := self._ended_session(lease, reply, examined.content.body):
+        if stages.sessions is not None and (why := self._ended_session(lease, reply, examined.content.body)):
             self._logged_out(lease, reply, why, now)
             return []
         wall = self._wall_of(reply, examined)
@@ -299,9 +299,10 @@ class Outcomes:
         follow = stages.copies.judge(visit, examined.content, links, row)
         if not visit.revisit:  # A revisit is no sign of a trap.
             stages.trapping.fetched(url, examined.content, row)
-        links = self._links.in_wanted_language(reply, examined, row, links)
+        if stages.chain.judges_language:
+            links = self._links.in_wanted_language(reply, examined, row, links)
         links = self._links.named(visit, examined.findings, links)
-        self._conclude(lease, visited, now, outlinks=self._links.outlinks(links))
+        self._conclude(lease, visited, now, outlinks=self._links.outlinks(links) if stages.chain.depth_limited else ())
         if examined.findings.announcement is not None and stages.hints is not None:
             stages.hints.heard(url, examined.findings.announcement, reply.headers, now)
         if stages.hubs is not None:
@@ -364,7 +365,8 @@ class Outcomes:
 
     def visit(self, lease: Lease) -> Visit:
         """Return the visit with the shortest way that is known by now: it may have waited long."""
-        visit = visit_of(lease)
+        visit = lease.visit
+        assert visit is not None, "a prerequisite fetch where a visit was expected"
         way = self._stages.url_seen.way(visit.url)
         if way is None or way == (visit.depth, visit.hops):
             return visit
@@ -403,7 +405,8 @@ class Outcomes:
         self, lease: Lease, visited: Visited, now: float, again: RevisitPlan | None = None, outlinks: Sequence[str] = ()
     ) -> None:
         """Record the attempt and give the URL back: for good, or for another time. All or nothing is the commit's."""
-        stages, row, visit = self._stages, visited.row, visit_of(lease)
+        stages, row, visit = self._stages, visited.row, lease.visit
+        assert visit is not None, "a prerequisite fetch where a visit was expected"
         revisiting = stages.revisiting if again is None else None
         sight = revisiting.look(visit, visited) if revisiting is not None else None
         archived = stages.archive.add(visited)

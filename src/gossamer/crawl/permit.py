@@ -77,7 +77,7 @@ class Permit:
         """Return whether a URL may be fetched now."""
         if self._exclusions.covers(url.host):
             return FetchVerdict(outcome="excluded", reason="its host is on the exclusion list")
-        if says := self._forgotten_says(url):
+        if self._forgotten is not None and (says := self._forgotten_says(url)):
             return FetchVerdict(outcome="excluded", reason=says)
         if self.requests is not None and self.requests.was_sent(url):
             reason = "it was sent before, is not idempotent, and what became of it is not known"
@@ -89,7 +89,9 @@ class Permit:
             return self._in_session(url, now)
         said = self.robots.verdict(url, now)
         if said.kind == "allowed":
-            return self._used(url, now) if self.usage is not None else self._in_session(url, now)
+            if self.usage is not None and self.usage.is_purpose_declared:
+                return self._used(url, now)
+            return ALLOWED if self.logins is None else self.logins.verdict(url, now)
         if said.kind == "denied":
             return FetchVerdict(outcome="robots_denied", reason="robots.txt disallows it")
         if said.kind == "unknown":

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gossamer.crawl.counters import CrawlCounters
-from gossamer.crawl.discover import LINKS_AT_ONCE, Discovery
-from gossamer.crawl.examine import Examined, page_of
-from gossamer.crawl.isolation import IsolatedModules
+from gossamer.crawl.discover import Discovery
+from gossamer.crawl.documents import DocumentReader
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.outcomes import WALLED, Outcomes, is_fatal, is_html
@@ -29,8 +27,8 @@ from gossamer.crawl.permit import PrerequisiteResults
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.ring import Retries, Ring, RingStep
 from gossamer.crawl.stages import Stages
-from gossamer.frontier.host import UNREAD, Lease
-from gossamer.model.links import ANNOUNCING, OUTLINK, SITEMAP_FILE, Link
+from gossamer.frontier.host import Lease
+from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link
 from gossamer.model.revisits import Held, Notice
 from gossamer.model.visits import Failure, Prerequisite, Reply, Request
 from gossamer.process.walls import Wall
@@ -38,17 +36,13 @@ from gossamer.revisit.hints import SitemapHints
 from gossamer.url.name import REQUEST_MARK
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
-from gossamer.world.loop import LoopShare
 
 if TYPE_CHECKING:
-    from gossamer.crawl.rendering import PageRendering
+    from gossamer.crawl.sessions import Sessions
 
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 HUB_BYTES_MAX = 65_536
 """What is read of a hub's answer: it says why it refuses."""
-PAGES_SHARE = 10.0
-"""Seconds for which pages are read for each second of other work on the event loop: many pages may have come at once,
-and a large one takes a second, for which requests, signals and the console would wait otherwise."""
 SMALL_BYTES = 32_768
 """Pages of at most this size that are not compressed are read as they come: what waits delays the end of traps."""
 OUTLINK_BYTES_MAX = 65_536
@@ -71,12 +65,8 @@ class Pipeline:
         self._counters = counters
         self.judges_again = False
         """Filters have changed since some URLs were queued: they are applied again before each request."""
-        self.is_late: Callable[[], bool] = bool
-        """Says that the crawl ends and what was fetched is not to be processed any more."""
         self.commit: Callable[[], Awaitable[None]] = _no_commit
         """Closes the open epoch, and returns once it is durable."""
-        self.undivided = asyncio.Lock()
-        """Who holds it changes what must be in one epoch."""
         self.discovery = Discovery(
             stages,
             self._outcomes.widen,
@@ -85,7 +75,7 @@ class Pipeline:
             counters,
             follows=options.mode != "offline",
         )
-        self._turns = LoopShare(PAGES_SHARE, clock.now, clock.work_s)
+        self.documents = DocumentReader(stages, self._outcomes, self.discovery, clock, logs, self._caught)
         self._under_way: set[int] = set()
         """Fingerprints of leased URLs, where a URL may be queued more than once."""
         self.prerequisites = PrerequisiteResults(
@@ -141,7 +131,7 @@ class Pipeline:
             return None
         if self.discovery.counts_links:
             self._under_way.add(lease.url.fingerprint)
-        return self._guarded(lease, step)
+        return self._resolve(lease) if step is RingStep.RESOLVE else self._visit(lease)
 
     def _is_repeated(self, lease: Lease) -> bool:
         """Say whether a URL was queued again when it rose, and is finished or under way since."""
@@ -152,132 +142,50 @@ class Pipeline:
         record = self._stages.history.get(lease.url)
         return record is not None and record.final
 
-    async def _guarded(self, lease: Lease, step: RingStep) -> None:
+    async def _resolve(self, lease: Lease) -> None:
         try:
-            if step is RingStep.RESOLVE:
-                await self._resolve(lease)
-            else:
-                try:
-                    await self._visit(lease)
-                finally:
+            found = await self._stages.resolver.resolve(lease.url.host)
+            self._ring.resolved(lease, found, self._clock.now())
+        except Exception as error:  # noqa: BLE001 - as in `lease`
+            self._caught(lease, error)
+        finally:
+            self._under_way.discard(lease.url.fingerprint)
+
+    async def _visit(self, lease: Lease) -> None:
+        stages, visit = self._stages, lease.visit
+        try:
+            try:
+                started = self._clock.now()
+                if not self._ring.begun(lease, started):
+                    return
+                held = stages.revisiting.held(visit) if stages.revisiting is not None and visit is not None else None
+                requests = stages.requests
+                if requests is not None and lease.prerequisite is None and requests.sending(lease.url):
+                    await self.commit()
+                result = await self._fetch(lease, started, held)
+                if stages.sessions is not None:
+                    result = self._learned(lease, result, stages.sessions)
+                if lease.prerequisite is None and isinstance(result, Reply) and _may_be_slow(result):
+                    await self.documents.turn(lease.url)
+                if self.documents.is_late():
+                    return  # It stays queued, as what is cancelled does.
+                if lease.prerequisite is not None:
+                    self._answer(lease.prerequisite, result)
+                    return
+                wall, now = self._wall(lease.url, result), self._clock.now()
+                links = self._outcomes.settle(lease, result, now, held, wall)
+                if links is None:
+                    assert isinstance(result, Reply), "a failure is no document"
+                    await self.documents.read(lease, result)
+                else:
+                    self.documents.follow(links, lease.url, now)
+            finally:
+                if stages.permit.logins is not None:
                     self._ring.passed(lease, self._clock.now())
         except Exception as error:  # noqa: BLE001 - as in `lease`
             self._caught(lease, error)
         finally:
-            if self.discovery.counts_links:
-                self._under_way.discard(lease.url.fingerprint)
-
-    async def _resolve(self, lease: Lease) -> None:
-        found = await self._stages.resolver.resolve(lease.url.host)
-        self._ring.resolved(lease, found, self._clock.now())
-
-    async def _visit(self, lease: Lease) -> None:
-        started = self._clock.now()
-        if not self._ring.begun(lease, started):
-            return
-        held = self._held(lease)
-        requests = self._stages.requests
-        if requests is not None and lease.prerequisite is None and requests.sending(lease.url):
-            await self.commit()
-        result = self._learned(lease, await self._fetch(lease, started, held))
-        if lease.prerequisite is None and isinstance(result, Reply) and _may_be_slow(result):
-            await self._parked(lease.url, self._turns.turn(), parks=self._turns.is_busy)
-        if self.is_late():
-            return  # It stays queued, as what is cancelled does.
-        if lease.prerequisite is not None:
-            self._answer(lease.prerequisite, result)
-            return
-        wall, now = self._wall(lease.url, result), self._clock.now()
-        links = self._outcomes.settle(lease, result, now, held, wall)
-        if links is None:
-            assert isinstance(result, Reply), "a failure is no document"
-            await self._document(lease, result)
-            return
-        with self._turns.measured():
-            self.discovery.follow(links, lease.url, now)
-
-    async def _document(self, lease: Lease, reply: Reply) -> None:
-        """Look into a document, conclude it and follow its links."""
-        examined: Examined | None
-        if self._is_examined_here(lease, reply):
-            with self._turns.measured():
-                examined = self._examined(lease, reply)
-                if len(examined.findings.links) < LINKS_AT_ONCE:
-                    self._concluded(lease, reply, examined)
-                    return
-        else:
-            isolated = self._isolated_for(lease, reply)
-            if isolated is None:
-                examined = await self._examine(lease, reply)
-            else:
-                await self._parked(lease.url, isolated.enter(), parks=isolated.is_full)
-                try:
-                    if self.is_late():
-                        return
-                    examined = await self._examine(lease, reply)
-                finally:
-                    isolated.leave()
-            if self._stages.rendering is not None and examined is not None:
-                examined = await self._render(lease, reply, examined, self._stages.rendering)
-                if self.is_late():
-                    return
-        if examined is not None and len(examined.findings.links) >= LINKS_AT_ONCE:
-            await self._document_in_slices(lease, reply, examined)
-            return
-        with self._turns.measured():
-            self._concluded(lease, reply, examined)
-
-    def _concluded(self, lease: Lease, reply: Reply, examined: Examined | None) -> None:
-        now = self._clock.now()
-        links = self._outcomes.document(lease, reply, examined, now)
-        self.discovery.follow(links, lease.url, now)
-
-    def _is_examined_here(self, lease: Lease, reply: Reply) -> bool:
-        """Say whether nothing of a document is looked at in another process: then it is one piece of work."""
-        stages = self._stages
-        return (
-            stages.rendering is None
-            and not stages.quarantine.suspects(lease.url.fingerprint)
-            and self._isolated_for(lease, reply) is None
-        )
-
-    def _isolated_for(self, lease: Lease, reply: Reply) -> IsolatedModules | None:
-        """Return the modules in other processes, where some are for such a page."""
-        isolated = self._stages.isolated
-        return isolated if isolated is not None and isolated.wants(reply.media_type, _link_type(lease)) else None
-
-    async def _parked(self, url: Url, turn: Awaitable[None], *, parks: bool) -> None:
-        """Wait until a page may be read. If it waits, its host gets no other request meanwhile: pages that wait hold
-        the places of pages that other hosts would have.
-        """
-        control = self._stages.frontier.control
-        if parks:
-            control.park(url, self._clock.now(), UNREAD)
-        try:
-            await turn
-        finally:
-            if parks:
-                control.unpark(url, self._clock.now())
-
-    async def _document_in_slices(self, lease: Lease, reply: Reply, examined: Examined) -> None:
-        """Conclude a page of many links. Others have their turns meanwhile; a commit has not, as the page would count
-        as done without some of its links.
-        """
-        async with self.undivided:
-            if self.is_late():
-                return
-            now = self._clock.now()
-            with self._turns.measured():
-                links = self._outcomes.document(lease, reply, examined, now)
-            following, is_done = self.discovery.follow_in_slices(links, lease.url, now), False
-            try:
-                while not is_done:
-                    await asyncio.sleep(0)
-                    with self._turns.measured():
-                        is_done = next(following, True) is True
-            finally:
-                for _ in following:  # The crawl ends.
-                    pass
+            self._under_way.discard(lease.url.fingerprint)
 
     def _wall(self, url: Url, result: Reply | Failure) -> Wall | None:
         """Return the bot protection that a reply names in its headers, or in its body where that is an error's."""
@@ -291,59 +199,13 @@ class Pipeline:
             return None
         return walls.in_error(self._stages.examiner.decode(result, url.fingerprint))
 
-    def _learned(self, lease: Lease, result: Reply | Failure) -> Reply | Failure:
+    def _learned(self, lease: Lease, result: Reply | Failure, sessions: Sessions) -> Reply | Failure:
         """Take the cookies of a reply, and hide them from all that is written of it."""
-        sessions = self._stages.sessions
-        if sessions is None:
-            return result
         reply = result.came if isinstance(result, Failure) else result
         if reply is None:
             return result
         reply = sessions.received(lease.url, reply, self._clock.now())
         return msgspec.structs.replace(result, came=reply) if isinstance(result, Failure) else reply
-
-    async def _examine(self, lease: Lease, reply: Reply) -> Examined | None:
-        """Return what is in a document; None if a process died of it. Waits for what runs in other processes."""
-        quarantine, fingerprint = self._stages.quarantine, lease.url.fingerprint
-        if quarantine.suspects(fingerprint):
-            examined = await quarantine.examine(reply, fingerprint)
-        else:
-            with self._turns.measured():
-                examined = self._examined(lease, reply)
-        if examined is not None:
-            await self._look_isolated(lease, reply, examined)
-        return examined
-
-    def _examined(self, lease: Lease, reply: Reply) -> Examined:
-        """Return what is in a document, looked at in this process."""
-        stages, url, link_type = self._stages, lease.url, _link_type(lease)
-        is_left = None
-        # Pages of one empty document differ once they are rendered. A sitemap speaks for its host alone.
-        if not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING:
-            is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
-        return stages.examiner.examine(reply, url.fingerprint, link_type, is_left)
-
-    async def _render(self, lease: Lease, reply: Reply, examined: Examined, rendering: PageRendering) -> Examined:
-        """Return what is in a page once its scripts have run, where it is to be rendered. Waits for its resources."""
-        if self._outcomes.is_wall(reply, examined) or not rendering.wants(reply, examined):
-            return examined
-        if self._stages.quarantine.suspects(lease.url.fingerprint):
-            return examined
-        found = await rendering.render(lease.url, reply, examined)
-        if found.rendered is not None:
-            await self._look_isolated(lease, reply, found)
-        elif found.rendering:
-            self._logs.info("not_rendered", url=lease.url.text, reason=found.rendering, error=found.rendering_error)
-        return found
-
-    async def _look_isolated(self, lease: Lease, reply: Reply, examined: Examined) -> None:
-        """Add what modules in processes of their own find."""
-        isolated = self._isolated_for(lease, reply)
-        if isolated is None or examined.left:
-            return
-        seen = await isolated.look(page_of(reply, examined.content, _link_type(lease)), examined.findings)
-        examined.errors += seen.errors
-        examined.ran += seen.ran
 
     def _rejected_now(self, lease: Lease) -> str:
         """Return why a queued URL would not be let in again; empty if it would. Judged by its shortest known way."""
@@ -354,13 +216,10 @@ class Pipeline:
         rejected = self._stages.chain.rejects_again(link)
         return rejected[1] if rejected is not None else ""
 
-    def _held(self, lease: Lease) -> Held | None:
-        """Return what the last visit left, where the request is to be conditional on it."""
-        revisiting, visit = self._stages.revisiting, lease.visit
-        return revisiting.held(visit) if revisiting is not None and visit is not None else None
-
     async def _fetch(self, lease: Lease, started: float, held: Held | None = None) -> Reply | Failure:
-        """Send the one request that the gates let pass, and open them again when it has ended."""
+        """Send the one request that the gates let pass, and open them again when it has ended. `held` is what the last
+        visit left, where the request is to be conditional on it.
+        """
         result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
         try:
             async with asyncio.timeout(self._options.request_s_max):
@@ -393,7 +252,7 @@ class Pipeline:
             )
         if sessions is not None:
             session = sessions.headers(url, visit, self._clock.now())
-        hints, headers = self._stages.hints, Revisiting.conditions(held) + session
+        hints, headers = self._stages.hints, session if held is None else Revisiting.conditions(held) + session
         if hints is not None and visit is not None and visit.link_type == SITEMAP_FILE:
             return Request(url.text, lease.address, port, headers, body_bytes_max=hints.sitemap_bytes_max)
         requests = self._stages.requests
@@ -471,10 +330,6 @@ class Pipeline:
 
 async def _no_commit() -> None:
     raise AssertionError("a request that must not be repeated needs a commit")
-
-
-def _link_type(lease: Lease) -> str:
-    return lease.visit.link_type if lease.visit is not None else ""
 
 
 def _may_be_slow(reply: Reply) -> bool:

@@ -60,12 +60,10 @@ class Revisiting:
         return held if held is not None and held.original is not None and (held.etag or held.last_modified) else None
 
     @staticmethod
-    def conditions(held: Held | None) -> tuple[tuple[str, str], ...]:
+    def conditions(held: Held) -> tuple[tuple[str, str], ...]:
         """Return the headers that make a request conditional. Where there is an entity tag the date goes along, for
         servers and caches that know no tags; it is ignored beside a tag (RFC 9110, section 13.2.2).
         """
-        if held is None:
-            return ()
         headers = []
         if held.etag:
             headers.append(("If-None-Match", held.etag))

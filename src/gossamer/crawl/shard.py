@@ -65,22 +65,26 @@ class Shard:
         self._over = False
         self._leave_at = inf
         """From then on what is in flight is left: it stays queued."""
-        pipeline.is_late = self.is_late
-        pipeline.commit, pipeline.undivided = self.commit, committer.undivided
+        pipeline.commit = self.commit
+        pipeline.documents.is_late, pipeline.documents.undivided = self.is_late, committer.undivided
         self._started_at = clock.now()
         self.paused = False
         self.held: dict[str, str] = {}
         """Who has it begin no more visits, and why, for people."""
         self._ceilings: dict[str, int] = {}
         """Who has it send fewer requests at once, and how many at the most."""
+        self.concurrency = options.concurrency
+        """Requests at once: as configured, or fewer where something is short."""
         self.state = "starting"
         self._more_to_come: Callable[[], bool] = bool
         self.quota: int | None = None
         """Of a shard among others: pages that it may have fetched in all, for now. It waits there, and does not end."""
-        self.may_begin: Callable[[float], bool] = _always
+        self.may_begin: Callable[[float], bool] | None = None
         """Of a shard among others: whether it is still the one that may crawl."""
         self.on_stop: Callable[[float], None] | None = None
         """Notes when it was told to stop."""
+        self._crowding = 0.0
+        """How much waited for a commit when this was last looked at."""
         self._has_spare, self._spare_at = False, self._started_at
         """It waits although more requests could go out; and when it last did."""
         self.activity = 0
@@ -150,16 +154,12 @@ class Shard:
             self._ceilings.pop(who, None)
         else:
             self._ceilings[who] = max(1, most)
+        self.concurrency = min((self._options.concurrency, *self._ceilings.values()))
         self._wake.set()
 
     def shrink(self) -> None:
         """Have fewer hosts in memory from now on."""
         self._frontier.shrink()
-
-    @property
-    def concurrency(self) -> int:
-        """Requests at once: as configured, or fewer where something is short."""
-        return min((self._options.concurrency, *self._ceilings.values()))
 
     @property
     def under_way(self) -> list[tuple[Lease, float]]:
@@ -185,12 +185,9 @@ class Shard:
 
     def _requests_blocked(self, now: float) -> str:
         """Why no request at all may be begun."""
-        if not self.may_begin(now):
+        if self.may_begin is not None and not self.may_begin(now):
             return "the coordinator: this shard must not begin anything without a word from it"
-        if (
-            self._counters.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages
-            or self._committer.crowding() >= EPOCH_SPAN_MAX
-        ):
+        if self._counters.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages or self._crowding >= EPOCH_SPAN_MAX:
             return f"a commit ({self._committer.stage or 'it begins'})"
         return ""
 
@@ -200,7 +197,9 @@ class Shard:
         a commit, to end. False if more requests could go out; None if something else keeps this shard from making them.
         """
         now = self._clock.now()
-        if self.paused or self.held or self._stopping or self._pages_full or not self.may_begin(now):
+        if self.paused or self.held or self._stopping or self._pages_full:
+            return None
+        if self.may_begin is not None and not self.may_begin(now):
             return None
         if self._has_spare or now - self._spare_at < BEHIND_S:
             return False
@@ -210,6 +209,7 @@ class Shard:
     def reconfigure(self, options: CrawlOptions, limits: LimitsOptions) -> None:
         """Apply other options from now on."""
         self._options, self._limits = options, limits
+        self.concurrency = min((options.concurrency, *self._ceilings.values()))
         self._commit_now.set()  # It waits for as long as the old ones said.
         self._wake.set()
 
@@ -266,7 +266,8 @@ class Shard:
                 return "stopped"
             if self._early is not None:
                 return self._early
-            if self._counters.in_epoch and self._committer.crowding() >= 1:
+            self._crowding = self._committer.crowding()
+            if self._counters.in_epoch and self._crowding >= 1:
                 self._commit_now.set()
             if self._limit_reached():
                 return "limit"
@@ -300,7 +301,9 @@ class Shard:
         epoch_max = EPOCH_SPAN_MAX * self._options.commit_pages
         while lent < LEASES_A_PASS_MAX and len(self._turns) < most and self._counters.in_epoch < epoch_max:
             # A process that was stopped may have lost its turn in the middle of a pass.
-            if not self.may_begin(self._clock.now()) or (not only and self._pages_full):
+            if self.may_begin is not None and not self.may_begin(self._clock.now()):
+                break
+            if not only and self._pages_full:
                 break
             lease = self._frontier.select(now)
             if lease is None:
@@ -407,7 +410,3 @@ def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _always(now: float) -> bool:  # noqa: ARG001 - a shard alone may begin at any time
-    return True

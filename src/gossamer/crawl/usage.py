@@ -22,6 +22,8 @@ class Usage:
         """`purposes` are those of `model.usage` that the operator declares."""
         self._robots = robots
         self._purposes = tuple(purposes)
+        self.is_purpose_declared = bool(purposes)
+        """Otherwise no URL waits for a document or is refused."""
         self._documents = documents
         self.answer = documents.answer
         """Takes what a document's request brought; returns where it redirects to, if anywhere."""

@@ -151,11 +151,8 @@ class Driver:
         self._turn_of: Transfer | None = None
         """The grinding transfer that libcurl runs next."""
         self._next_turn: asyncio.TimerHandle | None = None
-
-    @property
-    def closed(self) -> bool:
+        self.closed = False
         """No transfer can be started any more."""
-        return bool(self._multi.closed)
 
     def start(self, transfer: Transfer, until_s: float) -> asyncio.Future[End]:
         """Start a transfer. The future ends with it, and with TimeoutError after `until_s` seconds."""
@@ -188,8 +185,9 @@ class Driver:
             self.drop(transfer)
             done.cancel()
         for fd in list(self._watched):
-            self._watch(fd, 0)
+            self._on_socket(pycurl.POLL_REMOVE, fd, self._multi, None)
         self._multi.close()
+        self.closed = True
 
     # ---- what libcurl says through the transfers
 
@@ -231,9 +229,7 @@ class Driver:
             connection = self._connections.get(fd)
             if connection is not None and connection.transfer is not None:
                 connection.transfer.leave(fd)
-        self._watch(fd, what & pycurl.POLL_INOUT if what != pycurl.POLL_REMOVE else 0)
-
-    def _watch(self, fd: int, what: int) -> None:
+        what &= pycurl.POLL_INOUT
         loop, before = self._loop, self._watched.pop(fd, 0)
         assert loop is not None, "a socket before the first transfer"
         if what:
@@ -257,14 +253,10 @@ class Driver:
         if timeout_ms >= 0:
             loop = self._loop
             assert loop is not None, "a timer before the first transfer"
-            # At once means after this call: libcurl must not be entered twice.
-            self._timer = (
-                loop.call_later(timeout_ms / 1000, self._on_time) if timeout_ms else loop.call_soon(self._on_time)
-            )
-
-    def _on_time(self) -> None:
-        self._timer = None
-        self._drive(pycurl.SOCKET_TIMEOUT, 0)
+            if timeout_ms:
+                self._timer = loop.call_later(timeout_ms / 1000, self._drive, pycurl.SOCKET_TIMEOUT, 0)
+            else:  # At once means after this call: libcurl must not be entered twice.
+                self._timer = loop.call_soon(self._drive, pycurl.SOCKET_TIMEOUT, 0)
 
     def _drive(self, fd: int, event: int) -> None:
         if self.closed:

@@ -14,7 +14,7 @@ from gossamer.fetch.credentials import REDACTED, is_credential
 from gossamer.fetch.driver import End
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.transfer import Setting, Transfer, carries_body, check_trusted
+from gossamer.fetch.transfer import WITH_BODY, Setting, Transfer, check_trusted
 from gossamer.fetch.transfers import Transfers, broken_off, cut, failed_in_h2, is_unclosed
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
@@ -86,7 +86,7 @@ def request_head(at: Address, http_version: str, headers: Headers, request: Requ
     """
     version = "2" if http_version == "2" else "1.1"
     line = f"{request.method} {at.target} HTTP/{version}\r\nHost: {at.authority}\r\n".encode("ascii")
-    has_body = carries_body(request)
+    has_body = request.body or request.method in WITH_BODY
     return line + (headers.sent[:-2] + LENGTH_HEADER % len(request.body) if has_body else headers.sent)
 
 
@@ -247,7 +247,8 @@ class HttpModule:
             headers = headers.and_signed(self._sign(request.method, request.url.partition(":")[0].lower(), *at))
         transfer = transfers.take()
         lines = headers.lines
-        if carries_body(request) and not any(line[:13].lower() == b"content-type:" for line in lines):
+        has_body = request.body or request.method in WITH_BODY
+        if has_body and not any(line[:13].lower() == b"content-type:" for line in lines):
             lines = [*lines, b"Content-Type:"]  # Else libcurl says that it is a form.
         transfer.aim(request, lines, request.body_bytes_max or self._options.body_bytes_max, url)
         transfer.ask_for(at.target)
@@ -339,7 +340,7 @@ def _result(
         fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
         error = "the reply has no status line"
         return Failure("protocol_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
-    if 200 <= reply.status < 300 and transfer.head_is_cut():  # What a redirect says may be known all the same.
+    if 200 <= reply.status < 300 and transfer.head_is_cut:  # What a redirect says may be known all the same.
         error = "the connection was closed within the head of the reply"
         return Failure("protocol_error", error, retry=True, ip=request.ip, started_at=started_at, fetch_s=reply.fetch_s)
     return reply
@@ -352,7 +353,7 @@ def _lacks_only_close_notify(transfer: Transfer, end: End) -> bool:
     RFC 9112, section 9.8, has such a body as incomplete. Many servers never send the alert; browsers take what came,
     and without TLS nothing would tell the difference.
     """
-    if transfer.stopped or not is_unclosed(end) or transfer.head_is_cut():
+    if transfer.stopped or not is_unclosed(end) or transfer.head_is_cut:
         return False
     head = parse_head(transfer.head)
     if head is None or not head.http_version.startswith("1"):  # HTTP/2 marks the end of each body.

@@ -44,6 +44,9 @@ WASTE_RATIO: Final = 4
 FRAMING_BYTES_MIN: Final = 512 * 1024
 """Bytes that a request of any size may receive beside its content (`wire_ratio_max`): TLS, interim replies."""
 
+WITH_BODY: Final = ("POST", "PUT", "PATCH")
+"""Methods that are sent with a body, be it empty (RFC 9110, section 8.6)."""
+
 Setting = tuple[int, int | str]
 """An option of libcurl and its value."""
 
@@ -73,7 +76,8 @@ class Transfer:
         "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_new", "_method_set", "_opened", "_opens_more",
         "_options", "_pinned", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body",
         "body_bytes", "body_bytes_max", "connections", "curl", "disk_error", "ended_well", "file", "greeting", "head",
-        "head_bytes", "head_bytes_max", "ip", "media_types", "paused", "stopped", "was_refused", "wire_bytes",
+        "head_bytes", "head_bytes_max", "head_is_cut", "ip", "media_types", "paused", "stopped", "was_refused",
+        "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
@@ -93,6 +97,8 @@ class Transfer:
         """What the server sent and no handshake took, where the connection failed before the request."""
         self.ended_well = False
         """By libcurl's account; `Transfers.run` says so."""
+        self.head_is_cut = False
+        """`Transfers.run` says so."""
         self.paused = False
         """It receives nothing until the driver gives it a turn."""
         self._connections_bytes = 0
@@ -173,7 +179,7 @@ class Transfer:
 
     def _carry(self, request: Request) -> None:
         """Set another method than GET, and the body."""
-        if carries_body(request):
+        if request.body or request.method in WITH_BODY:
             self.curl.setopt(pycurl.POST, 1)
             self.curl.setopt(pycurl.POSTFIELDS, request.body)
         elif request.method == "HEAD":
@@ -192,7 +198,7 @@ class Transfer:
         """Return the body, cut at its bound where it exceeds it; nothing if `file` holds it."""
         return bytes(self.body[: self.body_bytes_max] if truncated == "length" else self.body)
 
-    def head_is_cut(self) -> bool:
+    def ends_within_head(self) -> bool:
         """Say whether a head began and did not end: no error to libcurl, where a connection is closed within one."""
         if self.head and self.head[-1] in LINE_ENDS:
             return False
@@ -218,7 +224,9 @@ class Transfer:
             if received > connection.counted_bytes:
                 self._connections_bytes += received - connection.counted_bytes
                 connection.counted_bytes = received
-        self._sum_up()
+        self.wire_bytes = self._connections_bytes
+        if self._data:
+            self._sum_up()
 
     def leave(self, fd: int) -> None:
         """Count what a connection has received, before it is closed, paused or kept for another transfer."""
@@ -279,11 +287,11 @@ class Transfer:
 
     def flush(self) -> None:
         """Write what is still to be written of a body on disk. An error is in `disk_error` then."""
-        if self.file is not None:
-            try:
-                self.file.flush()
-            except OSError as error:
-                self._refused(error)
+        assert self.file is not None, "what is in memory is written nowhere"
+        try:
+            self.file.flush()
+        except OSError as error:
+            self._refused(error)
 
     def forget(self) -> None:
         """Drop the received data."""
@@ -299,7 +307,9 @@ class Transfer:
         self.was_refused = self._is_new = False
         self._requests = 0
         self._data.clear()
-        self._close_opened()
+        # pycurl has made a copy of each descriptor: ours may go, the connection stays.
+        while self._opened:
+            self._opened.pop().close()
 
     def close(self) -> None:
         """Free the handle; it must not be in use."""
@@ -345,11 +355,6 @@ class Transfer:
         if self._requests:
             self._data.append(opened)
         return opened
-
-    def _close_opened(self) -> None:
-        # pycurl has made a copy of each descriptor: ours may go, the connection stays.
-        while self._opened:
-            self._opened.pop().close()
 
     def _take_head(self, line: bytes) -> int | None:
         self.head.append(line)
@@ -437,11 +442,6 @@ class Transfer:
         """Count what libcurl reads, where the kernel does not."""
         if kind in _RECEIVED_KINDS:
             self.wire_bytes += len(data)
-
-
-def carries_body(request: Request) -> bool:
-    """Say whether a request is sent with a body, be it empty (RFC 9110, section 8.6)."""
-    return bool(request.body) or request.method in ("POST", "PUT", "PATCH")
 
 
 def _fixed(options: FetchOptions) -> list[Setting]:

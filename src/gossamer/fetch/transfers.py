@@ -172,8 +172,9 @@ class Transfers:
             if closed and not _cancelling():
                 return self.ours(request, started_at, "internal_error", "closed while it was fetched")
             raise
-        transfer.flush()
-        transfer.ended_well = not end.code
+        if transfer.file is not None:
+            transfer.flush()
+        transfer.ended_well, transfer.head_is_cut = not end.code, transfer.ends_within_head()
         return end
 
     def done(self, transfer: Transfer, result: Reply | Failure) -> Reply | Failure:
@@ -181,7 +182,7 @@ class Transfers:
         if isinstance(result, Failure):
             result = msgspec.structs.replace(result, wire_bytes=transfer.wire_bytes)
         # libcurl 8.23 puts what is left of a head that broke off before the next reply, which may be of another host.
-        is_clean = transfer.ended_well and not transfer.head_is_cut()
+        is_clean = transfer.ended_well and not transfer.head_is_cut
         transfer.forget()
         if is_clean and len(self._idle) < _IDLE_HANDLES_MAX and not self._driver.closed:
             self._idle.append(transfer)

@@ -399,7 +399,9 @@ class Workbench:
     def _offer_place(self, place: AddressPlace) -> None:
         hosts = place.hosts
         place.stamp += 1
-        if self._settle_first(place) and not place.shut and (not place.most or place.out < place.most):
+        # Nearly always a host comes first, whose turn counts.
+        is_host = bool(hosts) and hosts[0][2] == hosts[0][3].stamp and isinstance(hosts[0][3], Host)
+        if (is_host or self._settle_first(place)) and not place.shut and (not place.most or place.out < place.most):
             at = max(hosts[0][0], place.rest_until)
             turn, day = (at, next(self._order), place.stamp, place), int(at * DAYS_PER_S)
             if day <= self._day:

@@ -193,19 +193,36 @@ class Modules:
         """Return all that the modules find, added to `findings`. A module that raises is an error in the list; the rest
         still run. Those at places of `left_out` do not.
         """
-        carried = self._carried(page)
+        document = HtmlDocument(page, self._options)
+        carried: Page = HtmlPage(
+            page.url,
+            page.media_type,
+            page.charset,
+            page.headers,
+            page.body,
+            page.file,
+            page.link_type,
+            document=document,
+        )
         findings = Findings() if findings is None else findings
         errors: list[ModuleError] = []
         chosen = self.chosen(page.media_type, page.link_type)
         if left_out:
             chosen = tuple(module for place, module in enumerate(chosen) if place not in left_out)
+        begin, end = self._watch.begin, self._watch.end
         for module in chosen:
-            error = self._run(module, carried, findings)
-            if error is not None:
-                errors.append(error)
+            try:
+                begin()
+                try:
+                    module.process(carried, findings)
+                finally:
+                    end()
+            except Exception as error:  # noqa: BLE001  # Any module's mistake is that module's alone.
+                kind: Literal["failed", "timeout"] = "timeout" if isinstance(error, TimeoutError) else "failed"
+                errors.append(ModuleError(module.name, f"{type(error).__name__}: {error}", kind))
         if findings.columns or findings.rows:
             errors += self._checked(findings)
-        names = self._names(chosen)
+        names = self._named.get(chosen) or self._names(chosen)
         if findings.fields:
             errors += findings.invalid
             names = (*names, *findings.fields)
@@ -229,36 +246,10 @@ class Modules:
         return tuple(dict.fromkeys(found))
 
     def _names(self, chosen: tuple[ProcessingModule, ...]) -> tuple[str, ...]:
-        names = self._named.get(chosen)
-        if names is None:  # Kinds of pages, most of which share their modules.
-            names = tuple(module.name for module in chosen)
-            if len(self._named) < CHOICES_MAX:
-                self._named[chosen] = names
+        names = tuple(module.name for module in chosen)
+        if len(self._named) < CHOICES_MAX:  # Kinds of pages, most of which share their modules.
+            self._named[chosen] = names
         return names
-
-    def _carried(self, page: Page) -> HtmlPage:
-        return HtmlPage(
-            url=page.url,
-            media_type=page.media_type,
-            charset=page.charset,
-            headers=page.headers,
-            body=page.body,
-            file=page.file,
-            link_type=page.link_type,
-            document=HtmlDocument(page, self._options),
-        )
-
-    def _run(self, module: ProcessingModule, page: Page, findings: Findings) -> ModuleError | None:
-        try:
-            self._watch.begin()
-            try:
-                module.process(page, findings)
-            finally:
-                self._watch.end()
-        except Exception as error:  # noqa: BLE001  # Any module's mistake is that module's alone.
-            kind: Literal["failed", "timeout"] = "timeout" if isinstance(error, TimeoutError) else "failed"
-            return ModuleError(module.name, f"{type(error).__name__}: {error}", kind)
-        return None
 
     def _checked(self, findings: Findings) -> list[ModuleError]:
         return [ModuleError("columns", problem) for problem in self._fitting.fit(findings)]

@@ -162,7 +162,8 @@ class Links:
 
     def anchors(self, markup: Markup) -> None:
         """Take a page's `a` elements. Half of them are repeats, or point into the page itself."""
-        text_of, take, repeats_max = markup.anchor_text, self._anchors.append, self._options.links_max
+        join, text_of, options, named = self.base.join, markup.anchor_text, self._options, self._nofollow
+        url_bytes_max, text_bytes_max, links_max = options.url_bytes_max, options.anchor_bytes_max, options.links_max
         known: dict[tuple[str, str, str], Found | None] = {}
         in_page = False
         for href, rel, within in markup.anchors():
@@ -171,23 +172,25 @@ class Links:
                     continue
                 in_page = not (rel and _nofollow(rel))  # One that may be followed is enough.
             key = href, rel, text_of(within)
-            if key not in known:
-                found = known[key] = self._anchor(*key)
-            elif (found := known[key]) is not None:
-                self._repeats += 1
-                if self._repeats > repeats_max:
-                    continue
-            if found is not None:
-                take(found)
-
-    def _anchor(self, href: str, rel: str, text: str) -> Found | None:
-        url = self.base.join(href)
-        if url is None or len(url) > self._options.url_bytes_max:
-            return None
-        nofollow = bool(rel) and _nofollow(rel)
-        if not self._room(url, nofollow):
-            return None
-        return Found(url, "anchor", collapsed(text, self._options.anchor_bytes_max), nofollow)
+            if key in known:
+                found = known[key]
+                if found is not None:
+                    self._repeats += 1
+                    if self._repeats <= links_max:
+                        self._anchors.append(found)
+                continue
+            known[key] = None
+            url = join(href)
+            if url is None or len(url) > url_bytes_max:
+                continue
+            nofollow = bool(rel) and _nofollow(rel)
+            if url not in named and len(named) < links_max:
+                named[url] = nofollow
+            elif not self._room(url, nofollow):
+                continue
+            text = " ".join(key[2].split()) if len(key[2]) * 4 <= text_bytes_max else collapsed(key[2], text_bytes_max)
+            found = known[key] = Found(url, "anchor", text, nofollow)
+            self._anchors.append(found)
 
     def add(self, link_type: str, href: str, text: str = "", rel: str = "") -> None:
         """Take one link of another type."""
@@ -200,9 +203,7 @@ class Links:
 
     def taken(self) -> list[Found]:
         """Return what was taken since the last call: anchors in their order, then the others in theirs."""
-        taken = self._anchors + self._others
-        self._anchors.clear()
-        self._others.clear()
+        taken, self._anchors, self._others = self._anchors + self._others, [], []
         return taken
 
     def _room(self, key: tuple[str, str] | str, nofollow: bool) -> bool:

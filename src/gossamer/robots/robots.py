@@ -55,7 +55,7 @@ class SiteRobots:
         """Return what the rules in force say; `unknown` when they must be fetched first. 2 µs from memory."""
         if url.text.startswith(self._without):
             return ALLOWED
-        return self._gate.verdict(self._record(url), url, now)
+        return self._gate.verdict(self._record_of(url.partition, url.origin), url, now)
 
     def forget(self) -> None:
         """Read records again: partitions came whose sites another shard had."""

@@ -56,6 +56,10 @@ class Chain:
         """Names of the filters that judge where a link is or how it was found, not the address itself."""
         self.made_of = made_of
         self._inside = inside
+        self.leads_out = inside is not None
+        """Whether links may lead out of the scope; if not, `followed_as` returns what it is given."""
+        self.judges_language = language is not None
+        """Whether `leads_nowhere` may return one."""
 
     def adopt(self, other: Chain) -> None:
         """Judge as another chain from now on; what was counted stays."""
@@ -63,14 +67,9 @@ class Chain:
         self._media, self._language, self.media_types = other._media, other._language, other.media_types
         self._steps, self._steps_but_depth = other._steps, other._steps_but_depth
         self._judging_again, self.by_place, self.made_of = other._judging_again, other.by_place, other.made_of
-        self._inside = other._inside
+        self._inside, self.leads_out, self.judges_language = other._inside, other.leads_out, other.judges_language
         for name in other.counts:
             self.counts.setdefault(name, 0)
-
-    @property
-    def leads_out(self) -> bool:
-        """Whether links may lead out of the scope; if not, `followed_as` returns what it is given."""
-        return self._inside is not None
 
     def followed_as(self, link_type: str, url: Url) -> str:
         """Return the type by which a link is followed: `outlink` where it leads out of the scope and may do so."""

@@ -81,6 +81,8 @@ class ExcludedHost:
         self._added = HostSet(hosts)
         self._listed = HostSet()
         self._only = HostSet(only) or None
+        self._is_empty = not (self._added or self._only)
+        """No host is excluded."""
         self.revision = 0
         """Grows with every host added: what was dumped at an earlier one is stale."""
 
@@ -91,11 +93,13 @@ class ExcludedHost:
     def add(self, host: str) -> None:
         """Exclude a host, or with a leading dot a domain and all under it. Raises ConfigError for what is neither."""
         self._added.add(host)
+        self._is_empty = False
         self.revision += 1
 
     def set_listed(self, hosts: HostSet) -> bool:
         """Exclude these in place of those listed before; say whether they are others. What was added stays."""
         before, self._listed = self._listed, hosts
+        self._is_empty = not (self._added or hosts or self._only)
         return before != hosts
 
     @property
@@ -105,6 +109,8 @@ class ExcludedHost:
 
     def covers(self, host: str) -> bool:
         """Say whether a host, as `Url.host` has it, is excluded."""
+        if self._is_empty:
+            return False
         return self._added.covers(host) or self._listed.covers(host) or self._is_other(host)
 
     def rejects(self, link: Link) -> bool:

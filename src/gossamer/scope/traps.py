@@ -130,7 +130,10 @@ class Ward:
         if node is None:
             count = self.counts.get(name, 0) + 1
             if count <= WATCHED_FROM_PAGES:
-                self._count(name, count)
+                counts = self.counts
+                if len(counts) >= COUNTS_MAX and name not in counts:
+                    del counts[min(counts, key=counts.__getitem__)]
+                counts[name] = count
                 return None
             if len(self.nodes) >= NODES_MAX and not self._made_room():
                 return None
@@ -155,12 +158,6 @@ class Ward:
         record = msgspec.msgpack.decode(dumped, type=WardRecord)
         self.counts = record.counts
         self.nodes = {node.name: node_of(node) for node in record.nodes}
-
-    def _count(self, name: str, count: int) -> None:
-        counts = self.counts
-        if len(counts) >= COUNTS_MAX and name not in counts:
-            del counts[min(counts, key=counts.__getitem__)]
-        counts[name] = count
 
     def _made_room(self) -> bool:
         idle = [name for name, node in self.nodes.items() if not node.suspected]

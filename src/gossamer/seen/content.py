@@ -41,12 +41,11 @@ class ExactContentSeen:
     def __init__(self, epochs: Epochs, scope: str, split: frozenset[str] = frozenset()) -> None:
         """`split` are sites whose hosts have a partition each: a shard compares those that it has."""
         self._epochs = epochs
-        self._scope = scope
-        self._split = split
+        self._owner = _owner_by(scope, split)
 
     def find(self, digest: bytes, url: Url) -> Original | None:
         """Return who had it first, or None."""
-        value = self._epochs.get("content", self._key(digest, url))
+        value = self._epochs.get("content", self._owner(url) + digest)
         if value is None:
             return None
         holder = _decode(value)
@@ -55,10 +54,7 @@ class ExactContentSeen:
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
         """Note the first holder, after `find` found none: this does not look again."""
         value = _encode(OriginalRecord(original.url, original.fetched_at, original.record_id, original.links))
-        self._epochs.put("content", self._key(digest, url), value)
-
-    def _key(self, digest: bytes, url: Url) -> bytes:
-        return _owner(self._scope, url, self._split) + digest
+        self._epochs.put("content", self._owner(url) + digest, value)
 
 
 OWNERS_MAX = 1024
@@ -110,9 +106,8 @@ class NearContentSeen:
         """`split` as in `ExactContentSeen`."""
         assert bits_max <= BITS_MAX, "more bits than the tables can promise to find"
         self._epochs = epochs
-        self._scope = scope
+        self._owner = _owner_by(scope, split)
         self._bits_max = bits_max
-        self._split = split
 
     def find(self, sketch: Sketch, url: Url) -> tuple[int, int] | None:
         """Return partition and fingerprint of the URL whose content is nearest, within `bits_max` bits, or None."""
@@ -137,19 +132,21 @@ class NearContentSeen:
             self._epochs.put("content", key, kept + entry)
 
     def _keys(self, simhash: int, url: Url) -> list[bytes]:
-        owner = _owner(self._scope, url, self._split)
+        owner = self._owner(url)
         return [
             owner + _TABLE + bytes((block,)) + (simhash >> 16 * block & 0xFFFF).to_bytes(2) for block in range(BLOCKS)
         ]
 
 
-def _owner(scope: str, url: Url, split: frozenset[str]) -> bytes:
-    """Return what the keys of those contents begin with that a URL's content is compared with."""
+def _owner_by(scope: str, split: frozenset[str]) -> Callable[[Url], bytes]:
+    """Return what says how the keys of those contents begin that a URL's content is compared with."""
     if scope == "shard":
-        return CONTENT
+        return lambda _: CONTENT
     if scope == "host":
-        return _begin(url.partition, url.host)
-    return _begin(site_partition(url.site, url.partition, split), url.site)
+        return lambda url: _begin(url.partition, url.host)
+    if split:
+        return lambda url: _begin(site_partition(url.site, url.partition, split), url.site)
+    return lambda url: _begin(url.partition, url.site)
 
 
 @lru_cache(maxsize=OWNERS_MAX)

@@ -147,7 +147,13 @@ class Epochs:
         return self._open.memory_bytes
 
     def put(self, family: str, key: bytes, value: bytes) -> None:
-        self._open.set(_NUMBER[family], key, value)
+        number, changes = _NUMBER[family], self._open
+        if number in _SCANNED:
+            changes.set(number, key, value)
+            return
+        changed = changes.families[number]  # As `Changes.set` does: each page puts a few.
+        changes.memory_bytes += len(value) if key in changed else len(value) + len(key) + OPERATION_BYTES
+        changed[key] = value
 
     def put_many(self, family: str, pairs: Mapping[bytes, bytes]) -> None:
         """Put several values of a family that is not scanned while an epoch grows."""

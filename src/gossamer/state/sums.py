@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -22,10 +22,9 @@ class Sums(msgspec.Struct, frozen=True):
     """In hexadecimal; empty if it is not computed."""
 
 
-def crc(data: bytes | bytearray | memoryview, before: int = 0) -> int:
-    """Return the CRC-32 of what `before` is the CRC-32 of, followed by `data`. About 0.02 µs a KB."""
-    found: int = isal_zlib.crc32(data, before)
-    return found
+crc: Callable[..., int] = isal_zlib.crc32
+"""Returns the CRC-32 of data, or with a second argument of what that is the CRC-32 of, followed by data. About 0.02 µs
+a KB."""
 
 
 def crc_of(path: Path, length: int | None = None) -> int:

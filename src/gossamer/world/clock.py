@@ -36,8 +36,7 @@ class WallClock:
     def now(self) -> float:
         return time.clock_gettime(_STEADY) + self._offset_s  # Asked a dozen times a page.
 
-    def work_s(self) -> float:
-        return processor_s()
+    work_s = staticmethod(time.thread_time)
 
     async def sleep_until(self, instant: float) -> None:
         import asyncio  # noqa: PLC0415 - the supervisor has a clock and no loop
@@ -50,14 +49,10 @@ def steady_s() -> float:
     return time.clock_gettime(_STEADY)
 
 
-def elapsed_s() -> float:
-    """Return seconds since some instant, precise enough to measure a call; not wall time."""
-    return time.perf_counter()
-
-
-def processor_s() -> float:
-    """Return the seconds of processor time that the calling thread has used."""
-    return time.thread_time()
+elapsed_s = time.perf_counter
+"""Returns seconds since some instant, precise enough to measure a call; not wall time."""
+processor_s = time.thread_time
+"""Returns the seconds of processor time that the calling thread has used."""
 
 
 def give_way() -> None:

@@ -1,0 +1,254 @@
+"""Documents: what becomes of a reply that is a page: it is examined, concluded, and its links are followed.
+
+Pages that come in one turn of the event loop pass these steps together. What a step needs of code and data is in the
+processor's caches after the first of them, and no page alone leaves it there for the next: that saves 10 % of the
+processor time of a light page (decision 18).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gossamer.crawl.examine import Examined, page_of
+from gossamer.crawl.isolation import IsolatedModules
+from gossamer.crawl.links import LINKS_AT_ONCE
+from gossamer.crawl.logs import Logs
+from gossamer.crawl.stages import Stages
+from gossamer.frontier.host import UNREAD, Lease
+from gossamer.model.links import ANNOUNCING, Link
+from gossamer.model.visits import Reply
+from gossamer.url.url import Url
+from gossamer.world.clock import Clock
+from gossamer.world.loop import LoopShare
+
+if TYPE_CHECKING:
+    from gossamer.crawl.discover import Discovery
+    from gossamer.crawl.outcomes import Outcomes
+    from gossamer.crawl.rendering import PageRendering
+
+PAGES_SHARE = 10.0
+"""Seconds for which pages are read for each second of other work on the event loop: many pages may have come at once,
+and a large one takes a second, for which requests, signals and the console would wait otherwise."""
+TOGETHER_MAX, TOGETHER_BYTES_MAX = 16, 65_536
+"""Pages that are read together, and their bytes as sent: about 10 ms. More in one piece would hold up requests."""
+
+
+class FetchedPage(msgspec.Struct, eq=False):
+    """A document that is read together with others, and what became of it."""
+
+    lease: Lease
+    reply: Reply
+    link_type: str
+    examined: Examined | None = None
+    """None as long as it was not read, and if it cannot be."""
+    links: list[Link] | None = None
+    """Those that lead on; None as long as it is not concluded."""
+
+
+class DocumentReader:
+    """Reads documents. Each ends in `Outcomes.document`, or stays queued."""
+
+    def __init__(
+        self,
+        stages: Stages,
+        outcomes: Outcomes,
+        discovery: Discovery,
+        clock: Clock,
+        logs: Logs,
+        caught: Callable[[Lease, Exception], None],
+    ) -> None:
+        """`caught` takes an internal error, which ends the page of the lease alone."""
+        self._stages = stages
+        self._outcomes = outcomes
+        self._discovery = discovery
+        self._clock = clock
+        self._logs = logs
+        self._caught = caught
+        self._turns = LoopShare(PAGES_SHARE, clock.now, clock.work_s)
+        self.waiting: list[FetchedPage] = []
+        """Pages that are read in this turn of the event loop."""
+        self.is_late: Callable[[], bool] = bool
+        """Says that the crawl ends and what was fetched is not to be processed any more."""
+        self.undivided = asyncio.Lock()
+        """Who holds it changes what must be in one epoch."""
+
+    def follow(self, links: Sequence[Link], page: Url, now: float) -> None:
+        """Follow the links of a reply that is no document."""
+        with self._turns.measured():
+            self._discovery.follow(links, page, now)
+
+    def turn(self, url: Url) -> Awaitable[None]:
+        """Wait for the turn of a page that may take long to read."""
+        return self._parked(url, self._turns.turn(), parks=self._turns.is_busy)
+
+    async def read(self, lease: Lease, reply: Reply) -> None:
+        """Look into a document, conclude it and follow its links."""
+        stages = self._stages
+        isolated = stages.isolated
+        link_type = lease.visit.link_type if lease.visit is not None else ""
+        if isolated is not None and not isolated.wants(reply.media_type, link_type):
+            isolated = None
+        examined: Examined | None
+        if stages.rendering is None and isolated is None and not stages.quarantine.suspects(lease.url.fingerprint):
+            page = FetchedPage(lease, reply, link_type)
+            self.waiting.append(page)
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                if page in self.waiting:
+                    self.waiting.remove(page)
+                raise
+            if page in self.waiting:  # The first of those that wait.
+                with self._turns.measured():
+                    self._read_together(self._take())
+            examined = page.examined
+            if examined is None or len(examined.findings.links) < LINKS_AT_ONCE:
+                return
+        else:
+            if isolated is None:
+                examined = await self._examine(lease, reply, isolated)
+            else:
+                await self._parked(lease.url, isolated.enter(), parks=isolated.is_full)
+                try:
+                    if self.is_late():
+                        return
+                    examined = await self._examine(lease, reply, isolated)
+                finally:
+                    isolated.leave()
+            if stages.rendering is not None and examined is not None:
+                examined = await self._render(lease, reply, examined, isolated, stages.rendering)
+                if self.is_late():
+                    return
+        if examined is not None and len(examined.findings.links) >= LINKS_AT_ONCE:
+            await self._conclude_in_slices(lease, reply, examined)
+            return
+        with self._turns.measured():
+            now = self._clock.now()
+            self._discovery.follow(self._outcomes.document(lease, reply, examined, now), lease.url, now)
+
+    # ---- together
+
+    def _take(self) -> list[FetchedPage]:
+        """Return the first of the pages that wait, and those after it that are read with it."""
+        count = bytes_ = 0
+        for page in self.waiting[:TOGETHER_MAX]:
+            bytes_ += len(page.reply.body) if page.reply.file is None else TOGETHER_BYTES_MAX
+            if count and bytes_ > TOGETHER_BYTES_MAX:
+                break
+            count += 1
+        pages, self.waiting = self.waiting[:count], self.waiting[count:]
+        return pages
+
+    def _read_together(self, pages: Sequence[FetchedPage]) -> None:
+        """Take pages through each step. No commit falls between the conclusion of a page and its links."""
+        for page in pages:
+            try:
+                page.examined = None if self.is_late() else self._examined(page.lease.url, page.reply, page.link_type)
+            except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
+                self._caught(page.lease, error)
+        now = self._clock.now()
+        for page in pages:
+            if page.examined is not None and len(page.examined.findings.links) < LINKS_AT_ONCE:
+                try:
+                    page.links = self._outcomes.document(page.lease, page.reply, page.examined, now)
+                except Exception as error:  # noqa: BLE001 - as above
+                    self._caught(page.lease, error)
+        for page in pages:
+            if page.links is not None:
+                try:
+                    self._discovery.follow(page.links, page.lease.url, now)
+                except Exception as error:  # noqa: BLE001 - as above
+                    self._caught(page.lease, error)
+
+    def _examined(self, url: Url, reply: Reply, link_type: str) -> Examined:
+        """Return what is in a document, looked at in this process."""
+        stages = self._stages
+        is_left = None
+        # Pages of one empty document differ once they are rendered. A sitemap speaks for its host alone.
+        if not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING:
+            is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
+        return stages.examiner.examine(reply, url.fingerprint, link_type, is_left)
+
+    # ---- alone
+
+    async def _parked(self, url: Url, turn: Awaitable[None], *, parks: bool) -> None:
+        """Wait until a page may be read. If it waits, its host gets no other request meanwhile: pages that wait hold
+        the places of pages that other hosts would have.
+        """
+        control = self._stages.frontier.control
+        if parks:
+            control.park(url, self._clock.now(), UNREAD)
+        try:
+            await turn
+        finally:
+            if parks:
+                control.unpark(url, self._clock.now())
+
+    async def _conclude_in_slices(self, lease: Lease, reply: Reply, examined: Examined) -> None:
+        """Conclude a page of many links. Others have their turns meanwhile; a commit has not, as the page would count
+        as done without some of its links.
+        """
+        async with self.undivided:
+            if self.is_late():
+                return
+            now = self._clock.now()
+            with self._turns.measured():
+                links = self._outcomes.document(lease, reply, examined, now)
+            following, is_done = self._discovery.follow_in_slices(links, lease.url, now), False
+            try:
+                while not is_done:
+                    await asyncio.sleep(0)
+                    with self._turns.measured():
+                        is_done = next(following, True) is True
+            finally:
+                for _ in following:  # The crawl ends.
+                    pass
+
+    async def _examine(self, lease: Lease, reply: Reply, isolated: IsolatedModules | None) -> Examined | None:
+        """Return what is in a document; None if a process died of it. Waits for what runs in other processes."""
+        quarantine, fingerprint = self._stages.quarantine, lease.url.fingerprint
+        if quarantine.suspects(fingerprint):
+            examined = await quarantine.examine(reply, fingerprint)
+        else:
+            with self._turns.measured():
+                examined = self._examined(lease.url, reply, _link_type(lease))
+        if examined is not None and isolated is not None:
+            await self._look_isolated(lease, reply, examined, isolated)
+        return examined
+
+    async def _render(
+        self,
+        lease: Lease,
+        reply: Reply,
+        examined: Examined,
+        isolated: IsolatedModules | None,
+        rendering: PageRendering,
+    ) -> Examined:
+        """Return what is in a page once its scripts have run, where it is to be rendered. Waits for its resources."""
+        if self._outcomes.is_wall(reply, examined) or not rendering.wants(reply, examined):
+            return examined
+        if self._stages.quarantine.suspects(lease.url.fingerprint):
+            return examined
+        found = await rendering.render(lease.url, reply, examined)
+        if found.rendered is not None:
+            if isolated is not None:
+                await self._look_isolated(lease, reply, found, isolated)
+        elif found.rendering:
+            self._logs.info("not_rendered", url=lease.url.text, reason=found.rendering, error=found.rendering_error)
+        return found
+
+    async def _look_isolated(self, lease: Lease, reply: Reply, examined: Examined, isolated: IsolatedModules) -> None:
+        """Add what modules in processes of their own find."""
+        if not examined.left:
+            seen = await isolated.look(page_of(reply, examined.content, _link_type(lease)), examined.findings)
+            examined.errors += seen.errors
+            examined.ran += seen.ran
+
+
+def _link_type(lease: Lease) -> str:
+    return lease.visit.link_type if lease.visit is not None else ""

@@ -1,0 +1,140 @@
+"""Pages that come in one turn of the event loop: they are read together, and each ends by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gossamer.crawl.documents import TOGETHER_BYTES_MAX, TOGETHER_MAX
+from gossamer.crawl.links import LINKS_AT_ONCE
+from gossamer.crawl.pipeline import SMALL_BYTES
+from gossamer.testing import page
+from tests.crawl.ring import Ring
+from tests.crawl.test_pipeline import Broken
+
+HOSTS = [f"http://h{n}.example/" for n in range(2 * TOGETHER_MAX + 3)]
+
+
+class Heard:
+    """Stands before a room and notes the calls of one of its methods."""
+
+    def __init__(self, room: object, method: str, calls: list[str]) -> None:
+        self._room = room
+        self._method = method
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._room, name)
+        if name != self._method:
+            return found
+
+        def heard(*given: object) -> object:
+            self._calls.append(name)
+            return found(*given)
+
+        return heard
+
+
+def leased(ring: Ring) -> list[asyncio.Task[None]]:
+    """Begin all visits that may begin; what needs no waiting is done."""
+    tasks = []
+    now = ring.clock.now()
+    while (lease := ring.frontier.select(now)) is not None:
+        work = ring.pipeline.lease(lease, now)
+        if work is not None:
+            tasks.append(asyncio.get_running_loop().create_task(work))
+    return tasks
+
+
+async def together(ring: Ring) -> None:
+    """Carry all visits that may begin through at once, until there are none."""
+    while tasks := leased(ring):
+        await asyncio.gather(*tasks)
+
+
+def steps(calls: list[str]) -> list[tuple[str, int]]:
+    """Return the calls with how many came one after another."""
+    found: list[tuple[str, int]] = []
+    for call in calls:
+        found[-1:] = [(call, found[-1][1] + 1)] if found and found[-1][0] == call else [*found[-1:], (call, 1)]
+    return found
+
+
+def test_pages_pass_each_step_together_and_not_too_many_of_them(tmp_path: Path) -> None:
+    with Ring(tmp_path, {host: page() for host in HOSTS}) as ring:
+        calls: list[str] = []
+        ring.joined(
+            examiner=Heard(ring.stages.examiner, "examine", calls), archive=Heard(ring.stages.archive, "add", calls)
+        )
+        ring.seed(*HOSTS)
+        ring.run(together(ring))
+        assert [ring.outcomes[host] for host in HOSTS] == ["fetched"] * len(HOSTS)
+        assert ring.adds_up()
+        first = [(step, TOGETHER_MAX) for _ in range(2) for step in ("examine", "add")]
+        assert steps(calls) == [*first, ("examine", 3), ("add", 3)]
+
+
+def test_few_large_pages_are_read_together(tmp_path: Path) -> None:
+    large = page(text="x" * (TOGETHER_BYTES_MAX // 2 - 1_000))
+    assert len(large.body) <= SMALL_BYTES
+    with Ring(tmp_path, dict.fromkeys(HOSTS[:3], large)) as ring:
+        calls: list[str] = []
+        ring.joined(
+            examiner=Heard(ring.stages.examiner, "examine", calls), archive=Heard(ring.stages.archive, "add", calls)
+        )
+        ring.seed(*HOSTS[:3])
+        ring.run(together(ring))
+        assert steps(calls) == [("examine", 2), ("add", 2), ("examine", 1), ("add", 1)]
+
+
+@pytest.mark.parametrize(("room", "method"), [("examiner", "examine"), ("archive", "add"), ("url_seen", "offer")])
+def test_an_internal_error_ends_one_of_them(tmp_path: Path, room: str, method: str) -> None:
+    bad = "http://bad.example/bad"
+    pages = {host: page("/a") for host in (*HOSTS[:3], bad)}
+    with Ring(tmp_path, pages) as ring:
+        ring.seed(HOSTS[0], bad, *HOSTS[1:3])
+        ring.joined(**{room: Broken(getattr(ring.stages, room), method, KeyError("ours"))})
+        ring.run(together(ring))
+        assert [ring.outcomes[host] for host in HOSTS[:3]] == ["fetched"] * 3
+        assert all(ring.outcomes[f"{host}a"] == "http_error" for host in HOSTS[:3])
+        assert {event["url"] for event in ring.log("critical.log")} == {bad}
+        assert ring.frontier.counts.pending == 0
+        assert ring.adds_up()
+
+
+def test_a_page_of_many_links_is_concluded_beside_the_others(tmp_path: Path) -> None:
+    many = page(*(f"/{n}" for n in range(LINKS_AT_ONCE + 1)))
+    with Ring(tmp_path, {HOSTS[0]: page("/a"), HOSTS[1]: many, HOSTS[2]: page("/a")}) as ring:
+        ring.seed(*HOSTS[:3])
+
+        async def first() -> None:
+            while not ring.rows:
+                await asyncio.gather(*leased(ring))
+
+        ring.run(first())
+        assert [ring.outcomes[host] for host in HOSTS[:3]] == ["fetched"] * 3
+        assert ring.frontier.counts.discovered == 3 + 2 + LINKS_AT_ONCE + 1
+
+
+@pytest.mark.parametrize(("place", "pending"), [(0, 1), (1, 0)])
+def test_what_is_cancelled_before_it_was_read_stays_queued(tmp_path: Path, place: int, pending: int) -> None:
+    """The first of those that wait would have read them all; what it reads in time has ended."""
+    with Ring(tmp_path, {host: page() for host in HOSTS[:3]}) as ring:
+        ring.seed(*HOSTS[:3])
+
+        async def cancelled() -> None:
+            tasks: list[asyncio.Task[None]] = []
+            while len(ring.pipeline.documents.waiting) < 3:
+                if all(task.done() for task in tasks):
+                    tasks = leased(ring)
+                await asyncio.sleep(0)
+            tasks[place].cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            assert tasks[place].cancelled()
+
+        ring.run(cancelled())
+        assert [ring.outcomes.get(host, "") for host in HOSTS[:3]].count("fetched") == 3 - pending
+        assert ring.frontier.counts.pending == pending
+        assert ring.adds_up()
