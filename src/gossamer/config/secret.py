@@ -20,6 +20,7 @@ from gossamer.fetch.credentials import (
     reveal,
 )
 from gossamer.fetch.options import RequestRule
+from gossamer.fetch.rules import check_certificate, check_trusted
 from gossamer.model.errors import ConfigError
 from gossamer.model.options import is_marked
 
@@ -90,9 +91,6 @@ def check_requests(config: Config) -> None:
     Raises:
         ConfigError: one is no good, or cannot be read.
     """
-    from gossamer.fetch.rules import check_certificate  # noqa: PLC0415 - these two load ssl and libcurl
-    from gossamer.fetch.transfer import check_trusted  # noqa: PLC0415
-
     rules = config.request.rules
     proxies = {"fetch.proxy": config.fetch.proxy} | {f'request."{at}": proxy': one.proxy for at, one in rules.items()}
     for key, proxy in proxies.items():
