@@ -5,20 +5,17 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-import ssl
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import certifi
 import pycurl
 
 from gossamer.fetch.bodies import BodyMemory
+from gossamer.fetch.certificates import trusted
 from gossamer.fetch.driver import COUNTED, received_bytes, unread_beginning, unread_bytes
 from gossamer.fetch.headers import LINE_ENDS, content_type, parse_head
 from gossamer.fetch.options import FetchOptions
-from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Request
 from gossamer.world.spill import BUFFER_BYTES, Spill
 
@@ -463,35 +460,6 @@ def _fixed(options: FetchOptions) -> list[Setting]:
         (pycurl.SSL_VERIFYHOST, 2 if options.verify_tls else 0),
         (pycurl.CAINFO, trusted(options)),
     ]
-
-
-def trusted(options: FetchOptions) -> str:
-    """Return the file of certificates to trust: the operator's, else the system's, else certifi's.
-
-    A libcurl from a wheel looks where its builder's system kept them, so the place is always named.
-    """
-    return options.ca_bundle or ssl.get_default_verify_paths().cafile or certifi.where()
-
-
-def check_trusted(options: FetchOptions) -> None:
-    """Read the operator's file of certificates.
-
-    Raises:
-        ConfigError: it cannot be read, or holds none.
-    """
-    bundle = options.ca_bundle
-    if not bundle:
-        return
-    if not Path(bundle).is_file():
-        raise ConfigError(f"fetch.ca_bundle: no file {bundle}; name a PEM file of certificates")
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(bundle)
-    except ssl.SSLError as error:
-        raise ConfigError(
-            f"fetch.ca_bundle: {bundle} holds no certificate in PEM; name a file of certificates to trust"
-        ) from error
-    except OSError as error:
-        raise ConfigError(f"fetch.ca_bundle: cannot read {bundle}: {error.strerror}") from error
 
 
 def wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:
