@@ -276,7 +276,7 @@ def test_a_dry_run_counts_and_changes_nothing(crawl: Path) -> None:
     before = state()
     status, out, _ = commands.run("forget", str(crawl), GONE, "--dry-run")
     assert status == 0
-    assert f"{GONE} would remove 11 pages with" in out
+    assert f"To forget {GONE} would remove 11 pages with" in out
     assert state() == before
     assert not (crawl / "forgotten.jsonl").exists()
 

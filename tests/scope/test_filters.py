@@ -136,7 +136,7 @@ def test_hosts_are_excluded_while_the_crawl_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["", ".", "https://example.org/", "a b", "u@h", "h/x", "h:81", "::1", "h?", "*.h", "gar(bage", "a,b"]
+    "host", ["", ".", "https://example.org/", "a b", "u@h", "h/x", "h:81", "::1", "h?", "*.h", "exa(mple", "a,b"]
 )
 def test_what_is_no_host_is_said_to_be_none(host: str) -> None:
     with pytest.raises(ConfigError, match="is not a host"):

@@ -104,7 +104,7 @@ def forget(
     require_crawl(directory)
     if dry_run:
         found = api.forgettable_of(directory, pattern)
-        typer.echo(f"{harmless(pattern)} would remove {_removed(found)}; nothing was changed")
+        typer.echo(f"To forget {harmless(pattern)} would remove {_removed(found)}; nothing was changed")
         return Exit.FINISHED
 
     def work() -> None:
