@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gossamer.crawl.documents import TOGETHER_BYTES_MAX, TOGETHER_MAX
+from gossamer.crawl.documents import TOGETHER_MAX, TOGETHER_S
 from gossamer.crawl.links import LINKS_AT_ONCE
-from gossamer.crawl.pipeline import SMALL_BYTES
 from gossamer.testing import page
 from tests.crawl.ring import Ring
 from tests.crawl.test_pipeline import Broken
@@ -18,12 +18,15 @@ HOSTS = [f"http://h{n}.example/" for n in range(2 * TOGETHER_MAX + 3)]
 
 
 class Heard:
-    """Stands before a room and notes the calls of one of its methods."""
+    """Stands before a room and notes the calls of one of its methods; `meanwhile` happens in each."""
 
-    def __init__(self, room: object, method: str, calls: list[str]) -> None:
+    def __init__(
+        self, room: object, method: str, calls: list[str], meanwhile: Callable[[], None] | None = None
+    ) -> None:
         self._room = room
         self._method = method
         self._calls = calls
+        self._meanwhile = meanwhile
 
     def __getattr__(self, name: str) -> object:
         found = getattr(self._room, name)
@@ -32,6 +35,8 @@ class Heard:
 
         def heard(*given: object) -> object:
             self._calls.append(name)
+            if self._meanwhile is not None:
+                self._meanwhile()
             return found(*given)
 
         return heard
@@ -76,17 +81,20 @@ def test_pages_pass_each_step_together_and_not_too_many_of_them(tmp_path: Path) 
         assert steps(calls) == [*first, ("examine", 3), ("add", 3)]
 
 
-def test_few_large_pages_are_read_together(tmp_path: Path) -> None:
-    large = page(text="x" * (TOGETHER_BYTES_MAX // 2 - 1_000))
-    assert len(large.body) <= SMALL_BYTES
-    with Ring(tmp_path, dict.fromkeys(HOSTS[:3], large)) as ring:
+def test_no_page_joins_others_that_took_long(tmp_path: Path) -> None:
+    with Ring(tmp_path, {host: page() for host in HOSTS[:8]}) as ring:
         calls: list[str] = []
+
+        def takes_time() -> None:
+            ring.fake_clock.advance(0.4 * TOGETHER_S)
+
         ring.joined(
-            examiner=Heard(ring.stages.examiner, "examine", calls), archive=Heard(ring.stages.archive, "add", calls)
+            examiner=Heard(ring.stages.examiner, "examine", calls, takes_time),
+            archive=Heard(ring.stages.archive, "add", calls),
         )
-        ring.seed(*HOSTS[:3])
+        ring.seed(*HOSTS[:8])
         ring.run(together(ring))
-        assert steps(calls) == [("examine", 2), ("add", 2), ("examine", 1), ("add", 1)]
+        assert steps(calls) == [(step, pages) for pages in (3, 3, 2) for step in ("examine", "add")]
 
 
 @pytest.mark.parametrize(("room", "method"), [("examiner", "examine"), ("archive", "add"), ("url_seen", "offer")])

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 PAGES_SHARE = 10.0
 """Seconds for which pages are read for each second of other work on the event loop: many pages may have come at once,
 and a large one takes a second, for which requests, signals and the console would wait otherwise."""
-TOGETHER_MAX, TOGETHER_BYTES_MAX = 16, 65_536
-"""Pages that are read together, and their bytes as sent: about 10 ms. More in one piece would hold up requests."""
+SMALL_BYTES = 32_768
+"""Pages of at most this size that are not compressed are read as they come: what waits delays the end of traps."""
+TOGETHER_MAX, TOGETHER_S = 16, 0.01
+"""Pages that are read together, and the time after which no further one joins: requests wait as long."""
 
 
 class FetchedPage(msgspec.Struct, eq=False):
@@ -44,6 +46,8 @@ class FetchedPage(msgspec.Struct, eq=False):
     lease: Lease
     reply: Reply
     link_type: str
+    is_slow: bool
+    """Reading it may take long."""
     examined: Examined | None = None
     """None as long as it was not read, and if it cannot be."""
     links: list[Link] | None = None
@@ -82,12 +86,12 @@ class DocumentReader:
         with self._turns.measured():
             self._discovery.follow(links, page, now)
 
-    def turn(self, url: Url) -> Awaitable[None]:
-        """Wait for the turn of a page that may take long to read."""
-        return self._parked(url, self._turns.turn(), parks=self._turns.is_busy)
+    async def turn(self, url: Url) -> None:
+        """Wait for the turn of a page that may take long to read, if others did."""
+        await self._parked(url, self._turns.turn(), parks=self._turns.is_busy)
 
-    async def read(self, lease: Lease, reply: Reply) -> None:
-        """Look into a document, conclude it and follow its links."""
+    async def read(self, lease: Lease, reply: Reply, *, is_slow: bool) -> None:
+        """Look into a document, conclude it and follow its links. `is_slow` is what `may_be_slow` says of it."""
         stages = self._stages
         isolated = stages.isolated
         link_type = lease.visit.link_type if lease.visit is not None else ""
@@ -95,17 +99,8 @@ class DocumentReader:
             isolated = None
         examined: Examined | None
         if stages.rendering is None and isolated is None and not stages.quarantine.suspects(lease.url.fingerprint):
-            page = FetchedPage(lease, reply, link_type)
-            self.waiting.append(page)
-            try:
-                await asyncio.sleep(0)
-            except asyncio.CancelledError:
-                if page in self.waiting:
-                    self.waiting.remove(page)
-                raise
-            if page in self.waiting:  # The first of those that wait.
-                with self._turns.measured():
-                    self._read_together(self._take())
+            page = FetchedPage(lease, reply, link_type, is_slow)
+            await self._read_with_others(page)
             examined = page.examined
             if examined is None or len(examined.findings.links) < LINKS_AT_ONCE:
                 return
@@ -133,20 +128,39 @@ class DocumentReader:
 
     # ---- together
 
-    def _take(self) -> list[FetchedPage]:
-        """Return the first of the pages that wait, and those after it that are read with it."""
-        count = bytes_ = 0
-        for page in self.waiting[:TOGETHER_MAX]:
-            bytes_ += len(page.reply.body) if page.reply.file is None else TOGETHER_BYTES_MAX
-            if count and bytes_ > TOGETHER_BYTES_MAX:
-                break
-            count += 1
-        pages, self.waiting = self.waiting[:count], self.waiting[count:]
-        return pages
+    async def _read_with_others(self, page: FetchedPage) -> None:
+        """Have a page read together with those that come in this turn of the event loop. One that may take long waits
+        for its turn again if those before it did.
+        """
+        self.waiting.append(page)
+        try:
+            await asyncio.sleep(0)
+            while page in self.waiting:
+                is_busy = any(one.is_slow for one in self.waiting) and self._turns.is_busy
+                if page.is_slow and is_busy:
+                    self.waiting.remove(page)
+                    await self.turn(page.lease.url)
+                    if self.is_late():
+                        return
+                    self.waiting.append(page)
+                    is_busy = False
+                with self._turns.measured():
+                    self._read_together([one for one in self.waiting if not (one.is_slow and is_busy)][:TOGETHER_MAX])
+        finally:
+            if page in self.waiting:
+                self.waiting.remove(page)
 
-    def _read_together(self, pages: Sequence[FetchedPage]) -> None:
-        """Take pages through each step. No commit falls between the conclusion of a page and its links."""
-        for page in pages:
+    def _read_together(self, some: Sequence[FetchedPage]) -> None:
+        """Take the first of some pages through each step, as many as `TOGETHER_S` permits. No commit falls between the
+        conclusion of a page and its links.
+        """
+        pages: list[FetchedPage] = []
+        ends_s = self._clock.work_s() + TOGETHER_S
+        for page in some:
+            if pages and self._clock.work_s() >= ends_s:
+                break
+            self.waiting.remove(page)
+            pages.append(page)
             try:
                 page.examined = None if self.is_late() else self._examined(page.lease.url, page.reply, page.link_type)
             except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
@@ -252,3 +266,8 @@ class DocumentReader:
 
 def _link_type(lease: Lease) -> str:
     return lease.visit.link_type if lease.visit is not None else ""
+
+
+def may_be_slow(reply: Reply) -> bool:
+    """Say whether reading a page may take long."""
+    return reply.file is not None or len(reply.body) > SMALL_BYTES or reply.header("content-encoding") is not None

@@ -19,7 +19,7 @@ import msgspec
 
 from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.discover import Discovery
-from gossamer.crawl.documents import DocumentReader
+from gossamer.crawl.documents import DocumentReader, may_be_slow
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.outcomes import WALLED, Outcomes, is_fatal, is_html
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 HUB_BYTES_MAX = 65_536
 """What is read of a hub's answer: it says why it refuses."""
-SMALL_BYTES = 32_768
-"""Pages of at most this size that are not compressed are read as they come: what waits delays the end of traps."""
 OUTLINK_BYTES_MAX = 65_536
 """What is read of a page outside the scope: it may be bot protection, whose status says nothing of the page."""
 SITEMAP_GATHER_S = 10.0
@@ -165,7 +163,8 @@ class Pipeline:
                 result = await self._fetch(lease, started, held)
                 if stages.sessions is not None:
                     result = self._learned(lease, result, stages.sessions)
-                if lease.prerequisite is None and isinstance(result, Reply) and _may_be_slow(result):
+                is_slow = lease.prerequisite is None and isinstance(result, Reply) and may_be_slow(result)
+                if is_slow:
                     await self.documents.turn(lease.url)
                 if self.documents.is_late():
                     return  # It stays queued, as what is cancelled does.
@@ -176,7 +175,7 @@ class Pipeline:
                 links = self._outcomes.settle(lease, result, now, held, wall)
                 if links is None:
                     assert isinstance(result, Reply), "a failure is no document"
-                    await self.documents.read(lease, result)
+                    await self.documents.read(lease, result, is_slow=is_slow)
                 else:
                     self.documents.follow(links, lease.url, now)
             finally:
@@ -330,8 +329,3 @@ class Pipeline:
 
 async def _no_commit() -> None:
     raise AssertionError("a request that must not be repeated needs a commit")
-
-
-def _may_be_slow(reply: Reply) -> bool:
-    """Say whether reading a page may take long."""
-    return reply.file is not None or len(reply.body) > SMALL_BYTES or reply.header("content-encoding") is not None
