@@ -15,12 +15,10 @@ from gossamer.fetch.credentials import (
     is_credential,
     is_reference,
     origin_of,
-    proxy_of,
     redact_user_info,
     reveal,
 )
 from gossamer.fetch.options import RequestRule
-from gossamer.fetch.rules import check_certificate, check_trusted
 from gossamer.model.errors import ConfigError
 from gossamer.model.options import is_marked
 
@@ -82,24 +80,6 @@ def request_rules(config: Config) -> dict[str, RequestRule]:
             headers = {name: reveal(value, f"fetch.headers: {name}") for name, value in loose.items()}
             rules[origin] = rule.model_copy(update={"headers": {**headers, **rule.headers}})
     return rules
-
-
-def check_requests(config: Config) -> None:
-    """Look at what requests need on this machine: proxies, and files of certificates. What secrets refer to is read by
-    the crawl alone.
-
-    Raises:
-        ConfigError: one is no good, or cannot be read.
-    """
-    rules = config.request.rules
-    proxies = {"fetch.proxy": config.fetch.proxy} | {f'request."{at}": proxy': one.proxy for at, one in rules.items()}
-    for key, proxy in proxies.items():
-        if not is_reference(proxy):
-            proxy_of(proxy, key)
-    check_trusted(config.fetch)
-    for where, rule in rules.items():
-        if rule.certificate:
-            check_certificate(where, rule.certificate, rule.certificate_key)
 
 
 def login_rules(config: Config) -> dict[str, LoginRule]:

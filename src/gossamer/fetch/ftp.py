@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 import pycurl
 
 from gossamer.fetch.bodies import FTP_LISTING, BodyMemory, media_type_of
+from gossamer.fetch.certificates import check_trusted
 from gossamer.fetch.driver import End
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.rules import check_trusted
 from gossamer.fetch.transfer import Setting, Transfer
 from gossamer.fetch.transfers import Transfers, cut, one_line
 from gossamer.model.errors import ConfigError

@@ -10,11 +10,11 @@ import msgspec
 import pycurl
 
 from gossamer.fetch.bodies import BodyMemory, sniffed
+from gossamer.fetch.certificates import check_trusted
 from gossamer.fetch.credentials import REDACTED, is_credential
 from gossamer.fetch.driver import End
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.rules import check_trusted
 from gossamer.fetch.transfer import WITH_BODY, Setting, Transfer
 from gossamer.fetch.transfers import Transfers, broken_off, cut, failed_in_h2, is_unclosed
 from gossamer.model.errors import ConfigError

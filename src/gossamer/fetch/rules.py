@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ssl
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
+from gossamer.fetch.certificates import check_certificate
 from gossamer.fetch.credentials import OPEN_HEADERS, is_credential, proxy_of
-from gossamer.fetch.options import FetchOptions, RequestRule, UserPassword, where_of
+from gossamer.fetch.options import RequestRule, UserPassword, where_of
 from gossamer.model.errors import ConfigError
 from gossamer.url.url import DEFAULT_PORTS, split_authority
 
@@ -161,43 +160,6 @@ def _place(where: str, rule: RequestRule, product_token: str) -> _Place:
     return _Place(
         match["scheme"] or "", bool(match["below"]), match["host"], match["port"] or "", path, secure, plain
     )  # fmt: skip
-
-
-def check_certificate(where: str, certificate: str, key: str) -> None:
-    """Raise ConfigError if a client certificate and its key cannot be used: libcurl says so at each request only."""
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key or None, password=b"")
-    except ssl.SSLError as error:
-        why = "the key is not that of the certificate" if "MISMATCH" in str(error.reason) else "no PEM that can be read"
-        files = f"{certificate} and {key}" if key else certificate
-        raise ConfigError(
-            f'request."{where}": certificate: {files}: {why}; name PEM files of a certificate and its key, without '
-            "passphrase"
-        ) from error
-    except OSError as error:
-        file = next((one for one in (certificate, key) if one and not Path(one).is_file()), certificate)
-        raise ConfigError(f'request."{where}": certificate: cannot read {file}: {error.strerror}') from error
-
-
-def check_trusted(options: FetchOptions) -> None:
-    """Read the operator's file of certificates.
-
-    Raises:
-        ConfigError: it cannot be read, or holds none.
-    """
-    bundle = options.ca_bundle
-    if not bundle:
-        return
-    if not Path(bundle).is_file():
-        raise ConfigError(f"fetch.ca_bundle: no file {bundle}; name a PEM file of certificates")
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(bundle)
-    except ssl.SSLError as error:
-        raise ConfigError(
-            f"fetch.ca_bundle: {bundle} holds no certificate in PEM; name a file of certificates to trust"
-        ) from error
-    except OSError as error:
-        raise ConfigError(f"fetch.ca_bundle: cannot read {bundle}: {error.strerror}") from error
 
 
 def _pair(login: UserPassword | None) -> tuple[str, str] | None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-import ssl
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import certifi
 import pycurl
 
 from gossamer.fetch.bodies import BodyMemory
+from gossamer.fetch.certificates import trusted
 from gossamer.fetch.driver import COUNTED, received_bytes, unread_beginning, unread_bytes
 from gossamer.fetch.headers import LINE_ENDS, content_type, parse_head
 from gossamer.fetch.options import FetchOptions
@@ -461,14 +460,6 @@ def _fixed(options: FetchOptions) -> list[Setting]:
         (pycurl.SSL_VERIFYHOST, 2 if options.verify_tls else 0),
         (pycurl.CAINFO, trusted(options)),
     ]
-
-
-def trusted(options: FetchOptions) -> str:
-    """Return the file of certificates to trust: the operator's, else the system's, else certifi's.
-
-    A libcurl from a wheel looks where its builder's system kept them, so the place is always named.
-    """
-    return options.ca_bundle or ssl.get_default_verify_paths().cafile or certifi.where()
 
 
 def wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:

@@ -1,0 +1,24 @@
+"""Requests: what they need on this machine, looked at before anything is started."""
+
+from __future__ import annotations
+
+from gossamer.config.sections import Config
+from gossamer.fetch.certificates import check_certificate, check_trusted
+from gossamer.fetch.credentials import is_reference, proxy_of
+
+
+def check_requests(config: Config) -> None:
+    """Look at proxies, and at files of certificates. What secrets refer to is read by the crawl alone.
+
+    Raises:
+        ConfigError: one is no good, or cannot be read.
+    """
+    rules = config.request.rules
+    proxies = {"fetch.proxy": config.fetch.proxy} | {f'request."{at}": proxy': one.proxy for at, one in rules.items()}
+    for key, proxy in proxies.items():
+        if not is_reference(proxy):
+            proxy_of(proxy, key)
+    check_trusted(config.fetch)
+    for where, rule in rules.items():
+        if rule.certificate:
+            check_certificate(where, rule.certificate, rule.certificate_key)
