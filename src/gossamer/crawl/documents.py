@@ -94,7 +94,7 @@ class DocumentReader:
         """Look into a document, conclude it and follow its links. `is_slow` is what `may_be_slow` says of it."""
         stages = self._stages
         isolated = stages.isolated
-        link_type = lease.visit.link_type if lease.visit is not None else ""
+        link_type = _link_type(lease)
         if isolated is not None and not isolated.wants(reply.media_type, link_type):
             isolated = None
         examined: Examined | None

@@ -121,9 +121,8 @@ class HostControl:
         host.contacted = True
         self._hosts.touch(host)
         if delay_s is not None and delay_s > longest_s:
-            self._prolong(
-                host, now + longest_s, now
-            )  # The closing may be lost with its epoch, and the host asked again.
+            # The closing may be lost with its epoch, and the host asked again.
+            self._prolong(host, now + longest_s, now)
             self.close(url, f"its Crawl-delay of {delay_s:.0f} s is more than we wait", now)
             return
         self._prolong(host, now + (delay_s or 0.0), now)
