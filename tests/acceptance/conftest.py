@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,12 +25,12 @@ CRAWL_S_MAX = 300
 @pytest.fixture(scope="session")
 def command() -> Crawl:
     """Runs `gossamer …` as a process of its own and returns how it ended."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parent.parent), "COLUMNS": "120"}
+    own = {"PYTHONPATH": str(Path(gossamer.__file__).parent.parent), "COLUMNS": "120"}
 
     def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "gossamer", *map(str, arguments)],
-            env=environment,
+            env={**os.environ, **own},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -48,10 +50,16 @@ def nodes() -> Iterator[Nodes]:
 
 
 @pytest.fixture
-def site() -> Iterator[Callable[..., Site]]:
-    """Makes servers, as `Site` takes their pages, for rendered crawls."""
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Site]]:
+    """Makes servers, as `Site` takes their pages, for rendered crawls. Browsers of the test's crawls, and of no other
+    test's, have their folders below TMPDIR.
+    """
     require_chromium()
     made: list[Site] = []
+    # Not `tmp_path`: pytest keeps it from other users, and a browser is one.
+    temporary = tempfile.mkdtemp(prefix="browsers-")
+    Path(temporary).chmod(0o1777)
+    monkeypatch.setenv("TMPDIR", temporary)
 
     def make(*arguments: Any, **named: Any) -> Site:
         made.append(Site(*arguments, **named))
@@ -60,3 +68,4 @@ def site() -> Iterator[Callable[..., Site]]:
     yield make
     for one in made:
         one.close()
+    shutil.rmtree(temporary, ignore_errors=True)

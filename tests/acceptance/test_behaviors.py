@@ -13,7 +13,7 @@ from tests.acceptance.mixed import ROUTES, mixed_site
 from tests.acceptance.noting import Site
 from tests.acceptance.test_render import records, rows, status
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.xdist_group("browsers"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(600)]
 OPTIONS = ("--render", "always", "--allow-private", "--quiet", "--politeness", "own")
 
 

@@ -28,7 +28,7 @@ from tests.acceptance.test_render import APP, SHELL, records
 from tests.answering import serving
 from tests.chromium import CHROMIUM_OPTIONS, launch_chromium, require_chromium
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.xdist_group("browsers"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(600)]
 OPTIONS = ("--render", "always", "--allow-private", "--quiet", "--politeness", "own", "--delay", "0")
 RED = "<!doctype html><title>Red</title><body style='background:red'><script src=/app.js></script>"
 LOADS_MAX = 6

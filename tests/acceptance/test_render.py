@@ -20,7 +20,7 @@ from fastwarc.warc import ArchiveIterator
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.noting import Site
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.xdist_group("browsers"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(600)]
 OPTIONS = ("--allow-private", "--quiet")
 ROUTES = ("/", "/a", "/b", "/c")
 APP = """
@@ -66,15 +66,16 @@ def status(command: Crawl, crawl: Path) -> dict[str, Any]:
 
 
 def browsers() -> list[str]:
-    """Return the commands of all processes that belong to a browser of ours, and of its guard."""
+    """Return the commands of all processes that belong to a browser of this test, and of its guard."""
     found = []
+    folders = f"{os.environ['TMPDIR']}/gossamer-browser-"
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             try:
                 command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except OSError:
                 continue
-            if "gossamer-browser-" in command:
+            if folders in command:
                 found.append(command[:200])
     return found
 
@@ -227,7 +228,7 @@ def test_hostile_pages_end_bounded_and_others_go_on(command: Crawl, tmp_path: Pa
     assert found["/loop"]["error"].startswith("not rendered: it kept its browser busy")
     assert [row["outcome"] for path, row in found.items() if path == "/secret"] in ([], ["dns_error"])
     assert browsers() == []
-    assert list(Path("/tmp").glob("gossamer-browser-*")) == []
+    assert list(Path(os.environ["TMPDIR"]).glob("gossamer-browser-*")) == []
 
 
 @pytest.mark.promise("Crash safety", "A crawler that is killed leaves no browser.")
@@ -247,6 +248,6 @@ def test_a_killed_crawler_leaves_no_browser(tmp_path: Path, site: Callable[..., 
         os.killpg(crawl.pid, signal.SIGKILL)
         crawl.wait()
     deadline = time.monotonic() + 20
-    while browsers() or list(Path("/tmp").glob("gossamer-browser-*")):
+    while browsers() or list(Path(os.environ["TMPDIR"]).glob("gossamer-browser-*")):
         assert time.monotonic() < deadline, browsers()
         time.sleep(0.05)

@@ -19,7 +19,7 @@ from tests.acceptance.mixed import SHELL, is_resource, mixed_site
 from tests.acceptance.noting import Site
 from tests.acceptance.test_render import browsers, rows, status
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.xdist_group("browsers"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(600)]
 OPTIONS = ("--render", "auto", "--allow-private", "--quiet", "--politeness", "own", "--set", "render.cpu_share_max=1")
 
 
