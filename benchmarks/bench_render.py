@@ -23,10 +23,11 @@ sys.path.insert(0, str(HERE.parent))
 from tests.acceptance.mixed import is_resource, mixed_site  # noqa: E402 - found by the line above
 from tests.acceptance.test_render import Site, rows  # noqa: E402
 
-from gossamer.crawl.render_choice import RenderChoice, place_of, signal_of  # noqa: E402 - as below
+from gossamer.crawl.render_choice import RenderChoice, place_of  # noqa: E402 - as below
 from gossamer.model.visits import Page  # noqa: E402
 from gossamer.process.chain import Modules, standard_modules  # noqa: E402
 from gossamer.process.options import ProcessOptions  # noqa: E402
+from gossamer.process.scripted import ANCHORS_MANY, signal_of  # noqa: E402
 from gossamer.state.epoch import Epochs  # noqa: E402
 from gossamer.state.store import Store  # noqa: E402
 from gossamer.url.name import Namer  # noqa: E402
@@ -111,7 +112,8 @@ def signals() -> None:
         for _ in range(ROUNDS):
             began = time.process_time()
             for url, body, links in zip(named, bodies, found, strict=True):
-                if (signal := signal_of(body, links)) is not None:
+                anchors = sum([one.link_type == "anchor" for one in links[: 2 * ANCHORS_MANY]])
+                if (signal := signal_of(body, anchors)) is not None:
                     place = place_of(url, signal)
                     if choice.choose(place):
                         choice.learn(place, (), gains_text=False)

@@ -141,6 +141,12 @@ def test_metadata(options: ProcessOptions) -> None:
     }
 
 
+def test_metadata_says_that_scripts_make_a_page() -> None:
+    assert found(Metadata(), "<div id=root></div><script src=a.js></script>").columns == {"script_signal": "root"}
+    columns = found(Metadata(), "<p>Words. " * 90 + "<a href=/x>x</a>" * 20 + "<script src=a.js></script>").columns
+    assert "script_signal" not in columns
+
+
 def test_metadata_of_a_page_without_any() -> None:
     assert found(Metadata(), "<p>x").columns == {}
 

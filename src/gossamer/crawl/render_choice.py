@@ -8,15 +8,14 @@ too: the more, the more first samples with their signal gained on that host. Not
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
 from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
-from gossamer.model.links import Found
+from gossamer.process.scripted import SIGNALS
 from gossamer.scope.templates import templates_of
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
@@ -24,17 +23,6 @@ from gossamer.world.dice import Dice
 
 FOR_SIGNAL, FOR_SAMPLE, FOR_GAIN, OVER_BUDGET = "signal", "sample", "gain", "budget"
 """Why a page is rendered (`PageRow.render_reason`), and why one is not that would have been."""
-SIGNALS: Final = ("root", "noscript", "empty", "framework", "scripts", "")
-"""What says that scripts make a page, the surest first; empty: it has scripts, and nothing says so."""
-
-ANCHORS_MANY, ANCHORS_FEW, ANCHORS_FEWEST = 50, 10, 5
-"""A page with more links is made by its server; is so unless it has an empty root; shows nothing by that."""
-TEXT_FEW_BYTES: Final = 200
-UPPER_CASE_BYTES_MAX: Final = 16_384
-"""Of a page, in which an element SCRIPT is looked for: such markup is old, and has it in its head."""
-MEASURED_BYTES_MAX: Final = 2 << 20
-"""Of a page, for the length of its text."""
-
 WAIT_FIRST: Final = 3.0
 """Pages between the first sample without a gain and the next, on average."""
 WAIT_GROWTH, WAIT_GROWTH_NEW, WAIT_MAX = 2.0, 1.5, 10_000.0
@@ -55,58 +43,6 @@ GROUPS_MAX: Final = 128
 KNOWN_MAX: Final = 256
 """Links that a host's pages gained of late: a menu that a script makes is a gain once, not on every page."""
 _KEY: Final = b"\0gains:"
-
-# It begins with letters, and minds their case: then the search for them alone takes time.
-_ROOT = re.compile(
-    rb"""id=["']?(?:app|root|__next|__nuxt|___gatsby|svelte|q-app|main-app|application|mount)["']?"""
-    rb"""[^<>]{0,200}>\s{0,200}(?:<!--[^<>]{0,200}-->)?\s{0,200}</"""
-)
-_ANGULAR_ROOT: Final = b"<app-root"
-_NOSCRIPT = re.compile(rb"(?i)<noscript[^<>]{0,100}>[^\0]{0,400}?javascript")
-_FRAMEWORK = re.compile(
-    rb"__NEXT_DATA__|__NUXT__|data-reactroot|ng-version=|ng-app|data-v-app|data-server-rendered|astro-island|x-data="
-    rb"|data-svelte|sveltekit|q:container|data-hydrate|__remixContext|ember-application"
-)
-# Linear for all input: neither alternative looks past the next `<` without taking what it passed.
-_NO_TEXT = re.compile(
-    rb"(?is)<(script|style|template|noscript)\b.*?(?:</\1[^<>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^<>]*>?|\s+"
-)
-
-
-def signal_of(body: bytes, links: Sequence[Found]) -> str | None:
-    """Return the signal of a page as sent, one of `SIGNALS`; None if it has no script, so that rendering adds nothing.
-
-    About 5 µs for a page with many links, and 1 µs a KB for others; without scripts 0.5 µs a KB.
-    """
-    if b"<script" not in body and body.find(b"<SCRIPT", 0, UPPER_CASE_BYTES_MAX) < 0:
-        return None
-    anchors = sum([one.link_type == "anchor" for one in links[: 2 * ANCHORS_MANY]])
-    if anchors > ANCHORS_MANY:
-        return ""
-    if _ROOT.search(body) or _ANGULAR_ROOT in body:
-        return "root"
-    if anchors > ANCHORS_FEW:
-        return ""
-    if _NOSCRIPT.search(body):
-        return "noscript"
-    if text_bytes(body, TEXT_FEW_BYTES) < TEXT_FEW_BYTES:
-        return "empty"
-    if _FRAMEWORK.search(body):
-        return "framework"
-    return "scripts" if anchors < ANCHORS_FEWEST else ""
-
-
-def text_bytes(body: bytes, enough: int = MEASURED_BYTES_MAX) -> int:
-    """Return about how long the visible text of a page is, without white space; counting ends at `enough`. About 25 µs
-    a KB that is looked at.
-    """
-    text = end = 0
-    for markup in _NO_TEXT.finditer(body, 0, MEASURED_BYTES_MAX):
-        text += markup.start() - end
-        end = markup.end()
-        if text >= enough:
-            return text
-    return text + len(body[end:MEASURED_BYTES_MAX])
 
 
 def gains_text(before: int, after: int) -> bool:

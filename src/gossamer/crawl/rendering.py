@@ -26,8 +26,6 @@ from gossamer.crawl.render_choice import (
     RenderChoice,
     gains_text,
     place_of,
-    signal_of,
-    text_bytes,
 )
 from gossamer.frontier.control import HostControl
 from gossamer.model.links import EMBED, SCRIPT, Found, Link
@@ -45,6 +43,7 @@ from gossamer.model.visits import (
 )
 from gossamer.model.words import iso_time
 from gossamer.ports import PrerequisiteArchive
+from gossamer.process.scripted import ANCHORS_MANY, signal_of, text_bytes
 from gossamer.render.cache import ResourceCache
 from gossamer.render.options import RenderOptions
 from gossamer.render.page import Document, Dom, PageError
@@ -265,7 +264,8 @@ class PageRendering:
         """
         if self._auto is None:
             return await self._rendered(url, reply, examined)
-        signal = signal_of(examined.content.body, examined.findings.links)
+        anchors = sum([one.link_type == "anchor" for one in examined.findings.links[: 2 * ANCHORS_MANY]])
+        signal = signal_of(examined.content.body, anchors)
         if signal is None:
             return examined
         return await self._chosen(url, reply, examined, place_of(url, signal), self._auto)

@@ -16,6 +16,7 @@ from gossamer.process.facts import COLUMNS, COMMONS, MEANING, TIMES_MAX, Linked,
 from gossamer.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.process.links import Base, base_href, collapsed
 from gossamer.process.options import ProcessOptions
+from gossamer.process.scripted import signal_of
 from gossamer.process.walk import ElementWalk
 
 PROPERTIES_MAX = 200
@@ -34,8 +35,8 @@ class Metadata:
 
     The columns: `description`; `canonical`, absolute; `declared_language` (`html lang`); `open_graph`, one JSON object
     of properties to lists of values, and of it `og_type`, `og_image` (absolute) and `og_site_name`; `json_ld`, one JSON
-    list of the page's blocks as they stand; and those of `process.facts`: `published`, `modified`, `byline`, `license`,
-    `schema_types`.
+    list of the page's blocks as they stand; those of `process.facts`: `published`, `modified`, `byline`, `license`,
+    `schema_types`; and `script_signal`, what says that the page lacks what scripts would add (`process.scripted`).
     """
 
     name = "metadata"
@@ -47,6 +48,7 @@ class Metadata:
         **dict.fromkeys(_TYPED, "text"),
         "json_ld": "json",
         **COLUMNS,
+        "script_signal": "text",
     }
 
     def __init__(self, options: ProcessOptions | None = None) -> None:
@@ -75,6 +77,8 @@ class Metadata:
         self._typed(graph, base, columns)
         times: list[Mapping[str, str]] = []
         blocks = self._walked(document.utf8(), columns, times)
+        if signal := signal_of(document.utf8(), len(document.markup.anchors())):
+            columns["script_signal"] = signal
         columns.update(facts(blocks, metas, self._linked(document, base, str(columns.get("license", ""))), times))
 
     def _relation(self, relations: list[str], href: str, base: Base, columns: dict[str, object]) -> None:
