@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import socket
 import ssl
+import struct
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +14,7 @@ from typing import NamedTuple
 import h2.config
 import h2.connection
 import h2.events
+import msgspec
 import pytest
 import trustme
 
@@ -264,6 +268,61 @@ def test_a_body_that_ends_with_its_connection_needs_no_end_of_tls(run: Run, auth
             assert (failure.outcome, failure.retry) == ("connect_error", True)
             assert failure.error == "the server closed the connection early"
             assert (failure.came.truncated if failure.came else "") == ("disconnect" if b"<p>" in data else "")
+
+    run(main())
+
+
+def _bare(*lines: str) -> bytes:
+    return "\r\n".join(["HTTP/1.1 200 OK", "Content-Type: text/html", "Connection: close", *lines, "", ""]).encode()
+
+
+PACKED = gzip.compress(b"<p>all of it")
+RESETS = {
+    "end tag": (_bare() + b"<HTML>all of it</HTML>\n<!-- 0.1 s -->\n", True),
+    "no end": (_bare() + b"<p>it may be all", False),
+    "end of a part": (_bare() + b"<iframe srcdoc='<html></html>'>", False),
+    "coded": (_bare("Content-Encoding: gzip") + PACKED, True),
+    "within a code": (_bare("Content-Encoding: gzip") + PACKED[:-1], False),
+    "unknown code": (_bare("Content-Encoding: pied-piper") + PACKED, False),
+    "length": (_bare("Content-Length: 500") + b"<html></html>", False),
+    "redirect": (b"HTTP/1.0 302 Found\r\nLocation: /b\r\n\r\n", True),
+    "nothing": (_bare(), False),
+}
+"""What comes before a server resets its connection, and whether that is the whole."""
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("case", RESETS)
+def test_a_body_whose_connection_is_reset_is_whole_where_it_shows_its_end(
+    run: Run, authority: Authority, case: str, secure: bool
+) -> None:
+    data, is_whole = RESETS[case]
+
+    async def answer(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        writer.write(data)
+        await asyncio.sleep(0.1)  # A reset discards what the client has not read.
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+        return False
+
+    async def main() -> None:
+        async with (
+            serving(answer, tls=authority.context if secure else None) as server,
+            speaking(ca_bundle=authority.bundle) as module,
+        ):
+            request = to(server)
+            if not secure:
+                request = msgspec.structs.replace(request, url=request.url.replace("https", "http"))
+            result = await module.fetch(request)
+            body = data.partition(b"\r\n\r\n")[2]
+            if is_whole:
+                answered = replied(result)
+                assert (answered.body, answered.truncated) == (body, "")
+                return
+            failure = failed(result)
+            assert (failure.outcome, failure.retry) == ("connect_error", True)
+            assert (failure.came.body if failure.came else b"", failure.came is None) == (body, not body)
+            assert failure.came is None or failure.came.truncated == "disconnect"
 
     run(main())
 

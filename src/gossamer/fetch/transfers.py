@@ -124,6 +124,11 @@ def is_unclosed(end: End) -> bool:
     return end.code == pycurl.E_RECV_ERROR and _UNCLOSED in end.text
 
 
+def is_reset(transfer: Transfer, end: End) -> bool:
+    """Say whether all that went wrong is that the server reset the connection."""
+    return end.code == pycurl.E_RECV_ERROR and transfer.curl.getinfo(pycurl.OS_ERRNO) == errno.ECONNRESET
+
+
 def breach(code: int, text: str) -> str:
     """Return what an error means for the body that had begun (`Reply.truncated`)."""
     return "disconnect" if code in _LOST and not _ill_chunked(code, text) else "unspecified"
