@@ -126,7 +126,7 @@ def is_unclosed(end: End) -> bool:
 
 def is_reset(transfer: Transfer, end: End) -> bool:
     """Say whether all that went wrong is that the server reset the connection."""
-    return end.code == pycurl.E_RECV_ERROR and transfer.curl.getinfo(pycurl.OS_ERRNO) == errno.ECONNRESET
+    return end.code == pycurl.E_RECV_ERROR and bool(transfer.curl.getinfo(pycurl.OS_ERRNO) == errno.ECONNRESET)
 
 
 def breach(code: int, text: str) -> str:
