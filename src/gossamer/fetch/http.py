@@ -358,7 +358,7 @@ def _is_whole(transfer: Transfer, end: End) -> bool:
     browsers take what came, and without TLS nothing would tell the difference. A connection that is reset may have lost
     its last bytes: there the content has to show its own end.
     """
-    if transfer.stopped or transfer.head_is_cut or not (is_unclosed(end) or is_reset(transfer, end)):
+    if transfer.stopped or transfer.head_is_cut or not (is_unclosed(end) or is_reset(end)):
         return False
     head = parse_head(transfer.head)
     if head is None or not head.http_version.startswith("1"):  # HTTP/2 marks the end of each body.
