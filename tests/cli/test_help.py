@@ -151,7 +151,8 @@ ATTEMPTS = {
     "--allowed-domains=x": "--scope SCOPE", "--robotstxt-obey": "--no-robots",
     "--ignore-robots": "--no-robots",
     "--log-level=x": "logs.level=debug", "-L": "logs.level=debug",
-    "--nolog": "--quiet", "-s": "--set section.key=value", "--sitemap": "discovery.sitemaps=", "--language=x": "scope.languages=",
+    "--nolog": "--quiet", "-s": "--set section.key=value",
+    "--sitemap": "discovery.sitemaps=", "--language=x": "scope.languages=",
     "--output-dir=x": "--output", "--out=x": "--output", "--urls=x": "--seeds FILE", "--email=x": "--contact",
     "--format=x": "gossamer export", "--ram=x": "--memory SIZE", "--nodes=x": "--workers N",
 }  # fmt: skip
