@@ -38,6 +38,9 @@ FILES = {
 CRAWLS = [
     # Words.
     (["frobnicate"], "no command 'frobnicate'; gossamer --help lists them"),
+    ([SEED], f"{SEED} is no command; gossamer crawl {SEED} crawls it"),
+    (["example.org/a", "--depth", "2"], "gossamer crawl example.org/a crawls it"),
+    (["crawl.toml"], "no command 'crawl.toml'"),
     (["crwal", SEED], "did you mean crawl?"),
     ([*LOCAL, "--max-pagse", "3"], "did you mean --max-pages?"),
     ([*LOCAL, "--frobnicate"], "no option --frobnicate for gossamer crawl; gossamer crawl --help lists them"),

@@ -36,9 +36,17 @@ def _copy(kept: CoordinatorRecord) -> bytes:
 
 
 def seen(
-    shard: int, *, passive: bool = True, activity: int = 5, pages: int = 0, hosts: int | None = None, **more: object
+    shard: int,
+    *,
+    passive: bool = True,
+    activity: int = 5,
+    pages: int = 0,
+    hosts: int | None = None,
+    channels: dict[str, object] | None = None,
+    **more: object,
 ) -> ShardAnswer:
     report = ShardReport(shard, 1, passive, activity, seeds_open=False, pages=pages, hosts_left=hosts)
+    report = msgspec.structs.replace(report, **channels or {})
     fields: dict[str, object] = {"holder": f"node/{shard}", "asked_at": 50.0, "report": report, **more}
     return ShardAnswer(shard=shard, state="running", **fields)  # type: ignore[arg-type]
 
@@ -106,6 +114,30 @@ def test_few_hosts_in_all_shards_end_a_crawl_that_had_enough_also_with_another_c
     later.round(*(seen(shard, passive=False, hosts=2) for shard in (0, 1)))
     assert later.coordination.look(1).orders.end == "low_water"
     assert "frontier.hosts_min = 5" in later.coordination.take_notes()[0]
+
+
+def few(story: Story, sent: int, taken: int, incarnation: int = 1, hosts: int = 2) -> str:
+    """Have a round in which few hosts are left, and one shard sent links to the other; return whether it is the end."""
+    story.round(
+        seen(0, passive=False, hosts=hosts, channels={"incarnation": incarnation, "sent": {1: sent}}),
+        seen(1, passive=False, hosts=1, channels={"taken": {0: (1, taken)}}),
+    )
+    return story.coordination.kept.end
+
+
+def test_few_hosts_are_not_the_end_while_more_may_be_between_shards() -> None:
+    story = Story(limits=Limits(hosts_min=5))
+    assert few(story, 3, 3, hosts=9) == ""
+    assert few(story, 4, 3) == "", "a batch is on its way"
+    assert few(story, 5, 4, hosts=9) == "", "it brought more"
+    assert few(story, 5, 4) == ""
+    assert few(story, 6, 4, incarnation=2) == "", "the sender was restored, and sends again"
+    assert few(story, 6, 4, incarnation=2) == ""
+    story.coordination.kept.moves.wanted = 3
+    assert few(story, 6, 6) == "", "hosts move"
+    story.coordination.kept.moves.wanted = 0
+    assert few(story, 7, 6) == ""
+    assert few(story, 9, 7) == "low_water", "later ones come from the few that are left"
 
 
 def test_a_tenure_is_renewed_to_its_holder_and_lent_to_another_machine_when_it_has_run_out() -> None:

@@ -17,7 +17,15 @@ import pytest
 from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions, WatchOptions
-from gossamer.crawl.watchdogs import FILES_OF_OUR_OWN, REQUESTS_MIN, STALL_SHOWN_S, Resources, Watchdogs
+from gossamer.crawl.watchdogs import (
+    FILES_OF_OUR_OWN,
+    REQUESTS_MIN,
+    STALL_SHOWN_S,
+    Resources,
+    Watchdogs,
+    files_of,
+    require_files,
+)
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.testing import FakeClock
 from gossamer.world.machine import SUPERVISOR_BYTES, Disk, ThisMachine, processes_below, resident
@@ -52,9 +60,6 @@ class SomeMachine:
         return self.files
 
     def open_files_max(self) -> int:
-        return self.files_max
-
-    def raise_open_files(self, wanted: int) -> int:
         return self.files_max
 
     def wall_offset_s(self) -> float:
@@ -206,8 +211,9 @@ def test_few_allowed_files_limit_requests_from_the_start_and_too_few_refuse(watc
     watched.dogs.limit_requests(FILES_OF_OUR_OWN + 60, 100)
     assert watched.shard.concurrency == 30
     assert "30 requests at once instead of 100" in watched.notes[0]
-    with pytest.raises(ConfigError, match="ulimit -n"):
-        watched.dogs.limit_requests(64, 100)
+    require_files(files_of(1), 100)
+    with pytest.raises(ConfigError, match=r"allows 641 open files.* needs 642 or more.*ulimit -n 840"):
+        require_files(files_of(1) - 1, 100)
 
 
 @pytest.mark.promise("Bounds", "A lack of memory or open files makes a crawl slower, never wrong.")

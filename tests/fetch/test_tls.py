@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import socket
 import ssl
+import struct
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -11,13 +15,14 @@ from typing import NamedTuple
 import h2.config
 import h2.connection
 import h2.events
+import msgspec
 import pytest
 import trustme
 
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Reply, Request
+from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
 from tests.fetch.servers import Server, reply, serving
@@ -202,35 +207,71 @@ H2_FAILURES = {
     "going away": SETTINGS + _frame(7, bytes(8), 0),
     "data without headers": SETTINGS + _frame(0, b"data", 1),
     "HTTP/1.1 after all": reply(),
+    "settings alone": SETTINGS,
+    "nothing": b"",
 }
 """What servers say that negotiated HTTP/2 and do not answer in it."""
 
 
 @pytest.mark.parametrize("case", H2_FAILURES)
 def test_a_host_whose_h2_fails_is_fetched_over_http_1_1(run: Run, authority: Authority, case: str) -> None:
+    async def fail(writer: asyncio.StreamWriter) -> None:
+        writer.write(H2_FAILURES[case])
+        await writer.drain()
+        await asyncio.sleep(0.1)
+
+    failure = _falls_back(run, authority, fail)
+    assert "kept connection" not in failure.error
+    assert "libcurl" not in failure.error
+
+
+def test_a_server_that_resets_a_connection_for_h2_is_fetched_over_http_1_1(run: Run, authority: Authority) -> None:
+    async def fail(writer: asyncio.StreamWriter) -> None:
+        reset(writer)
+
+    assert "reset" in _falls_back(run, authority, fail).error
+
+
+def test_h2_that_begins_otherwise_is_not_waited_for(run: Run, authority: Authority) -> None:
+    async def fail(writer: asyncio.StreamWriter) -> None:
+        writer.write(reply())
+        await writer.wait_closed()
+
+    failure = _falls_back(run, authority, fail, connect_s_max=600.0, request_s_max=600.0)
+    assert (failure.outcome, failure.error) == ("protocol_error", "the server negotiated HTTP/2 and does not speak it")
+
+
+def _falls_back(
+    run: Run, authority: Authority, fail: Callable[[asyncio.StreamWriter], Awaitable[None]], **options: object
+) -> Failure:
+    """Have a server fail in HTTP/2, check that the next requests go over HTTP/1.1, and return the failure."""
+
     async def answer(_server: Server, writer: asyncio.StreamWriter, head: bytes) -> bool:
         if not head.startswith(b"PRI "):
             writer.write(reply())
             return True
         await asyncio.sleep(0.1)  # The request comes right behind the preface that was read.
-        writer.write(H2_FAILURES[case])
-        await writer.drain()
-        await asyncio.sleep(0.1)
+        await fail(writer)
         return False
 
-    async def main() -> None:
+    async def main() -> Failure:
         async with (
             serving(answer, tls=authority.h2_context) as server,
-            speaking(ca_bundle=authority.bundle, connect_s_max=1) as module,
+            speaking(ca_bundle=authority.bundle, **{"connect_s_max": 1.0, **options}) as module,
         ):
             failure = failed(await module.fetch(to(server)))
             assert failure.retry
-            assert "kept connection" not in failure.error
             for path in ("/", "/other"):
-                assert replied(await module.fetch(to(server, path=path))).http_version == "1.1"
-            assert server.connections == 2
+                request = msgspec.structs.replace(to(server, path=path), fresh=True)
+                assert replied(await module.fetch(request)).http_version == "1.1"
+            return failure
 
-    run(main())
+    return run(main())
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 UNCLOSED = {
@@ -264,6 +305,60 @@ def test_a_body_that_ends_with_its_connection_needs_no_end_of_tls(run: Run, auth
             assert (failure.outcome, failure.retry) == ("connect_error", True)
             assert failure.error == "the server closed the connection early"
             assert (failure.came.truncated if failure.came else "") == ("disconnect" if b"<p>" in data else "")
+
+    run(main())
+
+
+def _bare(*lines: str) -> bytes:
+    return "\r\n".join(["HTTP/1.1 200 OK", "Content-Type: text/html", "Connection: close", *lines, "", ""]).encode()
+
+
+PACKED = gzip.compress(b"<p>all of it")
+RESETS = {
+    "end tag": (_bare() + b"<HTML>all of it</HTML>\n<!-- 0.1 s -->\n", True),
+    "no end": (_bare() + b"<p>it may be all", False),
+    "end of a part": (_bare() + b"<iframe srcdoc='<html></html>'>", False),
+    "coded": (_bare("Content-Encoding: gzip") + PACKED, True),
+    "within a code": (_bare("Content-Encoding: gzip") + PACKED[:-1], False),
+    "unknown code": (_bare("Content-Encoding: pied-piper") + PACKED, False),
+    "length": (_bare("Content-Length: 500") + b"<html></html>", False),
+    "redirect": (b"HTTP/1.0 302 Found\r\nLocation: /b\r\n\r\n", True),
+    "nothing": (_bare(), False),
+}
+"""What comes before a server resets its connection, and whether that is the whole."""
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("case", RESETS)
+def test_a_body_whose_connection_is_reset_is_whole_where_it_shows_its_end(
+    run: Run, authority: Authority, case: str, secure: bool
+) -> None:
+    data, is_whole = RESETS[case]
+
+    async def answer(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        writer.write(data)
+        await asyncio.sleep(0.1)  # A reset discards what the client has not read.
+        reset(writer)
+        return False
+
+    async def main() -> None:
+        async with (
+            serving(answer, tls=authority.context if secure else None) as server,
+            speaking(ca_bundle=authority.bundle) as module,
+        ):
+            request = to(server)
+            if not secure:
+                request = msgspec.structs.replace(request, url=request.url.replace("https", "http"))
+            result = await module.fetch(request)
+            body = data.partition(b"\r\n\r\n")[2]
+            if is_whole:
+                answered = replied(result)
+                assert (answered.body, answered.truncated) == (body, "")
+                return
+            failure = failed(result)
+            assert (failure.outcome, failure.retry) == ("connect_error", True)
+            assert (failure.came.body if failure.came else b"", failure.came is None) == (body, not body)
+            assert failure.came is None or failure.came.truncated == "disconnect"
 
     run(main())
 

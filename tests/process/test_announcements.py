@@ -174,6 +174,17 @@ def test_plain_text_and_gzip_are_read_where_they_are_announced() -> None:
     assert links(found(packed[:-9], "application/gzip", "sitemap_file")) == [("/1", "sitemap")]
 
 
+def test_what_was_packed_twice_and_lists_in_utf_16_are_read() -> None:
+    text = "https://e.example/1\r\nhttps://e.example/\u4e8c\n"
+    xml = b"<urlset><url><loc>https://e.example/1</loc></url><url><loc>https://e.example/%E4%BA%8C</loc></url></urlset>"
+    lists = [text.encode("utf-16"), b"\xfe\xff" + text.encode("utf-16-be"), xml]
+    twice = [gzip.compress(gzip.compress(body)) for body in (*lists, text.encode())]
+    for body in (*lists, *twice):
+        assert len(links(found(body, "text/plain", "sitemap_file"))) == 2
+    assert len(links(found(text.encode("utf-16-le"), "text/plain", "sitemap_file", "utf-16le"))) == 2
+    assert links(found(gzip.compress(twice[-1]), "text/plain", "sitemap_file")) == [], "that is no mistake any more"
+
+
 def test_modules_look_at_what_was_announced_whatever_its_type() -> None:
     modules = chosen(ProcessOptions(), made).inside
     page = Page(URL, "text/html", "", (), RSS, link_type="feed_file")

@@ -327,6 +327,28 @@ def test_watch_reports_a_changed_price(tmp_path: Path) -> None:
     assert f"offer 0: price changed from 10 to 11 ({root})" in [one.text for one in feed.findall(".//item/title")]
 
 
+def test_a_site_without_changes_has_a_feed_without_items_and_a_crawl_that_is_refused_none(tmp_path: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Shop) as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        serving.start()
+        root = f"http://127.0.0.1:{server.server_address[1]}/"
+        words = ("watch", root, "--rss", str(tmp_path / "feed.xml"), *QUICK, "-o", str(tmp_path / "watch"))
+        assert commands.run(*words, "--set", "robots.obey=perhaps")[0] == 2
+        assert not (tmp_path / "feed.xml").exists()
+        for earlier in ("", "<rss>with items</rss>"):
+            (tmp_path / "feed.xml").write_text(earlier) if earlier else None
+            status, _, err = commands.run(*words, "--max-pages", "1")
+            assert (status, err) == (0, "")
+        assert (tmp_path / "feed.xml").read_text() == "<rss>with items</rss>", "it stays until there are others"
+        (tmp_path / "feed.xml").unlink()
+        assert commands.run(*words, "--max-pages", "1")[0] == 0
+        server.shutdown()
+        serving.join()
+    channel = ET.parse(tmp_path / "feed.xml").find("channel")
+    assert channel is not None
+    assert (channel.findtext("link"), channel.findall("item")) == (root, [])
+
+
 @pytest.mark.parametrize(
     ("words", "mistake"),
     [

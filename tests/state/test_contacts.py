@@ -209,13 +209,11 @@ def test_a_clock_that_was_set_between_two_processes_makes_nobody_early_nor_late(
         contacts.close()
         now = NOW + 5 + jump_s
         contacts = Contacts(place, BOOT, now, offset_s + jump_s)
-        assert contacts.recovered.shift_s == jump_s
         assert contacts.recovered.hosts == {11: now + 55, 12: now + 2 + 3 * 5}
         assert contacts.recovered.unknown_at == (now if jump_s > 0 else 0.0), "longer rests than those came too soon"
         contacts.close()
         contacts = Contacts(place, BOOT, now + 1, offset_s + jump_s + 0.2)
-        assert contacts.recovered.shift_s == 0.0, "clocks that are kept in step were not set"
-        assert contacts.recovered.hosts[11] == now + 55
+        assert contacts.recovered.hosts[11] == now + 55, "clocks that are kept in step were not set"
         contacts.close()
 
 

@@ -47,7 +47,7 @@ from gossamer.crawl.control import ControlSocket, Verb
 from gossamer.crawl.counters import RecentList
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import Companion, End, first_of
-from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
+from gossamer.crawl.watchdogs import files_of, require_files
 from gossamer.model.errors import ConfigError
 from gossamer.model.status import SandboxState
 from gossamer.state.redo import DamagedStoreError
@@ -174,6 +174,7 @@ class Crawler:
             ConfigError: the directory is in use, or a seed is none.
             OSError: the disk refused; everything up to the last commit is saved.
         """
+        self._allow_files()  # Before any is opened.
         make_directory(self.directory)
         shard = self._shard = await self._assembled()
         try:
@@ -181,7 +182,7 @@ class Crawler:
             self._attach(shard)
             if shard.ring.pipeline.is_accused:  # Durable before another page can end this process.
                 await shard.kept.committer.commit()
-            self._allow_files(shard)
+            shard.controls.watchdogs.limit_requests(ThisMachine().open_files_max(), self.config.crawl.concurrency)
             sources = Sources(seeding_of(shard), feeding_of(shard), self._more_seeds)
             self._begin_or_settle(shard)
             verbs = self._table(shard, sources.seeding)
@@ -341,11 +342,10 @@ class Crawler:
         if dies_with_parent():
             require_memory(self.config, ThisMachine(supervised=True).memory_bytes())
 
-    def _allow_files(self, shard: Assembled) -> None:
-        """Have the system allow as many open files as the requests at once may need, or send fewer at once."""
-        concurrency, machine = self.config.crawl.concurrency, ThisMachine()
-        wanted = FILES_OF_OUR_OWN + FILES_A_REQUEST * max(concurrency, self.config.fetch.connections_max)
-        shard.controls.watchdogs.limit_requests(machine.raise_open_files(wanted), concurrency)
+    def _allow_files(self) -> None:
+        """Have the system allow as many open files as the requests at once may need; refuse too few for one."""
+        concurrency, connections = self.config.crawl.concurrency, self.config.fetch.connections_max
+        require_files(ThisMachine().raise_open_files(files_of(max(concurrency, connections))), concurrency)
 
     def _attach(self, shard: Assembled) -> None:
         telemetry = shard.controls.telemetry

@@ -147,7 +147,7 @@ def locked(
     if not lock.acquire(wait_s):
         lock.release()
         raise ConfigError(
-            f"{directory} is in use by another crawl; `gossamer status {directory}` asks it, "
+            f"{directory} is in use by another crawl; `gossamer status {directory}` shows it, "
             f"`gossamer stop {directory}` ends it"
         )
     return lock

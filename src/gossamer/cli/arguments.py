@@ -67,6 +67,8 @@ def bytes_of(memory: str) -> int:
     return memory_bytes
 
 
+ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)\Z)", re.IGNORECASE)
+"""How an address begins that stands where a command belongs; `crawl.toml` is none."""
 NUMBER = re.compile(r"Invalid value for '(.+)': Input should be a valid (integer|number)")
 """What the parser says of a text where a number belongs."""
 
@@ -85,6 +87,8 @@ def one_line(error: TyperException) -> str:
         return f"no option {option} for {command}{found}{_lists(found, command)}"
     if message.startswith("No such command"):
         name = message.split("'")[1]
+        if ADDRESS.match(name):
+            return f"{name} is no command; gossamer crawl {name} crawls it, gossamer --help lists the commands"
         known = list(getattr(getattr(context, "command", None), "commands", {}))
         found = near(name, known)
         return f"no command {name!r}{found}{_lists(found, command)}"

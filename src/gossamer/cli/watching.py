@@ -16,6 +16,7 @@ import typer
 
 from gossamer.cli.arguments import ConfigFile, Sets
 from gossamer.cli.crawl import with_flags
+from gossamer.cli.directory import holds_crawl
 from gossamer.cli.output import complain, harmless
 from gossamer.cli.recipes import ShowConfig, Url, carried_out, directory_of
 from gossamer.model.errors import ConfigError, CrawlFailedError
@@ -73,7 +74,8 @@ def watch(
     if webhook:
         receivers.append(Receiver("--webhook", lambda found: _post(webhook, found)))
     if rss is not None:
-        receivers.append(Receiver("--rss", RssFile(rss, urls[0] if urls else directory.absolute().as_uri()).add))
+        feed = RssFile(rss, urls[0] if urls else directory.absolute().as_uri())
+        receivers.append(Receiver("--rss", feed.add, begins=True))
     if not (options.get("quiet") or options.get("json") or options.get("log_format")):
         sets = ["progress.style='plain'", *(sets or ())]  # Reports are lines too.
     reports = Reports(directory, wanted, receivers)
@@ -98,23 +100,25 @@ def watch(
 class Receiver:
     """Takes changes; what it fails to take is sent again with the next ones."""
 
-    def __init__(self, name: str, send: Callable[[Sequence[Change]], None]) -> None:
+    def __init__(self, name: str, send: Callable[[Sequence[Change]], None], *, begins: bool = False) -> None:
+        """With `begins` the first report is sent even if it holds no changes."""
         self._name = name
         self._send = send
         self._pending: list[Change] = []
+        self._begins = begins
 
     def take(self, found: Sequence[Change]) -> None:
         """Send changes and what is pending; say on standard error why that failed."""
         self._pending = [*self._pending, *found][-PENDING_MAX:]
-        if not self._pending:
+        if not (self._pending or self._begins):
             return
         try:
             self._send(self._pending)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            held = counted(len(self._pending), "change")
-            complain(f"{self._name} failed ({error}); {held} are sent again with the next report")
+            held = f"{counted(len(self._pending), 'change')} are sent again" if self._pending else "it is tried again"
+            complain(f"{self._name} failed ({error}); {held} with the next report")
         else:
-            self._pending = []
+            self._pending, self._begins = [], False
 
 
 class Reports:
@@ -131,6 +135,8 @@ class Reports:
         """Report what is new, and what receivers did not take. A crawl that begins has no changes yet."""
         from gossamer.api.reading import changes
 
+        if not holds_crawl(self._directory):
+            return
         found: list[Change] = []
         try:
             for one in changes(self._directory, self._since.isoformat()):
@@ -159,7 +165,9 @@ class RssFile:
         self._items: list[Change] = []
 
     def add(self, found: Sequence[Change]) -> None:
-        """Write the file with these changes first."""
+        """Write the file with these changes first. Without any, a file of an earlier command stays as it is."""
+        if not found and self._file.exists():
+            return
         self._items = [*reversed(found), *self._items][:FEED_ITEMS_MAX]
         items = "".join(
             f"<item><title>{escape(sentence(one))}</title><link>{escape(harmless(one['url']))}</link>"

@@ -21,7 +21,7 @@ from gossamer.cluster.aggregate import whole
 from gossamer.cluster.balance import Balance
 from gossamer.cluster.moves import Moves, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.reports import LimitShare, Orders, Quotas, ScopeFinal, ShardReport, Termination
+from gossamer.cluster.reports import LimitShare, Orders, Quotas, ScopeFinal, ShardReport, Termination, all_taken
 from gossamer.model.decodable import decodable
 
 
@@ -198,6 +198,8 @@ class Coordination:
         """Shards between which partitions moved, of which the operator has a note."""
         self._securing = False
         self._is_scope_final = False
+        self._few: Sequence[ShardReport] = []
+        """The first of the rounds in a row in which few hosts were left."""
         self.seen: dict[int, ShardAnswer] = {}
         """The last answer of each shard."""
         self.notes: list[str] = []
@@ -385,13 +387,20 @@ class Coordination:
             )
 
     def _is_low(self, reports: Sequence[ShardReport]) -> bool:
-        """Say whether few hosts are left after there were enough."""
+        """Say whether few hosts are left after there were enough. Between shards some are counted nowhere: those of a
+        move under way, and those of links that were sent. So few must stay few until the latter were taken.
+        """
         hosts_min = self._limits.hosts_min
         counts = [report.hosts_left for report in reports if report.hosts_left is not None]
-        if not hosts_min or len(counts) < self.shards:
+        before, self._few = self._few, []
+        if not hosts_min or len(counts) < self.shards or self.moves.is_moving:
             return False
         self.kept.had_hosts = self.kept.had_hosts or sum(counts) >= hosts_min
-        return self.kept.had_hosts and not self.kept.paused and 0 < sum(counts) < hosts_min
+        if not self.kept.had_hosts or self.kept.paused or not 0 < sum(counts) < hosts_min:
+            return False
+        is_same = [report.incarnation for report in before] == [report.incarnation for report in reports]
+        self._few = before if is_same else reports
+        return all_taken(self._few, reports)
 
 
 _ENDED = frozenset({"done", "failed", "refused"})

@@ -211,6 +211,19 @@ class ScopeFinal:
         return self._before == before
 
 
+def all_taken(before: Sequence[ShardReport], reports: Sequence[ShardReport]) -> bool:
+    """Return whether a commit of its receiver includes every batch that was sent before an earlier round, since which
+    no sender has begun another incarnation.
+    """
+    taken = {report.shard: report.taken for report in reports}
+    return all(
+        taken.get(to, {}).get(sender.shard, (0, 0)) >= (sender.incarnation, number)
+        for sender in before
+        for to, number in sender.sent.items()
+        if number
+    )
+
+
 def channels_empty(reports: Sequence[ShardReport]) -> bool:
     """Return whether a commit of its receiver includes every batch that was ever sent."""
     by_shard = {report.shard: report for report in reports}

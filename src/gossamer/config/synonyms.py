@@ -44,7 +44,7 @@ _KEYS = {
     "fetch.proxy": "proxy proxy-server http-proxy https-proxy x proxy-url socks5",
     "fetch.headers": "header headers default-request-headers extra-headers additional-headers custom-header referer",
     "cookies.file": "cookies load-cookies cookie-jar save-cookies",
-    "request": "cookie b user u password http-user http-password auth http-auth login bearer token credentials",
+    "request": "cookie b bearer token",
     "fetch.verify_tls": "insecure k no-check-certificate no-verify verify-ssl ssl-verify ignore-https-errors "
     "check-certificate",
     "fetch.ca_bundle": "ca-certificate cacert ca-directory capath ca-bundle",
@@ -60,9 +60,9 @@ _KEYS = {
     "respect-robots-txt robots-policy",
     "discovery.sitemaps": "sitemap sitemaps use-sitemap usesitemap sitemap-urls",
     "revisit.interval_s_mean": "interval recrawl-interval fetch-interval refresh revisit-interval",
-    "archive.warc": "warc warc-file warc-cdx delete-after combinewarc generatewacz",
+    "archive.warc": "warc delete-after combinewarc generatewacz",
     "archive.warc_gzip_level": "compression-level compress gzip",
-    "logs.level": "verbose v debug d log-level loglevel logging logger vv",
+    "logs.level": "verbose v debug d log-level loglevel L logging logger vv",
     "console.port": "port http-port listen screencastport",
     "memory.budget_bytes": "ram memory-limit max-memory heap mem-limit memusage-limit-mb",
     "cluster.workers": "processes procs shards nodes instances",
@@ -75,7 +75,16 @@ _SENTENCES = {
     "continue resume C no-clobber nc checkpoint jobdir overwrite force": "gossamer resume DIR continues a crawl",
     "format export to output-format O feeds text generatecdx": "gossamer export DIR --to FORMAT -o PATH writes other "
     "formats after the crawl",
-    "silent s q no-verbose no-progress": "--quiet shows errors only",
+    "silent q no-verbose no-progress nolog": "--quiet shows errors only",
+    "s": "--quiet shows errors only, and --set section.key=value sets a key",
+    "e execute": "--no-robots ignores robots.txt, and --set section.key=value sets a key",
+    "n": "-np is --scope prefix here, -nv is --quiet, and gossamer resume DIR fetches no page again",
+    "user u password http-user http-password auth http-auth login credentials": """use --set \
+'request.https://HOST/={basic = {user = "NAME", password = "env:NAME"}}'""",
+    "warc-file warc-cdx": "a crawl always writes WARC files, below the directory that --output names",
+    "convert-links K backup-converted E adjust-extension html-extension": "gossamer mirror URL writes files that open "
+    "without a network",
+    "D": "--scope domain follows links within the domains of the seeds; scope.only_hosts lists others",
     "progress show-progress stats": "--json prints progress as JSON lines",
     "background daemon": "use `&`, nohup or a service manager; gossamer status DIR shows the crawl",
     "limit-rate bandwidth bwlimit max-rate throttle": "there is no limit on bytes a second; --concurrency and --delay "

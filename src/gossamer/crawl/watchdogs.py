@@ -46,6 +46,24 @@ FILES_A_REQUEST = 2
 """A socket, and a file where its body is too large for memory."""
 
 
+def files_of(concurrency: int) -> int:
+    """Return how many files a crawl may have open."""
+    return FILES_OF_OUR_OWN + FILES_A_REQUEST * concurrency
+
+
+def require_files(most: int, concurrency: int) -> None:
+    """Check that the open files that the system allows suffice for a crawl, with fewer requests at once if need be.
+
+    Raises:
+        ConfigError: they do not suffice for one request.
+    """
+    if most < files_of(1):
+        raise ConfigError(
+            f"the system allows {most:,} open files, and a crawl needs {files_of(1):,} or more: raise the limit "
+            f"(ulimit -Hn, ulimit -n {files_of(concurrency)})"
+        )
+
+
 class Gauges(msgspec.Struct):
     """What was seen at the last look."""
 
@@ -146,20 +164,11 @@ class Watchdogs:
         self._look_at_memory(now)
 
     def limit_requests(self, most: int, concurrency: int) -> None:
-        """Fit the requests at once to the open files that the system allows.
-
-        Raises:
-            ConfigError: it allows too few for any crawl.
-        """
-        needed = FILES_OF_OUR_OWN + FILES_A_REQUEST * concurrency
+        """Fit the requests at once to the open files that the system allows, which suffice for one."""
+        needed = files_of(concurrency)
         if most >= needed:
             return
         fitting = (most - FILES_OF_OUR_OWN) // FILES_A_REQUEST
-        if fitting < 1:
-            raise ConfigError(
-                f"the system allows {most:,} open files, and a crawl needs {FILES_OF_OUR_OWN + FILES_A_REQUEST:,} or "
-                f"more: raise the limit (ulimit -Hn, ulimit -n {needed})"
-            )
         self._shard.throttle("open_files_allowed", fitting)
         self._tell(
             f"the system allows {most:,} open files: {fitting} requests at once instead of {concurrency}; "

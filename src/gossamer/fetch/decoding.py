@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -16,6 +17,8 @@ _MEMBERS_MAX: Final = 64
 """Gzip members or zstd frames in one body: each costs a copy of the rest."""
 _RATIO_FREE_BYTES: Final = 1024 * 1024
 _CAREFUL_BYTES: Final = 1024
+_COMPLETE_BYTES_MAX: Final = 1 << 24
+"""Of larger content the end is not looked for."""
 _ENDS_EARLY: Final = "ends early"
 
 
@@ -84,6 +87,12 @@ def content_codings(headers: tuple[tuple[str, str], ...]) -> list[str]:
         if len(name) == 16 and name.lower() == "content-encoding":
             codings += [coding.strip().lower() for coding in value.split(",")]
     return [coding for coding in codings if coding not in ("", "identity", "none")]
+
+
+def is_complete(codings: Sequence[str], body: bytes) -> bool:
+    """Say whether a body is in the last of some codings, and ends as that says."""
+    coding = codings[-1]
+    return coding in KNOWN and _remove(coding, body, _COMPLETE_BYTES_MAX)[1:] == (True, "")
 
 
 def _remove(coding: str, body: bytes, limit: int) -> tuple[bytes, bool, str]:

@@ -12,11 +12,12 @@ import pycurl
 from gossamer.fetch.bodies import BodyMemory, sniffed
 from gossamer.fetch.certificates import check_trusted
 from gossamer.fetch.credentials import REDACTED, is_credential
+from gossamer.fetch.decoding import content_codings, is_complete
 from gossamer.fetch.driver import End
-from gossamer.fetch.headers import content_type, parse_head
+from gossamer.fetch.headers import Head, content_type, parse_head
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import WITH_BODY, Setting, Transfer
-from gossamer.fetch.transfers import Transfers, broken_off, cut, failed_in_h2, is_unclosed
+from gossamer.fetch.transfers import Transfers, broken_off, cut, failed_in_h2, is_reset, is_unclosed
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
@@ -39,6 +40,8 @@ LENGTH_HEADER: Final = b"Content-Length: %d\r\n\r\n"
 _ADDRESS = re.compile(r"""https?://(?:[!"$-.0->@-~]*@)?([!"$-.0->@-~]+)([!"$-~]*)(?:\#[!-~]*)?\Z""", re.IGNORECASE)
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _VALUE = re.compile(r"[!-~\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[!-~\x80-\xff])?\Z|\Z")
+_END_TAG = re.compile(rb"</html\s*>(?:\s|<!--.*?-->)*\Z", re.IGNORECASE | re.DOTALL)
+_TAIL_BYTES: Final = 1_024
 _LENGTHS: Final = frozenset({"content-length", "transfer-encoding"})
 """Where one of them is given, the end of the connection is not the end of the body."""
 _RESERVED: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
@@ -331,7 +334,7 @@ def _settings(options: FetchOptions) -> list[Setting]:
 def _result(
     transfer: Transfer, request: Request, started_at: float, at: Address, headers: Headers, end: End
 ) -> Reply | Failure:
-    truncated = "" if _lacks_only_close_notify(transfer, end) else cut(transfer, request, started_at, end)
+    truncated = "" if _is_whole(transfer, end) else cut(transfer, request, started_at, end)
     if isinstance(truncated, Failure):
         breach = broken_off(transfer, end)
         came = _reply(transfer, request, started_at, at, headers, breach) if breach else None
@@ -347,19 +350,30 @@ def _result(
     return reply
 
 
-def _lacks_only_close_notify(transfer: Transfer, end: End) -> bool:
-    """Say whether a reply is whole but for the alert by which TLS ends, where the end of the connection is the end of
-    the body.
+def _is_whole(transfer: Transfer, end: End) -> bool:
+    """Say whether a reply is whole although its connection did not end as it should, where that end is the end of the
+    body.
 
-    RFC 9112, section 9.8, has such a body as incomplete. Many servers never send the alert; browsers take what came,
-    and without TLS nothing would tell the difference.
+    RFC 9112, section 9.8, has a body as incomplete where TLS ends without its alert. Many servers never send that;
+    browsers take what came, and without TLS nothing would tell the difference. A connection that is reset may have lost
+    its last bytes: there the content has to show its own end.
     """
-    if transfer.stopped or not is_unclosed(end) or transfer.head_is_cut:
+    if transfer.stopped or transfer.head_is_cut or not (is_unclosed(end) or is_reset(end)):
         return False
     head = parse_head(transfer.head)
     if head is None or not head.http_version.startswith("1"):  # HTTP/2 marks the end of each body.
         return False
-    return not any(name.lower() in _LENGTHS for name, _ in head.headers)
+    if any(name.lower() in _LENGTHS for name, _ in head.headers):
+        return False
+    return is_unclosed(end) or _shows_its_end(head, transfer)
+
+
+def _shows_its_end(head: Head, transfer: Transfer) -> bool:
+    """Say whether a redirect, a compressed body or a page in HTML ends with what ends such."""
+    codings = content_codings(head.headers)
+    if codings and transfer.file is None:
+        return bool(transfer.body) and is_complete(codings, bytes(transfer.body))
+    return 300 <= head.status < 400 or _END_TAG.search(transfer.body[-_TAIL_BYTES:]) is not None
 
 
 def _reply(

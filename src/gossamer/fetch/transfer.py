@@ -44,6 +44,9 @@ FRAMING_BYTES_MIN: Final = 512 * 1024
 WITH_BODY: Final = ("POST", "PUT", "PATCH")
 """Methods that are sent with a body, be it empty (RFC 9110, section 8.6)."""
 
+NO_H2: Final = "Remote peer returned unexpected data while we expected SETTINGS"
+"""What libcurl says of a server that negotiated HTTP/2 and begins with something else."""
+
 Setting = tuple[int, int | str]
 """An option of libcurl and its value."""
 
@@ -258,6 +261,8 @@ class Transfer:
             self.stopped = self.stopped or "wire"
         elif not self._requests:  # Connecting, and waiting for a connection, have bounds of their own.
             self._slow_since = now
+        elif not self.head and self.curl.errstr().startswith(NO_H2):
+            self.stopped = self.stopped or "h2"  # libcurl has given up, and ends it at the end of `connect_s_max`.
         elif now - self._slow_since >= self._options.low_speed_s:
             if content - self._slow_content < self._options.low_speed_bytes_s * (now - self._slow_since):
                 self.stopped = self.stopped or "slow"

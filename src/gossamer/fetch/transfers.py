@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import re
 from collections.abc import Callable
 from typing import Final
@@ -59,7 +60,10 @@ _H2_WORDS: Final = ("nghttp2 ", "[HTTP2] ")
 """How errors of HTTP/2 begin that have another code."""
 _LOST: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, *_H2_CODES})
 
-_SILENT: Final[dict[int, str]] = {100: "a header line exceeds 100 KB"}
+_SILENT: Final[dict[int, str]] = {
+    pycurl.E_HTTP2: "the server closed the connection over HTTP/2 without an answer",
+    100: "a header line exceeds 100 KB",
+}
 """What codes mean of which libcurl does not say anything."""
 
 _NOT_TLS: Final = ("wrong version number", "packet length too long", "unknown protocol", "record layer failure")
@@ -68,6 +72,7 @@ _HTTP_BEHIND = re.compile(rb"1\.[01] \d{3}|TYPE html", re.IGNORECASE)
 """What follows the five bytes `HTTP/` or `<!DOC`, which OpenSSL has read as the header of a record."""
 _UNCLOSED: Final = "unexpected eof while reading"
 """What OpenSSL says where a connection ends without the alert by which TLS ends (close_notify)."""
+_RESET: Final = os.strerror(errno.ECONNRESET)
 _NOT_HTTP: Final = "Received HTTP/0.9"
 
 _UNKNOWN: Final = ("protocol_error", True, False)
@@ -111,17 +116,24 @@ def failure(
 
 def failed_in_h2(transfer: Transfer, end: End) -> bool:
     """Say whether a transfer failed by what its server does in HTTP/2: it breaks the protocol, resets the stream, or
-    refuses the request on a new connection.
+    refuses the request on a new connection. One that resets a new connection may do so because of HTTP/2.
     """
     code, text = end
     if transfer.stopped:
-        return transfer.was_refused
+        return transfer.was_refused or transfer.stopped == "h2"
+    if is_reset(end):
+        return not transfer.head and bool(transfer.curl.getinfo(pycurl.APPCONNECT_TIME))
     return code in _H2_CODES or (bool(code) and text.startswith(_H2_WORDS))
 
 
 def is_unclosed(end: End) -> bool:
     """Say whether all that went wrong is that TLS did not end before its connection."""
     return end.code == pycurl.E_RECV_ERROR and _UNCLOSED in end.text
+
+
+def is_reset(end: End) -> bool:
+    """Say whether all that went wrong is that the server reset the connection."""
+    return end.code == pycurl.E_RECV_ERROR and _RESET in end.text  # OS_ERRNO may be that of a later call.
 
 
 def breach(code: int, text: str) -> str:
@@ -258,6 +270,8 @@ def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: f
         case "slow":
             outcome, error, retry = "timeout", "the server sends less than fetch.low_speed_bytes_s", True
             host_level = True
+        case "h2":
+            outcome, error, retry = "protocol_error", "the server negotiated HTTP/2 and does not speak it", True
         case "resend":
             error = "the kept connection closed without an answer"
             if transfer.was_refused:

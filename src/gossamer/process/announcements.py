@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import BinaryIO, Final, cast
 
 from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Announced, Announcement, Found
@@ -13,7 +13,7 @@ from gossamer.process.charset import codec_of
 from gossamer.process.feeds import FEED_ROOTS, SITEMAP_ROOTS, FeedHandler, SitemapHandler, listed, read_json_feed
 from gossamer.process.links import Base
 from gossamer.process.options import ProcessOptions
-from gossamer.process.xml import Handler, StopParsing, read_xml
+from gossamer.process.xml import Handler, StopParsing, decoded_pieces, read_xml
 
 ANNOUNCEMENT_TYPES = (
     "application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml",
@@ -26,6 +26,8 @@ ELEMENTS_MAX = 1_000_000
 """Of one document: some 20 for each address that a sitemap may name."""
 BYTES_MAX = 50 << 20
 """The protocol's own bound of a sitemap, uncompressed."""
+PACKED_MAX: Final = 2
+"""Gzip within gzip: a server that compresses what a site has compressed before, and says so of neither."""
 _HEAD_BYTES = 4_096
 _GZIP = b"\x1f\x8b"
 _RELATIONS = {"hub": "hub", "self": "self", "next": "next"}
@@ -79,10 +81,13 @@ class Announcements:
         if page.media_type in JSON_TYPES or (announced and page.body[:64].lstrip()[:1] == b"{"):
             return announcement if read_json_feed(self._whole(page), announcement, related) else None
         open_ = page.open
-        if page.body[:2] == _GZIP:
-            open_ = cast("Callable[[], BinaryIO]", lambda: _Gunzipped(page.open()))
-        with open_() as file:
-            head = file.read(_HEAD_BYTES)
+        head = page.body[:_HEAD_BYTES]
+        for _ in range(PACKED_MAX):
+            if head[:2] != _GZIP:
+                break
+            open_ = _unpacking(open_)
+            with open_() as file:
+                head = file.read(_HEAD_BYTES)
         codec = codec_of(head, page.charset)
         roots: list[str] = []
 
@@ -97,8 +102,7 @@ class Announcements:
             announcement.error = read_xml(open_, codec, handler, ELEMENTS_MAX)
             return announcement if roots or (announced and announcement.error) else None
         if page.link_type == SITEMAP_FILE:
-            with open_() as file:
-                announcement.entries = listed(_lines(file))
+            announcement.entries = listed(_lines(decoded_pieces(open_, codec if codec[:6] == "utf-16" else "utf-8")))
             return announcement if announcement.entries else None
         return None
 
@@ -135,6 +139,10 @@ class _Sorting:
         self._handler.end(name, text, depth)
 
 
+def _unpacking(open_: Callable[[], BinaryIO]) -> Callable[[], BinaryIO]:
+    return cast("Callable[[], BinaryIO]", lambda: _Gunzipped(open_()))
+
+
 class _Gunzipped(io.RawIOBase):
     """A gzipped file's content, up to `BYTES_MAX`; what is broken ends it. Several members are one content."""
 
@@ -168,14 +176,15 @@ class _Gunzipped(io.RawIOBase):
         super().close()
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield a file's lines; one that is longer than any address is left out."""
-    held = b""
-    left = BYTES_MAX
-    while left > 0 and (piece := file.read(1 << 16)):
-        left -= len(piece)
-        *lines, held = (held + piece).replace(b"\r", b"\n").split(b"\n")
+def _lines(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield a text's lines; one that is longer than any address is left out."""
+    held, left = "", BYTES_MAX
+    for piece in pieces:
+        *lines, held = (held + piece).replace("\r", "\n").split("\n")
         yield from lines
         if len(held) > (1 << 16):
-            held = b"\xff"  # Not a valid start of an address.
+            held = "-"  # Not the start of an address.
+        left -= len(piece)
+        if left <= 0:
+            break
     yield held

@@ -125,11 +125,11 @@ def weight(text: str | None) -> float:
     return number if 0.0 <= number <= 1.0 else -1.0
 
 
-def listed(lines: Iterable[bytes]) -> list[Announced]:
+def listed(lines: Iterable[str]) -> list[Announced]:
     """Return the addresses of a sitemap in plain text: one a line, nothing else (the protocol's third form)."""
     found = []
     for line in lines:
-        text = line.decode("utf-8", "replace").strip("\ufeff \t\r\n\f")
+        text = line.strip("\ufeff \t\r\n\f")
         if text[:7].lower() == "http://" or text[:8].lower() == "https://":
             found.append(Announced(text))
             if len(found) >= URLS_MAX:

@@ -201,13 +201,18 @@ def _begun(text: str) -> str:
 
 def _pieces(open_: Callable[[], BinaryIO], codec: str) -> Iterator[bytes]:
     """Yield a document in UTF-8, its byte order mark gone, and what no XML may hold left out."""
-    decoder = codecs.getincrementaldecoder(codec)("replace")
     first = True
+    for text in decoded_pieces(open_, codec):
+        if first and text:
+            text = _begun(text.removeprefix("\ufeff").lstrip())
+            first = not text
+        yield text.encode("utf-8", "replace").translate(None, _CONTROLS)
+
+
+def decoded_pieces(open_: Callable[[], BinaryIO], codec: str) -> Iterator[str]:
+    """Yield a document's text; what its encoding does not have becomes U+FFFD."""
+    decoder = codecs.getincrementaldecoder(codec)("replace")
     with open_() as file:
         while piece := file.read(PIECE_BYTES):
-            text = decoder.decode(piece)
-            if first and text:
-                text = _begun(text.removeprefix("\ufeff").lstrip())
-                first = not text
-            yield text.encode("utf-8", "replace").translate(None, _CONTROLS)
-    yield decoder.decode(b"", True).encode("utf-8", "replace")
+            yield decoder.decode(piece)
+    yield decoder.decode(b"", True)

@@ -67,8 +67,6 @@ class Recovered(msgspec.Struct, frozen=True):
     """Contacts up to this instant may be missing: the machine rebooted, or the file was lost. 0: none are missing."""
     missing: bool = False
     """There was no file: the crawl is new, or came here without it (see `Contacts.lost`)."""
-    shift_s: float = 0.0
-    """By how much the wall clock was set forward between the two processes; `hosts` and `addresses` allow for it."""
     damaged: int = 0
     """Records that are not what was written: `unknown_at` is now, then."""
 
@@ -168,9 +166,8 @@ def _both(one: Recovered, other: Recovered) -> Recovered:
     hosts = {host: max(one.hosts.get(host, 0.0), other.hosts.get(host, 0.0)) for host in one.hosts | other.hosts}
     addresses = one.addresses | other.addresses
     addresses = {at: max(one.addresses.get(at, 0.0), other.addresses.get(at, 0.0)) for at in addresses}
-    shift_s = max(one.shift_s, other.shift_s, key=abs)
     unknown_at, damaged = max(one.unknown_at, other.unknown_at), one.damaged + other.damaged
-    return Recovered(hosts, addresses, unknown_at, shift_s=shift_s, damaged=damaged)
+    return Recovered(hosts, addresses, unknown_at, damaged=damaged)
 
 
 def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Recovered:
@@ -199,7 +196,7 @@ def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Reco
         unknown_at = now  # For delays longer than the ring reaches back, the instants are too early.
     elif unknown_at:
         unknown_at += shift_s
-    return Recovered(hosts, addresses, unknown_at, shift_s=shift_s, damaged=len(damaged))
+    return Recovered(hosts, addresses, unknown_at, damaged=len(damaged))
 
 
 def faults(data: bytes) -> list[int]:
