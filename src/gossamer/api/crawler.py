@@ -28,7 +28,6 @@ from gossamer.api.seeding import Seeding, seeding_of
 from gossamer.api.setting import Setting, Watching
 from gossamer.api.status import narrowed, running_status
 from gossamer.api.verbs import Asking, Commands, Queries, checkpoint_of, table_of
-from gossamer.archive.archive import Following, Task
 from gossamer.archive.cdxj import INDEX
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly.building import assemble
@@ -58,8 +57,6 @@ from gossamer.world.process import DirectoryLock, dies_with_parent
 
 LOCK_POLL_S = 0.05
 HURRY_POLL_S = 0.2
-FOLLOW_S = 1.0
-"""Between two looks for logs that are finished."""
 ENDED: dict[str, End] = {"finished": "finished", "low_water": "low_water", "patience": "patience"}
 """Ends after which there is nothing to do but to finish files."""
 
@@ -142,8 +139,6 @@ class Crawler:
         self._progress = notebook_progress(config, self.status)
         self._was_raised = False
         """Whether the iterator has reported the end."""
-        self._conversion: asyncio.Future[object] | None = None
-        self._following: tuple[Following, Task] | None = None
 
     @classmethod
     def resume(
@@ -207,7 +202,7 @@ class Crawler:
             raise
         finally:
             self._callbacks = None
-            await self._conversion_ended()
+            await shard.outputs.followers.settled()  # The directory is unlocked next.
             self._last_status = running_status(shard, sandbox=self.sandbox).as_object()
             self._shard = None
             if self._progress is not None:
@@ -297,7 +292,8 @@ class Crawler:
         low_water = LowWater(shard.kept.home, controls.settings, ring, controls.telemetry, sources)
         watching = Watching(controls.settings.config.scope, ring.scope.exclusions, controls.telemetry, ring.loop.stir)
         companions: list[Companion] = [
-            sources.seeding.run, sources.feeding.run, watching.run, low_water.run, self._follow_logs,
+            sources.seeding.run, sources.feeding.run, watching.run, low_water.run,
+            lambda: outputs.followers.run(lambda: ring.loop.held),
         ]  # fmt: skip
         if self._progress is not None:
             companions.append(self._progress.run)
@@ -433,46 +429,13 @@ class Crawler:
                     raise
             await asyncio.sleep(LOCK_POLL_S)
 
-    async def _follow_logs(self) -> None:
-        """Make of finished logs what others read (Parquet, an index) while the crawl goes on."""
-        while True:
-            await asyncio.sleep(FOLLOW_S)
-            assert self._shard is not None
-            if not self._shard.ring.loop.held:  # A conversion needs room before it gives some back.
-                await self._follow_one()
-
-    async def _follow_one(self) -> Following | None:
-        """Do the next task of the followers; return whose it was, or None when there is none."""
-        assert self._shard is not None
-        if self._conversion is None:
-            found = self._shard.outputs.followers.next()
-            if found is None:
-                return None
-            self._following = found
-            self._conversion = asyncio.get_running_loop().run_in_executor(None, found[1].make)
-        # A thread cannot be cancelled: after a cancellation, the next caller waits for it and settles its result.
-        result = await asyncio.shield(self._conversion)
-        self._conversion = None
-        assert self._following is not None
-        follower, task = self._following
-        follower.settle(task, result)
-        return follower
-
-    async def _conversion_ended(self) -> None:
-        """Wait for the thread that still writes: the directory is unlocked next."""
-        if self._conversion is not None:
-            await asyncio.wait([self._conversion])
-            if not self._conversion.cancelled():
-                self._conversion.exception()
-            self._conversion = None
-
     async def _finish_files(self, shard: Assembled) -> None:
         """Complete what others read: WARC files get their names, tables become Parquet, the index is sorted."""
         shard.outputs.archives.close()
         shard.kept.committer.on_durable = None  # What follows commits files alone: rows of that would begin new logs.
         await shard.kept.committer.commit()
         is_saved = True
-        while (follower := await self._follow_one()) is not None:
+        while (follower := await shard.outputs.followers.step()) is not None:
             is_saved = follower.frees_disk
             if is_saved:
                 await shard.kept.committer.commit()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
@@ -50,11 +51,46 @@ class Following(Protocol):
         ...
 
 
+FOLLOW_S = 1.0
+"""Between two looks for logs that are finished."""
+
+
 class Followers:
-    """Several followers as one: each in turn while it has something to do."""
+    """Several followers as one: each in turn while it has something to do, one task at a time, in a thread."""
 
     def __init__(self, followers: Sequence[Following]) -> None:
         self._followers = tuple(followers)
+        self._begun: tuple[Following, Task, asyncio.Future[Any]] | None = None
+
+    async def run(self, is_held: Callable[[], object]) -> None:
+        """Make of finished logs what others read while the crawl goes on, until cancelled."""
+        while True:
+            await asyncio.sleep(FOLLOW_S)
+            if not is_held():  # A conversion needs room before it gives some back.
+                await self.step()
+
+    async def step(self) -> Following | None:
+        """Do the next task; return whose it was, or None when there is none."""
+        if self._begun is None:
+            found = self.next()
+            if found is None:
+                return None
+            making = asyncio.get_running_loop().run_in_executor(None, found[1].make)
+            self._begun = (*found, making)
+        follower, task, making = self._begun
+        # A thread cannot be cancelled: after a cancellation, the next caller waits for it and settles its result.
+        result = await asyncio.shield(making)
+        self._begun = None
+        follower.settle(task, result)
+        return follower
+
+    async def settled(self) -> None:
+        """Wait for the thread that still writes; what it made is dropped."""
+        if self._begun is not None:
+            (*_, making), self._begun = self._begun, None
+            await asyncio.wait([making])
+            if not making.cancelled():
+                making.exception()
 
     def next(self) -> tuple[Following, Task] | None:
         """Return what is next, and whose it is."""

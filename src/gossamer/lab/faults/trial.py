@@ -18,8 +18,8 @@ from contextvars import Context
 from itertools import combinations
 from pathlib import Path
 
-from gossamer.api import crawler as crawling
 from gossamer.api.crawler import Crawler
+from gossamer.archive import archive
 from gossamer.assembly.building import assemble
 from gossamer.assembly.values import Assembled
 from gossamer.config import Config, configure
@@ -102,7 +102,7 @@ def trial(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
     machine = Machine(world, folder)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with in_world(is_real=not seed % REAL_ONE_IN, also=[(crawling, "FOLLOW_S", IDLE_S)]):
+        with in_world(is_real=not seed % REAL_ONE_IN, also=[(archive, "FOLLOW_S", IDLE_S)]):
             Context().run(_lives, machine, found)
         found.broken = broken_in(world)
     except (AssertionError, OSError, ConfigError, DamagedError) as error:  # That it refuses to go on is a finding too.
