@@ -112,3 +112,37 @@ def test_a_clock_that_went_on_changes_nothing(tmp_path: Path) -> None:
     now = T0 + 0.5
     assert next_requests(shard.open(now), now) == pytest.approx({"a.test": T0 + DELAY_S, "b.test": T0 + RETRY_S})
     shard.crash()
+
+
+@pytest.mark.promise(
+    "Politeness",
+    "A host is not given up for the time in which the crawl was stopped, nor for one failure on each side.",
+)
+def test_the_time_without_a_process_gives_no_host_up(tmp_path: Path) -> None:
+    shard = Shard(tmp_path, PolitenessOptions(delay_s_min=DELAY_S, delay_s_max=60.0), sleep_s_min=1.0)
+    now = T0
+    frontier = shard.open(now)
+    frontier.add(linked("http://a.test/"), 0, now)
+
+    def fail() -> str:  # At its next turn.
+        nonlocal now
+        while (lease := frontier.select(now)) is None or not lease.address:
+            if lease is not None:
+                frontier.locate(lease, "127.0.0.1", 1e12, now)
+            now = max(now, frontier.wake_at() or now)
+        assert frontier.begin(lease, now)
+        frontier.ended(lease, Contact(0.1, "failed", error="refused"), now)
+        frontier.retry(lease, RevisitPlan(named("http://a.test/"), now + 60.0, 2, 0), now)
+        assert lease.host.record.origins is not None
+        return lease.host.record.origins["http"].closed
+
+    for _ in range(3):  # Each process but the first comes after a day, and each sees one failure.
+        assert fail() == ""
+        shard.commit_all(now)
+        shard.crash()
+        now += 86_400.0
+        frontier = shard.open(now)
+    assert fail() == ""
+    now += 601.0
+    assert fail() == "it never answered: refused (5 attempts)"
+    shard.crash()

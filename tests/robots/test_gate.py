@@ -229,6 +229,16 @@ def test_pauses_are_jittered_within_their_bound() -> None:
     assert 30 <= record.retry_at - NOW < 60
 
 
+def test_a_host_is_not_given_up_for_the_time_without_a_process() -> None:
+    day_s = 86_400.0
+    back = RobotsGate(OPTIONS, lambda low, high: high, [(NOW + 5.0, NOW + day_s)])
+    late = back.after_reply(failed(None, NOW), None, FAILURE, b"", NOW + day_s)
+    assert isinstance(late, RobotsRecord)
+    assert back.verdict(late, url("https://example.org/x"), NOW + day_s + 1.0).kind == "wait"
+    end = NOW + day_s - 5.0 + OPTIONS.robots_wait_max_s
+    assert back.verdict(failed(late, end), url("https://example.org/x"), end + 1.0).kind == "given_up"
+
+
 def test_a_host_is_given_up_after_its_time() -> None:
     record = failed(None, NOW)
     end = NOW + OPTIONS.robots_wait_max_s

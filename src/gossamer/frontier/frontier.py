@@ -54,9 +54,8 @@ class Frontier:
     ) -> None:
         store, epochs, contacts, remembered = records.store, records.epochs, records.contacts, records.remembered
         politeness, options, share_new = rules.politeness, rules.options, rules.share_new
-        self.politeness = politeness
-        self._epochs, self._contacts = epochs, contacts
-        self._options, self._dice = options, dice
+        self.politeness, self._options, self._share_new, self._dice = politeness, options, share_new, dice
+        self._epochs, self._contacts, self._remembered = epochs, contacts, remembered
         is_new = contacts.recovered.missing and not store.epoch
         if contacts.recovered.missing and not is_new:
             contacts.lost(now)
@@ -65,7 +64,6 @@ class Frontier:
         self.counts = follow_clock(epochs, now)
         bias = LevelBias(options.level_bias, dice)
         self._hosts = HostTable(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
-        self._remembered, self._share_new = remembered, share_new
         coin = None if share_new is None else lambda: dice.uniform(0.0, 1.0) < share_new
         self._queues = Queues(epochs, bias, options, name_url, coin or bool)
         self.counts.levels = self._queues.by_level = self.counts.levels or self._queues.by_level
@@ -286,10 +284,12 @@ class Frontier:
             if self._budgets is not None:
                 self._budgets.spend(host, contact, page=lease.visit is not None)
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
-            no_answers = self.counts.answers == 0
-            self.counts.answers += contact.kind in ("answered", "busy")
             is_robots = lease.prerequisite is not None and lease.prerequisite.is_robots_of(lease.url)
-            settle(host, lease.origin, contact, now, self._options, jitter, no_answers=no_answers, is_robots=is_robots)
+            settle(
+                host, lease.origin, contact, now, self._options, jitter,
+                no_answers=not self.counts.answers, is_robots=is_robots, absences=self.counts.absences,
+            )  # fmt: skip
+            self.counts.answers += contact.kind in ("answered", "busy")
             host.contacted = True
             self._scheduler.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":

@@ -26,6 +26,7 @@ from gossamer.frontier.record import LEVELS, HostRecord, Origin, lane, slot_of
 from gossamer.model.visits import Contact, OriginFacts
 from gossamer.model.words import duration
 from gossamer.url.url import Url
+from gossamer.world.clock import Absences, absent_s
 
 ORIGINS_MAX = 31
 """Origins in a host record: each has a slot, and slot 0 is for URLs of all origins."""
@@ -268,6 +269,7 @@ def settle(
     *,
     no_answers: bool = False,
     is_robots: bool = False,
+    absences: Absences = (),
 ) -> None:
     """Note a request's end in the host's record: until when the host is left alone, what becomes of the origin.
 
@@ -276,7 +278,7 @@ def settle(
     - One that answered before waits after `host_failures_max` failures in a row, each time twice as long, and is closed
       after `host_sleeps_max` such waits.
     - One that never answered waits after each failure, like a URL that is tried again, and is closed after
-      `unanswered_failures_max` failures in a row or when it failed for `unanswered_s_max`.
+      `unanswered_failures_max` failures in a row or when it failed for `unanswered_s_max`, `absences` not counted.
     - `is_robots`: the request was for its own robots.txt. The package robots says when it is tried again and when it is
       given up, except while no host at all has answered (`no_answers`): then the seeds are wrong, and waiting
       changes nothing.
@@ -302,7 +304,12 @@ def settle(
         one = admit(host, origin, ended, options.errors_remembered_s)
         if one is not None:
             answered = has_answered(record, origin)
-            _failed(one, contact, ended, options, answered=answered, no_answers=no_answers, is_robots=is_robots)
+            one.first_failed_at = one.first_failed_at or ended
+            failed_s = ended - one.first_failed_at - absent_s(absences, one.first_failed_at, ended)
+            _failed(
+                one, contact, ended, failed_s, options,
+                answered=answered, no_answers=no_answers, is_robots=is_robots,
+            )  # fmt: skip
         host.probe_from = max(host.probe_from, ended + contact.fetch_s * (1.0 / PROBE_SHARE - 1.0))
     record.rest_until = max(record.rest_until, ended + rest_s)
 
@@ -325,6 +332,7 @@ def _failed(
     one: Origin,
     contact: Contact,
     ended: float,
+    failed_s: float,
     options: FrontierOptions,
     *,
     answered: bool,
@@ -333,8 +341,6 @@ def _failed(
 ) -> None:
     one.failures += 1
     one.error = contact.error
-    one.first_failed_at = one.first_failed_at or ended
-    failed_s = ended - one.first_failed_at
     wait_s = 0.0
     if answered:
         if one.failures % options.host_failures_max:

@@ -81,8 +81,10 @@ class Politeness:
         return crawl_delay_s if crawl_delay_s and crawl_delay_s > slowest_s else slowest_s
 
     def backoff_s(self, in_a_row: int, dice: float) -> float:
-        """Return the rest after the n-th 429 or 503 in a row without Retry-After; `dice` in [0, 1) adds up to half."""
-        return grown_s(self.backoff_s_first, in_a_row, self.backoff_s_max) * (1.0 + dice / 2)
+        """Return the rest after the n-th 429 or 503 in a row without Retry-After; `dice` in [0, 1) adds up to half,
+        as far as `backoff_s_max` allows.
+        """
+        return min(grown_s(self.backoff_s_first, in_a_row, self.backoff_s_max) * (1.0 + dice / 2), self.backoff_s_max)
 
 
 def grown_s(first_s: float, nth: int, most_s: float) -> float:

@@ -374,6 +374,8 @@ class QueueCounts(msgspec.Struct):
     """URLs in queues, by level."""
     cut_at: float = 0.0
     """Wall time of the commit that these counts are of."""
+    absences: list[tuple[float, float]] = msgspec.field(default_factory=list)
+    """The last times between the end of a process and the start of the next (`world.clock.Absences`)."""
 
     def end(self, outcome: str, urls: int = 1) -> None:
         """Note how URLs that were pending ended."""

@@ -24,6 +24,8 @@ from gossamer.frontier.record import (
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import CLOCK_SET_BACK, FRONTIER_COUNTS, PARTITIONED
 
+ABSENT_S_MIN: Final = 10.0
+ABSENCES_MAX: Final = 8
 HOSTS_A_COMMIT: Final = 5_000
 SET_BACK_S_MIN: Final = 1.0
 """Less is clock discipline (NTP)."""
@@ -42,6 +44,8 @@ def follow_clock(epochs: Epochs, now: float) -> QueueCounts:
     """Have hosts and retries wait from now for what they still had to wait for at the last commit, where the clock is
     behind that; return the counts of that commit. About 20 µs a host, then, in commits of its own; a process that is
     killed in between is followed by one that goes on. Revisits are due later by what the clock was set back.
+
+    Where the clock is ahead, no process was there meanwhile: the counts remember when.
     """
     data = epochs.get("meta", FRONTIER_COUNTS)
     counts = QueueCounts() if data is None else msgspec.msgpack.decode(data, type=QueueCounts)
@@ -50,6 +54,8 @@ def follow_clock(epochs: Epochs, now: float) -> QueueCounts:
         _bring_all_back(epochs, counts, msgspec.msgpack.decode(kept, type=SetBack))
     if counts.cut_at >= now + SET_BACK_S_MIN:
         _bring_all_back(epochs, counts, SetBack(counts.cut_at - now))
+    elif counts.cut_at and now - counts.cut_at >= ABSENT_S_MIN:
+        counts.absences = [*counts.absences[1 - ABSENCES_MAX :], (counts.cut_at, now)]
     return counts
 
 

@@ -19,6 +19,7 @@ from gossamer.robots.record import AnswerKind, RecentlyUsed, RobotsRecord
 from gossamer.robots.rules import RobotsRules, cut
 from gossamer.url.join import join
 from gossamer.url.url import Url
+from gossamer.world.clock import Absences, absent_s
 
 RULES_BYTES, RULES_BYTES_PER_TEXT_BYTE = 1_000, 9
 """What parsed rules cost in memory, at most: short lines weigh more parsed than written."""
@@ -57,8 +58,13 @@ def robots_url(url: Url) -> str:
 class RobotsGate:
     """Turns answers into records and records into verdicts. Keeps the parsed rules of the hosts last asked about."""
 
-    def __init__(self, options: RobotsOptions, uniform: Callable[[float, float], float]) -> None:
-        """Take the options and a source of jitter: a number between the two (`Dice.uniform`)."""
+    def __init__(
+        self, options: RobotsOptions, uniform: Callable[[float, float], float], absences: Absences = ()
+    ) -> None:
+        """Take the options, a source of jitter: a number between the two (`Dice.uniform`), and when no process was
+        there: a file is not given up for that.
+        """
+        self._absences = absences
         self._options = options
         self._uniform = uniform
         self._rules: RecentlyUsed[tuple[str, float], RobotsRules] = RecentlyUsed(
@@ -85,7 +91,7 @@ class RobotsGate:
                 return self._judged(record, url)
         if now >= record.retry_at:
             return _UNKNOWN
-        given_up_at = record.first_failed_at + options.robots_wait_max_s
+        given_up_at = self._given_up_at(record.first_failed_at, now)
         attempts = f"{record.failures} attempt{'s' * (record.failures != 1)}"
         tries, error = f"could not fetch {robots_url(url)} ({attempts})", record.error and f": {record.error}"
         if now >= given_up_at or record.lasting >= options.certificate_tries_max:
@@ -180,7 +186,7 @@ class RobotsGate:
         of_the_kind = (previous.lasting if previous is not None else 0) + 1 if lasting else 0
         copy = previous if previous is not None and previous.kind != AnswerKind.UNREACHABLE else None
         usable = copy is not None and now < copy.fetched_at + options.stale_s_max
-        too_long = now >= first_failed_at + options.robots_wait_max_s
+        too_long = now >= self._given_up_at(first_failed_at, now)
         if not usable and (too_long or of_the_kind >= options.certificate_tries_max):
             # Given up, and for as long as an answer would be good: were it asked again whenever a URL has its
             # turn, a host whose turns are rarer than its pauses would never be given up.
@@ -196,6 +202,9 @@ class RobotsGate:
             lasting=of_the_kind,
             failed_at=now,
         )
+
+    def _given_up_at(self, first_failed_at: float, now: float) -> float:
+        return first_failed_at + self._options.robots_wait_max_s + absent_s(self._absences, first_failed_at, now)
 
     def _ttl_s(self, reply: Reply) -> float:
         """Return how long an answer is good: its max-age within our bounds (section 2.4)."""

@@ -12,6 +12,7 @@ from gossamer.robots.record import RecentlyUsed, RobotsRecord, decode, encode
 from gossamer.state.epoch import Epochs
 from gossamer.state.hosts_store import HostsStore
 from gossamer.url.url import Url
+from gossamer.world.clock import Absences
 from gossamer.world.dice import Dice
 
 RECORD_BYTES = 300
@@ -37,16 +38,18 @@ class SiteRobots:
         kept: HostsStore | None = None,
         *,
         without: tuple[str, ...] = WITHOUT,
+        absences: Absences = (),
     ) -> None:
         """Take the store, the options, what makes a `Url` of an address, where jitter comes from, and what earlier
-        crawls learned, where that is kept. `without` is how addresses begin that no robots.txt rules.
+        crawls learned, where that is kept. `without` is how addresses begin that no robots.txt rules, `absences`
+        when no process was there.
         """
         self._kept = kept
         self._without = without
         self._epochs = epochs
         self._options = options
         self._name = name
-        self._gate = RobotsGate(options, (dice or Dice()).uniform)
+        self._gate = RobotsGate(options, (dice or Dice()).uniform, absences)
         self.count = self._gate.count
         """Says how often rules were in memory."""
         self._records: RecentlyUsed[str, RobotsRecord] = RecentlyUsed(options.cache_hosts_max, options.cache_bytes_max)

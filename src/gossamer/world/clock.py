@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -47,6 +48,15 @@ class WallClock:
 def steady_s() -> float:
     """Return seconds of a monotonic clock; where the system has one, it goes on while the machine sleeps."""
     return time.clock_gettime(_STEADY)
+
+
+Absences = Sequence[tuple[float, float]]
+"""When no process of a crawl was there: the wall times at which each such time began and ended."""
+
+
+def absent_s(absences: Absences, begin: float, end: float) -> float:
+    """Return for how many seconds between two wall times no process was there."""
+    return sum([max(0.0, min(end, back) - max(begin, gone)) for gone, back in absences])
 
 
 elapsed_s = time.perf_counter
