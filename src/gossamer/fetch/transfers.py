@@ -223,7 +223,7 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
     code, text = end
     if transfer.disk_error is not None:
         raise transfer.disk_error  # No doing of the web's.
-    if not code:
+    if not code or transfer.stopped == "whole":
         return ""
     if transfer.stopped == "length":
         return "length"
