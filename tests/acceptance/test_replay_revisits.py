@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from time import sleep
 from urllib.parse import urlsplit
@@ -95,3 +99,24 @@ def test_exports_hold_the_last_version_whatever_the_last_visit_said(lived: tuple
     assert "something else" in texts
     assert "only version" in texts
     assert "first version" not in texts
+
+
+def test_each_line_of_a_wacz_has_the_date_of_its_record(lived: tuple[Path, str]) -> None:
+    """As ReplayWeb.page demands: it shows no page for another one."""
+    at, _ = lived
+    command = [sys.executable, "-m", "gossamer", "export", str(at / "crawl"), "--to", "wacz", "-o", str(at / "x.wacz")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(at / "x.wacz") as package:
+        lines = gzip.decompress(package.read("indexes/index.cdx.gz")).decode().splitlines()
+        listed = []
+        for line in lines:
+            _, stamp, fields = line.split(" ", 2)
+            place = json.loads(fields)
+            begin = int(place["offset"])
+            packed = package.read(f"archive/{place['filename']}")[begin : begin + int(place["length"])]
+            date = re.search(rb"WARC-Date: (\S+)", gzip.decompress(packed))
+            assert date is not None
+            assert re.sub(r"\D", "", date[1].decode())[:14] == stamp, line
+            listed.append(urlsplit(place["url"]).path)
+    assert (listed.count("/changes.html"), listed.count("/stays.html")) == (2, 1)

@@ -120,6 +120,11 @@ def test_the_last_words_name_the_outputs_that_are_there(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     said = summary_of(read_status(STATUS), str(tmp_path), "finished")
     assert f"Output: {tmp_path} (warc/, pages/)." in said
+    assert "--to wacz" in said
+    (tmp_path / "warc").rmdir()
+    said = summary_of(read_status(STATUS), str(tmp_path), "finished")
+    assert f"Output: {tmp_path} (pages/)." in said
+    assert "--to wacz" not in said, "there is nothing to package"
 
 
 def test_the_last_words_say_what_to_do() -> None:

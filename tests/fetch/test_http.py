@@ -455,6 +455,20 @@ def test_time_that_runs_out_in_the_body_cuts_it(run: Run) -> None:
     run(main())
 
 
+def test_the_length_counts_where_the_transfer_coding_is_none(run: Run) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 5\r\n\r\n"
+
+    async def main() -> None:
+        async with (
+            serving(always(head + b"whole", stay=True)) as server,
+            speaking(request_s_max=600.0, low_speed_s=600.0) as module,
+        ):
+            answer = replied(await module.fetch(to(server)))
+            assert (answer.body, answer.truncated) == (b"whole", "")
+
+    run(main())
+
+
 def test_time_that_runs_out_in_the_head_is_a_failure(run: Run) -> None:
     async def stuck(server: Server, writer: asyncio.StreamWriter, head: bytes) -> bool:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes.util
 import gzip
 import socket
 import ssl
 import struct
+import sys
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,11 +22,13 @@ import msgspec
 import pytest
 import trustme
 
+from gossamer.fetch import driver
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import WallClock
+from tests.fetch import key_updates
 from tests.fetch.conftest import Run
 from tests.fetch.servers import Server, reply, serving
 from tests.fetch.speaking import AGENT, failed, replied, speaking
@@ -272,6 +277,34 @@ def _falls_back(
 def reset(writer: asyncio.StreamWriter) -> None:
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
+
+
+@pytest.mark.promise("Bounds", "A server that floods its connection with messages of TLS does not hold up the others.")
+@pytest.mark.skipif(ctypes.util.find_library("ssl") is None, reason="the flood is sent by OpenSSL")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere what was received is still read")
+def test_a_flood_of_key_updates_is_ended(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "TURN_S_MAX", 0.01)
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(tmp_path / "ca.pem")
+    ca.issue_cert("example.test").private_key_and_cert_chain_pem.write_to_path(tmp_path / "own.pem")
+
+    async def main() -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, key_updates.__file__, tmp_path / "own.pem", stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        port = int(await process.stdout.readline())
+        async with speaking(ca_bundle=str(tmp_path / "ca.pem")) as module:
+            request = Request(url=f"https://example.test:{port}/", ip="127.0.0.1", port=port)
+            fetching = asyncio.create_task(module.fetch(request))
+            await process.stdout.readline()
+            time.sleep(0.3)  # noqa: ASYNC251 - so that much waits to be read
+            failure = failed(await fetching)
+        assert failure.error == "the server floods the connection with messages of TLS"
+        assert (failure.outcome, failure.retry) == ("protocol_error", False)
+        await process.wait()
+
+    run(main())
 
 
 UNCLOSED = {

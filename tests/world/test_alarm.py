@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+import socket
+import sys
 import threading
 import time
+from contextlib import nullcontext
 
 import pytest
 
-from gossamer.world.alarm import OverrunAlarm
+from gossamer.world.alarm import OverrunAlarm, TurnAlarm
 
 TICK_S = 0.05
 pytestmark = pytest.mark.timeout(60, method="thread")  # Its other method uses the signal.
@@ -96,3 +99,34 @@ def test_there_is_none_where_another_uses_the_signal_or_outside_the_main_thread(
 def _for_ever() -> None:
     while True:
         pass
+
+
+def test_a_connection_is_ended_whose_turn_takes_too_long_and_no_other() -> None:
+    alarm = TurnAlarm.set(0.02)
+    if alarm is None:
+        pytest.skip("this system tells no other thread's processor time")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ours, quiet = (socket.create_connection(listener.getsockname()) for _ in range(2))
+        theirs, other = (listener.accept()[0] for _ in range(2))
+    theirs.sendall(b"what is not read")
+    theirs.setblocking(False)
+    alarm.begin(quiet.fileno())
+    assert not alarm.end()
+    alarm.begin(ours.fileno())
+    while True:  # As long as the other side hears nothing of us.
+        try:
+            theirs.recv(1)
+            break
+        except BlockingIOError:
+            continue
+        except ConnectionResetError:
+            break
+    assert alarm.end()
+    assert not alarm.end()
+    other.sendall(b"x")
+    assert quiet.recv(1) == b"x"
+    with pytest.raises(OSError, match=r"not connected|reset") if sys.platform == "linux" else nullcontext():
+        ours.recv(1)
+    alarm.close()
+    for one in (ours, quiet, theirs, other):
+        one.close()

@@ -41,7 +41,7 @@ RENDERED = "rendered"
 _INDEXED = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
 _JSON = msgspec.json.Encoder()
 _FIELDS = msgspec.json.Decoder(dict[str, str])
-_PAGE, _UNCHANGED = b'"status":"2', b'"status":"304"'
+_PAGE, UNCHANGED = b'"status":"2', b'"status":"304"'
 
 
 class IndexEntry(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ class StandingRecords:
         """Return the line as it is to be written. About 0.2 µs, and 3 µs for a 304."""
         if _PAGE in line:
             self.last = line
-        elif _UNCHANGED in line and line[: line.find(b" ")] == self.last[: self.last.find(b" ")]:
+        elif UNCHANGED in line and line[: line.find(b" ")] == self.last[: self.last.find(b" ")]:
             now, stood = _fields(line), _fields(self.last)
             if now["digest"] and now["digest"] == stood["digest"]:
                 return line[: line.find(b"{")] + _JSON.encode(stood | {"url": now["url"]}) + b"\n"

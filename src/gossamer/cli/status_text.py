@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from gossamer.model.words import count, counted, duration, size
 BARS = "▁▂▃▄▅▆▇█"
 COURSE_SHOWN_MAX = 60
 COMMAND_COLUMNS = 44
-OUTPUTS = ("warc/", "pages/", "links/", "index.cdxj")
+WARC = "warc/"
+OUTPUTS = (WARC, "pages/", "links/", "index.cdxj")
 LIMITS = {
     "fetching": "fetching",
     "politeness": "delay",
@@ -213,15 +214,15 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     made = [name for name in OUTPUTS if (Path(directory) / name).exists()] or OUTPUTS
     lines.append(f"Output: {harmless(directory)} ({', '.join(made)}).")
     word = harmless(shlex.quote(directory))
-    lines += [f"  {command:<{COMMAND_COLUMNS}} {says}" for command, says in next_commands(word, status)]
+    lines += [f"  {command:<{COMMAND_COLUMNS}} {says}" for command, says in next_commands(word, status, made)]
     return "\n".join(lines)
 
 
-def next_commands(word: str, status: Status) -> list[tuple[str, str]]:
-    """Return commands worth typing after a crawl, and what each shows."""
+def next_commands(word: str, status: Status, made: Collection[str]) -> list[tuple[str, str]]:
+    """Return commands worth typing after a crawl that made some outputs, and what each shows."""
     commands = [(f"gossamer report {word}", "statistics"), (f"gossamer serve {word}", "dashboard")]
     if errors_of(status):
         commands.append((f"gossamer why {word} URL", "why a URL was not fetched"))
-    if status.pages:
+    if status.pages and WARC in made:
         commands.append((f"gossamer export {word} --to wacz -o FILE", "a package for other tools"))
     return commands

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pycurl
 
 from gossamer.fetch.options import FetchOptions
+from gossamer.world.alarm import TurnAlarm
 from gossamer.world.clock import elapsed_s, processor_s
 
 if TYPE_CHECKING:
@@ -93,6 +94,9 @@ LOOK_S_MIN: Final = 0.02
 """but no sooner than this after the last one."""
 TURNS_A_LOOK: Final = 8
 """A connection that had this many turns of libcurl is looked at as well: a fast one brings 5 MiB in them."""
+TURN_S_MAX: Final = 0.1
+"""Processor time of one turn, 20 times what the fastest body takes. Within a turn OpenSSL reads messages of TLS for as
+long as there are any (KeyUpdate, and each is answered): then the connection is ended."""
 GRIND_REST: Final = 9
 """After the turn of such a transfer all of them wait this many times as long: together they get a tenth of the loop."""
 GRIND_REST_S_MIN: Final = 0.005
@@ -151,6 +155,7 @@ class Driver:
         self._turn_of: Transfer | None = None
         """The grinding transfer that libcurl runs next."""
         self._next_turn: asyncio.TimerHandle | None = None
+        self._alarm: TurnAlarm | None = None
         self.closed = False
         """No transfer can be started any more."""
 
@@ -158,6 +163,7 @@ class Driver:
         """Start a transfer. The future ends with it, and with TimeoutError after `until_s` seconds."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
+            self._alarm = TurnAlarm.set(TURN_S_MAX)
         loop = self._loop
         done: asyncio.Future[End] = loop.create_future()
         now = loop.time()
@@ -187,6 +193,8 @@ class Driver:
         for fd in list(self._watched):
             self._on_socket(pycurl.POLL_REMOVE, fd, self._multi, None)
         self._multi.close()
+        if self._alarm is not None:
+            self._alarm.close()
         self.closed = True
 
     # ---- what libcurl says through the transfers
@@ -264,7 +272,12 @@ class Driver:
         turn_of = self._turn_of
         clock = elapsed_s if turn_of is None else processor_s  # A busy machine makes no turn expensive.
         began = clock()
+        if self._alarm is not None:
+            serves = turn_of.connections if turn_of is not None else ()
+            self._alarm.begin(read := serves[-1].fd if serves else fd)
         self._multi.socket_action(fd, event)
+        if self._alarm is not None and self._alarm.end():
+            self._holds(read)
         took_s = clock() - began
         _, well, badly = self._multi.info_read()
         for curl in well:
@@ -280,6 +293,12 @@ class Driver:
             if connection.turns % TURNS_A_LOOK == 0 and connection.transfer is not None:
                 assert self._loop is not None
                 self._judge(connection.transfer, self._loop.time())
+
+    def _holds(self, fd: int) -> None:
+        """Note of the transfer that a connection served that its server would have held the loop."""
+        connection = self._connections.get(fd)
+        if connection is not None and connection.transfer is not None:
+            connection.transfer.stopped = connection.transfer.stopped or "holds"
 
     def _ended(self, curl: pycurl.Curl, end: End) -> None:
         transfer, done, _ = self._under_way.pop(curl)

@@ -261,6 +261,8 @@ class Transfer:
             self.stopped = self.stopped or "wire"
         elif not self._requests:  # Connecting, and waiting for a connection, have bounds of their own.
             self._slow_since = now
+        elif self.body_bytes and self._is_all_there():
+            self.stopped = self.stopped or "whole"
         elif not self.head and self.curl.errstr().startswith(NO_H2):
             self.stopped = self.stopped or "h2"  # libcurl has given up, and ends it at the end of `connect_s_max`.
         elif now - self._slow_since >= self._options.low_speed_s:
@@ -268,6 +270,16 @@ class Transfer:
                 self.stopped = self.stopped or "slow"
             self._slow_since, self._slow_content = now, content
         return bool(self.stopped)
+
+    def _is_all_there(self) -> bool:
+        """Say whether a body has its length, where libcurl waits for the end of the connection all the same: after
+        `Transfer-Encoding: identity`, which HTTP/1.1 has had no more since RFC 7230.
+        """
+        fields = [line.lower().strip() for line in self.head]
+        if b"transfer-encoding: identity" not in fields:
+            return False
+        lengths = [line for line in fields if line.startswith(b"content-length:")]
+        return lengths == [b"content-length: %d" % self.body_bytes]
 
     def wastes(self) -> bool:
         """Say whether it received much since this was last asked, and little content in it. `count` comes first."""

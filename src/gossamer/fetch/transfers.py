@@ -223,7 +223,7 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
     code, text = end
     if transfer.disk_error is not None:
         raise transfer.disk_error  # No doing of the web's.
-    if not code:
+    if not code or transfer.stopped == "whole":
         return ""
     if transfer.stopped == "length":
         return "length"
@@ -270,6 +270,8 @@ def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: f
         case "slow":
             outcome, error, retry = "timeout", "the server sends less than fetch.low_speed_bytes_s", True
             host_level = True
+        case "holds":
+            outcome, error, retry = "protocol_error", "the server floods the connection with messages of TLS", False
         case "h2":
             outcome, error, retry = "protocol_error", "the server negotiated HTTP/2 and does not speak it", True
         case "resend":

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -104,6 +107,59 @@ class ProcessorLimit:
         signal.setitimer(signal.ITIMER_PROF, limit_s)
         if self._wall_s:
             signal.setitimer(signal.ITIMER_REAL, wall_s)
+
+
+class TurnAlarm:
+    """Ends the connection that native code reads, where one turn takes more than `limit_s` of its thread's processor
+    time: so it returns, however much the other side sends. For one thread; a turn costs 1 µs.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._clock = time.pthread_getcpuclockid(threading.get_ident())
+        self._turn: tuple[int, float] | None = None
+        self._cut: tuple[int, float] | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="turns", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def set(cls, limit_s: float) -> TurnAlarm | None:
+        """Return an alarm for this thread, where the system tells its processor time to others."""
+        return cls(limit_s) if hasattr(time, "pthread_getcpuclockid") else None
+
+    def begin(self, fd: int) -> None:
+        """Begin a turn in which a connection is read."""
+        self._turn = fd, time.clock_gettime(self._clock)
+
+    def end(self) -> bool:
+        """End the turn; say whether its connection was ended."""
+        turn, self._turn = self._turn, None
+        return turn is not None and turn is self._cut
+
+    def close(self) -> None:
+        """End the thread."""
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self._limit_s / TICKS):
+            turn = self._turn
+            if turn is None or turn is self._cut or time.clock_gettime(self._clock) - turn[1] < self._limit_s:
+                continue
+            self._cut = turn
+            disconnect(turn[0])
+
+
+def disconnect(fd: int) -> None:
+    """End a TCP connection at once, with what was received and not read: its descriptor stays open. On Linux, as a
+    `connect` to no address (connect(2)); elsewhere what was received can still be read.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).connect(fd, bytes(16), 16)
+    else:
+        with suppress(OSError), socket.socket(fileno=os.dup(fd)) as connection:
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 LOOK_S = 0.5

@@ -128,13 +128,15 @@ def _of_rendered(warcs: Sequence[ExportPiece]) -> Iterator[IndexEntry]:
 
 
 def unique_lines(
-    sorter: Sorter, consumed: list[int], last: bytes, standing: StandingRecords
+    sorter: Sorter, consumed: list[int], last: bytes, standing: StandingRecords | None = None
 ) -> Iterator[tuple[list[bytes], bytes, list[int]]]:
-    """Yield lines in order, each once, with the last of them and how many of each run are behind it."""
+    """Yield lines in order, each once, with the last of them and how many of each run are behind it; with `standing`
+    those of a 304 lead to the record that stood then.
+    """
     for table, behind in sorter.merged(consumed):
         lines = []
         for raw in table[LINE].to_pylist():
-            line = standing.line(raw)
+            line = standing.line(raw) if standing is not None else raw
             if line != last:
                 lines.append(line)
                 last = line

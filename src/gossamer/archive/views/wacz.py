@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from isal import isal_zlib
 
-from gossamer.archive.cdxj import StandingRecords
+from gossamer.archive.cdxj import UNCHANGED
 from gossamer.archive.views.bodies import ended_early, require_members, require_whole
 from gossamer.archive.views.index import IndexProgress, sort_lines, unique_lines
 from gossamer.archive.views.permitted import FOLDER, LIST
@@ -128,7 +128,9 @@ def _list(
     assert work.inputs is not None
     warcs = [msgspec.structs.replace(one, path=str(_where_now(Path(one.path)))) for one in work.inputs.warcs]
     sorter = sort_lines(work, step.index, save, source, memory_bytes_max, advance, held.rows, warcs)
-    lines = (line for block, _, _ in unique_lines(sorter, [], b"", StandingRecords()) for line in block)
+    # Players refuse a record whose date is not that of its line, and show a 304 as an empty page. Without a line for
+    # the instant of a visit they take the last one before it: that of the record that stood.
+    lines = (line for block, _, _ in unique_lines(sorter, [], b"") for line in block if UNCHANGED not in line)
     _write_index(work.folder / "index.cdx.gz", work.folder / "index.idx", lines)
     _write_pages(work.folder / "pages.jsonl", source, held)
     step.listed, step.index.runs = True, []
