@@ -163,6 +163,7 @@ class Driver:
         """Start a transfer. The future ends with it, and with TimeoutError after `until_s` seconds."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
+        if self._alarm is None and transfer.speaks_tls:
             self._alarm = TurnAlarm.set(TURN_S_MAX)
         loop = self._loop
         done: asyncio.Future[End] = loop.create_future()

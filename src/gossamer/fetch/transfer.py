@@ -44,6 +44,7 @@ FRAMING_BYTES_MIN: Final = 512 * 1024
 WITH_BODY: Final = ("POST", "PUT", "PATCH")
 """Methods that are sent with a body, be it empty (RFC 9110, section 8.6)."""
 
+_OVER_TLS: Final = ("https:", "ftps:")
 NO_H2: Final = "Remote peer returned unexpected data while we expected SETTINGS"
 """What libcurl says of a server that negotiated HTTP/2 and begins with something else."""
 
@@ -76,8 +77,8 @@ class Transfer:
         "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_new", "_method_set", "_opened", "_opens_more",
         "_options", "_pinned", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body",
         "body_bytes", "body_bytes_max", "connections", "curl", "disk_error", "ended_well", "file", "greeting", "head",
-        "head_bytes", "head_bytes_max", "head_is_cut", "ip", "media_types", "paused", "stopped", "was_refused",
-        "wire_bytes",
+        "head_bytes", "head_bytes_max", "head_is_cut", "ip", "media_types", "paused", "speaks_tls", "stopped",
+        "was_refused", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
@@ -114,6 +115,7 @@ class Transfer:
         self._bodies = bodies or BodyMemory(options)
         self.media_types: tuple[str, ...] = ()
         self.ip = ""
+        self.speaks_tls = False
         self.stopped = ""
         self.was_refused = False
         """Its server did not accept the request, over a connection that was opened for it: HTTP/2 alone can say so
@@ -141,6 +143,7 @@ class Transfer:
         """Prepare one request; `url` is the URL for libcurl if it differs from the URL as written."""
         self.body_bytes_max = body_bytes_max
         self.media_types = request.media_types
+        self.speaks_tls = request.url.startswith(_OVER_TLS)
         self.curl.setopt(pycurl.URL, url or request.url)
         if self._pinned:
             # An empty host and port match any, so nothing in the URL's spelling can lead around the pin. Through a
