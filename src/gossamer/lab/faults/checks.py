@@ -6,18 +6,14 @@ import gzip
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from math import isclose
 from typing import Any
 
-import msgspec
 import pyarrow.parquet as pq
 
-from gossamer.cluster.places import PlacesRecord
 from gossamer.frontier.record import decode_entry
 from gossamer.lab.faults.world import SeenRequest, World
-from gossamer.revisit.rhythm import decode_rhythm
-from gossamer.revisit.state import RevisitState, decode_memory, decode_state, recounted
-from gossamer.state.schema import PARTITIONED, PLACES, REVISIT_STATE
+from gossamer.revisit.state import decode_memory
+from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 
 DELAY_S = 1.0
@@ -105,50 +101,6 @@ def unscheduled(world: World, stores: Sequence[Store]) -> list[str]:
         for key, memory in memories
         if waiting[key] != (memory.due_at > 0.0)
     ]
-
-
-COUNTS = ("pages", "there", "retired", "capped_hosts")
-SUMS = ("importance", "fresh", "capped_per_s", "promised_per_s")
-
-
-def wrong_sums(store: Store) -> list[str]:
-    """Return where the sums of a continuous crawl's shard are not those of its pages and hosts, as a commit has them.
-    What is on its way here from another shard counts with the last part of it.
-    """
-    data, places = store.get("meta", REVISIT_STATE), store.get("meta", PLACES)
-    if data is None:
-        return []
-    taking = msgspec.msgpack.decode(places, type=PlacesRecord).taking if places is not None else []
-
-    def values(family: str) -> Iterator[bytes]:
-        for key, value in store.scan(family, *PARTITIONED):
-            if not any(run.first <= int.from_bytes(key[:2]) < run.end for run in taking):
-                yield value
-
-    kept = decode_state(data)
-    return different_sums(
-        kept, recounted(kept, map(decode_rhythm, values("rhythm")), map(decode_memory, values("revisit")))
-    )
-
-
-def different_sums(kept: RevisitState, again: RevisitState) -> list[str]:
-    """Return in what two sums differ: numbers exactly, and what is rounded about."""
-    pairs = [(name, getattr(kept, name), getattr(again, name)) for name in COUNTS]
-    pairs.append(("due", kept.due.spans, again.due.spans))
-    pairs.append(("census", _counted(kept), _counted(again)))
-    pairs += [
-        (f"promise {mine.pattern}", (mine.pages, mine.deadlines.spans), (other.pages, other.deadlines.spans))
-        for mine, other in zip(kept.promises, again.promises, strict=True)
-    ]
-    found = [f"{name} {mine}, and pages have {other}" for name, mine, other in pairs if mine != other]
-    sums = [(name, getattr(kept, name), getattr(again, name)) for name in SUMS]
-    return found + [
-        f"{name} {mine}, and pages have {other}" for name, mine, other in sums if not isclose(mine, other, abs_tol=1e-6)
-    ]
-
-
-def _counted(state: RevisitState) -> dict[int, int]:
-    return {cell: round(sums[0]) for cell, sums in state.census.cells.items()}
 
 
 def _record(world: World, row: dict[str, Any]) -> Iterator[str]:
