@@ -18,8 +18,10 @@ from gossamer.state.store import Store
 
 DELAY_S = 1.0
 """Of a host."""
+BUSY_S = 30.0
+"""Before a host that is busy is requested again, at least."""
 ROUNDING_S = 1e-6
-IDLE_S_MAX = 4_500.0
+IDLE_S_MAX = 1_000.0
 """Between two requests: the longest sleep of a host that fails, and the time in which no process was there."""
 BUSY = 503
 SEED = "http://h0.test/"
@@ -27,25 +29,54 @@ SEED = "http://h0.test/"
 
 def broken_in(world: World) -> list[str]:
     """Return every promise that a crawl which has ended broke."""
-    hosts = _early(world.log, lambda asked: asked.host, DELAY_S)
+    hosts = _early(world.log, lambda asked: asked.host, DELAY_S, world.at_once)
     shared = (
         _early(world.log, lambda asked: world.address(asked.host), world.address_delay_s) if world.shards > 1 else ()
     )
-    return [*world.faulty, *hosts, *shared, *_stalled(world.log), *_denied(world), *_outcomes(world)]
+    return [*world.faulty, *hosts, *shared, *_hasty(world.log), *_stalled(world.log), *_denied(world), *_outcomes(world)]
 
 
-def _early(log: list[SeenRequest], whose: Callable[[SeenRequest], str], delay_s: float) -> Iterator[str]:
-    """Yield the requests that came too soon after another of their host or address, whichever process sent it."""
-    last: dict[str, SeenRequest] = {}
+def _early(
+    log: list[SeenRequest], whose: Callable[[SeenRequest], str], delay_s: float, at_once: int = 1
+) -> Iterator[str]:
+    """Yield the requests that came too soon after another of their host or address, whichever process sent it, or were
+    too many at once.
+    """
+    ended: dict[str, SeenRequest] = {}
+    running: dict[str, list[SeenRequest]] = {}
     for asked in sorted(log, key=lambda one: one.began):
-        before = last.get(whose(asked))
+        who = whose(asked)
+        before, out = ended.get(who), running.get(who, [])
+        for one in [one for one in out if one.ended <= asked.began or at_once == 1]:
+            out.remove(one)
+            if before is None or one.ended > before.ended:
+                before = ended[who] = one
+        running[who] = [*out, asked]
         if before is not None and asked.began < before.ended + delay_s - ROUNDING_S:
             yield (
-                f"{whose(asked)}: {asked.host}{asked.path} was requested {asked.began - before.ended:.3f} s after "
+                f"{who}: {asked.host}{asked.path} was requested {asked.began - before.ended:.3f} s after "
                 f"{before.host}{before.path} had ended, in life {asked.life}"
             )
-        if before is None or asked.ended > before.ended:
-            last[whose(asked)] = asked
+        if len(out) >= at_once:
+            yield f"{who}: {asked.host}{asked.path} was requested while {len(out)} requests were running"
+
+
+def _hasty(log: list[SeenRequest]) -> Iterator[str]:
+    """Yield the requests that came too soon after their host had said that it is busy."""
+    later: dict[tuple[int, int], float] = {}
+    for asked in log:
+        of = asked.machine, asked.life
+        later[of] = max(later.get(of, 0.0), asked.began)
+    busy: dict[str, SeenRequest] = {}
+    for asked in sorted(log, key=lambda one: one.began):
+        before = busy.get(asked.host)
+        if before is not None and before.ended <= asked.began < before.ended + BUSY_S - ROUNDING_S:
+            yield (
+                f"{asked.host}{asked.path} was requested {asked.began - before.ended:.3f} s after {before.path} was busy"
+            )
+        # Else the process may have ended before it heard of that.
+        if asked.is_busy and later[asked.machine, asked.life] > asked.ended:
+            busy[asked.host] = asked
 
 
 def _stalled(log: list[SeenRequest]) -> Iterator[str]:

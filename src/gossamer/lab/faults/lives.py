@@ -20,7 +20,7 @@ from gossamer.assembly import building, integrity
 from gossamer.assembly.values import Assembled
 from gossamer.config import Config
 from gossamer.crawl import shard
-from gossamer.lab.faults.checks import DELAY_S
+from gossamer.lab.faults.checks import BUSY_S, DELAY_S
 from gossamer.lab.faults.recount import Files, wrong_state
 from gossamer.lab.faults.web import hash_of
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
@@ -41,9 +41,14 @@ SETS = (
     "politeness.delay_factor=0.0",
     "frontier.attempts_max=12",
     "frontier.retry_s_first=5.0",
+    "frontier.retry_s_max=60.0",
     "frontier.host_failures_max=50",
     "robots.retry_first_s=5.0",
+    "robots.retry_s_max=60.0",
     "robots.robots_wait_max_s=80_000.0",  # Clocks are set.
+    "politeness.delay_s_max=120.0",  # That of every host after a power cut.
+    f"politeness.backoff_s_first={BUSY_S}",
+    f"politeness.backoff_s_max={2 * BUSY_S}",
     "crawl.patience_s=80_000.0",
     "crawl.commit_s=30.0",
     "crawl.commit_pages=5",
@@ -54,8 +59,6 @@ SETS_OF_SHARDS = (
     "cluster.address_term_s=5.0",
     "crawl.request_s_max=9.0",
     "fetch.request_s_max=10.0",
-    "politeness.delay_s_max=120.0",  # That of every host after a power cut.
-    "politeness.backoff_s_max=60.0",
     "crawl.commit_s=10.0",
 )
 SETS_OF_REVISITS = (
