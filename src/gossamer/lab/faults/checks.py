@@ -33,7 +33,15 @@ def broken_in(world: World) -> list[str]:
     shared = (
         _early(world.log, lambda asked: world.address(asked.host), world.address_delay_s) if world.shards > 1 else ()
     )
-    return [*world.faulty, *hosts, *shared, *_hasty(world.log), *_stalled(world.log), *_denied(world), *_outcomes(world)]
+    return [
+        *world.faulty,
+        *hosts,
+        *shared,
+        *_hasty(world.log, world.forgot),
+        *_stalled(world.log),
+        *_denied(world),
+        *_outcomes(world),
+    ]
 
 
 def _early(
@@ -61,8 +69,10 @@ def _early(
             yield f"{who}: {asked.host}{asked.path} was requested while {len(out)} requests were running"
 
 
-def _hasty(log: list[SeenRequest]) -> Iterator[str]:
-    """Yield the requests that came too soon after their host had said that it is busy."""
+def _hasty(log: list[SeenRequest], forgot: Sequence[float]) -> Iterator[str]:
+    """Yield the requests that came too soon after their host had said that it is busy. After a power cut, and on
+    another machine, a host waits its longest delay instead, which is that of a host which is not busy.
+    """
     later: dict[tuple[int, int], float] = {}
     for asked in log:
         of = asked.machine, asked.life
@@ -70,10 +80,10 @@ def _hasty(log: list[SeenRequest]) -> Iterator[str]:
     busy: dict[str, SeenRequest] = {}
     for asked in sorted(log, key=lambda one: one.began):
         before = busy.get(asked.host)
-        if before is not None and before.ended <= asked.began < before.ended + BUSY_S - ROUNDING_S:
-            yield (
-                f"{asked.host}{asked.path} was requested {asked.began - before.ended:.3f} s after {before.path} was busy"
-            )
+        is_early = before is not None and before.ended <= asked.began < before.ended + BUSY_S - ROUNDING_S
+        if before is not None and is_early and not any(before.ended <= at <= asked.began for at in forgot):
+            after_s = asked.began - before.ended
+            yield f"{asked.host}{asked.path} was requested {after_s:.3f} s after {before.path} was busy"
         # Else the process may have ended before it heard of that.
         if asked.is_busy and later[asked.machine, asked.life] > asked.ended:
             busy[asked.host] = asked

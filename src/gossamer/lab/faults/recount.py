@@ -13,7 +13,6 @@ from gossamer.frontier.record import (
     LEVELS,
     HostRecord,
     QueueCounts,
-    block_key,
     decode_block,
     decode_entry,
     decode_record,

@@ -45,6 +45,8 @@ from gossamer.world.dice import Dice
 FAULTS_MAX = 5
 REQUESTS, REQUESTS_FIRST, STEPS, DISK_STEPS = 60, 3, 160, 40
 """As in `trial`. A fourth of the faults happen among the first requests."""
+TOGETHER_ONE_IN, TOGETHER_REQUESTS = 2, 6
+"""Seeds whose faults happen at about the same time, and within how many requests."""
 OF_A_SHARD: tuple[Kind, ...] = ("kill", "kill", "kill", "kill", "full", "write", "fsync")
 KINDS: tuple[Kind, ...] = (*OF_A_SHARD, "dns", "reset", "frames", "frames", "cut", "cut", "coordinator")
 AT_END, LAST_STEPS = 1_000_000, 10
@@ -75,9 +77,26 @@ WITHIN_S = 15_000.0
 def faults_of(seed: int) -> list[Fault]:
     """Return what is to happen in the trial of a seed."""
     dice = Dice(seed + 2)
-    faults = [_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))]
-    scalings = scalings_of(seed)
+    faults, scalings = [_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))], scalings_of(seed)
+    if not dice.below(TOGETHER_ONE_IN):
+        faults, scalings = _together(dice, faults, scalings), _together(dice, scalings, scalings)
     return [*faults, *scalings, *loss_of(seed, scalings), *last_of(seed)]
+
+
+def _together(dice: Dice, faults: list[Fault], scalings: list[Fault]) -> list[Fault]:
+    """Return faults that happen at about the same time, while partitions move if they do: those of a shard soon after
+    the start of its process, and half of them to one shard.
+    """
+    at = min((one.requests for one in scalings if one.kind == "scale"), default=dice.below(REQUESTS_FIRST))
+    whom = dice.below(SHARDS_MAX if scalings else 2)
+    found = []
+    for fault in faults:
+        one = fault._replace(requests=at + dice.below(TOGETHER_REQUESTS))
+        if one.kind in OF_A_SHARD:
+            steps = dice.below(DISK_STEPS if one.in_disk else STEPS)
+            one = one._replace(steps=steps, shard=one.shard if dice.below(2) else whom)
+        found.append(one)
+    return found
 
 
 def loss_of(seed: int, scalings: list[Fault]) -> list[Fault]:

@@ -53,7 +53,7 @@ KINDS: tuple[Kind, ...] = ("kill", "kill", "full", "write", "fsync")
 SWARM_ONE_IN = 2
 """Seeds whose faults are alike: of one kind, or close together, or all at the beginning, or all with clocks set back."""
 SOON_MAX, SOON_STEPS, SOON_DISK_STEPS, EARLY_REQUESTS = 4, 40, 16, 4
-"""Faults that follow one another: how many, and steps from the start of the process; requests before an early one."""
+"""Faults that follow one another: how many, and steps from the start of a process; requests before an early one."""
 COMMITS_ONE_IN, COMMIT_S_MAX = 4, 20.0
 """Seeds in which others ask for commits, as the operator's commands do, and how long it takes until the next."""
 TROUBLED_ONE_IN = 5

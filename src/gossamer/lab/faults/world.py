@@ -118,6 +118,8 @@ class World:
         self.unwinding: list[asyncio.Task[Any]] = []
         """Those of a killed process that are not done. The turns that they take depend on the order of sets."""
         self.log: list[SeenRequest] = []
+        self.forgot: list[float] = []
+        """When a machine lost what it knew beyond its last commit or checkpoint: its power was cut, or it was lost."""
         self.faulty: list[str] = []
         """What was found wrong at a commit."""
         self.troubles: dict[Fault, float] = {}
@@ -281,6 +283,8 @@ class Machine:
         self.fault, self._next_disk, self._refused = None, None, ("", 0)
         self.life += 1
         self.boots += fault.power
+        if fault.power or fault.restored:
+            self.world.forgot.append(self.world.elapsed_s)
         dice = self.world.dice
         down_s = dice.uniform(0.0, DOWN_S_MAX) if dice.below(2) else DOWN_S_MIN
         self.set_clock(fault.jump_s)
