@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.faults.several import faults_of, is_uneven, scalings_of, trial_of_several
+from gossamer.lab.faults.schedule import faults_of, is_uneven, scalings_of
+from gossamer.lab.faults.several import trial_of_several
 from gossamer.lab.faults.trial import run
 from gossamer.lab.faults.world import Fault, World
 

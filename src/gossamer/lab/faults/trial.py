@@ -40,7 +40,8 @@ from gossamer.lab.faults.lives import (
     unwind,
     web_faults,
 )
-from gossamer.lab.faults.several import AT_END, trial_of_several
+from gossamer.lab.faults.schedule import AFTER_GIVING, AT_END
+from gossamer.lab.faults.several import trial_of_several
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.world.dice import Dice
@@ -51,7 +52,7 @@ REQUESTS, STEPS, DISK_STEPS = 60, 60, 40
 JUMP_S_MAX = 7_200.0
 KINDS: tuple[Kind, ...] = ("kill", "kill", "full", "write", "fsync")
 SWARM_ONE_IN = 2
-"""Seeds whose faults are alike: of one kind, or close together, or all at the beginning, or all with clocks set back."""
+"""Seeds whose faults are alike: of one kind, soon after one another, early, or with clocks that are set back."""
 SOON_MAX, SOON_STEPS, SOON_DISK_STEPS, EARLY_REQUESTS = 4, 40, 16, 4
 """Faults that follow one another: how many, and steps from the start of a process; requests before an early one."""
 COMMITS_ONE_IN, COMMIT_S_MAX = 4, 20.0
@@ -68,7 +69,7 @@ class _Crawler(Crawler):
     """A crawl in a world: without a socket to be asked through, and without watchdogs of the real machine."""
 
     machine: Machine
-    _asking: asyncio.Task[None] | None = None
+    _commits: asyncio.Task[None] | None = None
 
     async def _assembled(self) -> Assembled:
         lock = await self._locked()
@@ -76,7 +77,7 @@ class _Crawler(Crawler):
         assembled.controls.watchdogs.run = _nothing  # type: ignore[method-assign]
         check_books(self.machine, assembled, self.config)
         if not self.machine.world.seed % COMMITS_ONE_IN:
-            self._asking = asyncio.create_task(_ask_for_commits(assembled, self.machine.world))
+            self._commits = asyncio.create_task(_ask_for_commits(assembled, self.machine.world))
         return assembled
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
@@ -247,7 +248,7 @@ def _said(fault: Fault) -> str:
     where = "on disk" if fault.in_disk else "anywhere"
     then = " then the power is cut;" if fault.power else ""
     then += " then another machine goes on from the last checkpoint;" if fault.restored else ""
-    since = "the order to end" if fault.requests == AT_END else f"request {fault.requests}"
+    since = {AT_END: "the order to end", AFTER_GIVING: "a shard gave"}.get(fault.requests, f"request {fault.requests}")
     return (
         f"shard {fault.shard}: {fault.kind} at step {fault.steps} {where} after {since};{then} "
         f"clock, or time, {fault.jump_s:+.0f} s"
