@@ -8,8 +8,8 @@ from gossamer.world.dice import Dice
 FAULTS_MAX = 5
 REQUESTS, REQUESTS_FIRST, STEPS, DISK_STEPS = 60, 3, 160, 40
 """As in `trial`. A fourth of the faults happen among the first requests."""
-TOGETHER_ONE_IN, TOGETHER_REQUESTS = 2, 6
-"""Seeds whose faults happen at about the same time, and within how many requests."""
+TOGETHER_ONE_IN, TOGETHER_REQUESTS, EARLY_ONE_IN = 2, 6, 3
+"""Seeds whose faults happen at about the same time, and within how many requests; those of them at the beginning."""
 OF_A_SHARD: tuple[Kind, ...] = ("kill", "kill", "kill", "kill", "full", "write", "fsync")
 KINDS: tuple[Kind, ...] = (*OF_A_SHARD, "dns", "reset", "frames", "frames", "cut", "cut", "coordinator")
 AT_END, LAST_STEPS = 1_000_000, 10
@@ -48,6 +48,7 @@ def _together(dice: Dice, faults: list[Fault], scalings: list[Fault]) -> list[Fa
     the start of its process, and half of them to one shard.
     """
     at = min((one.requests for one in scalings if one.kind == "scale"), default=dice.below(REQUESTS_FIRST))
+    at = at if dice.below(EARLY_ONE_IN) else 0
     whom = dice.below(SHARDS_MAX if scalings else 2)
     found = []
     for fault in faults:

@@ -103,7 +103,7 @@ def faults_of(seed: int) -> list[Fault]:
     is_real = not seed % REAL_ONE_IN
     faults = [_fault(dice, is_real=is_real) for _ in range(dice.below(FAULTS_MAX + 1))]
     if not dice.below(SWARM_ONE_IN):
-        faults = _alike(dice, faults or [_fault(dice, is_real=is_real)])
+        faults = _alike(dice, faults or [_fault(dice, is_real=is_real)], is_real=is_real)
     for kind in [one for one in OF_THE_WEB if not dice.below(TROUBLED_ONE_IN)]:
         lasts_s = dice.uniform(1.0, TROUBLE_S_MAX)
         faults.append(
@@ -119,13 +119,14 @@ def _fault(dice: Dice, *, is_real: bool) -> Fault:
     return Fault(kind, dice.below(REQUESTS), dice.below(DISK_STEPS if in_disk else STEPS), in_disk, power, jump_s)
 
 
-def _alike(dice: Dice, faults: list[Fault]) -> list[Fault]:
+def _alike(dice: Dice, faults: list[Fault], *, is_real: bool) -> list[Fault]:
     """Return faults with more in common than chance gives: what needs two of a kind, or one soon after another."""
     first, how = faults[0], dice.below(4)
     if how == 0:
         return [one._replace(kind=first.kind, in_disk=first.in_disk, power=first.power) for one in faults]
     if how == 1:
-        return [one._replace(requests=dice.below(EARLY_REQUESTS)) for one in faults]
+        early = [one._replace(requests=dice.below(EARLY_REQUESTS), steps=one.steps % SOON_STEPS) for one in faults]
+        return [one._replace(power=not is_real) for one in early]
     if how == 2:
         return [one._replace(jump_s=-abs(one.jump_s) or -dice.uniform(0.0, JUMP_S_MAX)) for one in faults]
     return [first, *(_soon(dice, first) for _ in range(1 + dice.below(SOON_MAX)))]
@@ -157,8 +158,8 @@ def trial(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
 
 def _lives(machine: Machine, found: Trial) -> None:
     HERE.set(machine)
-    at_once = f"politeness.per_host={machine.world.at_once}"
-    config = configure(options=OPTIONS, sets=(*sets_of(machine.world.seed), at_once), seeds=[SEED])
+    at_once = [f"politeness.{name}={machine.world.at_once}" for name in ("per_host", "per_address")]
+    config = configure(options=OPTIONS, sets=(*sets_of(machine.world.seed), *at_once), seeds=[SEED])
     for fault in web_faults(machine.world, found.faults):
         machine.fault = fault
         if _lived(machine, config):
