@@ -106,6 +106,7 @@ def _fault(dice: Dice, seed: int) -> Fault:
 
 
 def shards_of(seed: int) -> int:
+    """Return how many shards the trial of a seed begins with."""
     return 2 + seed % 2
 
 
