@@ -24,7 +24,7 @@ from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import opened_store
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.partitions import RECORD_FILE
-from gossamer.lab.faults.checks import wrong_sums
+from gossamer.lab.faults.recount import wrong_sums
 from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess

@@ -14,7 +14,7 @@ from gossamer.assembly.values import Assembled
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders
-from gossamer.lab.faults.checks import wrong_sums
+from gossamer.lab.faults.recount import wrong_sums
 from gossamer.model.revisits import Notice, Sight
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.state import RevisitState, decode_memory, memory_key

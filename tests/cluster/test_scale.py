@@ -13,7 +13,7 @@ from gossamer.assembly.integrity import opened_store
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.frontier.record import QueueCounts
-from gossamer.lab.faults.checks import wrong_sums
+from gossamer.lab.faults.recount import wrong_sums
 from gossamer.lab.shards import ends_of
 from gossamer.lab.simweb.judge import repeats
 from gossamer.lab.simweb.options import SimwebOptions

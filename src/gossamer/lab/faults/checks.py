@@ -6,24 +6,22 @@ import gzip
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from math import isclose
 from typing import Any
 
-import msgspec
 import pyarrow.parquet as pq
 
-from gossamer.cluster.places import PlacesRecord
 from gossamer.frontier.record import decode_entry
 from gossamer.lab.faults.world import SeenRequest, World
-from gossamer.revisit.rhythm import decode_rhythm
-from gossamer.revisit.state import RevisitState, decode_memory, decode_state, recounted
-from gossamer.state.schema import PARTITIONED, PLACES, REVISIT_STATE
+from gossamer.revisit.state import decode_memory
+from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 
 DELAY_S = 1.0
 """Of a host."""
+BUSY_S = 30.0
+"""Before a host that is busy is requested again, at least."""
 ROUNDING_S = 1e-6
-IDLE_S_MAX = 4_500.0
+IDLE_S_MAX = 1_000.0
 """Between two requests: the longest sleep of a host that fails, and the time in which no process was there."""
 BUSY = 503
 SEED = "http://h0.test/"
@@ -31,25 +29,64 @@ SEED = "http://h0.test/"
 
 def broken_in(world: World) -> list[str]:
     """Return every promise that a crawl which has ended broke."""
-    hosts = _early(world.log, lambda asked: asked.host, DELAY_S)
+    hosts = _early(world.log, lambda asked: asked.host, DELAY_S, world.at_once)
     shared = (
         _early(world.log, lambda asked: world.address(asked.host), world.address_delay_s) if world.shards > 1 else ()
     )
-    return [*world.faulty, *hosts, *shared, *_stalled(world.log), *_denied(world), *_outcomes(world)]
+    return [
+        *world.faulty,
+        *hosts,
+        *shared,
+        *_hasty(world.log, world.forgot),
+        *_stalled(world.log),
+        *_denied(world),
+        *_outcomes(world),
+    ]
 
 
-def _early(log: list[SeenRequest], whose: Callable[[SeenRequest], str], delay_s: float) -> Iterator[str]:
-    """Yield the requests that came too soon after another of their host or address, whichever process sent it."""
-    last: dict[str, SeenRequest] = {}
+def _early(
+    log: list[SeenRequest], whose: Callable[[SeenRequest], str], delay_s: float, at_once: int = 1
+) -> Iterator[str]:
+    """Yield the requests that came too soon after another of their host or address, whichever process sent it, or were
+    too many at once.
+    """
+    ended: dict[str, SeenRequest] = {}
+    running: dict[str, list[SeenRequest]] = {}
     for asked in sorted(log, key=lambda one: one.began):
-        before = last.get(whose(asked))
+        who = whose(asked)
+        before, out = ended.get(who), running.get(who, [])
+        for one in [one for one in out if one.ended <= asked.began or at_once == 1]:
+            out.remove(one)
+            if before is None or one.ended > before.ended:
+                before = ended[who] = one
+        running[who] = [*out, asked]
         if before is not None and asked.began < before.ended + delay_s - ROUNDING_S:
             yield (
-                f"{whose(asked)}: {asked.host}{asked.path} was requested {asked.began - before.ended:.3f} s after "
+                f"{who}: {asked.host}{asked.path} was requested {asked.began - before.ended:.3f} s after "
                 f"{before.host}{before.path} had ended, in life {asked.life}"
             )
-        if before is None or asked.ended > before.ended:
-            last[whose(asked)] = asked
+        if len(out) >= at_once:
+            yield f"{who}: {asked.host}{asked.path} was requested while {len(out)} requests were running"
+
+
+def _hasty(log: list[SeenRequest], forgot: Sequence[float]) -> Iterator[str]:
+    """Yield the requests that came too soon after their host had said that it is busy. After a power cut, and on
+    another machine, a host waits its longest delay instead, which is that of a host which is not busy.
+    """
+    later: dict[tuple[int, int], float] = {}
+    for asked in log:
+        of = asked.machine, asked.life
+        later[of] = max(later.get(of, 0.0), asked.began)
+    busy: dict[str, SeenRequest] = {}
+    for asked in sorted(log, key=lambda one: one.began):
+        before = busy.get(asked.host)
+        is_early = before is not None and before.ended <= asked.began < before.ended + BUSY_S - ROUNDING_S
+        if before is not None and is_early and not any(before.ended <= at <= asked.began for at in forgot):
+            after_s = asked.began - before.ended
+            yield f"{asked.host}{asked.path} was requested {after_s:.3f} s after {before.path} was busy"
+        # Else the process may have ended before it heard of that.
+        if asked.is_busy and later[asked.machine, asked.life] > asked.ended:
+            busy[asked.host] = asked
 
 
 def _stalled(log: list[SeenRequest]) -> Iterator[str]:
@@ -105,50 +142,6 @@ def unscheduled(world: World, stores: Sequence[Store]) -> list[str]:
         for key, memory in memories
         if waiting[key] != (memory.due_at > 0.0)
     ]
-
-
-COUNTS = ("pages", "there", "retired", "capped_hosts")
-SUMS = ("importance", "fresh", "capped_per_s", "promised_per_s")
-
-
-def wrong_sums(store: Store) -> list[str]:
-    """Return where the sums of a continuous crawl's shard are not those of its pages and hosts, as a commit has them.
-    What is on its way here from another shard counts with the last part of it.
-    """
-    data, places = store.get("meta", REVISIT_STATE), store.get("meta", PLACES)
-    if data is None:
-        return []
-    taking = msgspec.msgpack.decode(places, type=PlacesRecord).taking if places is not None else []
-
-    def values(family: str) -> Iterator[bytes]:
-        for key, value in store.scan(family, *PARTITIONED):
-            if not any(run.first <= int.from_bytes(key[:2]) < run.end for run in taking):
-                yield value
-
-    kept = decode_state(data)
-    return different_sums(
-        kept, recounted(kept, map(decode_rhythm, values("rhythm")), map(decode_memory, values("revisit")))
-    )
-
-
-def different_sums(kept: RevisitState, again: RevisitState) -> list[str]:
-    """Return in what two sums differ: numbers exactly, and what is rounded about."""
-    pairs = [(name, getattr(kept, name), getattr(again, name)) for name in COUNTS]
-    pairs.append(("due", kept.due.spans, again.due.spans))
-    pairs.append(("census", _counted(kept), _counted(again)))
-    pairs += [
-        (f"promise {mine.pattern}", (mine.pages, mine.deadlines.spans), (other.pages, other.deadlines.spans))
-        for mine, other in zip(kept.promises, again.promises, strict=True)
-    ]
-    found = [f"{name} {mine}, and pages have {other}" for name, mine, other in pairs if mine != other]
-    sums = [(name, getattr(kept, name), getattr(again, name)) for name in SUMS]
-    return found + [
-        f"{name} {mine}, and pages have {other}" for name, mine, other in sums if not isclose(mine, other, abs_tol=1e-6)
-    ]
-
-
-def _counted(state: RevisitState) -> dict[int, int]:
-    return {cell: round(sums[0]) for cell, sums in state.census.cells.items()}
 
 
 def _record(world: World, row: dict[str, Any]) -> Iterator[str]:

@@ -20,7 +20,8 @@ from gossamer.assembly import building, integrity
 from gossamer.assembly.values import Assembled
 from gossamer.config import Config
 from gossamer.crawl import shard
-from gossamer.lab.faults.checks import DELAY_S, wrong_sums
+from gossamer.lab.faults.checks import BUSY_S, DELAY_S
+from gossamer.lab.faults.recount import Files, wrong_state
 from gossamer.lab.faults.web import hash_of
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
 from gossamer.seen import bloom, diskmerge
@@ -40,9 +41,14 @@ SETS = (
     "politeness.delay_factor=0.0",
     "frontier.attempts_max=12",
     "frontier.retry_s_first=5.0",
+    "frontier.retry_s_max=60.0",
     "frontier.host_failures_max=50",
     "robots.retry_first_s=5.0",
+    "robots.retry_s_max=60.0",
     "robots.robots_wait_max_s=80_000.0",  # Clocks are set.
+    "politeness.delay_s_max=120.0",  # That of every host after a power cut.
+    f"politeness.backoff_s_first={BUSY_S}",
+    f"politeness.backoff_s_max={2 * BUSY_S}",
     "crawl.patience_s=80_000.0",
     "crawl.commit_s=30.0",
     "crawl.commit_pages=5",
@@ -53,8 +59,6 @@ SETS_OF_SHARDS = (
     "cluster.address_term_s=5.0",
     "crawl.request_s_max=9.0",
     "fetch.request_s_max=10.0",
-    "politeness.delay_s_max=120.0",  # That of every host after a power cut.
-    "politeness.backoff_s_max=60.0",
     "crawl.commit_s=10.0",
 )
 SETS_OF_REVISITS = (
@@ -123,23 +127,26 @@ class Trial(msgspec.Struct):
 
 
 def check_books(machine: Machine, assembled: Assembled, config: Config) -> None:
-    """Have the counts, and the sums of a continuous crawl, compared at each commit, and the hosts in memory with their
+    """Have the state counted again at each commit, its files looked for, and the hosts in memory compared with their
     bound.
     """
     committer, frontier, storage = assembled.kept.committer, assembled.ring.frontier, assembled.kept.storage
-    counts = frontier.counts
+    owners = assembled.membership.exchange.partitions.owners if assembled.membership is not None else ()
     # Each host may wait for a prerequisite of another one, which is there for that.
     hosts_max = config.frontier.active_hosts_max * (1 + machine.world.shards)
+    files_of = Files(storage)
     note = committer.on_epoch
     assert note is not None
 
     def check(epoch: int) -> None:
-        if counts.discovered != counts.pending + sum(counts.terminal.values()):
-            machine.world.faulty.append(f"commit {epoch} of shard {machine.number}: {counts} does not add up")
         if frontier.benched > hosts_max:
             machine.world.faulty.append(f"commit {epoch}: {frontier.benched} hosts in memory, {hosts_max} allowed")
         machine.world.faulty += [
-            f"commit {epoch} of shard {machine.number}: {one}" for one in wrong_sums(storage.store)
+            f"commit {epoch} of shard {machine.number}: {one}"
+            for one in (
+                *wrong_state(storage.store, machine.number, owners),
+                *files_of.wrong(),
+            )
         ]
         note(epoch)
 

@@ -23,6 +23,7 @@ from gossamer.cluster.moves import Copied, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
 from gossamer.config import configure
+from gossamer.lab.faults.agreement import disagreements, owned_twice
 from gossamer.lab.faults.checks import SEED, broken_in, unscheduled
 from gossamer.lab.faults.disk import ModelDisk
 from gossamer.lab.faults.lives import (
@@ -37,122 +38,51 @@ from gossamer.lab.faults.lives import (
     unwind,
     web_faults,
 )
-from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
+from gossamer.lab.faults.schedule import (
+    AFTER_GIVING,
+    AT_END,
+    OF_A_SHARD,
+    SKEW_S_MAX,
+    faults_of,
+    is_continuous,
+    is_covered,
+    is_uneven,
+    shards_of,
+)
+from gossamer.lab.faults.world import HERE, Fault, Killed, Machine, SimulatedLoop, World
 from gossamer.lab.shards import LabPlace, LabShard, Shards, Wire
 from gossamer.url.url import PARTITIONS
 from gossamer.world.dice import Dice
 
-FAULTS_MAX = 5
-REQUESTS, REQUESTS_FIRST, STEPS, DISK_STEPS = 60, 3, 160, 40
-"""As in `trial`. A fourth of the faults happen among the first requests."""
-OF_A_SHARD: tuple[Kind, ...] = ("kill", "kill", "kill", "kill", "full", "write", "fsync")
-KINDS: tuple[Kind, ...] = (*OF_A_SHARD, "dns", "reset", "frames", "frames", "cut", "cut", "coordinator")
-AT_END, LAST_STEPS = 1_000_000, 10
-"""Requests of a fault that happens after the order to end, and steps after that."""
-AWAY_S_MAX = 120.0
-"""How long two shards are cut off from each other, or the coordinator is away."""
-SKEW_S_MAX = 600.0
-"""By which the clocks of two machines differ."""
+TWICE_ROUNDS = 5
+"""Between two looks for partitions that two shards have."""
 FRAME_S_MAX, LATE_S_MAX, UNRELIABLE = 0.05, 4.0, 0.25
 """How long a frame takes; with a fault of the frames, and how many of them it loses, and doubles."""
 ANSWER_S_MAX, LATE_ANSWER_S_MAX, LATE_ONE_IN = 0.5, 20.0, 6
 """Between the answers of two shards in one round; and how many are late."""
 CHECKPOINT_S, SENT_S_MAX = 60.0, 20.0
 """Between two checkpoints of a shard, and how long one takes."""
-SHARDS_MAX, SCALINGS_MAX, STEP_KEYS_MAX = 4, 3, 20
-"""That a trial has at most after a change of their number; how many of those; and the keys that one commit gives."""
-LOST_ONE_IN, COPY_ROUNDS_MAX = 2, 100
-"""Seeds with checkpoints that lose all machines; and rounds after which a change of the record of moves is copied."""
+STEP_KEYS_MAX = 20
+"""Keys that one commit gives at the most."""
+COPY_ROUNDS_MAX = 100
+"""Rounds after which a change of the record of moves is copied."""
 BALANCE_ROUNDS_MIN = 1
 """Rounds after which a shard that is behind gives partitions to one that is free, where they move so."""
-CONTINUOUS_ONE_IN = 9
 REQUESTS_AGAIN, REQUESTS_AGAIN_MAX = 150, 600
 """After which a continuous crawl is stopped: where all faults have happened, and in any case."""
 WITHIN_S = 15_000.0
 """A crawl that takes longer does not end."""
 
 
-def faults_of(seed: int) -> list[Fault]:
-    """Return what is to happen in the trial of a seed."""
-    dice = Dice(seed + 2)
-    faults = [_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))]
-    scalings = scalings_of(seed)
-    return [*faults, *scalings, *loss_of(seed, scalings), *last_of(seed)]
-
-
-def loss_of(seed: int, scalings: list[Fault]) -> list[Fault]:
-    """Return the loss of all machines and of the coordinator's record: of some seeds with checkpoints."""
-    dice = Dice(seed + 6)
-    before = min((one.requests for one in scalings if one.kind == "scale"), default=0)
-    is_lost, requests = _is_covered(seed) and not dice.below(LOST_ONE_IN), dice.below(REQUESTS)
-    return [Fault("loss", before + requests, 0, False, False, 0.0)] if is_lost else []
-
-
-def last_of(seed: int) -> list[Fault]:
-    """Return the kill of a shard between the order to end and its last commit."""
-    dice = Dice(seed + 4)
-    in_disk, is_lost, steps = dice.below(2) > 0, dice.below(3) > 0, dice.below(LAST_STEPS)
-    kill = Fault("kill", AT_END, steps, in_disk, False, 0.0, dice.below(_shards_of(seed)))
-    return [kill._replace(restored=is_lost and _is_covered(seed))]
-
-
-def scalings_of(seed: int) -> list[Fault]:
-    """Return what changes of the number of shards come to the trial of a seed: of half of them none, but where pages
-    are visited again.
-    """
-    dice = Dice(seed + 3)
-    scalings = max(dice.below(2), is_continuous(seed)) * (1 + dice.below(SCALINGS_MAX))
-    kills = [
-        _fault(dice, seed)._replace(
-            kind="kill", shard=dice.below(SHARDS_MAX), restored=dice.below(2) > 0 and _is_covered(seed)
-        )
-        for _ in range(dice.below(SCALINGS_MAX) if scalings else 0)
-    ]
-    return [
-        *kills,
-        *(Fault("scale", dice.below(REQUESTS), 1 + dice.below(SHARDS_MAX), False, False, 0.0) for _ in range(scalings)),
-    ]
-
-
-def _fault(dice: Dice, seed: int) -> Fault:
-    kind, in_disk, power = KINDS[dice.below(len(KINDS))], dice.below(4) > 0, not dice.below(3)
-    jump_s = 0.0 if dice.below(3) else dice.uniform(-SKEW_S_MAX, SKEW_S_MAX)
-    requests, steps = dice.below(REQUESTS if dice.below(4) else REQUESTS_FIRST), dice.below(DISK_STEPS)
-    shard, is_lost = dice.below(_shards_of(seed)), dice.below(3) > 0
-    if kind not in OF_A_SHARD:
-        return Fault(kind, requests, steps, False, False, dice.uniform(0.0, AWAY_S_MAX), shard)
-    steps += 0 if in_disk else dice.below(STEPS)
-    return Fault(kind, requests, steps, in_disk, power, jump_s, shard, restored=is_lost and _is_covered(seed))
-
-
-def _shards_of(seed: int) -> int:
-    return 2 + seed % 2
-
-
-def _is_covered(seed: int) -> bool:
-    """Say whether the shards of a seed make checkpoints."""
-    return seed // 2 % 2 == 0
-
-
-def is_uneven(seed: int) -> bool:
-    """Say whether one shard of a seed has nearly all at first, and gives some of it to the others."""
-    return seed % 7 == 3
-
-
-def is_continuous(seed: int) -> bool:
-    """Say whether the pages of a seed change, and are visited again until all is visited and has happened."""
-    return seed % CONTINUOUS_ONE_IN == CONTINUOUS_ONE_IN - 2
-
-
 def trial_of_several(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
     """Crawl the seed's world to its end; return what was broken. `faults` replaces the seed's."""
     found = Trial(seed, faults_of(seed) if faults is None else faults)
-    world = World(seed, _shards_of(seed), changes=is_continuous(seed))
+    world = World(seed, shards_of(seed), changes=is_continuous(seed))
     folder.mkdir(parents=True, exist_ok=True)
     shards: SimulatedShards | None = None
     try:
         with in_world(is_real=False):
-            shards = SimulatedShards(world, folder, found, is_covered=_is_covered(seed))
+            shards = SimulatedShards(world, folder, found, is_covered=is_covered(seed))
             Context().run(shards.crawl)
         found.broken = broken_in(world)
     except (Exception, Killed) as error:  # noqa: BLE001 - that it does not go on, or not end, is a finding too
@@ -204,6 +134,8 @@ class SimulatedShards(Shards):
         """That of the life which is lived."""
         self._others = [one for one in faults if one.kind not in OF_A_SHARD]
         self._last = [one for one in faults if one.requests == AT_END and not world.changes]
+        self._after_giving = [one for one in faults if one.requests == AFTER_GIVING]
+        self._rounds_seen, self._is_ending = 0, False
         self._cut_until: dict[frozenset[int], float] = {}
         self._begins_at: dict[int, float] = {}
         self._opening: dict[int, int] = {}
@@ -327,6 +259,7 @@ class SimulatedShards(Shards):
     async def go_on(self, _shards: Shards) -> None:
         """Have happen what is due."""
         now = self.world.elapsed_s
+        self._agree()
         for fault in [one for one in self._others if len(self.world.log) >= one.requests]:
             self._others.remove(fault)
             self._found.happened.append(fault)
@@ -393,6 +326,32 @@ class SimulatedShards(Shards):
             self._faults[shard] = fault
         self._last = []
 
+    def _meet_after_giving(self, giver: int, taker: int) -> None:
+        """Have a fault meet a shard whose checkpoint has what it gave, or the one that it was given to."""
+        if self._after_giving:
+            fault = self._after_giving.pop()
+            shard = taker if fault.shard else giver
+            if shard in self.members and not self.members[shard].dead:
+                self._machines[shard].fault = fault._replace(requests=0, shard=shard)
+                self._faults[shard] = fault
+
+    def _agree(self) -> None:
+        """Note what shards and the coordinator do not agree on."""
+        coordination = self.coordination
+        places = {
+            member.number: member.assembled.membership.exchange.places
+            for member in self.members.values()
+            if not member.dead and member.assembled is not None and member.assembled.membership is not None
+        }
+        found = [*disagreements(coordination, places)]
+        if coordination.kept.end == "finished" and not self._is_ending and coordination.moves.is_moving:
+            found.append("it was over while partitions moved")
+        self._is_ending = bool(coordination.kept.end)
+        self._rounds_seen += 1
+        if coordination.moves.kept.version and not self._rounds_seen % TWICE_ROUNDS and len(places) == self.shards:
+            found += owned_twice(places)
+        self.world.faulty += found[:1] if not self.world.faulty else []
+
     def _may_lose(self, report: ShardReport) -> bool:
         is_safe = not self.is_covered or self._safe.get(report.shard) == report.activity
         return report.pages_under_way > 0 or not is_safe
@@ -438,7 +397,11 @@ class SimulatedShards(Shards):
         if not member.dead:
             assert member.assembled is not None
             assert member.assembled.membership is not None
-            member.assembled.membership.exchange.covered(epoch)
+            exchange = member.assembled.membership.exchange
+            given = set(exchange.places.held)
+            exchange.covered(epoch)
+            if given - set(exchange.places.held):
+                self._meet_after_giving(number, min(given))
             self._safe[number] = activity
             self._copies[number], copy = copy, self._copies.get(number, copy)
         if copy is not self._copies.get(number):

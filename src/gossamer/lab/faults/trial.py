@@ -8,12 +8,14 @@ A trial is repeated exactly by its seed. A thousand take about five minutes of a
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import Context
 from itertools import combinations
 from pathlib import Path
@@ -38,7 +40,8 @@ from gossamer.lab.faults.lives import (
     unwind,
     web_faults,
 )
-from gossamer.lab.faults.several import AT_END, trial_of_several
+from gossamer.lab.faults.schedule import AFTER_GIVING, AT_END
+from gossamer.lab.faults.several import trial_of_several
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.world.dice import Dice
@@ -48,6 +51,12 @@ REQUESTS, STEPS, DISK_STEPS = 60, 60, 40
 """Of a crawl without a fault: requests, about; and steps between two requests, and in a commit."""
 JUMP_S_MAX = 7_200.0
 KINDS: tuple[Kind, ...] = ("kill", "kill", "full", "write", "fsync")
+SWARM_ONE_IN = 2
+"""Seeds whose faults are alike: of one kind, soon after one another, early, or with clocks that are set back."""
+SOON_MAX, SOON_STEPS, SOON_DISK_STEPS, EARLY_REQUESTS = 4, 40, 16, 4
+"""Faults that follow one another: how many, and steps from the start of a process; requests before an early one."""
+COMMITS_ONE_IN, COMMIT_S_MAX = 4, 20.0
+"""Seeds in which others ask for commits, as the operator's commands do, and how long it takes until the next."""
 TROUBLED_ONE_IN = 5
 """Seeds with a fault of one kind of the web."""
 REAL_ONE_IN = 100
@@ -60,16 +69,28 @@ class _Crawler(Crawler):
     """A crawl in a world: without a socket to be asked through, and without watchdogs of the real machine."""
 
     machine: Machine
+    _commits: asyncio.Task[None] | None = None
 
     async def _assembled(self) -> Assembled:
         lock = await self._locked()
         assembled = assemble(self.config, self.directory, self.machine, Dice(self.machine.world.seed), lock)
         assembled.controls.watchdogs.run = _nothing  # type: ignore[method-assign]
         check_books(self.machine, assembled, self.config)
+        if not self.machine.world.seed % COMMITS_ONE_IN:
+            self._commits = asyncio.create_task(_ask_for_commits(assembled, self.machine.world))
         return assembled
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
         """Serve no socket."""
+
+
+async def _ask_for_commits(assembled: Assembled, world: World) -> None:
+    """Close an epoch now and then, as settings, checkpoints and stopped programs do. If that fails, the crawl ends."""
+    with suppress(OSError):
+        while True:
+            await asyncio.sleep(world.dice.uniform(0.0, COMMIT_S_MAX))
+            if assembled.ring.loop.state == "running":
+                await assembled.ring.loop.commit()
 
 
 async def _nothing() -> None:
@@ -79,7 +100,10 @@ async def _nothing() -> None:
 def faults_of(seed: int) -> list[Fault]:
     """Return what is to happen in the trial of a seed."""
     dice = Dice(seed + 2)
-    faults = [_fault(dice, is_real=not seed % REAL_ONE_IN) for _ in range(dice.below(FAULTS_MAX + 1))]
+    is_real = not seed % REAL_ONE_IN
+    faults = [_fault(dice, is_real=is_real) for _ in range(dice.below(FAULTS_MAX + 1))]
+    if not dice.below(SWARM_ONE_IN):
+        faults = _alike(dice, faults or [_fault(dice, is_real=is_real)], is_real=is_real)
     for kind in [one for one in OF_THE_WEB if not dice.below(TROUBLED_ONE_IN)]:
         lasts_s = dice.uniform(1.0, TROUBLE_S_MAX)
         faults.append(
@@ -93,6 +117,26 @@ def _fault(dice: Dice, *, is_real: bool) -> Fault:
     power = bool(dice.below(2)) and not is_real
     jump_s = 0.0 if dice.below(2) else dice.uniform(-JUMP_S_MAX, JUMP_S_MAX)
     return Fault(kind, dice.below(REQUESTS), dice.below(DISK_STEPS if in_disk else STEPS), in_disk, power, jump_s)
+
+
+def _alike(dice: Dice, faults: list[Fault], *, is_real: bool) -> list[Fault]:
+    """Return faults with more in common than chance gives: what needs two of a kind, or one soon after another."""
+    first, how = faults[0], dice.below(4)
+    if how == 0:
+        return [one._replace(kind=first.kind, in_disk=first.in_disk, power=first.power) for one in faults]
+    if how == 1:
+        early = [one._replace(requests=dice.below(EARLY_REQUESTS), steps=one.steps % SOON_STEPS) for one in faults]
+        return [one._replace(power=not is_real) for one in early]
+    if how == 2:
+        return [one._replace(jump_s=-abs(one.jump_s) or -dice.uniform(0.0, JUMP_S_MAX)) for one in faults]
+    return [first, *(_soon(dice, first) for _ in range(1 + dice.below(SOON_MAX)))]
+
+
+def _soon(dice: Dice, first: Fault) -> Fault:
+    """Return a fault of a process that has just begun."""
+    in_disk = dice.below(4) > 0
+    steps = dice.below(SOON_DISK_STEPS if in_disk else SOON_STEPS)
+    return first._replace(kind=KINDS[dice.below(len(KINDS))], requests=0, steps=steps, in_disk=in_disk)
 
 
 def trial(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
@@ -114,7 +158,8 @@ def trial(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
 
 def _lives(machine: Machine, found: Trial) -> None:
     HERE.set(machine)
-    config = configure(options=OPTIONS, sets=sets_of(machine.world.seed), seeds=[SEED])
+    at_once = [f"politeness.{name}={machine.world.at_once}" for name in ("per_host", "per_address")]
+    config = configure(options=OPTIONS, sets=(*sets_of(machine.world.seed), *at_once), seeds=[SEED])
     for fault in web_faults(machine.world, found.faults):
         machine.fault = fault
         if _lived(machine, config):
@@ -204,7 +249,7 @@ def _said(fault: Fault) -> str:
     where = "on disk" if fault.in_disk else "anywhere"
     then = " then the power is cut;" if fault.power else ""
     then += " then another machine goes on from the last checkpoint;" if fault.restored else ""
-    since = "the order to end" if fault.requests == AT_END else f"request {fault.requests}"
+    since = {AT_END: "the order to end", AFTER_GIVING: "a shard gave"}.get(fault.requests, f"request {fault.requests}")
     return (
         f"shard {fault.shard}: {fault.kind} at step {fault.steps} {where} after {since};{then} "
         f"clock, or time, {fault.jump_s:+.0f} s"

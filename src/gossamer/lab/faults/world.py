@@ -30,8 +30,12 @@ ADDRESS_DELAYS_S = (0.5, 0.5, 0.5, 15.0, 0.5)
 """By seed: of an address that hosts of several shards share. The long one is longer than a shard needs to be back."""
 SEEDS_APART = 1_000_003
 """Between the seeds of two machines' disks."""
+FAILURES = ("busy", "host", "page")
+"""The server says that it is busy; or nothing answers, at the host, or for this page."""
 FAULTS_MAX = 2
 """Attempts of one page that fail before it is answered: fewer than a crawl makes."""
+DOUBLE_ONE_IN = 5
+"""Seeds of one shard in which a host may get two requests at once."""
 INTERLEAVES_ONE_IN = 4
 """Seeds whose commits run beside the loop; the others run them at once, at half the cost."""
 GIVE_WAY_ONE_IN, GIVEN_S_MAX = 3, 0.5
@@ -57,6 +61,9 @@ class SeenRequest(NamedTuple):
     began: float
     ended: float
     life: int
+    machine: int
+    is_busy: bool
+    """The server said that it is."""
 
 
 Kind = Literal["kill", "full", "write", "fsync", "dns", "reset", "frames", "cut", "coordinator", "scale", "loss"]
@@ -101,6 +108,8 @@ class World:
         self.site = site(
             Dice(seed), HOSTS_OF_SHARDS if several else HOSTS_MAX, is_chain=several and not seed % CHAIN_ONE_IN
         )
+        self.at_once = 1 if several or seed % DOUBLE_ONE_IN else 2
+        """Requests at once to one host."""
         self.address_delay_s = ADDRESS_DELAYS_S[seed % len(ADDRESS_DELAYS_S)]
         self.elapsed_s = 0.0
         self.steps = 0
@@ -109,6 +118,8 @@ class World:
         self.unwinding: list[asyncio.Task[Any]] = []
         """Those of a killed process that are not done. The turns that they take depend on the order of sets."""
         self.log: list[SeenRequest] = []
+        self.forgot: list[float] = []
+        """When a machine lost what it knew beyond its last commit or checkpoint: its power was cut, or it was lost."""
         self.faulty: list[str] = []
         """What was found wrong at a commit."""
         self.troubles: dict[Fault, float] = {}
@@ -133,11 +144,12 @@ class World:
 
     def answer(self, url: str, began: float, lasts_s: float) -> Reply | Failure:
         """Answer as the URL's host does at this attempt."""
-        faults = Dice(hash_of(self.seed, url)).below(3 * FAULTS_MAX)
-        if self.attempts[url] <= min(faults, FAULTS_MAX) and faults < 2 * FAULTS_MAX:
-            if (faults + self.attempts[url]) % 2:
-                return Failure("timeout", "no answer", retry=True, host_level=True, started_at=began, fetch_s=lasts_s)
-            return self._reply(url, 503, b"busy", began, lasts_s)
+        if how := self.fails(url, self.attempts[url]):
+            if how == "busy":
+                return self._reply(url, 503, b"busy", began, lasts_s)
+            return Failure(
+                "timeout", "no answer", retry=True, host_level=how == "host", started_at=began, fetch_s=lasts_s
+            )
         if url in self.site.robots:
             return self._reply(url, 301, b"", began, lasts_s, location=self.site.robots[url])
         if url.endswith("/robots.txt"):
@@ -151,6 +163,13 @@ class World:
             came = replace(reply, body=reply.body[: fault.steps], truncated="disconnect") if fault.steps else None
             return Failure("connect_error", "reset", retry=True, started_at=began, fetch_s=lasts_s, came=came)
         return reply
+
+    def fails(self, url: str, attempt: int) -> str:
+        """Return how an attempt at a URL fails; empty if it does not."""
+        faults = Dice(hash_of(self.seed, url)).below(3 * FAULTS_MAX)
+        if attempt > min(faults, FAULTS_MAX) or faults >= 2 * FAULTS_MAX:
+            return ""
+        return FAILURES[(faults + attempt) % len(FAILURES)]
 
     def _version(self, url: str) -> bytes:
         """Return what a page has at its end for now, where pages change."""
@@ -264,6 +283,8 @@ class Machine:
         self.fault, self._next_disk, self._refused = None, None, ("", 0)
         self.life += 1
         self.boots += fault.power
+        if fault.power or fault.restored:
+            self.world.forgot.append(self.world.elapsed_s)
         dice = self.world.dice
         down_s = dice.uniform(0.0, DOWN_S_MAX) if dice.below(2) else DOWN_S_MIN
         self.set_clock(fault.jump_s)
@@ -297,11 +318,13 @@ class Machine:
         began, began_s = self.now(), world.elapsed_s
         lasts_s = world.dice.uniform(0.01, REQUEST_S_MAX) ** 2 / REQUEST_S_MAX
         world.attempts[url] += 1
+        attempt, is_busy = world.attempts[url], False
         try:
             await asyncio.sleep(lasts_s)
+            is_busy = world.fails(url, attempt) == "busy"
         finally:
             if life == self.life:
-                world.log.append(SeenRequest(host, "/" + path, began_s, world.elapsed_s, life))
+                world.log.append(SeenRequest(host, "/" + path, began_s, world.elapsed_s, life, self.number, is_busy))
         self.step()
         return world.answer(url, began, lasts_s)
 

@@ -1,0 +1,125 @@
+"""Schedule: which faults come to the trial of a seed with several shards, and what kind of crawl it is."""
+
+from __future__ import annotations
+
+from gossamer.lab.faults.world import Fault, Kind
+from gossamer.world.dice import Dice
+
+FAULTS_MAX = 5
+REQUESTS, REQUESTS_FIRST, STEPS, DISK_STEPS = 60, 3, 160, 40
+"""As in `trial`. A fourth of the faults happen among the first requests."""
+TOGETHER_ONE_IN, TOGETHER_REQUESTS, EARLY_ONE_IN = 2, 6, 3
+"""Seeds whose faults happen at about the same time, and within how many requests; those of them at the beginning."""
+OF_A_SHARD: tuple[Kind, ...] = ("kill", "kill", "kill", "kill", "full", "write", "fsync")
+KINDS: tuple[Kind, ...] = (*OF_A_SHARD, "dns", "reset", "frames", "frames", "cut", "cut", "coordinator")
+AT_END, LAST_STEPS = 1_000_000, 10
+"""Requests of a fault that happens after the order to end, and steps after that."""
+AFTER_GIVING, GIVING_FAULTS_MAX = AT_END + 1, 2
+"""Requests of a fault that happens soon after a checkpoint has partitions that a shard gave; and how many of those."""
+AWAY_S_MAX = 120.0
+"""How long two shards are cut off from each other, or the coordinator is away."""
+SKEW_S_MAX = 600.0
+"""By which the clocks of two machines differ."""
+SHARDS_MAX, SCALINGS_MAX = 4, 3
+"""That a trial has at most after a change of their number; and how many of those."""
+LOST_ONE_IN = 2
+"""Seeds with checkpoints that lose all machines."""
+CONTINUOUS_ONE_IN = 9
+
+
+def faults_of(seed: int) -> list[Fault]:
+    """Return what is to happen in the trial of a seed."""
+    dice = Dice(seed + 2)
+    faults, scalings = [_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))], scalings_of(seed)
+    if not dice.below(TOGETHER_ONE_IN):
+        faults, scalings = _together(dice, faults, scalings), _together(dice, scalings, scalings)
+    return [*faults, *scalings, *_after_giving(dice, seed, scalings), *loss_of(seed, scalings), *last_of(seed)]
+
+
+def _after_giving(dice: Dice, seed: int, scalings: list[Fault]) -> list[Fault]:
+    """Return losses of machines whose shard gave partitions, or took them."""
+    count = dice.below(1 + GIVING_FAULTS_MAX) if scalings and is_covered(seed) else 0
+    kill = Fault("kill", AFTER_GIVING, 0, in_disk=False, power=False, jump_s=0.0, restored=True)
+    return [kill._replace(steps=dice.below(STEPS), shard=dice.below(2)) for _ in range(count)]
+
+
+def _together(dice: Dice, faults: list[Fault], scalings: list[Fault]) -> list[Fault]:
+    """Return faults that happen at about the same time, while partitions move if they do: those of a shard soon after
+    the start of its process, and half of them to one shard.
+    """
+    at = min((one.requests for one in scalings if one.kind == "scale"), default=dice.below(REQUESTS_FIRST))
+    at = at if dice.below(EARLY_ONE_IN) else 0
+    whom = dice.below(SHARDS_MAX if scalings else 2)
+    found = []
+    for fault in faults:
+        one = fault._replace(requests=at + dice.below(TOGETHER_REQUESTS))
+        if one.kind in OF_A_SHARD:
+            steps = dice.below(DISK_STEPS if one.in_disk else STEPS)
+            one = one._replace(steps=steps, shard=one.shard if dice.below(2) else whom)
+        found.append(one)
+    return found
+
+
+def loss_of(seed: int, scalings: list[Fault]) -> list[Fault]:
+    """Return the loss of all machines and of the coordinator's record: of some seeds with checkpoints."""
+    dice = Dice(seed + 6)
+    before = min((one.requests for one in scalings if one.kind == "scale"), default=0)
+    is_lost, requests = is_covered(seed) and not dice.below(LOST_ONE_IN), dice.below(REQUESTS)
+    return [Fault("loss", before + requests, 0, False, False, 0.0)] if is_lost else []
+
+
+def last_of(seed: int) -> list[Fault]:
+    """Return the kill of a shard between the order to end and its last commit."""
+    dice = Dice(seed + 4)
+    in_disk, is_lost, steps = dice.below(2) > 0, dice.below(3) > 0, dice.below(LAST_STEPS)
+    kill = Fault("kill", AT_END, steps, in_disk, False, 0.0, dice.below(shards_of(seed)))
+    return [kill._replace(restored=is_lost and is_covered(seed))]
+
+
+def scalings_of(seed: int) -> list[Fault]:
+    """Return what changes of the number of shards come to the trial of a seed: of half of them none, but where pages
+    are visited again.
+    """
+    dice = Dice(seed + 3)
+    scalings = max(dice.below(2), is_continuous(seed)) * (1 + dice.below(SCALINGS_MAX))
+    kills = [
+        _fault(dice, seed)._replace(
+            kind="kill", shard=dice.below(SHARDS_MAX), restored=dice.below(2) > 0 and is_covered(seed)
+        )
+        for _ in range(dice.below(SCALINGS_MAX) if scalings else 0)
+    ]
+    return [
+        *kills,
+        *(Fault("scale", dice.below(REQUESTS), 1 + dice.below(SHARDS_MAX), False, False, 0.0) for _ in range(scalings)),
+    ]
+
+
+def _fault(dice: Dice, seed: int) -> Fault:
+    kind, in_disk, power = KINDS[dice.below(len(KINDS))], dice.below(4) > 0, not dice.below(3)
+    jump_s = 0.0 if dice.below(3) else dice.uniform(-SKEW_S_MAX, SKEW_S_MAX)
+    requests, steps = dice.below(REQUESTS if dice.below(4) else REQUESTS_FIRST), dice.below(DISK_STEPS)
+    shard, is_lost = dice.below(shards_of(seed)), dice.below(3) > 0
+    if kind not in OF_A_SHARD:
+        return Fault(kind, requests, steps, False, False, dice.uniform(0.0, AWAY_S_MAX), shard)
+    steps += 0 if in_disk else dice.below(STEPS)
+    return Fault(kind, requests, steps, in_disk, power, jump_s, shard, restored=is_lost and is_covered(seed))
+
+
+def shards_of(seed: int) -> int:
+    """Return how many shards the trial of a seed begins with."""
+    return 2 + seed % 2
+
+
+def is_covered(seed: int) -> bool:
+    """Say whether the shards of a seed make checkpoints."""
+    return seed // 2 % 2 == 0
+
+
+def is_uneven(seed: int) -> bool:
+    """Say whether one shard of a seed has nearly all at first, and gives some of it to the others."""
+    return seed % 7 == 3
+
+
+def is_continuous(seed: int) -> bool:
+    """Say whether the pages of a seed change, and are visited again until all is visited and has happened."""
+    return seed % CONTINUOUS_ONE_IN == CONTINUOUS_ONE_IN - 2
