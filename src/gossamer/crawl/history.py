@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -90,8 +89,7 @@ def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> P
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class UrlMemory:
+class UrlMemory(msgspec.Struct, frozen=True):
     """What a crawl remembers of URLs: their keys, whether they were seen, and their last attempts."""
 
     namer: Namer
