@@ -1,7 +1,5 @@
 """Counters: what the crawl counts and shows while it runs: totals, rates over time, and the last attempts."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby, pairwise

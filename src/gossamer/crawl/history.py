@@ -1,7 +1,5 @@
 """History: the row that each attempt leaves, and what is remembered of each URL."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec
