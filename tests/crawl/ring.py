@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -180,7 +179,7 @@ class Ring:
 
     def joined(self, **stages: object) -> Pipeline:
         """Join the rooms to a ring, some of them replaced."""
-        self.stages = dataclasses.replace(self.stages, **stages)  # type: ignore[arg-type]
+        self.stages = msgspec.structs.replace(self.stages, **stages)  # type: ignore[arg-type]
         self.pipeline = Pipeline(self.stages, self._retries, self.options, self.clock, self.logs, self.counters)
         return self.pipeline
 

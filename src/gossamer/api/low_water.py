@@ -9,10 +9,11 @@ import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL
 from subprocess import DEVNULL, PIPE
+
+import msgspec
 
 from gossamer.api.feeding import Feeding
 from gossamer.api.seeding import Seeding
@@ -37,8 +38,7 @@ REFUSED_SHOWN_MAX = 20
 """Rejected lines of one answer that the log names; the others are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(msgspec.Struct, frozen=True):
     """Where more URLs come from."""
 
     seeding: Seeding

@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -207,7 +208,7 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
                 more = [RENDERED] if RENDERED in file.schema_arrow.names else []
-                for batch in file.iter_batches(batch_size=10_000, columns=[*COLUMNS, *more]):
+                for batch in file.iter_batches(batch_size=10_000, columns=[*COLUMNS, *more], use_threads=False):
                     yield from entries_of_batch(batch)
                     if more and is_rendered(batch):
                         rendered = path
@@ -277,12 +278,21 @@ def entries_of_batch(batch: pa.RecordBatch) -> Iterator[IndexEntry]:
     """
     columns = [batch[name].view("int64") if name == "fetched_at" else batch[name] for name in COLUMNS]
     for url, fetched_at, media_type, status, digest, kind, length, offset, filename in zip(
-        *[column.to_pylist() for column in columns], strict=True
+        *map(_values, columns), strict=True
     ):
         if offset is None:
             continue
         mime = "warc/revisit" if kind == "revisit" else media_type
         yield IndexEntry(url, fetched_at // 1_000_000, mime, str(status or ""), digest, length, offset, filename)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Return the values of a column. `to_pylist` takes 1.2 µs for each of one with a dictionary, this 0.03 µs."""
+    if not isinstance(column, pa.DictionaryArray):
+        values: list[Any] = column.to_pylist()
+        return values
+    words = column.dictionary.to_pylist()
+    return [None if index is None else words[index] for index in column.indices.to_pylist()]
 
 
 def _entry_of_record(record: WarcRecord, filename: str) -> IndexEntry:

@@ -1,7 +1,5 @@
 """What can be set about the archive."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -32,8 +31,7 @@ LOCK_S_MAX = 5.0
 """Longest wait for a directory's lock: a child whose supervisor was killed frees it sooner."""
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(msgspec.Struct, frozen=True):
     """The places of one shard."""
 
     directory: Path
@@ -92,8 +90,7 @@ class Home:
         return Journals(self.directory) if self.shards == 1 else Journals(self.directory, self.state, self.shard)
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(msgspec.Struct, frozen=True):
     """What the components of a shard are made with."""
 
     config: Config

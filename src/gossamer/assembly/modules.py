@@ -5,10 +5,11 @@ modules. Builders of segments and isolated workers need no more of a crawl.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import cast
+
+import msgspec
 
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
@@ -36,8 +37,7 @@ from gossamer.world.clock import Clock, WallClock
 from gossamer.world.spill import Spills
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(msgspec.Struct, frozen=True):
     """Names addresses and judges links, as a crawl with this configuration does."""
 
     namer: Namer
@@ -47,8 +47,7 @@ class Judge:
     prioritizer: Prioritizer
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(msgspec.Struct, frozen=True):
     """Reads what a page names."""
 
     decoder: BoundedDecoder

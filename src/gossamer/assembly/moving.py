@@ -10,9 +10,10 @@ changes, and not on the size. A process that dies copies again: the first part h
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from gossamer.cluster.exchange import Exchange
 from gossamer.cluster.frames import BATCH_BYTES_MAX, MoveEnd, MovePart
@@ -34,8 +35,7 @@ pages that are visited again."""
 PART_KEYS_MAX: Final = 1_000
 
 
-@dataclass
-class Copy:
+class Copy(msgspec.Struct):
     """How far a move is that was not given yet. A process that is restarted copies again."""
 
     move: Move

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -32,8 +31,7 @@ from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlScope:
+class CrawlScope(msgspec.Struct, frozen=True):
     """The filters of a crawl, and what it has learned about its scope."""
 
     chain: Chain

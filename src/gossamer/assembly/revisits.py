@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import cast
+
+import msgspec
 
 from gossamer.assembly.parts import scoped
 from gossamer.config import Config
@@ -59,7 +60,7 @@ def patient(rules: Politeness, config: Config) -> Politeness:
     if not is_continuous(config):
         return rules
     longest_s = config.revisit.interval_s_max
-    return replace(
+    return msgspec.structs.replace(
         rules,
         crawl_delay_s_max=max(rules.crawl_delay_s_max, longest_s),
         retry_after_s_max=max(rules.retry_after_s_max, longest_s),

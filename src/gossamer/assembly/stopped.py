@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from gossamer.archive.uploads import UploadCounts, counts_of
 from gossamer.assembly.earlier import earlier_of
@@ -32,8 +33,7 @@ from gossamer.world.clock import WallClock
 from gossamer.world.process import DirectoryLock
 
 
-@dataclass(slots=True)
-class Opened:
+class Opened(msgspec.Struct):
     """The state of a crawl that does not run, to be read and closed."""
 
     lock: DirectoryLock

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
     from gossamer.crawl.sessions import Sessions
 
 
-@dataclass(frozen=True, slots=True)
-class DurableState:
+class DurableState(msgspec.Struct, frozen=True):
     """The state of a shard on disk, and the commits that make it durable."""
 
     home: Home
@@ -70,8 +70,7 @@ class DurableState:
         return begun.rename(folder / name)
 
 
-@dataclass(frozen=True, slots=True)
-class Recrawl:
+class Recrawl(msgspec.Struct, frozen=True):
     """The revisits of a continuous crawl."""
 
     schedule: Schedule
@@ -82,8 +81,7 @@ class Recrawl:
     """WebSub; None if hubs cannot call back."""
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlRing:
+class CrawlRing(msgspec.Struct, frozen=True):
     """The crawl itself: URLs wait in the frontier, and the loop sends them through the pipeline."""
 
     loop: Shard
@@ -100,8 +98,7 @@ class CrawlRing:
     """None without cookies and logins."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outputs:
+class Outputs(msgspec.Struct, frozen=True):
     """The files that a crawl leaves for others."""
 
     config: Config
@@ -144,8 +141,7 @@ class Settings:
         self._apply(before, config)
 
 
-@dataclass(frozen=True, slots=True)
-class Controls:
+class Controls(msgspec.Struct, frozen=True):
     """What a running crawl is observed and changed with."""
 
     settings: Settings
@@ -155,8 +151,7 @@ class Controls:
     """Explains the state of a URL."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assembled:
+class Assembled(msgspec.Struct, frozen=True):
     """A shard, for its owner, who closes it. Others take the parts that they need."""
 
     kept: DurableState

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -29,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.flush()
         except (OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    if _is_supervised(words):
+        os._exit(status)  # The child has ended, and nothing is open: to take the interpreter apart takes 0.006 s.
     sys.exit(status)
 
 
@@ -50,10 +53,12 @@ def status_of(words: Sequence[str]) -> int:
     """Run a command and return its exit status."""
     if words and words[0] == "help":
         words = [*words[1:], "--help"]
-    if words and words[0] in {"crawl", "resume"} and not {"-h", "--help"} & set(words):
+    if _is_supervised(words):
+        gc.disable()  # What is imported is no garbage: to look for some takes 0.002 s.
         from gossamer.cli.output import Exit
         from gossamer.cli.supervisor import carried_out
 
+        gc.enable()
         try:
             return carried_out(words)
         except KeyboardInterrupt:
@@ -61,3 +66,7 @@ def status_of(words: Sequence[str]) -> int:
     from gossamer.cli.main import status_of_command
 
     return status_of_command(words)
+
+
+def _is_supervised(words: Sequence[str]) -> bool:
+    return bool(words) and words[0] in {"crawl", "resume"} and not {"-h", "--help"} & set(words)

@@ -4,8 +4,6 @@ The outbox keeps links of other shards' sites on disk until their receiver has t
 receiver is and what goes to it next. What comes from other shards is in `inbox`.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections import deque
 from collections.abc import Callable, Container, Iterator

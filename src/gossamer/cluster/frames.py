@@ -4,8 +4,6 @@ A frame may be lost, duplicated, late or out of order, so its arrival alone mean
 carry what must not be lost; the rest is requested again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -2,8 +2,6 @@
 See `addresses`.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, NamedTuple

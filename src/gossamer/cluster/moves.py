@@ -8,8 +8,6 @@ Where shards make checkpoints, a copy of the record is beside these before the o
 from there, and has an older record than its shards have state, orders again what they have done.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Options of a crawl of several shards."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -8,8 +8,6 @@ one. Parts come in order, and may come again when the giver was restarted, or re
 says which were taken.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterator, Sequence
 

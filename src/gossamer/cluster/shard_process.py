@@ -13,7 +13,6 @@ import subprocess
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
@@ -42,8 +41,7 @@ Carry = Callable[[int, bytes], Awaitable[bool]]
 State = Literal["starting", "running", "done", "failed", "refused"]
 
 
-@dataclass(frozen=True, slots=True)
-class ShardStart:
+class ShardStart(msgspec.Struct, frozen=True):
     """How a shard's process is started."""
 
     command: Sequence[str]

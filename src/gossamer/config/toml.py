@@ -20,6 +20,7 @@ ASSIGNMENT = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
 EXPERT_PAGE = "docs/reference/configuration.md#expert-keys"
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 ORIGIN = re.compile(r"  # from ([^\"']+)$")
+_UNWRITABLE = re.compile(r"[\"'\x00-\x1f\x7f]")
 
 
 def effective_toml(config: Config, *, shown: Callable[[str, object], object] = lambda _, value: value) -> str:
@@ -32,6 +33,7 @@ def effective_toml(config: Config, *, shown: Callable[[str, object], object] = l
         "# those of `gossamer set` at once.",
         f"format = {FORMAT}  # of this directory, not to be changed",
     ]
+    origins = {key: _UNWRITABLE.sub("?", origin) for key, origin in config.origins.items()}
     for section in sections():
         lines += ["", f"[{section}]"]
         options = getattr(config, section)
@@ -40,7 +42,7 @@ def effective_toml(config: Config, *, shown: Callable[[str, object], object] = l
             if value is None:
                 lines.append(f"# {key} is not set")
                 continue
-            origin = re.sub(r"[\"'\x00-\x1f\x7f]", "?", config.origin(f"{section}.{key}"))
+            origin = origins.get(f"{section}.{key}", "default")
             name = key if BARE.fullmatch(key) else written(key)
             lines.append(f"{name} = {written(value)}" + ("" if origin == "default" else f"  # from {origin}"))
     return "\n".join(lines) + "\n"

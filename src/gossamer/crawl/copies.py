@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
 from gossamer.crawl.history import UrlMemory
@@ -20,8 +20,7 @@ _DECODED = b"decoded:"
 Sketcher = Callable[[bytes, str, str], Sketch]
 
 
-@dataclass(frozen=True, slots=True)
-class NearCopies:
+class NearCopies(msgspec.Struct, frozen=True):
     """The test for near-duplicates, with the sketches that it compares."""
 
     seen: NearContentSeen

@@ -1,10 +1,7 @@
 """Counters: what the crawl counts and shows while it runs: totals, rates over time, and the last attempts."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -241,8 +238,7 @@ RECENT_RING = 1
 """Whose rates `rates` returns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Telemetry:
+class Telemetry(msgspec.Struct, frozen=True):
     """What a crawl reports with: its clock, its logs and its counts."""
 
     clock: Clock

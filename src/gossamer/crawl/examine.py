@@ -1,7 +1,5 @@
 """Examine: the stage in which native code reads untrusted bytes: it removes content codings and runs modules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import msgspec

@@ -1,9 +1,6 @@
 """History: the row that each attempt leaves, and what is remembered of each URL."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -90,8 +87,7 @@ def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> P
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class UrlMemory:
+class UrlMemory(msgspec.Struct, frozen=True):
     """What a crawl remembers of URLs: their keys, whether they were seen, and their last attempts."""
 
     namer: Namer

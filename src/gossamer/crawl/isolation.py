@@ -4,8 +4,6 @@ use the processors that the crawl's own process leaves.
 A question is one page for all its isolated modules: a head and the page's content; the answer is what they found.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Options of the crawl as a whole."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from typing import Literal, Self

@@ -6,8 +6,6 @@ While any is open, links that the scope alone rejects are kept, and offered agai
 none is open the scope is final, and what was kept goes. What is found so does not depend on who came first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import msgspec

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -62,8 +61,7 @@ NOT_MODIFIED: Final = 304
 Headers = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Gates:
+class Gates(msgspec.Struct, frozen=True):
     """What a resource passes before it is requested."""
 
     namer: Namer
@@ -215,8 +213,7 @@ class PageResources:
         return reply
 
 
-@dataclass(frozen=True, slots=True)
-class Auto:
+class Auto(msgspec.Struct, frozen=True):
     """What decides with `crawl.render` = `auto`."""
 
     choice: RenderChoice

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from gossamer.cluster.exchange import Exchange
 from gossamer.crawl.copies import CopyMarks
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from gossamer.crawl.sessions import Sessions
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
+class Stages(msgspec.Struct, frozen=True):
     """The parts of one shard that a visit passes."""
 
     namer: Namer

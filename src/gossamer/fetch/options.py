@@ -1,7 +1,5 @@
 """Options of fetching: limits on time and bytes, connections, headers."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, Literal, Self
 

@@ -7,8 +7,6 @@ link in, for hosts and pages are free and domains are not. A set of them may be 
 there on the k-th smallest says how densely the hashes lie, with a standard error of 1/√(k-2), here 13 %.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter, OrderedDict
 from collections.abc import Sequence

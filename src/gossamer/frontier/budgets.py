@@ -9,7 +9,6 @@ with budgets ends like one without: each round fetches at least one page.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 from typing import Literal
@@ -43,8 +42,7 @@ from gossamer.url.site import site_of
 from gossamer.url.url import Url
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(msgspec.Struct, frozen=True):
     """What may be spent in a round; None: as much as there is."""
 
     pages: float | None = None

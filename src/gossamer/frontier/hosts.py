@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from xxhash import xxh3_64_intdigest
 
 from gossamer.frontier.host import Host
@@ -22,8 +22,7 @@ EVICTIONS_MAX = 4
 """Hosts that are looked at, to make one leave, for each that comes: more than one, so that a crowd thins out."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostRecords:
+class HostRecords(msgspec.Struct, frozen=True):
     """What a crawl keeps of its hosts and queues."""
 
     store: Store

@@ -1,7 +1,5 @@
 """Options of the frontier: how polite, how many, how often again."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

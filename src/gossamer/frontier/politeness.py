@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeVar
+
+import msgspec
 
 from gossamer.frontier.options import HostOverride, PolitenessOptions
 from gossamer.state.contacts import Rest
@@ -17,8 +18,7 @@ SAMPLES = 5
 """Fetch times that the mean is taken over, at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Politeness:
+class Politeness(msgspec.Struct, frozen=True):
     """The rules in force: a preset with the operator's changes. All times in seconds."""
 
     delay_s_min: float
@@ -37,7 +37,7 @@ class Politeness:
     backoff_s_max: float
     has_own_gate: bool = False
     """For one host alone: its address is not shared with others' requests."""
-    hosts: Mapping[str, Politeness] = field(default_factory=dict)
+    hosts: Mapping[str, Politeness] = msgspec.field(default_factory=dict)
     """Hosts with rules of their own."""
 
     def of(self, host: str) -> Politeness:
@@ -124,12 +124,14 @@ def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride]
         backoff_s_max=options.backoff_s_max,
     )
     own = {host: _agreed(everybody, one) for host, one in (overrides or {}).items()}
-    return replace(everybody, hosts=own) if own else everybody
+    return msgspec.structs.replace(everybody, hosts=own) if own else everybody
 
 
 def _agreed(rules: Politeness, override: HostOverride) -> Politeness:
     if override.delay_s is not None:
-        rules = replace(rules, delay_s_min=override.delay_s, delay_s_max=override.delay_s, delay_factor=0.0)
+        rules = msgspec.structs.replace(
+            rules, delay_s_min=override.delay_s, delay_s_max=override.delay_s, delay_factor=0.0
+        )
     if override.per_host is not None:
-        rules = replace(rules, per_host=override.per_host, has_own_gate=True)
+        rules = msgspec.structs.replace(rules, per_host=override.per_host, has_own_gate=True)
     return rules

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import log2
+
+import msgspec
 
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.politeness import Politeness
@@ -284,13 +285,12 @@ def prioritizer_of(options: FrontierOptions) -> Prioritizer:
             return BreadthFirst()
 
 
-@dataclass(frozen=True, slots=True)
-class FrontierRules:
+class FrontierRules(msgspec.Struct, frozen=True):
     """By what a frontier chooses the next request."""
 
     politeness: Politeness
     options: FrontierOptions
-    budget: BudgetOptions = field(default_factory=BudgetOptions)
+    budget: BudgetOptions = msgspec.field(default_factory=BudgetOptions)
     prioritizer: Prioritizer | None = None
     """Also orders hosts, where it has `host_level`."""
     share_new: float | None = None

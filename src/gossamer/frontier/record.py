@@ -1,7 +1,5 @@
 """Records: what the disk keeps of a host and of a queued URL. The formats' owner; each begins with its version."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import ceil
 

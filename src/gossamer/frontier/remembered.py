@@ -1,7 +1,5 @@
 """What is kept of hosts from crawl to crawl: their delays and failures, and what they spent of their budgets."""
 
-from __future__ import annotations
-
 import msgspec
 
 from gossamer.frontier.record import HostRecord, Origin, host_prefix

@@ -8,8 +8,9 @@ hosts to use them, and does not ask again for what it gave away until a host nee
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 KEY: Final = "site "
 """How keys of tokens begin: no address has a space."""
@@ -46,8 +47,7 @@ def site_of_key(key: str) -> str:
     return key.split(" ", 2)[1] if key.startswith(KEY) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class SiteLimits:
+class SiteLimits(msgspec.Struct, frozen=True):
     """What a split site permits, on one of the shards that share it."""
 
     per_site: int

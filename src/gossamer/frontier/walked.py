@@ -22,8 +22,6 @@ Known bias: popular pages remain somewhat too frequent, because links from popul
 is a large part of the met pages resembles them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from math import expm1, log1p

@@ -1,7 +1,5 @@
 """Links: what pages name, before and after we know where it leads, and what sitemaps and feeds say of other pages."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """Options: the shape of a section of the configuration, and the marks of its keys, which are part of its schema."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

@@ -2,8 +2,6 @@
 in the API.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints

@@ -3,8 +3,6 @@
 Pure. `docs/reference/preferences.md` has the standards with their versions, and the rules of precedence.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum

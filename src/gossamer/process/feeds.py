@@ -4,8 +4,6 @@ Atom (RFC 4287) and JSON Feed 1.1 announce; with the dates that they state.
 Feed elements are matched by name without prefix, except where the prefix matters.
 """
 
-from __future__ import annotations
-
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping

@@ -5,8 +5,6 @@ whole title must be that of a rule, and its markup a mark of the same rule; or t
 and is so small that nothing else fits beside the mark.
 """
 
-from __future__ import annotations
-
 import pkgutil
 import re
 import tomllib

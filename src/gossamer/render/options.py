@@ -1,7 +1,5 @@
 """Options of rendering."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

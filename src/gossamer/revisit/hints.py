@@ -7,8 +7,6 @@ directory. A feed may name any page: it is a page with links.
 The record of each sitemap and feed has its hosts, its claims, and whether visits confirmed them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal

@@ -1,7 +1,5 @@
 """Options of revisits, and of hints to pages: the sections `revisit`, `discovery` and `websub` of the configuration."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -4,8 +4,6 @@ A state machine without I/O: its inputs are links of pages and calls of hubs, it
 subscription is a record in the store, which changes in the epoch of the event that changes it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Options of robots.txt."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field, StringConstraints

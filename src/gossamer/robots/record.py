@@ -2,8 +2,6 @@
 recently used ones, in memory.
 """
 
-from __future__ import annotations
-
 import enum
 from collections import OrderedDict
 from collections.abc import Hashable

@@ -5,8 +5,6 @@ The evidence is the first page of each host of a site. A site's first hosts are 
 something new is not judged again. So a farm is cut off, and its site is not.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Options: the section `scope` of the configuration."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Mapping, Sequence

@@ -2,8 +2,6 @@
 template's content is new. Traps are detected from this evidence.
 """
 
-from __future__ import annotations
-
 import re
 from array import array
 from functools import lru_cache

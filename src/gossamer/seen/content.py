@@ -5,8 +5,6 @@ one of their four blocks of 16 bits in common (Manku, Jain and Das Sarma 2007, s
 four blocks; a question looks at four entries of the store.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Mapping
 from functools import lru_cache

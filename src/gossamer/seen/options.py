@@ -1,7 +1,5 @@
 """Options of the duplicate tests."""
 
-from __future__ import annotations
-
 from math import log
 from typing import Literal
 

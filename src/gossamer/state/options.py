@@ -1,7 +1,5 @@
 """Options of the shard's store."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, ConfigDict, Field
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
@@ -12,8 +12,7 @@ from gossamer.state.slots import ShardSlots
 from gossamer.state.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Storage:
+class Storage(msgspec.Struct, frozen=True):
     """What survives the process. Each part is closed by its opener."""
 
     store: Store

@@ -1,7 +1,5 @@
 """Sums: length and checksums of files, as they are recorded when a file is written and compared when it is read."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
