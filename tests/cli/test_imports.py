@@ -28,7 +28,7 @@ UNUSED = {
     "gossamer.lab", "gossamer.testing", "gossamer.world.sandbox",
     "http_sf", "jsonpath", "lxml", "multiprocessing.pool", "obstore",
     "prometheus_client", "pyarrow.compute", "pyarrow.dataset", "pycares", "pypdf", "ray", "requests", "rich",
-    "starlette", "tantivy", "tldextract", "typer", "uvicorn",
+    "starlette", "tantivy", "tldextract", "uvicorn",
 }  # fmt: skip
 
 CRAWL = """

@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
+from gossamer.cli.crawl import with_port
 from gossamer.cli.main import tree
-from gossamer.cli.typed import with_port
 from gossamer.config import configure
 from gossamer.config.sections import sections
 from tests.docs.shown import PAGES, ROOT, Block, Place, blocks, served

@@ -21,10 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from gossamer import api
 from gossamer.cli.directory import unmake_refused
 from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, CrawlRequest, Spool, decode, encode, read_words, written_in
-from gossamer.cli.mistakes import reported
 from gossamer.cli.output import Exit, complain
 from gossamer.cli.status_text import awaited_of, seeds_not_fetched_lines, summary_of, to_upload_of
-from gossamer.cli.typed import request_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
 from gossamer.model.status import SandboxState, read_status
 from gossamer.world.files import NO_ROOM, unwritable
@@ -81,16 +79,9 @@ class ParentProcess(NamedTuple):
 
 def typed(words: Sequence[str], supervisor: ParentProcess) -> int:
     """Do what was typed, or say what is wrong with it; return the exit status."""
-
-    def carry_out(request: CrawlRequest) -> int:
-        return begun(*checked(request, supervisor), supervisor)
-
-    request = request_of(words)
-    if request is not None:
-        return reported(partial(carry_out, request))
     from gossamer.cli.main import status_of_command
 
-    return status_of_command(words, carry_out)
+    return status_of_command(words, lambda request: begun(*checked(request, supervisor), supervisor))
 
 
 def given(supervisor: ParentProcess) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -17,6 +17,18 @@ commands = typer.Typer()
 Command = TypeVar("Command", bound=Callable[..., int])
 CarryOut = Callable[[CrawlRequest], int]
 """Crawls, and returns the exit status."""
+SERVE_PORT = "8817"
+
+
+def with_port(arguments: Sequence[str]) -> list[str]:
+    """Return a command line in which `--serve` has a value: its port may be left out."""
+    found = list(arguments)
+    for at, word in enumerate(arguments):
+        if word == "--":
+            break
+        if word == "--serve" and not "".join(arguments[at + 1 : at + 2]).isdigit():
+            found[at] = f"--serve={SERVE_PORT}"
+    return found
 
 
 def with_flags(*only: str, resumable_only: bool = False) -> Callable[[Command], Command]:

@@ -14,13 +14,12 @@ from typer.models import CommandInfo
 
 import gossamer
 from gossamer.cli.arguments import made_plain, one_line
-from gossamer.cli.crawl import CarryOut
+from gossamer.cli.crawl import CarryOut, with_port
 from gossamer.cli.job import CrawlRequest
-from gossamer.cli.mistakes import reported
 from gossamer.cli.output import Exit, complain, epilog
-from gossamer.cli.typed import with_port
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.verbs import VERBS
+from gossamer.world.process import NOT_OURS
 
 COMPLETE = "_GOSSAMER_COMPLETE"
 """Set by the completion scripts when they run the program to ask for words."""
@@ -96,26 +95,38 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
 
     A crawl is carried out by `carry_out`, in the process that crawls; in any other it goes to one, as it was typed.
     """
-    return reported(partial(_status, arguments, carry_out or partial(_elsewhere, arguments)))
-
-
-def _status(arguments: Sequence[str], carry_out: CarryOut) -> int:
     try:
         if COMPLETE in os.environ:
             from typer.completion import completion_init  # type: ignore[attr-defined]
 
             completion_init()
         command: Callable[..., Any] = typer.main.get_command(tree(_first(list(arguments))))
-        status = command(with_port(arguments), prog_name="gossamer", standalone_mode=False, obj=carry_out)
+        status = command(
+            with_port(arguments),
+            prog_name="gossamer",
+            standalone_mode=False,
+            obj=carry_out or partial(_elsewhere, arguments),
+        )
     except TyperException as error:
         complain(one_line(error))
         return Exit.REFUSED
-    except typer.Abort:
+    except ConfigError as error:
+        complain(str(error))
+        return Exit.REFUSED
+    except CrawlFailedError as error:
+        complain(str(error))
+        return Exit.FAILED
+    except (KeyboardInterrupt, typer.Abort):
         return Exit.INTERRUPTED
+    except BrokenPipeError:
+        return Exit.FINISHED
     except SystemExit as error:  # What typer makes of a reader that has seen enough, as in `| head`.
         if isinstance(error.__context__, BrokenPipeError):
             return Exit.FINISHED
         raise
+    except OSError as error:  # The machine's refusal: what it says is what there is to know.
+        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return Exit.REFUSED if error.errno in NOT_OURS else Exit.FAILED
     return status if isinstance(status, int) else 0
 
 
