@@ -350,6 +350,7 @@ PACKED = gzip.compress(b"<p>all of it")
 RESETS = {
     "end tag": (_bare() + b"<HTML>all of it</HTML>\n<!-- 0.1 s -->\n", True),
     "no end": (_bare() + b"<p>it may be all", False),
+    "comments that are made to cost": (_bare() + b"<html></html>" + b"<!---->" * 140 + b"x", False),
     "end of a part": (_bare() + b"<iframe srcdoc='<html></html>'>", False),
     "coded": (_bare("Content-Encoding: gzip") + PACKED, True),
     "within a code": (_bare("Content-Encoding: gzip") + PACKED[:-1], False),

@@ -40,7 +40,7 @@ LENGTH_HEADER: Final = b"Content-Length: %d\r\n\r\n"
 _ADDRESS = re.compile(r"""https?://(?:[!"$-.0->@-~]*@)?([!"$-.0->@-~]+)([!"$-~]*)(?:\#[!-~]*)?\Z""", re.IGNORECASE)
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _VALUE = re.compile(r"[!-~\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[!-~\x80-\xff])?\Z|\Z")
-_END_TAG = re.compile(rb"</html\s*>(?:\s|<!--.*?-->)*\Z", re.IGNORECASE | re.DOTALL)
+_END_TAG = re.compile(rb"</html\s*+>(?>\s|<!--.*?-->)*+\Z", re.IGNORECASE | re.DOTALL)
 _TAIL_BYTES: Final = 1_024
 _LENGTHS: Final = frozenset({"content-length", "transfer-encoding"})
 """Where one of them is given, the end of the connection is not the end of the body."""
