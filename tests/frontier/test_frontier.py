@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
+from gossamer.frontier.limits import TURNS_MAX
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.record import RECORD_VERSION
 from gossamer.model.errors import ConfigError
@@ -693,6 +695,28 @@ def test_a_sleeper_with_nothing_due_makes_room_for_others(opened: Open) -> None:
     assert lease is not None
 
     assert lease.url.host in ("b.test", "c.test")
+
+
+@pytest.mark.promise(
+    "Order and fairness", "Hosts whose pages come due again and again do not keep others out of memory for good."
+)
+def test_a_host_whose_pages_come_again_makes_room_for_others(opened: Open) -> None:
+    shard = opened(active_hosts_max=1)
+    add(shard, "http://a.test/1")
+    now, asked = T0, Counter[str]()
+    while not asked["b.test"] and asked["a.test"] < 3 * TURNS_MAX:
+        lease = lend(shard.frontier, now)
+        if lease is None:
+            now = max(now, shard.frontier.wake_at() or now)
+            continue
+        asked[lease.url.host] += 1
+        now = request(shard.frontier, lease, now)
+        shard.frontier.retry(lease, RevisitPlan(lease.url, now + 10.0, 2, 0), now)
+        if asked["a.test"] == 1:
+            add(shard, "http://b.test/1", now=now)
+
+    assert asked["b.test"] == 1
+    assert asked["a.test"] <= TURNS_MAX
 
 
 def test_room_on_the_workbench_is_used_at_once(opened: Open) -> None:

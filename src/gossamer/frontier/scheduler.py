@@ -80,7 +80,7 @@ class Scheduler:
 
     def schedule(self, host: Host, now: float) -> None:
         """Give a host on the workbench its next turn, or let it leave when it has none for long."""
-        if not host.on_bench or (host.turns >= TURNS_MAX and self._makes_room(host)):
+        if not host.on_bench or (host.turns >= TURNS_MAX and self._makes_room(host, now)):
             return
         if host.out >= (host.rules.per_host if host.place is not None else 1):
             self._bench.withdraw(host)
@@ -371,17 +371,27 @@ class Scheduler:
         self._index.enter_waiting(host, self._sites.crowd(host), level)
         self._hosts.touch(host)
 
-    def _makes_room(self, host: Host) -> bool:
-        """Let a host that had many turns leave the workbench for a waiting one of its site. Return False if none waits,
-        or if this host has prerequisite fetches, waits for robots.txt, or has nothing queued.
+    def _makes_room(self, host: Host, now: float) -> bool:
+        """Let a host that had many turns leave the workbench for a waiting one of its site, or for any other where its
+        own pages come due again and again. Return False if none waits, or if this host has prerequisite fetches, waits
+        for robots.txt, or has nothing queued.
         """
-        if host.site is None or not host.site.crowded or host.prerequisites or host.parked or not host.record.queued:
+        if host.prerequisites or host.parked or not host.record.queued:
             return False
+        for_its_site = host.site is not None and host.site.crowded
+        if not for_its_site:
+            comes_again = bool(host.record.due) and len(self.benched) >= self.room.hosts
+            if not (comes_again and self._index.has_ready):
+                return False
         if host.out or host.lent:
             self._bench.withdraw(host)  # What is out comes back first.
             return True
         self._retire(host)
-        self._wait(host, self._level(host))
+        if for_its_site:
+            self._wait(host, self._level(host))
+        else:
+            self._index.enter_sleep(host, max(host.record.rest_until, self._queues.ready_at(host) or 0.0, now))
+            self._hosts.touch(host)
         return True
 
     def _draw_deferred(self, now: float) -> tuple[int, str] | None:
