@@ -389,9 +389,11 @@ class Scheduler:
         self._retire(host)
         if for_its_site:
             self._wait(host, self._level(host))
-        else:
-            self._index.enter_sleep(host, max(host.record.rest_until, self._queues.ready_at(host) or 0.0, now))
+        elif (at := max(host.record.rest_until, self._queues.ready_at(host) or 0.0)) > now:
+            self._index.enter_sleep(host, at)
             self._hosts.touch(host)
+        else:
+            self._ready(host, self._level(host))
         return True
 
     def _draw_deferred(self, now: float) -> tuple[int, str] | None:
