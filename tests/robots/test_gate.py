@@ -231,7 +231,8 @@ def test_pauses_are_jittered_within_their_bound() -> None:
 
 def test_a_host_is_not_given_up_for_the_time_without_a_process() -> None:
     day_s = 86_400.0
-    back = RobotsGate(OPTIONS, lambda low, high: high, [(NOW + 5.0, NOW + day_s)])
+    back = RobotsGate(OPTIONS, lambda low, high: high)
+    back.absences = [(NOW + 5.0, NOW + day_s)]
     late = back.after_reply(failed(None, NOW), None, FAILURE, b"", NOW + day_s)
     assert isinstance(late, RobotsRecord)
     assert back.verdict(late, url("https://example.org/x"), NOW + day_s + 1.0).kind == "wait"

@@ -217,10 +217,8 @@ def ring_of(
     urls = UrlMemory(namer, url_seen_of(config, epochs, storage.journals), PageHistory(epochs))
     setup.undo.callback(close, urls.url_seen)
     resolver = resolver_of(config, clock, archives)
-    robots = SiteRobots(
-        epochs, config.robots, namer.name, setup.dice, storage.hosts,
-        without=without_robots(config), absences=frontier.counts.absences,
-    )  # fmt: skip
+    robots = SiteRobots(epochs, config.robots, namer.name, setup.dice, storage.hosts, without=without_robots(config))
+    robots.allow_for(frontier.counts.absences)
     usage = usage_of(config, epochs, robots, namer)
     permit = permit_of(config, scope.exclusions, robots, scope.trapping, usage, forgotten)
     recrawl = recrawl_of(setup, storage, frontier, namer, permit, exchange)

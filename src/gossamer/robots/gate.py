@@ -58,13 +58,10 @@ def robots_url(url: Url) -> str:
 class RobotsGate:
     """Turns answers into records and records into verdicts. Keeps the parsed rules of the hosts last asked about."""
 
-    def __init__(
-        self, options: RobotsOptions, uniform: Callable[[float, float], float], absences: Absences = ()
-    ) -> None:
-        """Take the options, a source of jitter: a number between the two (`Dice.uniform`), and when no process was
-        there: a file is not given up for that.
-        """
-        self._absences = absences
+    def __init__(self, options: RobotsOptions, uniform: Callable[[float, float], float]) -> None:
+        """Take the options and a source of jitter: a number between the two (`Dice.uniform`)."""
+        self.absences: Absences = ()
+        """When no process was there: a file is not given up for that."""
         self._options = options
         self._uniform = uniform
         self._rules: RecentlyUsed[tuple[str, float], RobotsRules] = RecentlyUsed(
@@ -204,7 +201,7 @@ class RobotsGate:
         )
 
     def _given_up_at(self, first_failed_at: float, now: float) -> float:
-        return first_failed_at + self._options.robots_wait_max_s + absent_s(self._absences, first_failed_at, now)
+        return first_failed_at + self._options.robots_wait_max_s + absent_s(self.absences, first_failed_at, now)
 
     def _ttl_s(self, reply: Reply) -> float:
         """Return how long an answer is good: its max-age within our bounds (section 2.4)."""

@@ -38,18 +38,16 @@ class SiteRobots:
         kept: HostsStore | None = None,
         *,
         without: tuple[str, ...] = WITHOUT,
-        absences: Absences = (),
     ) -> None:
         """Take the store, the options, what makes a `Url` of an address, where jitter comes from, and what earlier
-        crawls learned, where that is kept. `without` is how addresses begin that no robots.txt rules, `absences`
-        when no process was there.
+        crawls learned, where that is kept. `without` is how addresses begin that no robots.txt rules.
         """
         self._kept = kept
         self._without = without
         self._epochs = epochs
         self._options = options
         self._name = name
-        self._gate = RobotsGate(options, (dice or Dice()).uniform, absences)
+        self._gate = RobotsGate(options, (dice or Dice()).uniform)
         self.count = self._gate.count
         """Says how often rules were in memory."""
         self._records: RecentlyUsed[str, RobotsRecord] = RecentlyUsed(options.cache_hosts_max, options.cache_bytes_max)
@@ -59,6 +57,10 @@ class SiteRobots:
         if url.text.startswith(self._without):
             return ALLOWED
         return self._gate.verdict(self._record_of(url.partition, url.origin), url, now)
+
+    def allow_for(self, absences: Absences) -> None:
+        """Give up no file for the time in which no process was there."""
+        self._gate.absences = absences
 
     def forget(self) -> None:
         """Read records again: partitions came whose sites another shard had."""
