@@ -57,7 +57,7 @@ def _early(
     for asked in sorted(log, key=lambda one: one.began):
         who = whose(asked)
         before, out = ended.get(who), running.get(who, [])
-        for one in [one for one in out if one.ended <= asked.began or at_once == 1]:
+        for one in [one for one in out if one.ended < asked.began or at_once == 1]:
             out.remove(one)
             if before is None or one.ended > before.ended:
                 before = ended[who] = one
