@@ -17,6 +17,7 @@ from gossamer.frontier.record import RECORD_VERSION
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Contact, Prerequisite, RevisitPlan
 from gossamer.state.contacts import FILE
+from gossamer.state.schema import PARTITIONED
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
 
@@ -695,6 +696,32 @@ def test_a_sleeper_with_nothing_due_makes_room_for_others(opened: Open) -> None:
     assert lease is not None
 
     assert lease.url.host in ("b.test", "c.test")
+
+
+def test_blocks_that_an_earlier_process_finished_out_of_order_are_deleted(opened: Open) -> None:
+    shard = opened(PolitenessOptions(preset="own", delay_s_min=0.0, delay_factor=0.0, per_host=5, per_address=5))
+    frontier, now = shard.frontier, T0
+    for numbers in ((0, 1, 2), (3, 4)):
+        add(shard, *(f"http://a.test/{number}" for number in numbers))
+        shard.commit_all(now)
+    leases: list[Lease] = []
+    while len(leases) < 5:
+        lease = lend(frontier, now)
+        assert lease is not None
+        now = request(frontier, lease, now, fetch_s=0.0)
+        leases.append(lease)
+    for lease in leases:
+        if lease.url.text != "http://a.test/2":
+            frontier.finish(lease, "fetched", now)
+    shard.commit_all(now)
+    shard.crash()
+    now += 100.0
+    frontier = shard.open(now)
+    visit(frontier, now)
+    shard.commit_all(now)
+
+    assert frontier.counts.pending == 0
+    assert list(shard.store.scan("queue", *PARTITIONED)) == []
 
 
 @pytest.mark.promise(

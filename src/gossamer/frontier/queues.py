@@ -423,6 +423,11 @@ class Queues:
             queue.block = ends.pop(0)
             if not ends:
                 reading.block = reading.next = queue.block  # All was read, and there is nothing left to go on from.
+        if not ends and fresh is None and queue.block < queue.head == queue.tail:
+            # An earlier process finished the last blocks, out of order, so that this one did not read them.
+            begin, end = (block_key(host.prefix, level, number) for number in (queue.block, queue.tail))
+            self._epochs.delete_range("queue", begin, end)
+            queue.block = reading.block = reading.next = queue.tail
 
 
 def _count(record: HostRecord, url: str, more: int) -> None:
