@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from gossamer.frontier.record import decode_entry
+from gossamer.lab.faults.schedule import SKEW_S_MAX
 from gossamer.lab.faults.world import SeenRequest, World
 from gossamer.revisit.state import decode_memory
 from gossamer.state.schema import PARTITIONED
@@ -23,8 +24,6 @@ BUSY_S = 30.0
 ROUNDING_S = 1e-6
 IDLE_S_MAX = 1_000.0
 """Between two requests: the longest sleep of a host that fails, and the time in which no process was there."""
-CLOCKS_APART_S_MAX = 1_200.0
-"""What that may be longer by with several shards: retries of hosts that move are due by the clock of the giver."""
 BUSY = 503
 SEED = "http://h0.test/"
 
@@ -35,12 +34,14 @@ def broken_in(world: World) -> list[str]:
     shared = (
         _early(world.log, lambda asked: world.address(asked.host), world.address_delay_s) if world.shards > 1 else ()
     )
+    # Retries of hosts that move are due by the clock of the shard that gave them.
+    apart_s = 2 * SKEW_S_MAX if world.shards > 1 else 0.0
     return [
         *world.faulty,
         *hosts,
         *shared,
         *_hasty(world.log, world.forgot),
-        *_stalled(world.log, IDLE_S_MAX + CLOCKS_APART_S_MAX * (world.shards > 1)),
+        *_stalled(world.log, IDLE_S_MAX + apart_s),
         *_denied(world),
         *_outcomes(world),
     ]
