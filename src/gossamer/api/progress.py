@@ -12,7 +12,7 @@ from typing import Any
 
 from gossamer.config import Config
 from gossamer.model.status import Status, read_status
-from gossamer.model.words import duration
+from gossamer.model.words import counted, duration
 
 REDRAWN_S = 0.5
 
@@ -57,7 +57,7 @@ def bundle_of(status: Status) -> dict[str, str]:
         (status.terminal, status.discovered),  # Without a limit: what is known so far.
     )
     share = max([0.0, *(done / most for done, most in used[:3] if most)]) or used[3][0] / (used[3][1] or 1)
-    parts = [f"{status.pages:,} pages", f"{status.pages_s:.1f} pages/s", f"{status.queued:,} queued"]
+    parts = [counted(status.pages, "page"), f"{status.pages_s:.1f} pages/s", f"{status.queued:,} queued"]
     parts += [duration(status.elapsed_s), status.ended_says or status.waiting_for or status.state]
     line = ", ".join(parts)
     bar = f'<progress value="{min(1.0, share):.3f}" max="1" style="width:20em"></progress>'

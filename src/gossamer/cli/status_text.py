@@ -145,7 +145,7 @@ def done_of(status: Status) -> str:
 def line_of(status: Status) -> str:
     """Return one line about a crawl."""
     parts = [
-        f"{count(status.pages)} pages",
+        counted(status.pages, "page"),
         f"{status.pages_s:.1f}/s",
         f"{count(status.queued)} queued",
         f"{count(status.in_flight)} in flight",

@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
-from gossamer.model.words import bit_rate, duration, size
+from gossamer.model.words import bit_rate, counted, duration, size
 from gossamer.report.figures import (
     Bucket,
     Cache,
@@ -97,8 +97,7 @@ def _unfinished(report: Report) -> Iterator[str]:
     if report.awaited:
         yield "Not waited for (crawl.patience_s), gossamer resume requests them later:"
         for one in report.awaited:
-            urls = "1 URL" if one.queued == 1 else f"{one.queued:,} URLs"
-            yield f"  {printable(one.host)}: {urls}, next request {instant(one.at)} UTC"
+            yield f"  {printable(one.host)}: {counted(one.queued, 'URL')}, next request {instant(one.at)} UTC"
             yield f"    {printable(one.reason)}"
         yield ""
     if report.idle_shards:
@@ -112,7 +111,7 @@ def _modules(modules: tuple[FailedModule, ...]) -> Iterator[str]:
         yield "Processing modules and fields that failed"
     for one in modules:
         how = f"{one.timeouts:,} timed out, {one.died:,} died"
-        yield f"  {printable(one.name)}: on {one.failed:,} of {one.pages:,} pages ({how})"
+        yield f"  {printable(one.name)}: on {one.failed:,} of {counted(one.pages, 'page')} ({how})"
         yield f"    {printable(one.error)}, last on {printable(one.url)}"
 
 
@@ -127,9 +126,9 @@ def _totals(report: Report) -> Iterator[str]:
     times = report.fetch_s
     most = f"90 %: {seconds(times.p90)}, 99 %: {seconds(times.p99)}, longest: {seconds(times.max)}"
     near = f"; {report.near_duplicates:,} nearly the same" if report.near_duplicates else ""
-    hosts = "1 host" if report.hosts_answered == 1 else f"{report.hosts_answered:,} hosts"
     of_names = f" of {report.hosts:,} named" if report.hosts != report.hosts_answered else ""
-    yield f"{report.urls_fetched:,} pages fetched in {report.attempts:,} attempts from {hosts}{of_names}"
+    fetched, attempts = counted(report.urls_fetched, "page"), counted(report.attempts, "attempt")
+    yield f"{fetched} fetched in {attempts} from {counted(report.hosts_answered, 'host')}{of_names}"
     facts = [
         ("Time", f"{instant(report.begun_at)} to {instant(report.ended_at)} ({duration(report.duration_s, 1)})"),
         ("Rate", f"{report.pages_per_s:,.1f} pages/s, {bit_rate(report.bits_per_s)}"),
@@ -221,10 +220,9 @@ def _domains(domains: Sequence[Domain]) -> Iterator[str]:
 def _politeness(politeness: PolitenessSummary) -> Iterator[str]:
     yield ""
     yield "Politeness"
-    yield (
-        f"  robots.txt denied {politeness.robots_denied:,} URLs of {politeness.robots_denied_hosts:,} hosts; "
-        f"{politeness.robots_unreachable:,} URLs had no readable robots.txt"
-    )
+    denied, hosts = counted(politeness.robots_denied, "URL"), counted(politeness.robots_denied_hosts, "host")
+    unreadable = counted(politeness.robots_unreachable, "URL")
+    yield f"  robots.txt denied {denied} of {hosts}; {unreadable} had no readable robots.txt"
     yield f"  {politeness.excluded:,} excluded by their owners; {politeness.busy:,} answers 429 or 503"
     for who, gaps in (("host", politeness.host_gaps), ("address", politeness.address_gaps)):
         if gaps.counted:
