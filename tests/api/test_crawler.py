@@ -371,6 +371,16 @@ def test_a_directory_in_use_is_refused_and_its_crawl_goes_on(
     run(scenario())
 
 
+def test_of_two_that_begin_in_a_directory_at_once_the_later_is_refused(run: Run, make: Make) -> None:
+    async def scenario() -> None:
+        async with Site(star(5)) as site:
+            ends = await asyncio.gather(*(make(site.root).run() for _ in range(2)), return_exceptions=True)
+        assert "finished" in ends
+        assert [str(end) for end in ends if isinstance(end, ConfigError) and "already holds a crawl" in str(end)]
+
+    run(scenario())
+
+
 def test_a_crawl_waits_for_one_that_is_about_to_end(run: Run, make: Make) -> None:
     async def scenario() -> None:
         async with Site(star(30)) as site:

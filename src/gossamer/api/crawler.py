@@ -99,9 +99,7 @@ class Crawler:
                 config = config if config is not None else reopen(stored, options=options, sets=sets)
         else:
             if stored.exists():
-                raise ConfigError(
-                    f"{directory} already holds a crawl; Crawler.resume or `gossamer resume {directory}` continues it"
-                )
+                raise _already_there(directory)
             if config is None:
                 given = {**options, "output": str(directory)}
                 with named_as_keywords():
@@ -115,6 +113,7 @@ class Crawler:
                 "gossamer.api.ClusterCrawler runs those"
             )
         self._begin(directory, config, more_seeds, settle=settle)
+        self._is_new = not resuming
 
     def _begin(
         self, directory: Path, config: Config, more_seeds: MoreSeeds | None = None, *, settle: bool = False
@@ -133,6 +132,8 @@ class Crawler:
         self._task: asyncio.Task[None] | None = None
         self._more_seeds = more_seeds
         self._settle = settle
+        self._is_new = False
+        """No crawl is in the directory yet."""
         self._callbacks: Callbacks | None = None
         self._vault: Vault | None = None
         self._asking = Asking(self.status)
@@ -397,6 +398,10 @@ class Crawler:
     async def _assembled(self) -> Assembled:
         self._check_memory()
         lock, opening = await self._locked(), 0
+        if self._is_new and (self.directory / "crawl.toml").exists():  # Another process was quicker.
+            lock.release()
+            raise _already_there(self.directory)
+        self._is_new = False
         if self.config.state.checkpoint_uri:
             try:
                 await check_vault(self.config)
@@ -461,3 +466,9 @@ class Crawler:
                 await asyncio.wait([work], timeout=HURRY_POLL_S)
                 if shard.ring.loop.hurried:
                     work.cancel()
+
+
+def _already_there(directory: Path) -> ConfigError:
+    return ConfigError(
+        f"{directory} already holds a crawl; Crawler.resume or `gossamer resume {directory}` continues it"
+    )
