@@ -61,6 +61,7 @@ from gossamer.model.verbs import (
     StopCrawl,
     VerbRequest,
 )
+from gossamer.model.words import shell_word
 from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory, write_whole
 
@@ -110,7 +111,9 @@ class ClusterCrawler:
                 config = config if config is not None else reopen(stored, options=options)
         else:
             if stored.exists():
-                raise ConfigError(f"{directory} already holds a crawl; `gossamer resume {directory}` continues it")
+                raise ConfigError(
+                    f"{directory} already holds a crawl; `gossamer resume {shell_word(directory)}` continues it"
+                )
             given = {**options, "output": str(directory)}
             with named_as_keywords():
                 config = config if config is not None else configure(options=given, seeds=seeds_of(seeds))

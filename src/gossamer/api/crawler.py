@@ -49,6 +49,7 @@ from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.crawl.watchdogs import files_of, require_files
 from gossamer.model.errors import ConfigError
 from gossamer.model.status import SandboxState
+from gossamer.model.words import shell_word
 from gossamer.state.redo import DamagedStoreError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory
@@ -470,5 +471,5 @@ class Crawler:
 
 def _already_there(directory: Path) -> ConfigError:
     return ConfigError(
-        f"{directory} already holds a crawl; Crawler.resume or `gossamer resume {directory}` continues it"
+        f"{directory} already holds a crawl; Crawler.resume or `gossamer resume {shell_word(directory)}` continues it"
     )

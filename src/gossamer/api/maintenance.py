@@ -22,6 +22,7 @@ from gossamer.config.gather import reopen
 from gossamer.config.live import divided, save
 from gossamer.forget.forgetting import ForgetRequest, Result, count, forget
 from gossamer.model.errors import ConfigError, Damage
+from gossamer.model.words import shell_word
 from gossamer.world.clock import WallClock
 
 DAMAGE_MAX = 1_000
@@ -170,7 +171,7 @@ def _local(directory: Path) -> Config:
     if config.state.checkpoint_uri:
         raise ConfigError(
             "state.checkpoint_uri: a crawl with checkpoints elsewhere is scaled while it runs "
-            f"(`gossamer resume {directory}`), and neither from nor to one shard"
+            f"(`gossamer resume {shell_word(directory)}`), and neither from nor to one shard"
         )
     return config
 

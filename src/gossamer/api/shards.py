@@ -15,6 +15,7 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
+from gossamer.model.words import shell_word
 from gossamer.world.files import write_whole
 
 STANDING = "state/standing.json"
@@ -62,7 +63,7 @@ def map_of(config: Config, directory: Path) -> PartitionMap:
     if found.shards != config.cluster.workers:
         raise ConfigError(
             f"{directory} has {found.shards} shards and not {config.cluster.workers}; "
-            f"`gossamer scale {directory} --workers {config.cluster.workers}` changes that"
+            f"`gossamer scale {shell_word(directory)} --workers {config.cluster.workers}` changes that"
         )
     return found
 
@@ -78,7 +79,7 @@ def require_here(directory: Path, shard: int, shards: int) -> None:
     if not Home(directory, shard, shards).is_there:
         raise ConfigError(
             f"the state of shard {shard} is not in {directory} but on the machine it ran on, or in its checkpoints; "
-            f"`gossamer resume {directory}` goes on from them"
+            f"`gossamer resume {shell_word(directory)}` goes on from them"
         )
 
 
@@ -116,8 +117,11 @@ def last_status(directory: Path) -> dict[str, object]:
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{directory} has shards whose state is not here, and nothing is known of them; "
-            f"`gossamer resume {directory}` continues"
+            f"`gossamer resume {shell_word(directory)}` continues"
         ) from error
     if status.get("state") != "finished":
-        status |= {"state": "stopped", "waiting_for": f"nothing runs; `gossamer resume {directory}` continues"}
+        status |= {
+            "state": "stopped",
+            "waiting_for": f"nothing runs; `gossamer resume {shell_word(directory)}` continues",
+        }
     return {**status, "in_flight": 0, "pages_s": 0.0, "bytes_s": 0.0, "eta_s": None}

@@ -37,6 +37,7 @@ from gossamer.model.status import (
     limit_reached,
     resume_command,
 )
+from gossamer.model.words import shell_word
 from gossamer.revisit.state import whole_facts
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
@@ -193,7 +194,9 @@ def _tell_damage(status: Status, lost: Sequence[Damage], directory: Path) -> Non
     many = "a file is" if len(found) == 1 else f"{len(found):,} files are"
     status.damage = [damage.as_object() for damage in found]
     status.alarms = [Alarm("files", 0.0, damage.says()) for damage in found[:ALARMS_MAX]]
-    status.waiting_for = f"{many} missing or cut short; `gossamer verify {directory}` says which, and what to do"
+    status.waiting_for = (
+        f"{many} missing or cut short; `gossamer verify {shell_word(directory)}` says which, and what to do"
+    )
 
 
 def _state_of(counts: QueueCounts, totals: Totals, config: Config) -> str:

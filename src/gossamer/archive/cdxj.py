@@ -26,6 +26,7 @@ from gossamer.archive.members import HEAD_BYTES_MAX
 from gossamer.archive.surt import surt
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import DamagedError
+from gossamer.model.words import shell_word
 from gossamer.state.sums import Sums, sums_of
 from gossamer.url.name import REQUEST_MARK
 from gossamer.world.files import publish, write_whole
@@ -136,7 +137,8 @@ def seal_of(index: Path) -> Seal | None:
         return None
     except msgspec.MsgspecError as error:
         raise DamagedError(
-            f"{path} was damaged ({error}): it holds the checksums of {index}; `gossamer resume {index.parent}` "
+            f"{path} was damaged ({error}): it holds the checksums of {index}; "
+            f"`gossamer resume {shell_word(index.parent)}` "
             "rebuilds both"
         ) from error
 

@@ -16,6 +16,7 @@ from gossamer.crawl.history import PageRecord, page_key, read_page_record
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import ANNOUNCING, Link
 from gossamer.model.outcomes import WITH_CONTENT
+from gossamer.model.words import shell_word
 from gossamer.state.schema import URL_RULES
 from gossamer.state.store import Store
 
@@ -78,7 +79,9 @@ def earlier_of(config: Config, undo: ExitStack) -> EarlierCrawls | None:
             raise ConfigError(f"scope.against: {directory} has other rules in the section [url]; use the same here")
         for home in homes(directory, other.cluster.workers):
             if not home.is_there:
-                raise ConfigError(f"scope.against: {home.store} is not there; `gossamer resume {directory}` brings it")
+                raise ConfigError(
+                    f"scope.against: {home.store} is not there; `gossamer resume {shell_word(directory)}` brings it"
+                )
             try:
                 store = running_store(_with_small_cache(other), home)
             except OSError as error:

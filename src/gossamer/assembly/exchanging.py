@@ -21,6 +21,7 @@ from gossamer.frontier.politeness import politeness
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.words import shell_word
 from gossamer.state.storage import Storage
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
@@ -42,7 +43,7 @@ def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> E
     if divided != home.shards:
         raise ConfigError(
             f"{home.directory} is divided among {divided} shards, not {home.shards}; "
-            f"`gossamer scale {home.directory} --workers {home.shards}` moves what must move"
+            f"`gossamer scale {shell_word(home.directory)} --workers {home.shards}` moves what must move"
         )
     if home.shards == 1:
         return None

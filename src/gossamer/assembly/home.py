@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import shell_word
 from gossamer.state.journals import Journals
 from gossamer.state.store import Store
 from gossamer.world.clock import Clock
@@ -144,8 +145,8 @@ def locked(
     if not lock.acquire(wait_s):
         lock.release()
         raise ConfigError(
-            f"{directory} is in use by another crawl; `gossamer status {directory}` shows it, "
-            f"`gossamer stop {directory}` ends it"
+            f"{directory} is in use by another crawl; `gossamer status {shell_word(directory)}` shows it, "
+            f"`gossamer stop {shell_word(directory)}` ends it"
         )
     return lock
 

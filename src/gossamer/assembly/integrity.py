@@ -16,6 +16,7 @@ from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError, Damage, DamagedError, DamageKind, require_none
+from gossamer.model.words import shell_word
 from gossamer.state.journals import DIFFERS, STATE, ManifestEntry, Phase, differs, lacking
 from gossamer.state.redo import DamagedStoreError
 from gossamer.state.schema import FAMILIES, MANIFEST
@@ -44,7 +45,7 @@ def half_forgotten(directory: Path) -> str:
         return f"{directory / FORGETTING} cannot be read ({error}): repeat the `gossamer forget` that was interrupted"
     return (
         f"{directory}: the removal of {planned.pattern} was interrupted; "
-        f"`gossamer forget {directory} '{planned.pattern}'` finishes it"
+        f"`gossamer forget {shell_word(directory)} '{planned.pattern}'` finishes it"
     )
 
 
@@ -167,7 +168,7 @@ def _remedy(directory: Path, kind: DamageKind) -> str:
         return f"{sound}, or restore a checkpoint (docs/how-to/checkpoints.md)"
     return (
         f"{sound}, or restore a checkpoint (docs/how-to/checkpoints.md), or remove it and go on without it: "
-        f"gossamer verify {directory} --accept-loss"
+        f"gossamer verify {shell_word(directory)} --accept-loss"
     )
 
 
@@ -221,13 +222,13 @@ def require_files(config: Config, directory: Path) -> None:
 
 def require_sound(directory: Path, found: Sequence[Damage]) -> None:
     """Raise DamagedError for the first damage."""
-    require_none(found, f"gossamer verify {directory}")
+    require_none(found, f"gossamer verify {shell_word(directory)}")
 
 
 def lost_views(directory: Path) -> list[Damage]:
     """Return what is wrong with the presence and size of views that are recorded beside the manifest."""
     found = []
     for what in faults_of_index(directory / INDEX):
-        remedy = f"gossamer resume {directory} rebuilds it from `pages`"
+        remedy = f"gossamer resume {shell_word(directory)} rebuilds it from `pages`"
         found.append(Damage(str(directory / INDEX), "index", what, "replay and look-ups by URL", remedy))
     return found

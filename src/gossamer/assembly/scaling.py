@@ -28,6 +28,7 @@ from gossamer.crawl.counters import SEEDS_NAMED_MAX, Totals
 from gossamer.crawl.pending_scope import counted as beyond_counted
 from gossamer.frontier.record import QueueCounts, decode_record
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import shell_word
 from gossamer.revisit.moving import MEMORIES, absorbed, acquainted, numbers_in, renumbered
 from gossamer.revisit.rhythm import decode_rhythm
 from gossamer.revisit.state import RevisitState, decode_memory, decode_state, encode_state, recounted
@@ -143,7 +144,8 @@ def refuse_half_scaled(directory: Path) -> None:
     after = shards_to_be(directory)
     if after is not None:
         raise ConfigError(
-            f"{directory} is being divided among {after} shards; `gossamer scale {directory} --workers {after}` goes on"
+            f"{directory} is being divided among {after} shards; "
+            f"`gossamer scale {shell_word(directory)} --workers {after}` goes on"
         )
 
 
@@ -176,7 +178,8 @@ def refuse_indivisible(config: Config, directory: Path, shards: int) -> Partitio
         raise ConfigError("frontier.strategy = 'walk' walks in one shard and cannot be scaled")
     if moves_in(directory).under_way:
         raise ConfigError(
-            f"partitions of {directory} are on their way between shards; `gossamer resume {directory}` completes that"
+            f"partitions of {directory} are on their way between shards; "
+            f"`gossamer resume {shell_word(directory)}` completes that"
         )
     partitions = map_in(directory) or PartitionMap.even(config.cluster.workers)
     partitions.moved_to(shards)  # Raises for a number that cannot be.
@@ -199,8 +202,8 @@ def _require_stopped(config: Config, home: Home) -> None:
         unfinished = any(entry.phase < Phase.FINAL or entry.name.startswith("state/tables") for entry in manifest)
         if unfinished or not stored(store, TOTALS, Totals, Totals()).ended:
             raise ConfigError(
-                f"{home.directory} did not end cleanly; `gossamer resume {home.directory}` and "
-                f"`gossamer stop {home.directory}`, then scale it"
+                f"{home.directory} did not end cleanly; `gossamer resume {shell_word(home.directory)}` and "
+                f"`gossamer stop {shell_word(home.directory)}`, then scale it"
             )
 
 

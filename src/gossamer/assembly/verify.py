@@ -43,6 +43,7 @@ from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, Damage, DamageKind, OtherFormatError
+from gossamer.model.words import shell_word
 from gossamer.state import contacts, slots
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.redo import DamagedStoreError
@@ -184,7 +185,8 @@ class Verification:
         if self.looked.running:
             return
         name, affects = str(path.relative_to(self._directory)), "the delays of hosts"
-        remedy = f"nothing: `gossamer resume {self._directory}` rebuilds it, and waits the longest delay for every host"
+        again = f"`gossamer resume {shell_word(self._directory)}`"
+        remedy = f"nothing: {again} rebuilds it, and waits the longest delay for every host"
         if not path.exists():
             if (home.state / slots.FILE).exists():  # Else it is a checkpoint, or a shard that has not run yet.
                 yield self._damage(name, "contacts", "is missing", affects, remedy)
@@ -237,7 +239,7 @@ class Verification:
 
     def _of_fault(self, name: str, fault: FileFault) -> Damage:
         if name == INDEX:
-            remedy = f"`gossamer resume {self._directory}` rebuilds it from `pages`"
+            remedy = f"`gossamer resume {shell_word(self._directory)}` rebuilds it from `pages`"
             return self._damage(
                 INDEX, "index", fault.what, "replay and look-ups by URL", remedy, fault.offset, fault.url
             )
@@ -258,7 +260,7 @@ class Verification:
     def _search(self, config: Config, every: list[Home]) -> Iterator[Damage]:
         if self.looked.running or self._directory.parent.name == CHECKPOINTS:  # A checkpoint holds no index.
             return
-        remedy = f"`gossamer search {self._directory} --build` rebuilds the index"
+        remedy = f"`gossamer search {shell_word(self._directory)} --build` rebuilds the index"
         folders = indexes_of(self._directory)
         for folder in folders:
             for path, what in faults_of_search(folder, deep=self._deep):

@@ -13,6 +13,7 @@ from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import shell_word
 
 SPOOLED = "seeds.txt"
 """What came on standard input or through a pipe, in the crawl's directory."""
@@ -39,7 +40,8 @@ def checked(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
         return _to_go_on(directory, config)
     if holds_crawl(directory):
         raise ConfigError(
-            f"{directory} already holds a crawl: gossamer resume {directory} continues it, -o DIR starts another"
+            f"{directory} already holds a crawl: "
+            f"gossamer resume {shell_word(directory)} continues it, -o DIR starts another"
         )
     return _to_begin(directory, config, spool)
 

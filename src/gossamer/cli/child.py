@@ -25,6 +25,7 @@ from gossamer.cli.output import Exit, complain
 from gossamer.cli.status_text import awaited_of, seeds_not_fetched_lines, summary_of, to_upload_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
 from gossamer.model.status import SandboxState, read_status
+from gossamer.model.words import shell_word
 from gossamer.world.files import NO_ROOM, unwritable
 from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import DirectoryLock, die_with_parent
@@ -146,7 +147,7 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
         if isinstance(error, CrawlFailedError):
             if isinstance(error, ComponentFailedError):
                 keep(error, Path(job.directory))
-            complain(f"{error}; the state is saved, gossamer resume {job.directory} continues")
+            complain(f"{error}; the state is saved, gossamer resume {shell_word(job.directory)} continues")
             return Exit.FAILED
         if isinstance(error, SystemExit | GeneratorExit):
             raise
@@ -156,7 +157,7 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
         keep(error, Path(job.directory))
         complain(
             f"internal error: {type(error).__name__}: {error}; the state is saved, logs/critical.log says more, "
-            f"gossamer resume {job.directory} continues"
+            f"gossamer resume {shell_word(job.directory)} continues"
         )
         return Exit.FAILED
 
@@ -209,7 +210,7 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
         assert uploads is not None
         complain(
             f"{to_upload} not uploaded to {uploads['store']}: {uploads['error'] or 'there was no time'}; "
-            f"they are kept, gossamer resume {job.directory} uploads them"
+            f"they are kept, gossamer resume {shell_word(job.directory)} uploads them"
         )
         return Exit.INTERRUPTED if ended == "stopped" else Exit.FAILED
     if ended == "patience" and config.progress.style == "quiet":
@@ -230,7 +231,7 @@ def confined(job: CrawlJob, config: Config) -> SandboxState:
     if config.cluster.workers > 1:
         raise ConfigError(
             f"this crawl has {config.cluster.workers} shards now, which run without a sandbox: "
-            f"gossamer resume {job.directory} starts them"
+            f"gossamer resume {shell_word(job.directory)} starts them"
         )
     rights = Rights(**job.rights)
     for path in (*rights.writes, *rights.scratch):
@@ -264,7 +265,7 @@ def ended_as(ended: str, status: Status) -> Exit:
 
 def full(error: OSError, directory: Path) -> str:
     """Return the line for a disk that takes no more."""
-    again = f"gossamer resume {directory}" if (directory / "crawl.toml").exists() else "the same command"
+    again = f"gossamer resume {shell_word(directory)}" if (directory / "crawl.toml").exists() else "the same command"
     return f"{unwritable(error, directory)}, then {again} continues"
 
 

@@ -22,6 +22,7 @@ from gossamer.cli.status_text import line_of, state_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.status import read_status
 from gossamer.model.verbs import VERBS, Verb
+from gossamer.model.words import shell_word
 from gossamer.world.files import socket_name
 from gossamer.world.process import DirectoryLock
 
@@ -122,7 +123,7 @@ def act(directory: Path, verb: str, **arguments: object) -> int:
     try:
         answer = ask(directory, verb, arguments)
     except NoCrawlRunsError as error:
-        raise ConfigError(f"{error}; gossamer resume {directory} continues it") from error
+        raise ConfigError(f"{error}; gossamer resume {shell_word(directory)} continues it") from error
     if isinstance(answer, Mapping):
         # Verbs that change the crawl's state answer with its status.
         status = read_status(answer) if "state" in answer else None
@@ -137,7 +138,9 @@ def _changed(directory: Path, verb: str, arguments: Mapping[str, object], instea
     try:
         return mapping(ask(directory, verb, arguments))
     except NoCrawlRunsError as error:
-        raise ConfigError(f"{error}; gossamer resume {directory} {instead}".rstrip() + " continues it so") from error
+        raise ConfigError(
+            f"{error}; gossamer resume {shell_word(directory)} {instead}".rstrip() + " continues it so"
+        ) from error
 
 
 def _show_changes(answer: Mapping[str, object]) -> int:

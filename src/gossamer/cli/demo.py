@@ -20,7 +20,7 @@ from gossamer.cli.supervisor import SIMWEB, carried_out
 from gossamer.lab.simweb.options import Preset, SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
-from gossamer.model.words import counted
+from gossamer.model.words import counted, shell_word
 from gossamer.world.files import write_whole
 
 commands = typer.Typer()
@@ -97,7 +97,8 @@ def demo(directory: OutputDirectory = Path("demo"), size: Size = "small") -> int
     make_anew(directory, web_process)
     write_line(
         sys.stdout,
-        f"A synthetic web on loopback: no network is used. Ctrl-C stops, gossamer resume {directory} continues.",
+        "A synthetic web on loopback: no network is used. "
+        f"Ctrl-C stops, gossamer resume {shell_word(directory)} continues.",
     )
     with web_process as web:
         write_whole(directory / SIMWEB, web.options.encode())

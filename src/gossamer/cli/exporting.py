@@ -22,7 +22,7 @@ from gossamer.cli.output import Shown, harmless
 from gossamer.config.gather import configure, reopen
 from gossamer.config.seeds import seed
 from gossamer.model.errors import ConfigError
-from gossamer.model.words import count, counted, size
+from gossamer.model.words import count, counted, shell_word, size
 
 commands = typer.Typer()
 WIDTH = len("appeared")
@@ -93,7 +93,9 @@ def robots(
         for line in version.diff:
             typer.echo(f"    {harmless(line)}")
     if not found:
-        raise ConfigError(f"{directory} has no robots.txt of {host}; `gossamer status {directory}` names its hosts")
+        raise ConfigError(
+            f"{directory} has no robots.txt of {host}; `gossamer status {shell_word(directory)}` names its hosts"
+        )
     return 0
 
 

@@ -20,6 +20,7 @@ from gossamer.cli.status_text import StatusFields, warnings_of
 from gossamer.cli.status_view import budgets_of, has_ended, status_text, watch
 from gossamer.model.errors import ConfigError, CrawlFailedError, OtherFormatError
 from gossamer.model.status import Status, read_status
+from gossamer.model.words import shell_word
 from gossamer.report import figures, html, text
 from gossamer.report.figures import Report, failed_modules
 from gossamer.world.files import write_whole
@@ -63,7 +64,7 @@ def metrics(directory: Directory) -> int:
     try:
         found = mapping(ask(directory, "metrics"))
     except NoCrawlRunsError as error:
-        raise ConfigError(f"{error}; gossamer status {directory} --json shows its last status") from error
+        raise ConfigError(f"{error}; gossamer status {shell_word(directory)} --json shows its last status") from error
     typer.echo(str(found.get("metrics", "")), nl=False)
     return 0
 

@@ -19,7 +19,7 @@ from gossamer.cli.job import MAINTENANCE
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.supervisor import carried_out
 from gossamer.model.errors import ConfigError
-from gossamer.model.words import counted, size
+from gossamer.model.words import counted, shell_word, size
 from gossamer.world.files import write_whole
 from gossamer.world.process import DirectoryLock
 
@@ -79,7 +79,10 @@ def restore(
     from gossamer.api.restoring import restore_of
 
     typer.echo(harmless(restore_of(source, directory, sets or ())))
-    typer.echo(f"gossamer verify {harmless(directory)} checks it; gossamer resume {harmless(directory)} continues it")
+    typer.echo(
+        f"gossamer verify {harmless(shell_word(directory))} checks it; "
+        f"gossamer resume {harmless(shell_word(directory))} continues it"
+    )
     return Exit.FINISHED
 
 

@@ -19,6 +19,7 @@ from gossamer.cli.output import Exit, complain
 from gossamer.config.gather import configure, reopen
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
+from gossamer.model.words import shell_word
 from gossamer.world.loop import loop_factory
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ def serve(
     else:
         path = folder if folder is not None else Path()
         if holds_crawl(path):
-            raise ConfigError(f"{path} is a crawl itself: gossamer serve {path} serves it; --folder names one of many")
+            raise ConfigError(
+                f"{path} is a crawl itself: gossamer serve {shell_word(path)} serves it; --folder names one of many"
+            )
         work = console.serve_folder(path.resolve(), configure(config, sets=given).console, number, typer.echo, complain)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(work)
@@ -119,7 +122,9 @@ def mcp(
             raise ConfigError(f"mcp {directory}: --folder and --allow are for a folder of crawls; leave out DIR")
         require_crawl(directory)
     elif holds_crawl(path):
-        raise ConfigError(f"{path} is a crawl itself: gossamer mcp {path} serves it; --folder names one of many")
+        raise ConfigError(
+            f"{path} is a crawl itself: gossamer mcp {shell_word(path)} serves it; --folder names one of many"
+        )
     elif not path.is_dir():
         raise ConfigError(f"no directory {path}; make it, or name another with --folder")
     given = [*(sets or ()), *([f'console.address="{address}"'] if address else [])]

@@ -23,6 +23,7 @@ from gossamer.config.synonyms import meant
 from gossamer.config.toml import line_numbers, recorded_origins
 from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, __version__
+from gossamer.model.words import shell_word
 from gossamer.url.url import drop_user_info
 
 FILE_BYTES_MAX = 64 << 20
@@ -115,7 +116,8 @@ def reopen_text(
     changed = _finish(values, kept, options, sets)
     if changed.cluster.workers != config.cluster.workers:
         raise ConfigError(
-            f"cluster.workers: this crawl has {config.cluster.workers}; `gossamer scale {file.parent} --workers "
+            f"cluster.workers: this crawl has {config.cluster.workers}; "
+            f"`gossamer scale {shell_word(file.parent)} --workers "
             f"{changed.cluster.workers}` makes it {changed.cluster.workers}, then resume it"
         )
     return changed

@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.words import shell_word
 from gossamer.report.figures import Past
 from gossamer.world.files import socket_name
 
@@ -127,7 +128,9 @@ class Directory:
             from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - paid for by who asks
 
             return {"metrics": metrics_of(await self._current()).decode()}
-        raise verbs.ConflictError(f"no crawl runs in {self._directory}; gossamer resume {self._directory} continues it")
+        raise verbs.ConflictError(
+            f"no crawl runs in {self._directory}; gossamer resume {shell_word(self._directory)} continues it"
+        )
 
     async def _current(self) -> dict[str, object]:
         now, stamp = asyncio.get_running_loop().time(), _stamp(self._directory)

@@ -18,6 +18,7 @@ from gossamer.config import Config
 from gossamer.crawl.counters import Totals
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import DamagedError, require_none
+from gossamer.model.words import shell_word
 from gossamer.scope.forgotten import Matching
 from gossamer.state.journals import DIFFERS, ManifestEntry, Phase, differs
 from gossamer.state.schema import FAMILIES, MANIFEST, TOTALS
@@ -77,7 +78,7 @@ class Holdings:
         self.manifest = {entry.name: entry for entry in manifest_of(self.store)}
         try:
             self._finish_swap()
-            require_none(lost(config, home, self.manifest.values()), f"gossamer verify {home.directory}")
+            require_none(lost(config, home, self.manifest.values()), f"gossamer verify {shell_word(home.directory)}")
         except BaseException:
             self.store.close()
             raise

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from gossamer.model.decodable import decodable
 from gossamer.model.visits import Awaited
+from gossamer.model.words import shell_word
 
 Together = Literal["sum", "sums", "most", "list"]
 """How the values of several shards become one: added up; added up by name; the largest; one after the other."""
@@ -224,7 +225,7 @@ def resume_command(directory: str, status: Status) -> tuple[str, str]:
     """Return the command that continues a crawl, and what follows `continues` in a sentence: a crawl that ended at a
     limit would end there again.
     """
-    limit, command = limit_reached(status), f"gossamer resume {directory}"
+    limit, command = limit_reached(status), f"gossamer resume {shell_word(directory)}"
     return (f"{command} {limit.option} N", " with a higher limit N") if limit is not None else (command, "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
@@ -25,6 +26,11 @@ def size(size_bytes: float) -> str:
 def bit_rate(bits_s: float) -> str:
     """Return bits a second in decimal units."""
     return _scaled(bits_s, ("bit/s", "kbit/s", "Mbit/s", "Gbit/s"))
+
+
+def shell_word(path: object) -> str:
+    """Return a path as it is typed in a shell."""
+    return shlex.quote(str(path))
 
 
 def _scaled(number: float, units: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import msgspec
 
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import DamagedError
+from gossamer.model.words import shell_word
 from gossamer.state.sums import Sums, crc_of
 from gossamer.world.files import write_whole
 
@@ -31,7 +32,8 @@ def indexes_of(directory: Path) -> list[Path]:
 def no_index(directory: Path) -> str:
     """Return what to say of a crawl that has no index."""
     return (
-        f"{directory} has no search index; `gossamer search {directory} --build` makes one of what was crawled, "
+        f"{directory} has no search index; "
+        f"`gossamer search {shell_word(directory)} --build` makes one of what was crawled, "
         "`--set search.enabled=true` keeps one while a crawl runs"
     )
 
@@ -101,7 +103,7 @@ def require_sound(folder: Path) -> None:
     small = sum(sums.length for sums in recorded.values()) <= COMPARED_BYTES_MAX
     for file, what in faults(folder, deep=small):
         crawl = folder.parent if folder.name == FOLDER else folder.parent.parent  # Else a shard's own.
-        raise DamagedError(f"{file} {what}; `gossamer search {crawl} --build` rebuilds the index")
+        raise DamagedError(f"{file} {what}; `gossamer search {shell_word(crawl)} --build` rebuilds the index")
 
 
 def _fault(file: Path, sums: Sums, *, deep: bool) -> str:

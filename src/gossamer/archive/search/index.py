@@ -14,6 +14,7 @@ import tantivy
 
 from gossamer.archive.search.folder import SUMS, record
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import shell_word
 
 if TYPE_CHECKING:
     from gossamer.archive.search.documents import IndexedPage  # It brings pyarrow, which a search has no use for.
@@ -135,7 +136,8 @@ def _opened(place: Path, folder: Path) -> tantivy.Index:
         if closed := [path for path in folder.iterdir() if not os.access(path, os.R_OK)]:
             raise ConfigError(f"{closed[0]} may not be read by you; ask its owner, or search a copy") from error
         raise ConfigError(
-            f"{folder} is no index that this version can read; `gossamer search {folder.parent} --build` rebuilds it"
+            f"{folder} is no index that this version can read; "
+            f"`gossamer search {shell_word(folder.parent)} --build` rebuilds it"
         ) from error
     return index
 

@@ -28,6 +28,7 @@ from gossamer.archive.views.tables import FORMS, export_parquet, export_rows, st
 from gossamer.archive.views.wacz import export_wacz
 from gossamer.archive.views.work import ExportFolder, ExportInputs, ExportOrder, ExportPiece, KnownTexts
 from gossamer.model.errors import ConfigError, Damage, require_none
+from gossamer.model.words import shell_word
 from gossamer.state.journals import ManifestEntry
 
 FORMATS = ("parquet", "jsonl", "csv", "markdown", "cdxj", "wacz", "pagefiles", "mirror", *corpus.FORMATS)
@@ -92,7 +93,7 @@ class ExportedCrawl:
                 if str(Path(damage.file).parent) in wanted
                 or (damage.kind == "journal" and table_of(Path(damage.file).name) + "-" in wanted)
             ],
-            f"gossamer verify {self.directory}",
+            f"gossamer verify {shell_word(self.directory)}",
         )
 
 
