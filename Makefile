@@ -132,12 +132,13 @@ chaos: SECONDS = 3600
 chaos: $(VENV)/dev.stamp parts  ## crawl real servers under faults of processes, disk, network and clock, for SECONDS
 	$(BIN)/python -m tests.acceptance.chaos --seconds $(SECONDS)
 
-nightly: $(VENV)/dev.stamp parts  ## three hours of fault trials, their mutants, fuzzing and chaos
+nightly: $(VENV)/dev.stamp parts  ## three hours of fault trials, their mutants, fuzzing, chaos, and kills at every operation
 	$(BIN)/python -m gossamer.lab.faults.trial --first $$(date +%s) --trials 8000
 	$(BIN)/python -m gossamer.lab.faults.trial --several --first $$(date +%s) --trials 3000
 	$(BIN)/python -m tests.lab.mutants --trials 60
 	$(BIN)/python -m tests.fuzz --seconds 1800
 	$(BIN)/python -m tests.acceptance.chaos --seconds 3600
+	GOSSAMER_EVERY=1 $(BIN)/python -m pytest -m acceptance tests/acceptance/test_power_cut.py tests/forget/test_killed.py
 
 figures: $(VENV)/run.stamp  ## print the figures of the code's structure, and of a page's way through it
 	@$(BIN)/python benchmarks/figures.py

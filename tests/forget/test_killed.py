@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.api import verify_of
+from tests.acceptance.sampled import EVERY, FIRST
 from tests.archive import strict
 from tests.crash.forks import Forks, forks
 from tests.forget import marks
@@ -21,9 +22,6 @@ pytestmark = pytest.mark.promise(
     "A killed `gossamer forget` can be repeated from any step; until then the crawl does not "
     "run, and `status` and `verify` say so.",
 )
-
-PARTS = 4
-"""Of the changes of the disk, for as many processes: together they take ten minutes."""
 
 
 @pytest.fixture(scope="module")
@@ -96,17 +94,14 @@ def test_it_is_finished_after_a_kill_at_each_step_of_the_plan(jobs: Forks, crawl
 
 
 @pytest.mark.acceptance
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("part", range(PARTS))
-def test_it_is_finished_after_a_kill_at_each_change_of_the_disk(
-    jobs: Forks, crawl: Path, tmp_path: Path, part: int
-) -> None:
+@pytest.mark.timeout(3600)
+def test_it_is_finished_after_a_kill_at_any_change_of_the_disk(jobs: Forks, crawl: Path, tmp_path: Path) -> None:
     case = Case(jobs, crawl, tmp_path)
     case.begin()
     assert case.run() == "done"
     wanted, steps = case.outcome(), case.steps()
     assert steps > 100
-    for fatal in range(1 + part, steps + 1, PARTS):
+    for fatal in range(FIRST + 1, steps + 1, EVERY):
         case.begin()
         assert case.run(fatal) == "killed", fatal
         assert case.run() == "done", fatal
