@@ -31,6 +31,7 @@ from gossamer.archive.tables import TableWriters
 from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.model.links import Found
 from gossamer.model.visits import PageRow, Reply, Visited
+from gossamer.options import convert
 from gossamer.state.journals import Journals
 from gossamer.url.url import Url
 
@@ -90,7 +91,7 @@ def cost(name: str, work: Callable[[], int], count: int) -> None:
 def warc(visited: list[Visited], **options: object) -> int:
     with tempfile.TemporaryDirectory() as folder:
         journals = Journals(Path(folder))
-        archive = WarcArchive(ArchiveOptions.model_validate(options), journals, WarcInfo("gossamer"))
+        archive = WarcArchive(convert(ArchiveOptions, options), journals, WarcInfo("gossamer"))
         for visit in visited:
             archive.add(visit)
         return sum(entry.length for entry in journals.cut())

@@ -34,6 +34,7 @@ from gossamer.assembly.modules import chosen_modules
 from gossamer.assembly.views import export_means
 from gossamer.config import Config
 from gossamer.model.visits import Content, Page, Visited
+from gossamer.options import convert
 from gossamer.state.journals import Journals
 from gossamer.world.clock import WallClock
 
@@ -92,7 +93,7 @@ def crawl(folder: Path, visited: list[Visited], table: Table) -> None:
     def commit() -> None:
         journals.settle(journals.cut())
 
-    text = chosen_modules(Config.model_validate({"search": {"enabled": True}})).inside
+    text = chosen_modules(convert(Config, {"search": {"enabled": True}})).inside
     plain = chosen_modules(Config()).inside
     pages = [Page(one.row.url, "text/html", "utf-8", (), one.reply.body) for one in visited if one.reply is not None]
     reading_s = seconds(lambda: [plain.process(page) for page in pages])

@@ -39,6 +39,8 @@ from typing import NamedTuple, TextIO
 import msgspec
 from xxhash import xxh3_64_intdigest
 
+from gossamer.options import convert
+
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.bounded import run_within
@@ -227,7 +229,7 @@ class Crawl:
     ) -> None:
         self.now = 1_700_000_000.0
         seen = {"backend": form, "expected_urls": urls, "false_positive_rate": rate}
-        config = fitted(Config.model_validate({"memory": {"budget_bytes": budget_bytes}, "seen": seen}))
+        config = fitted(convert(Config, {"memory": {"budget_bytes": budget_bytes}, "seen": seen}))
         self.store = Store(directory / "store", config.state.cache_bytes, config.state.write_buffer_bytes)
         self.epochs = Epochs(self.store)
         self.contacts = Contacts(directory, BOOT, self.now)

@@ -20,6 +20,7 @@ import structlog
 
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import LogsOptions
+from gossamer.options import convert
 from gossamer.world.clock import WallClock
 
 LINES, ROUNDS = 20_000, 7
@@ -39,7 +40,7 @@ def cost_us(line: Callable[[], object], after: Callable[[], object]) -> float:
 
 
 def ours(directory: Path, level: str) -> float:
-    options = LogsOptions.model_validate({"level": level, "file_bytes_max": 1 << 40})
+    options = convert(LogsOptions, {"level": level, "file_bytes_max": 1 << 40})
     logs = Logs(directory, WallClock(), options)
     try:
         return cost_us(lambda: logs.info("http_error", url=URL, error=ERROR, attempt=1), logs.flush)

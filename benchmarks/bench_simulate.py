@@ -27,6 +27,7 @@ from statistics import median
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 import gossamer
 from gossamer.lab.simulate.arguments import options_of
@@ -35,6 +36,7 @@ from gossamer.lab.simulate.simulation import simulate
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.options import to_table
 from gossamer.report.report import summary
 
 SYNTHETIC = ("simweb-even", "simweb-uneven")
@@ -63,7 +65,7 @@ def predicted(preset: str, seed: int, *sets: str) -> Told:
     Where one slow host ends last, a single draw of its fifty latencies may be a quarter off their mean.
     """
     options = options_of(preset, {"seed": seed}, sets)
-    results = [simulate(options.model_copy(update={"seed": 100 * seed + draw})) for draw in range(DRAWS)]
+    results = [simulate(replace(options, seed=100 * seed + draw)) for draw in range(DRAWS)]
     return Told(preset, seed, **{name: median(getattr(one, name) for one in results) for name in FIGURES})
 
 
@@ -75,11 +77,7 @@ def real(preset: str, seed: int, directory: Path, *sets: str) -> Told:
         seeds = directory / "seeds.txt"
         seeds.write_text("\n".join(simweb.web.fronts) + "\n")
         said = options.politeness
-        keys = [
-            f"politeness.{key}={json.dumps(value)}"
-            for key, value in said.model_dump(exclude_none=True).items()
-            if key != "preset"
-        ]
+        keys = [f"politeness.{key}={json.dumps(value)}" for key, value in to_table(said).items() if key != "preset"]
         command = [sys.executable, "-m", "gossamer", "crawl", "--seeds", str(seeds), "-o", str(directory / "crawl")]
         command += ["--hosts", str(simweb.hosts_file), "--allow-private", "--quiet", "--politeness", said.preset]
         command += [word for key in keys for word in ("--set", key)]
@@ -146,7 +144,7 @@ def units() -> None:
             hosts=8, pages=3_000, bytes_median=size, bytes_sigma=0.1, links_per_page=links, names_per_address=1
         )
         pages, kilobytes, found, spent = crawled(simweb)
-        start = crawled(simweb.model_copy(update={"pages": 8}))[3]
+        start = crawled(replace(simweb, pages=8))[3]
         rows.append((1.0, kilobytes / pages, found / pages, (spent - start) / pages * 1e6))
         print(f"{rows[-1][1]:>9.1f}{rows[-1][2]:>7.1f}{pages:>8}{spent - start:>8.2f}{rows[-1][3]:>9.0f}", flush=True)
     table = np.array(rows)

@@ -9,11 +9,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
+from gossamer.options import DeclaredKey, Section, declared
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "docs/reference/simulate.md", ROOT / "docs/reference/simweb.md")
@@ -27,16 +25,16 @@ def _behaviors() -> Iterator[str]:
         yield f"| `{one.name}` | {one.kind} | {one.share:g} | {one.what} | {one.right} |"
 
 
-def _keys(model: type[BaseModel], within: str = "") -> Iterator[str]:
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
+def _keys(model: type[Section], within: str = "") -> Iterator[str]:
+    for name, field in declared(model).items():
+        kind = field.type
+        if isinstance(kind, type) and issubclass(kind, Section):
             yield from () if name in OF_A_CRAWL else _keys(kind, f"{name}.")
         elif name not in OF_A_CRAWL:
-            yield f"| `{within}{name}` | {_value(field)} | {field.description} |"
+            yield f"| `{within}{name}` | {_value(field)} | {field.key.what} |"
 
 
-def _value(field: FieldInfo) -> str:
+def _value(field: DeclaredKey) -> str:
     value = field.default
     if isinstance(value, bool) or value is None:
         return str(value).lower()

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,10 +22,18 @@ from gossamer.config.toml import assignments, starter_toml, written
 from gossamer.frontier.options import Preset
 from gossamer.frontier.politeness import politeness
 from gossamer.model.errors import ConfigError
-from gossamer.model.options import is_marked
+from gossamer.options import NamedSection, convert, declared, to_table
 from gossamer.scope.options import Mode
 
 REPOSITORY = Path(__file__).parent.parent
+
+
+LOGIN = """
+[login.work]
+url = "https://in.example.org/"
+fields = {a = "b"}
+check = {text = "Hello"}
+"""
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -112,6 +121,43 @@ requird = true
     assert [key for key in configure(book).origins if key.startswith("extract.")] == ["extract.book"]
 
 
+def test_rules_within_a_table_are_read_and_unset(tmp_path: Path) -> None:
+    file = write(tmp_path, f"{LOGIN}logout = ['/bye']\n[extract.book]\nfields = {{ title = 'h1' }}\n")
+    config = configure(file)
+    assert config.login.rules["work"].logout == ("/bye",)
+    assert config.extract.rules["book"].fields["title"].css == "h1"
+    config = configure(file, sets=["login.work=none", "extract.book=none"])
+    assert (config.login.rules, config.extract.rules) == ({}, {})
+
+
+def test_all_mistakes_of_a_file_are_found_at_once(tmp_path: Path) -> None:
+    """Those of names and values within a table, and those of keys that do not go together, each with its line."""
+    text = """[limits]
+max_pages = 0
+max_page = 3
+[logs.levels]
+fetch = "loud"
+robot = "info"
+[scope]
+schemes = ["gopherr"]
+[identity]
+send_from = true
+key_file = "key"
+"""
+    file = write(tmp_path, text)
+    assert mistakes(file) == [
+        f"{file} line 2: limits.max_pages is 0, expected 1 or more",
+        f"{file} line 3: no key limits.max_page; did you mean limits.max_pages?",
+        (
+            f'{file} line 5: logs.levels.fetch is "loud", '
+            "expected 'debug', 'info', 'warning', 'error', 'critical' or 'off'"
+        ),
+        f"{file} line 6: logs.levels.robot: no package 'robot' writes to the log; did you mean 'robots'?",
+        f"{file} line 8: scope.schemes: no scheme is called 'gopherr'; did you mean 'gopher'?",
+        f"{file} line 11: identity: key_file needs directory, the https origin where verifiers find the public keys",
+    ]
+
+
 def test_later_sources_win_and_origins_tell(tmp_path: Path) -> None:
     file = write(tmp_path, '[limits]\nmax_pages = 1\nmax_time_s = 1\nmax_bytes = 1\n[scope]\nscope = "any"\n')
     config = configure(file, options={"max_time": 2, "max_bytes": 2, "quiet": False}, sets=["limits.max_bytes=3"])
@@ -184,18 +230,16 @@ def test_the_starter_file_sets_nothing_and_explains_what_operators_set(tmp_path:
     text = starter_toml()
     assert configure(write(tmp_path, text)) == Config()
     uncommented = [line.removeprefix("# ") for line in text.splitlines() if " = " in line or line.startswith("[")]
-    assert configure(write(tmp_path, "\n".join(uncommented))).model_dump() == Config().model_dump()
+    assert to_table(configure(write(tmp_path, "\n".join(uncommented)))) == {}
     explained = {key for key, _, _ in assignments(text.replace("# ", ""))} & set(keys())
     basic = {
         f"{name}.{key}"
         for name, model in sections().items()
-        for key, field in model.model_fields.items()
-        if is_marked(field, "basic")
+        for key, field in declared(model).items()
+        if field.key.basic
     }
     assert explained == basic
-    values = [
-        key for _, model in TABLES.values() for key, field in model.model_fields.items() if is_marked(field, "basic")
-    ]
+    values = [key for _, model in TABLES.values() for key, field in declared(model).items() if field.key.basic]
     assert len(basic) + len(values) <= OPERATORS_KEYS_MAX
     # Options and live controls that a user meets are no experts' keys.
     assert {"crawl.concurrency", "politeness.delay_s_min", "scope.exclude", "limits.max_pages"} <= basic
@@ -214,11 +258,17 @@ def test_the_starter_file_of_a_preset_sets_all_its_keys(preset: str, tmp_path: P
 def test_every_key_says_what_it_is() -> None:
     for name, model in sections().items():
         assert model.__doc__, name
-        assert model.model_config.get("frozen"), name
-        assert model.model_config.get("extra") == ("allow" if name in NAMED else "forbid"), name
-        for key, field in model.model_fields.items():
-            assert field.description, f"{name}.{key}"
-            assert not field.is_required(), f"{name}.{key}"
+        assert model.__struct_config__.frozen, name
+        assert issubclass(model, NamedSection) == (name in NAMED), name
+        for key, field in declared(model).items():
+            assert field.key.what, f"{name}.{key}"
+            assert field.default is not msgspec.NODEFAULT, f"{name}.{key}"
+
+
+def test_every_default_is_a_value_that_could_be_given() -> None:
+    """Defaults are not converted: what they are must be what `convert` would make of them."""
+    for name, model in sections().items():
+        assert convert(model, to_table(model(), defaults=True)) == model(), name
 
 
 def test_every_option_is_a_key() -> None:
@@ -255,14 +305,6 @@ def test_the_agent_names_the_contact() -> None:
 @pytest.mark.promise("Operation", "Every command, option and key is documented.")
 def test_the_page_about_the_keys_is_up_to_date() -> None:
     assert (REPOSITORY / "docs/reference/configuration.md").read_text(encoding="utf-8") == markdown(), "run: make docs"
-
-
-LOGIN = """
-[login.work]
-url = "https://in.example.org/"
-fields = {a = "b"}
-check = {text = "Hello"}
-"""
 
 
 @pytest.mark.parametrize(

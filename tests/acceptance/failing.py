@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from gossamer.lab.simweb.dns import answer
 from gossamer.lab.simweb.judge import TOLERANCE_S, Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions
@@ -79,7 +81,7 @@ class Synthetic:
     def __init__(self, folder: Path) -> None:
         self._process = SimwebProcess(WEB, folder / "simweb")
         self._process.start()
-        options = WEB.model_copy(update={"port": self._process.port})
+        options = replace(WEB, port=self._process.port)
         self._process.stop()
         self._process = SimwebProcess(options, folder / "simweb")  # Whenever it is started again, at this port.
         self._process.start()

@@ -10,7 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -43,12 +45,12 @@ def test_machines_that_share_an_object_store_alone(tmp_path: Path, capsys: pytes
     with SimwebProcess(WEB, tmp_path / "web") as web:
         once = gossamer(*crawl_of(web, tmp_path / "alone", 1))
         assert once.returncode == 0, once.stderr
-        options = WEB.model_copy(update={"port": web.port})
+        options = replace(WEB, port=web.port)
     alone = Harvest(tmp_path / "alone")
     folder = Path(tempfile.mkdtemp(prefix="ga-"))  # The paths of Ray's sockets must be short.
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     command = ["unshare", *user, "--net", sys.executable, "-m", "tests.cluster.apart", str(folder)]
-    command += [str(tmp_path / "shared"), json.dumps(SETTINGS), options.model_dump_json(), str(DELAY_S)]
+    command += [str(tmp_path / "shared"), json.dumps(SETTINGS), msgspec.json.encode(options).decode(), str(DELAY_S)]
     source = {**environment(), "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=500, env=source, check=False)

@@ -12,7 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer.lab.simweb.judge import Promise, judge, repeats
 from gossamer.lab.simweb.options import SimwebOptions
@@ -56,7 +58,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> tuple[Harvest, SimwebOptio
         fast = ("--politeness", "own")
         crawling = started(web, folder / "crawl", *fast, "--workers", "1", settings=("crawl.commit_s=0.25",))
         assert crawling.wait(100) == 0
-        return Harvest(folder / "crawl"), WEB.model_copy(update={"port": web.port})
+        return Harvest(folder / "crawl"), replace(WEB, port=web.port)
 
 
 def started(
@@ -132,7 +134,7 @@ def test_a_network_that_falls_apart_loses_nothing_and_visits_nothing_twice(
     uri = f"state.checkpoint_uri='file://{folder}/checkpoints'"
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     command = ["unshare", *user, "--net", sys.executable, "-m", "tests.cluster.partition", str(folder)]
-    command += [json.dumps([*SETTINGS, uri]), options.model_dump_json(), str(DELAY_S)]
+    command += [json.dumps([*SETTINGS, uri]), msgspec.json.encode(options).decode(), str(DELAY_S)]
     root = Path(__file__).parents[2]
     source = {**environment(), "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
     try:

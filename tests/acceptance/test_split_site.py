@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -28,7 +29,7 @@ def test_one_domain_is_fetched_by_all_workers_and_its_delay_holds(tmp_path: Path
         done = gossamer(*crawl_of(web, tmp_path / "alone", 1))
         assert done.returncode == 0, done.stderr
         port = web.port
-    with SimwebProcess(WEB.model_copy(update={"port": port}), tmp_path / "web-3") as web:
+    with SimwebProcess(replace(WEB, port=port), tmp_path / "web-3") as web:
         sets = (SPLIT, "politeness.per_site=1", f"politeness.site_delay_s={DELAY_S}")
         done = gossamer(*crawl_of(web, tmp_path / "crawl", WORKERS, *sets), timeout_s=240.0)
         assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ from gossamer.archive.objectstore import Fixity, ObjectStore, fixity_of
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.uploads import StoreError
 from gossamer.model.errors import ConfigError
+from gossamer.options import convert
 
 from .bucket import KEYS, NAME, Bucket
 
@@ -41,7 +42,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def store_of(bucket: Bucket, **changes: object) -> ObjectStore:
     given = {"store": f"s3://{NAME}/crawls/one", "store_options": bucket.options, "store_part_bytes": PART, **changes}
-    return ObjectStore(ArchiveOptions.model_validate(given))
+    return ObjectStore(convert(ArchiveOptions, given))
 
 
 def copied(store: ObjectStore, source: Path | bytes, name: str, *, overwrite: bool = False) -> str:
@@ -191,7 +192,7 @@ def test_a_file_that_is_gone_is_that_files_fault(bucket: Bucket, tmp_path: Path)
 )
 def test_mistakes_are_one_line(options: dict[str, object], line: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        ObjectStore(ArchiveOptions.model_validate(options))
+        ObjectStore(convert(ArchiveOptions, options))
     assert line in str(raised.value)
     assert str(raised.value).startswith("archive.store")
     assert "\n" not in str(raised.value)

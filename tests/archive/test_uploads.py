@@ -13,6 +13,7 @@ import pytest
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.uploads import MANIFEST, StoreError, UploadCounts, Uploads, counts_of, uploads_of
 from gossamer.model.errors import ConfigError
+from gossamer.options import convert, to_table
 from gossamer.state.sums import Sums
 from gossamer.world.dice import Dice
 
@@ -67,7 +68,7 @@ class Case:
         self.shard = shard or Shard(directory)
         self.store = FakeStore()
         self.said: list[str] = []
-        self.options = ArchiveOptions.model_validate(QUICK | options)
+        self.options = convert(ArchiveOptions, QUICK | options)
         self.commits = 0
         self.uploads = self.begun()
 
@@ -88,7 +89,7 @@ class Case:
         return asyncio.run(self.uploads.finish(self.commit, views))
 
     def crash(self) -> Case:
-        after = Case(self.shard.directory, self.shard.crash(), **self.options.model_dump(exclude_defaults=True))
+        after = Case(self.shard.directory, self.shard.crash(), **to_table(self.options))
         after.store.held = self.store.held
         return after
 

@@ -144,7 +144,7 @@ OTHERS = [
     (["simweb", "--size", "huge"], "--size huge: expected small, medium or large"),
     (["search", "crawled", "words", "--limit", "ten"], "--limit: expected a whole number"),
     (["rank", "crawled", "--damping", "half"], "--damping: expected a number"),
-    (["simweb", "--port", "99999"], "--port 99999: it should be less than or equal to 65535"),
+    (["simweb", "--port", "99999"], "--port 99999: expected 65535 or less"),
 ]
 
 

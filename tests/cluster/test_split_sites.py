@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.api import scale_crawl
 from gossamer.assembly.home import Home
@@ -145,7 +146,7 @@ def test_the_delay_of_a_split_site_holds_while_shards_go_back_to_checkpoints(tmp
 
 
 def test_a_split_site_has_as_many_requests_at_once_as_it_permits_and_no_more(tmp_path: Path) -> None:
-    with SimwebProcess(WEB.model_copy(update={"latency_s": 0.05}), tmp_path / "web") as simweb:
+    with SimwebProcess(replace(WEB, latency_s=0.05), tmp_path / "web") as simweb:
         sets = (SPLIT, "politeness.per_site=4")
         config = config_of(simweb, tmp_path / "crawl", SHARDS, *sets)
         ends, running = crawl(

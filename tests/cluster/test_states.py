@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.api.cluster import ClusterCrawler
 from gossamer.api.shards import STANDING, keep_standing, require_states
@@ -100,5 +101,5 @@ def test_a_shard_that_never_began_begins(crawl: Path) -> None:
 def test_what_checkpoints_hold_may_be_gone_here(crawl: Path) -> None:
     shutil.rmtree(crawl / "state")
     resumed = ClusterCrawler.resume(crawl).config
-    elsewhere = resumed.state.model_copy(update={"checkpoint_uri": "s3://bucket/crawl"})
-    require_states(resumed.model_copy(update={"state": elsewhere}), crawl)
+    elsewhere = replace(resumed.state, checkpoint_uri="s3://bucket/crawl")
+    require_states(replace(resumed, state=elsewhere), crawl)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.lab.simweb.judge import repeats
 from gossamer.lab.simweb.options import SimwebOptions
@@ -56,7 +57,7 @@ class Story(msgspec.Struct):
 def undisturbed(options: SimwebOptions, directory: Path, *settings: str) -> tuple[Story, SimwebOptions]:
     """Crawl a web from beginning to end; return the story, and the web with its port held fast."""
     story, port = _crawled(options, directory, settings, 0, 0)
-    return story, options.model_copy(update={"port": port})
+    return story, replace(options, port=port)
 
 
 def killed(options: SimwebOptions, directory: Path, kills: int, asked: int, *settings: str) -> Story:

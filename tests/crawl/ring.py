@@ -37,6 +37,7 @@ from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BreadthFirst, FrontierRules
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import PageRow
+from gossamer.options import convert
 from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.options import ProcessOptions
 from gossamer.robots.documents import SiteDocuments
@@ -101,7 +102,7 @@ class Ring:
         self.directory = directory
         self.fake_clock = FakeClock()
         self.clock: Clock = clock or self.fake_clock
-        self.options = CrawlOptions.model_validate(crawl or {})
+        self.options = convert(CrawlOptions, crawl or {})
         dice = Dice(1)
         self.web = FakeWeb(pages, clock=self.clock)
         self.resolver = FixedResolver()
@@ -113,16 +114,16 @@ class Ring:
         self.journals = Journals(directory)
         self.counters = CrawlCounters(Totals(), self.options)
         self.logs = Logs(directory / "logs", self.clock)
-        url_options = UrlOptions.model_validate(url or {})
+        url_options = convert(UrlOptions, url or {})
         self.namer = Namer(url_options.canonicalizer(), split=url_options.split_sites)
         split = self.namer.split
-        scope_options = ScopeOptions.model_validate({"scope": "any", **(scope or {})})
+        scope_options = convert(ScopeOptions, {"scope": "any", **(scope or {})})
         self.roots, self.exclusions = Roots(scope_options.scope), ExcludedHost()
         self.traps = Traps(scope_options, lambda part, host: self.epochs.get("content", watch_key(part, host, split)))
         self.chain = scope_chain(scope_options, self.roots, self.exclusions, [Trapped(self.traps)], lists)
         self.trapping = Trapping(self.traps, self.epochs, sketch, self.counters, split)
-        rules = politeness(PolitenessOptions.model_validate({"preset": "own", **(polite or {})}))
-        frontier_options = FrontierOptions.model_validate(frontier or {})
+        rules = politeness(convert(PolitenessOptions, {"preset": "own", **(polite or {})}))
+        frontier_options = convert(FrontierOptions, frontier or {})
         self.frontier = Frontier(
             HostRecords(self.store, self.epochs, self.contacts),
             FrontierRules(rules, frontier_options, split=split),
@@ -133,7 +134,7 @@ class Ring:
         self.url_seen, self.history = RocksUrlSeen(self.epochs, 1_000), PageHistory(self.epochs)
         self.urls = UrlMemory(self.namer, self.url_seen, self.history)
         process = ProcessOptions()
-        self.robots = SiteRobots(self.epochs, RobotsOptions.model_validate(robots or {}), self.namer.name, dice)
+        self.robots = SiteRobots(self.epochs, convert(RobotsOptions, robots or {}), self.namer.name, dice)
         documents = SiteDocuments(self.epochs, RobotsOptions(), self.namer.name, self.robots, purpose)
         usage = Usage(self.robots, documents, purpose)
         self.quarantine = Quarantine(self.epochs, accused, command, self.options.process_s_max)
@@ -173,7 +174,7 @@ class Ring:
         self._retries = Retries(
             frontier_options.attempts_max, frontier_options.retry_s_first, frontier_options.retry_s_max, dice
         )
-        self.limits = LimitsOptions.model_validate(limits or {})
+        self.limits = convert(LimitsOptions, limits or {})
         self.pipeline = self.joined()
         self.explainer = Explainer(self.urls, self.chain, self.frontier.facts, self.frontier.lent)
 

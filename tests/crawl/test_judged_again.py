@@ -9,6 +9,7 @@ import pytest
 
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import Reply
+from gossamer.options import convert, declared
 from gossamer.scope.chain import scope_chain
 from gossamer.scope.filters import FILTERS, LIVE_KEYS, judges_again
 from gossamer.scope.lists import Lists, Whitelist
@@ -43,7 +44,7 @@ def moved(to: str) -> Reply:
 
 def change(ring: Ring, **scope: object) -> None:
     """Set live keys, as `gossamer set` does."""
-    options = ScopeOptions.model_validate({"scope": "any", "useless_paths": [], **scope})
+    options = convert(ScopeOptions, {"scope": "any", "useless_paths": [], **scope})
     ring.chain.adopt(scope_chain(options, ring.roots, ring.exclusions, [Trapped(ring.traps)]))
     ring.pipeline.judges_again = True
 
@@ -79,11 +80,11 @@ def test_every_live_key_of_the_scope_holds_for_what_is_queued(tmp_path: Path, ke
 
 def test_every_option_that_makes_a_filter_is_declared() -> None:
     keys = {key for declared in FILTERS for key in declared.keys}
-    assert keys <= set(ScopeOptions.model_fields)
+    assert keys <= set(declared(ScopeOptions))
     assert keys | WITHOUT_QUEUE >= LIVE_KEYS, "declare the new key on its filter"
     assert set(LIVE) == LIVE_KEYS - WITHOUT_QUEUE
-    every = ScopeOptions.model_validate(
-        {"scope": "host", "own_site": True, **{key: value for key, (value, _, _) in LIVE.items()}}
+    every = convert(
+        ScopeOptions, {"scope": "host", "own_site": True, **{key: value for key, (value, _, _) in LIVE.items()}}
     )
     made = scope_chain(every, Roots("host"))
     assert {type(one) for one in made.filters} == {*FILTERS} - {Whitelist}
@@ -136,7 +137,7 @@ def test_a_redirect_to_itself_says_why_it_ended(tmp_path: Path) -> None:
 
 def test_chains_whose_files_differ_judge_again() -> None:
     def made_of(lists: Lists, **options: object) -> bytes:
-        return scope_chain(ScopeOptions.model_validate(options), Roots("host"), lists=lists).made_of
+        return scope_chain(convert(ScopeOptions, options), Roots("host"), lists=lists).made_of
 
     plain = made_of(Lists())
     assert plain == made_of(Lists())

@@ -10,6 +10,7 @@ import pytest
 from gossamer.crawl.logins import FormLogins
 from gossamer.crawl.options import LoginRule
 from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.options import convert
 from gossamer.process.forms import form_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -42,7 +43,7 @@ class Book:
 
     def __init__(self, directory: Path, **rule: object) -> None:
         self.directory = directory
-        self.rule = LoginRule.model_validate({**RULE, **rule})
+        self.rule = convert(LoginRule, {**RULE, **rule})
         self.cookies: set[str] = set()
         self.told: list[tuple[str, str]] = []
         self.open()

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from pydantic import ValidationError
 
 from gossamer.crawl.logs import PACKAGE_OF, Logs
 from gossamer.crawl.options import PACKAGES, LogsOptions
+from gossamer.options import OptionsError, convert
 from gossamer.testing import FakeClock
 
 
 def opened(tmp_path: Path, **options: object) -> Logs:
-    return Logs(tmp_path, FakeClock(), LogsOptions.model_validate(options))
+    return Logs(tmp_path, FakeClock(), convert(LogsOptions, options))
 
 
 def lines(file: Path) -> list[dict[str, object]]:
@@ -48,10 +48,10 @@ def test_each_room_has_its_level_and_critical_lines_always_stand(tmp_path: Path)
 def test_levels_change_while_it_runs(tmp_path: Path) -> None:
     logs = opened(tmp_path)
     assert not logs.tells_visits
-    logs.reconfigure(LogsOptions.model_validate({"levels": {"fetch": "debug"}}))
+    logs.reconfigure(convert(LogsOptions, {"levels": {"fetch": "debug"}}))
     assert logs.tells_visits
     logs.debug("visited", url="u")
-    logs.reconfigure(LogsOptions.model_validate({"level": "off"}))
+    logs.reconfigure(convert(LogsOptions, {"level": "off"}))
     logs.info("http_error", url="u")
     logs.close()
     assert [line["event"] for line in lines(tmp_path / "info.log")] == ["visited"]
@@ -82,6 +82,6 @@ def test_a_file_that_is_there_goes_on(tmp_path: Path) -> None:
 
 
 def test_an_unknown_room_is_refused_with_the_nearest() -> None:
-    with pytest.raises(ValidationError, match="did you mean 'robots'"):
-        LogsOptions.model_validate({"levels": {"robot": "debug"}})
+    with pytest.raises(OptionsError, match="did you mean 'robots'"):
+        convert(LogsOptions, {"levels": {"robot": "debug"}})
     assert set(PACKAGE_OF.values()) <= set(PACKAGES)

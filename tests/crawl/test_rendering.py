@@ -12,6 +12,7 @@ import pytest
 from gossamer.crawl.render_choice import RenderBudget, RenderChoice
 from gossamer.crawl.rendering import Auto, Gates, PageRendering, PageResources
 from gossamer.model.visits import Failure, Reply
+from gossamer.options import convert
 from gossamer.render.options import RenderOptions
 from gossamer.render.renderer import Renderer
 from gossamer.testing.fakes import Answers, reply
@@ -28,7 +29,7 @@ class Rendering:
 
     def __init__(self, ring: Ring, auto: Auto | None = None, **options: object) -> None:
         self.ring = ring
-        made = RenderOptions.model_validate(options)
+        made = convert(RenderOptions, options)
         gates = Gates(ring.namer, ring.chain, ring.stages.permit, ring.frontier.control)
         examiner = ring.stages.examiner
         self.resources = PageResources(gates, ring.archive, examiner, ring.telemetry, made)

@@ -13,6 +13,7 @@ from subprocess import PIPE, Popen
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
 from gossamer.crawl.logs import Logs
@@ -256,7 +257,7 @@ def test_a_loop_that_stood_still_is_an_alarm_for_a_while(watched: Watched) -> No
 
 
 def test_other_options_hold_from_the_next_look_on(watched: Watched) -> None:
-    watched.dogs.reconfigure(OPTIONS.model_copy(update={"disk_free_bytes_min": 20_000}))
+    watched.dogs.reconfigure(replace(OPTIONS, disk_free_bytes_min=20_000))
     assert watched.alarms() == ["disk"]
     watched.dogs.reconfigure(OPTIONS)
     assert watched.alarms() == []

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.visits import Failure, Reply
+from gossamer.options import convert
 from gossamer.world.clock import WallClock
 
 AGENT = "gossamer/0 (+mailto:test@example.test)"
@@ -16,7 +17,7 @@ AGENT = "gossamer/0 (+mailto:test@example.test)"
 
 @asynccontextmanager
 async def speaking(**options: object) -> AsyncIterator[HttpModule]:
-    module = HttpModule(FetchOptions.model_validate(options), AGENT, WallClock())
+    module = HttpModule(convert(FetchOptions, options), AGENT, WallClock())
     try:
         async with asyncio.timeout(60):
             yield module

@@ -12,13 +12,14 @@ from gossamer.fetch.file import FileModule
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
+from gossamer.options import convert
 from gossamer.world.clock import WallClock
 from tests.fetch.speaking import AGENT, failed, replied
 
 
 def fetched(url: str, *roots: Path, most: int = 0, **options: object) -> Reply | Failure:
     module = FileModule(
-        FetchOptions.model_validate({"file_roots": [str(root) for root in roots], **options}), AGENT, WallClock()
+        convert(FetchOptions, {"file_roots": [str(root) for root in roots], **options}), AGENT, WallClock()
     )
     return asyncio.run(module.fetch(Request(url, "127.0.0.1", 0, body_bytes_max=most)))
 

@@ -12,6 +12,7 @@ from gossamer.fetch.ftp import FtpModule, place
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Request
+from gossamer.options import convert
 from gossamer.testing.conformance import check_protocol_module
 from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
@@ -23,7 +24,7 @@ BODY = bytes(range(256)) * 40
 
 
 def module_with(**options: object) -> FtpModule:
-    return FtpModule(FetchOptions.model_validate(options), AGENT, WallClock())
+    return FtpModule(convert(FetchOptions, options), AGENT, WallClock())
 
 
 @asynccontextmanager

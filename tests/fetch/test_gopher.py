@@ -9,6 +9,7 @@ import pytest
 from gossamer.fetch.gopher import GopherModule, item_of
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.visits import Request
+from gossamer.options import convert
 from gossamer.testing.conformance import check_protocol_module
 from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
@@ -19,7 +20,7 @@ MENU = b"iWelcome\tfake\t(NULL)\t0\r\n0About\t/about.txt\thost.test\t70\r\n.\r\n
 
 
 def module_with(**options: object) -> GopherModule:
-    return GopherModule(FetchOptions.model_validate(options), AGENT, WallClock())
+    return GopherModule(convert(FetchOptions, options), AGENT, WallClock())
 
 
 @asynccontextmanager

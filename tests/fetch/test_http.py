@@ -10,6 +10,7 @@ from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import Transfer
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Request
+from gossamer.options import convert
 from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
 from tests.fetch.servers import Answer, Server, always, never, reply, serving
@@ -461,7 +462,7 @@ def test_the_length_counts_where_the_transfer_coding_is_none(run: Run) -> None:
     async def main() -> None:
         async with (
             serving(always(head + b"whole", stay=True)) as server,
-            speaking(request_s_max=600.0, low_speed_s=600.0) as module,
+            speaking(request_s_max=600.0, low_speed_s=600) as module,
         ):
             answer = replied(await module.fetch(to(server)))
             assert (answer.body, answer.truncated) == (b"whole", "")
@@ -785,7 +786,7 @@ def test_closing_ends_what_is_under_way_with_a_value(run: Run) -> None:
 )
 def test_what_cannot_be_sent_or_read_is_the_operators(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
-        HttpModule(FetchOptions.model_validate(options), AGENT, WallClock())
+        HttpModule(convert(FetchOptions, options), AGENT, WallClock())
 
 
 def test_a_form_goes_out_by_post_and_the_next_request_is_a_get_again(run: Run) -> None:

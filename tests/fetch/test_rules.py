@@ -19,6 +19,7 @@ from gossamer.fetch.options import FetchOptions, RequestOptions
 from gossamer.fetch.rules import RequestRules
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Request
+from gossamer.options import convert
 from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
 from tests.fetch.servers import Server, reply, serving
@@ -28,12 +29,12 @@ SECRET = "s3cret-XYZZY"
 
 
 def rules(table: dict[str, object]) -> RequestRules:
-    return RequestRules(RequestOptions.model_validate(table).rules, "gossamer", Digests())
+    return RequestRules(convert(RequestOptions, table).rules, "gossamer", Digests())
 
 
 @asynccontextmanager
 async def speaking_by(table: dict[str, object], **options: object) -> AsyncIterator[HttpModule]:
-    fetch = FetchOptions.model_validate(options)
+    fetch = convert(FetchOptions, options)
     module = HttpModule(fetch, AGENT, WallClock(), rules=rules(table))
     try:
         async with asyncio.timeout(60):
@@ -98,7 +99,7 @@ def test_the_most_specific_rule_wins_value_by_value() -> None:
 )
 def test_what_is_no_place(where: str) -> None:
     with pytest.raises(ValueError, match=r"is no place for a rule|is a public suffix"):
-        RequestOptions.model_validate({where: {}})
+        convert(RequestOptions, {where: {}})
 
 
 @pytest.mark.promise(

@@ -14,6 +14,7 @@ from pathlib import Path
 import brotli
 import pytest
 import zstandard
+from msgspec.structs import replace
 
 from gossamer.fetch.bodies import SPILL_BYTES_MIN, BodyMemory
 from gossamer.fetch.decoding import BoundedDecoder
@@ -75,7 +76,7 @@ def test_a_large_body_is_on_disk_as_it_was_sent(tmp_path: Path) -> None:
 
 
 def test_a_large_body_is_cut_exactly_at_its_bound(tmp_path: Path) -> None:
-    options = SMALL.model_copy(update={"body_bytes_max": MIB + 17})
+    options = replace(SMALL, body_bytes_max=MIB + 17)
     (reply,) = fetched(tmp_path, Answer(noise(3), "text/plain"), options)
     assert isinstance(reply, Reply)
     assert reply.truncated == "length"
@@ -84,7 +85,7 @@ def test_a_large_body_is_cut_exactly_at_its_bound(tmp_path: Path) -> None:
 
 def test_when_many_are_under_way_those_that_are_not_small_go_to_disk(tmp_path: Path) -> None:
     """The memory of all together is bounded; each alone would have stayed."""
-    options = SMALL.model_copy(update={"bodies_memory_bytes_max": 4 * SPILL_BYTES_MIN})
+    options = replace(SMALL, bodies_memory_bytes_max=4 * SPILL_BYTES_MIN)
     begun = threading.Barrier(AT_ONCE, timeout=30)
 
     def halves() -> Iterator[bytes]:
@@ -112,7 +113,7 @@ def test_a_file_of_this_machine_goes_through_disk_too(tmp_path: Path) -> None:
     data = os.urandom(MIB)
     (tmp_path / "tree/large.bin").write_bytes(data)
     (tmp_path / "tree/small.txt").write_bytes(b"small")
-    options = SMALL.model_copy(update={"file_roots": (str(tmp_path / "tree"),)})
+    options = replace(SMALL, file_roots=(str(tmp_path / "tree"),))
     module = FileModule(options, "x", WallClock(), BodyMemory(options, Spills(tmp_path / "spill", "sha1")))
 
     def read(name: str, most: int = 0) -> Reply:
@@ -174,7 +175,7 @@ def test_content_too_large_for_memory_is_decoded_to_disk(case: str, spilled: boo
 @pytest.mark.parametrize("case", CODED)
 def test_it_is_cut_where_the_quick_way_would(case: str, tmp_path: Path) -> None:
     coding, body = CODED[case]
-    options = SMALL.model_copy(update={"decoded_bytes_max": MIB})
+    options = replace(SMALL, decoded_bytes_max=MIB)
     content = BoundedDecoder(options, Spills(tmp_path, "sha1")).decode(reply_of(tmp_path, body, coding))
     if coding:
         assert (body_of(content), content.truncated) == (TEXT[:MIB], "length")

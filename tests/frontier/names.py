@@ -49,7 +49,7 @@ class Shard:
         self.directory = directory
         self.budget = budget or BudgetOptions()
         self.prioritizer = prioritizer
-        self.options = FrontierOptions.model_construct(**options)
+        self.options = FrontierOptions(**options)
         self.rules = politeness(rules)
         self.dice = Dice(seed)
         self._cut: tuple[int, int] | None = None

@@ -17,6 +17,7 @@ from gossamer.frontier.options import BudgetOptions, BudgetOverride, PolitenessO
 from gossamer.frontier.overview import facts_of
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact, Prerequisite, RevisitPlan
+from gossamer.options import convert
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
 
@@ -546,7 +547,7 @@ def test_who_is_left_from_an_earlier_round_is_not_said_to_wait_for_the_next(open
 )
 def test_a_budget_for_what_is_no_host_is_refused(key: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        BudgetOptions.model_validate({"overrides": {key: {"pages": 3}}})
+        convert(BudgetOptions, {"overrides": {key: {"pages": 3}}})
 
 
 def test_without_budgets_nothing_is_kept(opened: Open) -> None:

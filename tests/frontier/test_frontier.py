@@ -536,7 +536,7 @@ def test_a_resume_with_a_smaller_bench_keeps_to_it(opened: Open) -> None:
     add(shard, *(f"http://h{host}.test/" for host in range(20)))
     shard.commit_all(T0)
     shard.crash()
-    shard.options = FrontierOptions.model_construct(active_hosts_max=3)
+    shard.options = FrontierOptions(active_hosts_max=3)
     frontier = shard.open(T0 + 1)
     assert frontier.benched == 3
     shard.commit_all(T0 + 1)

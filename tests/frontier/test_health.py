@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
@@ -113,7 +114,7 @@ def test_an_origin_that_keeps_failing_waits_twice_as_long_each_time_and_is_close
 
 
 def test_an_origin_that_never_answered_waits_after_each_failure_and_is_closed_by_the_clock() -> None:
-    host, options = host_of(), OPTIONS.model_copy(update={"unanswered_failures_max": 0})
+    host, options = host_of(), replace(OPTIONS, unanswered_failures_max=0)
 
     assert waits(host, *[FAILED] * 3, options=options) == [30, 60, 120]
     assert waits(host, FAILED, at=T0 + 210, options=options) == [240]
@@ -211,7 +212,7 @@ def test_crawl_delay_counts_in_every_rest() -> None:
 
 
 def test_while_no_host_has_answered_failures_to_fetch_robots_txt_close_an_origin() -> None:
-    host, options = host_of(), OPTIONS.model_copy(update={"unanswered_failures_max": 2})
+    host, options = host_of(), replace(OPTIONS, unanswered_failures_max=2)
     waits(host, FAILED, options=options, no_answers=True, is_robots=True)
     one = origin(host)
     assert one is not None
@@ -221,7 +222,7 @@ def test_while_no_host_has_answered_failures_to_fetch_robots_txt_close_an_origin
 
     for never in (
         {"options": options, "no_answers": False},
-        {"options": options.model_copy(update={"unanswered_failures_max": 0}), "no_answers": True},
+        {"options": replace(options, unanswered_failures_max=0), "no_answers": True},
     ):
         patient = host_of()
         waits(patient, *[FAILED] * 3, is_robots=True, **never)

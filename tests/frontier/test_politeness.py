@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.politeness import SAMPLES, grown_s, politeness
+from gossamer.options import convert
 
 seconds = st.floats(0, 500)
 PRESETS = ["polite", "gentle", "broad", "weak", "own"]
@@ -38,7 +39,7 @@ PRESETS = ["polite", "gentle", "broad", "weak", "own"]
     ],
 )
 def test_rests_of_the_presets(preset: str, fetches_s: list[float], rest_s: float) -> None:
-    rules = politeness(PolitenessOptions.model_validate({"preset": preset}))
+    rules = politeness(convert(PolitenessOptions, {"preset": preset}))
 
     assert rules.rest_s(fetches_s, None) == pytest.approx(rest_s)
 
@@ -48,7 +49,7 @@ def test_rests_of_the_presets(preset: str, fetches_s: list[float], rest_s: float
     [("polite", 1, 1), ("gentle", 1, 1), ("broad", 1, 1), ("weak", 1, 1), ("own", 8, 0)],
 )
 def test_requests_at_once(preset: str, per_host: int, per_address: int) -> None:
-    rules = politeness(PolitenessOptions.model_validate({"preset": preset}))
+    rules = politeness(convert(PolitenessOptions, {"preset": preset}))
 
     assert (rules.per_host, rules.per_address) == (per_host, per_address)
     assert (rules.address_delay_s > 0) == (preset in ("polite", "gentle", "broad"))
@@ -96,7 +97,7 @@ def test_what_is_written_before_a_request_is_never_less_than_what_follows_it(
     preset: str, fetches_s: list[float], fetch_s: float, crawl_delay_s: float | None, least_s: float | None, part: float
 ) -> None:
     """The gate journal must be pessimistic: after a death that is all there is."""
-    rules = politeness(PolitenessOptions.model_validate({"preset": preset, "delay_s_min": least_s}))
+    rules = politeness(convert(PolitenessOptions, {"preset": preset, "delay_s_min": least_s}))
     earlier = fetches_s[1 - SAMPLES :]
     before = rules.rest_to_come(fetches_s, crawl_delay_s)
     after_s = rules.rest_s([*earlier, fetch_s * part], crawl_delay_s)

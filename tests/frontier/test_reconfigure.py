@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
@@ -51,7 +52,7 @@ def changed(frontier: Frontier, now: float, rules: PolitenessOptions = RULES, **
 def test_a_longer_delay_holds_for_who_rests_already(tmp_path: Path) -> None:
     frontier = opened(tmp_path, "a.test")
     fetched(frontier, lent(frontier, T0)[0], T0)
-    changed(frontier, T0 + 1, RULES.model_copy(update={"delay_s_min": 10.0}))
+    changed(frontier, T0 + 1, replace(RULES, delay_s_min=10.0))
 
     assert lent(frontier, T0 + 9.9) == []
     assert len(lent(frontier, T0 + 10.1)) == 1
@@ -61,7 +62,7 @@ def test_a_longer_delay_holds_for_who_rests_already(tmp_path: Path) -> None:
 def test_a_shorter_delay_holds_from_the_next_request_on(tmp_path: Path) -> None:
     frontier = opened(tmp_path, "a.test")
     fetched(frontier, lent(frontier, T0)[0], T0)
-    changed(frontier, T0, RULES.model_copy(update={"delay_s_min": 0.5}))
+    changed(frontier, T0, replace(RULES, delay_s_min=0.5))
 
     assert lent(frontier, T0 + 1.9) == []
     fetched(frontier, lent(frontier, T0 + 2.1)[0], T0 + 2.1)
@@ -118,10 +119,10 @@ def test_an_own_gate_comes_and_goes_with_requests_out(tmp_path: Path) -> None:
 def test_more_requests_to_an_address_may_be_allowed_and_taken_back(tmp_path: Path) -> None:
     frontier = opened(tmp_path, *(f"{n}.test" for n in range(6)))
     assert len(lent(frontier, T0)) == 1
-    changed(frontier, T0, RULES.model_copy(update={"per_address": 4}))
+    changed(frontier, T0, replace(RULES, per_address=4))
     out = lent(frontier, T0)
     assert len(out) == 3
-    changed(frontier, T0, RULES.model_copy(update={"per_address": 2}))
+    changed(frontier, T0, replace(RULES, per_address=2))
     fetched(frontier, out[0], T0)
     assert lent(frontier, T0 + 0.2) == [], "three of two are out"
 

@@ -17,6 +17,7 @@ from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.record import decode_record
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact, RevisitPlan
+from gossamer.options import convert
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -53,7 +54,7 @@ class Opened:
         self.store = Store(self.directory / "store")
         self.epochs = Epochs(self.store)
         self.contacts = Contacts(self.directory, bytes(16), now)
-        rules = politeness(PolitenessOptions.model_validate({"preset": self.preset}))
+        rules = politeness(convert(PolitenessOptions, {"preset": self.preset}))
         self.frontier = Frontier(
             HostRecords(self.store, self.epochs, self.contacts),
             FrontierRules(rules, self.options, share_new=self.share_new), NAMER.name, Dice(7), now,

@@ -9,6 +9,7 @@ import pytest
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Findings, Page
+from gossamer.options import convert
 from gossamer.process.html import is_regular
 from gossamer.process.items import Follow, ItemPage, Items, date_of, extractor, number_of, truth_of
 from gossamer.process.options import ExtractOptions, ProcessOptions
@@ -27,7 +28,7 @@ def page(body: str, media_type: str = "text/html", url: str = "http://e.example/
 
 
 def found(rules: str, body: str = BOOKS, media_type: str = "text/html", **options: int) -> Findings:
-    module = Items(ExtractOptions.model_validate(tomllib.loads(rules)).rules, ProcessOptions(**options))
+    module = Items(convert(ExtractOptions, tomllib.loads(rules)).rules, ProcessOptions(**options))
     findings = Findings()
     if module.wants(media_type):
         module.process(page(body, media_type), findings)

@@ -3,6 +3,7 @@ import html
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gossamer.process.links import SRCDOC_DEPTH_MAX, Base, collapsed, link_header, redirect_target, refresh_target
 from gossamer.process.options import ProcessOptions
@@ -167,14 +168,14 @@ def test_of_anchors_into_the_page_one_that_may_be_followed_is_kept(options: Proc
 
 @READERS
 def test_links_of_a_page_have_a_bound(options: ProcessOptions) -> None:
-    bounded = options.model_copy(update={"links_max": 10})
+    bounded = replace(options, links_max=10)
     assert len(findings("".join(f"<a href={i}>" for i in range(100)), bounded).links) == 10
 
 
 @READERS
 def test_repeats_have_a_bound_of_their_own(options: ProcessOptions) -> None:
     """What is repeated without end takes no room from other links, and hides no mention that may be followed."""
-    bounded = options.model_copy(update={"links_max": 10})
+    bounded = replace(options, links_max=10)
     body = "<a href=x rel=nofollow>n</a>" * 100 + "<a href=x>m</a>" + "".join(f"<a href={i}>" for i in range(100))
     found = findings(body, bounded).links
     assert urls(findings(body, bounded)) == [D + "x"] * 12 + [f"{D}{i}" for i in range(9)]

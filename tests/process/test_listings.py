@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.model.visits import Findings, Page
+from gossamer.options import convert
 from gossamer.process.listings import ListingLinks
 from gossamer.process.options import ProcessOptions
 from gossamer.testing.conformance import check_processing_module
@@ -11,7 +12,7 @@ FTP = "text/x-ftp-listing"
 
 
 def links(url: str, body: bytes, media_type: str = FTP, **options: int) -> list[tuple[str, str]]:
-    module = ListingLinks(ProcessOptions.model_validate(options))
+    module = ListingLinks(convert(ProcessOptions, options))
     assert module.wants(media_type)
     findings = Findings()
     module.process(Page(url, media_type, "", (), body), findings)

@@ -10,6 +10,7 @@ import pytest
 from gossamer.model.counters import Counters
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Located, Reply
+from gossamer.options import convert
 from gossamer.resolve.options import ResolveOptions
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.testing import FakeClock
@@ -21,7 +22,7 @@ async def resolving(zone: Zone, **options: object) -> AsyncIterator[tuple[DnsRes
     clock = FakeClock()
     async with answerer(zone):
         given: dict[str, object] = {"servers": (zone.server,), "timeout_s": 0.25, "tries": 1, **options}
-        resolver = DnsResolver(ResolveOptions.model_validate(given), clock)
+        resolver = DnsResolver(convert(ResolveOptions, given), clock)
         try:
             yield resolver, clock
         finally:

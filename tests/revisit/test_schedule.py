@@ -13,6 +13,7 @@ import pytest
 from gossamer.lab.simweb.wire import http_date
 from gossamer.model.revisits import Notice, Sight
 from gossamer.model.visits import Original
+from gossamer.options import convert
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.rhythm import KINDS_MAX, Rhythm, kind_of
@@ -57,7 +58,7 @@ class Kept:
     """A schedule on a store of its own, which can die."""
 
     def __init__(self, directory: Path, **options: object) -> None:
-        self.directory, self.options = directory, RevisitOptions.model_validate(options)
+        self.directory, self.options = directory, convert(RevisitOptions, options)
         self.queue = Queue()
         self.store = Store(directory / "store")
         self.open()
@@ -249,7 +250,7 @@ def test_a_promise_is_a_due_time_and_is_counted(tmp_path: Path) -> None:
     assert news["older_now"] >= 18 or kept.schedule.state.due.span_s > 1_000
     kept.check_sums()
     # Another run promises something else: what was counted under the old promise is counted out of it.
-    kept.options = RevisitOptions.model_validate({"max_age_s": {"/other/": 7_200.0}})
+    kept.options = convert(RevisitOptions, {"max_age_s": {"/other/": 7_200.0}})
     kept.open()
     for page in range(20):
         kept.visit(f"http://a.test/news/{page}", T0 + 9_000)

@@ -12,6 +12,7 @@ import pytest
 
 from gossamer.model.links import Found
 from gossamer.model.visits import Failure, Prerequisite
+from gossamer.options import convert
 from gossamer.revisit.options import WebsubOptions
 from gossamer.revisit.websub import HUBS_MAX, Check, Subscription, Subscriptions
 from gossamer.state.epoch import Epochs
@@ -35,7 +36,7 @@ def epochs(tmp_path: Path) -> Iterator[Epochs]:
 def made(epochs: Epochs, **options: object) -> Subscriptions:
     return Subscriptions(
         epochs,
-        WebsubOptions.model_validate(options),
+        convert(WebsubOptions, options),
         "https://me.example/hooks",
         NAMER.name,
         lambda hub: hub.host != "excluded.example",

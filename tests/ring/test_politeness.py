@@ -18,6 +18,7 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.rates import rates
 from gossamer.lab.simweb.truth import Truth
+from gossamer.options import convert
 from tests.further import with_further
 from tests.ring.crawls import BRIEF, command_line, crawl, rows
 
@@ -54,7 +55,7 @@ def odd_web(**changes: object) -> SimwebOptions:
         "zipf_exponent": 0.3, "links_per_page": 6, "latency_s": 0.002, "slow_s_median": 0.03,
         "crawl_delay_s": 0.4, "retry_after_s": 1,
     }  # fmt: skip
-    return SimwebOptions.model_validate({"seed": 7, "hosts": 20, "pages": 240, **some, **changes})
+    return convert(SimwebOptions, {"seed": 7, "hosts": 20, "pages": 240, **some, **changes})
 
 
 def early_after_backoff(log: Sequence[Logged], backoff_s: float) -> list[tuple[Logged, Logged]]:

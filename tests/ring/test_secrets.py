@@ -21,6 +21,7 @@ from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.secret import holds_secrets, redacted, secret_keys
 from gossamer.config.sections import Config, keys, sections
 from gossamer.model.errors import ConfigError
+from gossamer.options import declared
 from tests.answering import Answering, serving
 from tests.commands import run
 from tests.ring.crawls import OWN, Crawled, command_line, crawl, until
@@ -270,8 +271,8 @@ def test_every_key_that_may_hold_a_secret_is_marked() -> None:
     suspicious = {
         f"{section}.{key}"
         for section, model in sections().items()
-        for key, field in model.model_fields.items()
-        if SUSPICIOUS.search(key) and field.annotation in (str, dict[str, str], dict[str, dict[str, str]])
+        for key, field in declared(model).items()
+        if SUSPICIOUS.search(key) and field.type in (str, dict[str, str], dict[str, dict[str, str]])
     }
     assert suspicious - HARMLESS.keys() <= secret_keys()
     assert HARMLESS.keys() <= set(keys())

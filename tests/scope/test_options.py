@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from gossamer.model.errors import ConfigError
+from gossamer.options import OptionsError, convert
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import seed_url
 
@@ -29,13 +29,13 @@ def test_defaults() -> None:
         ({"scope": "site"}, "'prefix', 'host', 'domain' or 'any'"),
         ({"follow": ["cannonical"]}, "did you mean 'canonical'?"),
         ({"schemes": ["https:"]}, "'https:' is no scheme"),
-        ({"depth_max": -1}, "greater than or equal to 0"),
-        ({"depht_max": 1}, "Extra inputs"),
+        ({"depth_max": -1}, "expected 0 or more"),
+        ({"depht_max": 1}, "depht_max: there is no such key"),
     ],
 )
 def test_mistakes_are_named(options: dict[str, object], said: str) -> None:
-    with pytest.raises(ValidationError) as caught:
-        ScopeOptions.model_validate(options)
+    with pytest.raises(OptionsError) as caught:
+        convert(ScopeOptions, options)
     assert said in str(caught.value)
 
 

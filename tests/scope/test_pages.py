@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.model.visits import Reply
+from gossamer.options import convert
 from gossamer.scope.chain import Chain, scope_chain
 from gossamer.scope.filters import UselessPath
 from gossamer.scope.options import USELESS, ScopeOptions
@@ -15,7 +16,7 @@ from .links import linked
 
 
 def chain_of(**options: object) -> Chain:
-    return scope_chain(ScopeOptions.model_validate({"scope": "any", **options}), Roots("any"))
+    return scope_chain(convert(ScopeOptions, {"scope": "any", **options}), Roots("any"))
 
 
 def reply(media_type: str = "text/html", *headers: tuple[str, str]) -> Reply:

@@ -10,6 +10,7 @@ import pytest
 
 from gossamer.model.digests import Sketch
 from gossamer.model.links import Link
+from gossamer.options import convert
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.templates import SHINGLES_KEPT
 from gossamer.scope.traps import HOSTS_COUNTED_MAX, WARDS_MAX, Trap, Trapped, Traps
@@ -37,7 +38,7 @@ class Crawl:
     """A crawl of a made site, breadth first, with nothing but the watch."""
 
     def __init__(self, site: Site, traps: Traps | None = None, **options: object) -> None:
-        self.traps = traps or Traps(ScopeOptions.model_validate(options))
+        self.traps = traps or Traps(convert(ScopeOptions, options))
         self.site = site
         self.fetched: list[str] = []
         self.sketched = 0

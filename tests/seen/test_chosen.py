@@ -11,6 +11,7 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.stopped import open_stopped
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
+from gossamer.options import convert
 from gossamer.seen.options import SeenOptions
 from gossamer.seen.urls import MemoryUrlSeen
 from tests.seen.opened import FORMS, numbered
@@ -21,9 +22,7 @@ ZEROS = [0] * len(URLS)
 
 
 def config_of(backend: str) -> Config:
-    seen = SeenOptions.model_validate(
-        {"backend": backend, "front_urls_max": 50, "log_urls_max": 1, "expected_urls": 1000}
-    )
+    seen = convert(SeenOptions, {"backend": backend, "front_urls_max": 50, "log_urls_max": 1, "expected_urls": 1000})
     return Config(seen=seen)
 
 
@@ -63,7 +62,7 @@ class Own(MemoryUrlSeen):
 
 def test_a_crawl_keeps_a_component_of_its_own_and_takes_none_later(tmp_path: Path) -> None:
     """Either way the new one would know no URL, and all of them would be fetched again."""
-    own = Config.model_validate({"components": {"url_seen": f"{__name__}:Own"}})
+    own = convert(Config, {"components": {"url_seen": f"{__name__}:Own"}})
 
     async def begin(config: Config, directory: Path) -> str:
         shard = assemble(config, directory)

@@ -7,6 +7,7 @@ import pytest
 from gossamer.frontier.workbench import HOST_BYTES
 from gossamer.lab.simulate.costs import Footprint, footprint_of, seen_disk_bytes, seen_memory_bytes
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
+from gossamer.options import convert
 from gossamer.seen.options import SeenOptions
 
 COUNTS = {
@@ -17,7 +18,7 @@ COUNTS = {
 def footprint(shards: int = 4, backend: str = "rocksdb", **counts: float) -> Footprint:
     options = SimulateOptions(
         shards=shards,
-        seen=SeenOptions.model_validate({"backend": backend}),
+        seen=convert(SeenOptions, {"backend": backend}),
         web=WebOptions(hosts=1_000, pages=10**7, links_per_page=50, page_bytes_mean=100_000),
         machine=MachineOptions(shards=2, concurrency=10),
     )

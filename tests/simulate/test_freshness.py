@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gossamer.lab.simulate.revisits import BEGUN_AT, ChangingOptions, ChangingWeb, Watched, best, crawl, watched
+from gossamer.options import convert
 from gossamer.revisit.estimate import freshness
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES
@@ -23,7 +25,7 @@ def web() -> ChangingWeb:
 
 
 def reached(web: ChangingWeb, policy: str, directory: Path, **options: object) -> tuple[Watched, list[list[float]]]:
-    given = RevisitOptions.model_validate({"interval_s_mean": 4 * DAY_S, **options})
+    given = convert(RevisitOptions, {"interval_s_mean": 4 * DAY_S, **options})
     visits = crawl(web, given, POLICIES[policy](), directory / policy)
     return watched(web, visits, BURN_IN_DAYS), visits
 
@@ -58,7 +60,7 @@ def test_no_page_is_starved_and_promises_hold_whatever_the_policy_thinks(web: Ch
 
 def test_dates_are_made_use_of(web: ChangingWeb, tmp_path: Path) -> None:
     options = RevisitOptions(interval_s_mean=4 * DAY_S)
-    saying = ChangingWeb(OPTIONS.model_copy(update={"dated": True}))
+    saying = ChangingWeb(replace(OPTIONS, dated=True))
     dated = crawl(saying, options, POLICIES["optimal"](), tmp_path / "dated")
     found = watched(web, dated, BURN_IN_DAYS)
     assert found.freshness >= 0.96 * best(web, found.visits_per_day).freshness

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.lab.simulate.costs import (
     Capacity,
@@ -42,7 +43,7 @@ def test_a_page_costs_the_sum_of_its_parts_or_what_it_is_said_to() -> None:
     )
     assert cpu_request_s(web, machine) == pytest.approx(300e-6)
     assert cpu_page_s(20_000, web, machine) == pytest.approx((300 + 50 + 200 + 200) / 1e6)
-    said = machine.model_copy(update={"cpu_us_per_page": 7.0})
+    said = replace(machine, cpu_us_per_page=7.0)
     assert cpu_page_s(20_000, web, said) == pytest.approx(7e-6)
 
 

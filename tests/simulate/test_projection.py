@@ -5,11 +5,13 @@ from __future__ import annotations
 from statistics import mean
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.frontier.options import FrontierOptions
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.lab.simulate.result import Simulated
 from gossamer.lab.simulate.simulation import simulate
+from gossamer.options import convert
 from tests.further import with_further
 from tests.simulate.webs import LARGE
 
@@ -35,7 +37,7 @@ COARSEST = {"politeness": 100, "workbench": 10, "cpu": 100}
 def test_a_sample_tells_what_the_whole_does(limit: str) -> None:
     def result(scale: int, seed: int) -> Simulated:
         values = {"pages": PAGES, "web": WEB, "scale": scale, "seed": seed, **REGIMES[limit]}
-        return simulate(SimulateOptions.model_validate(values))
+        return simulate(convert(SimulateOptions, values))
 
     whole = result(1, 1)
     assert next(iter(whole.limits)) == limit
@@ -51,9 +53,7 @@ def test_a_sample_tells_what_the_whole_does(limit: str) -> None:
 
 
 def test_a_crawl_to_the_end_takes_as_long_as_its_largest_host_at_any_scale() -> None:
-    web = WEB.model_copy(
-        update={"pages": 40_000, "zipf_exponent": 1.0, "dead_host_share": 0.0, "fetch_sigma_host": 0.0}
-    )
+    web = replace(WEB, pages=40_000, zipf_exponent=1.0, dead_host_share=0.0, fetch_sigma_host=0.0)
     whole, sample = (simulate(SimulateOptions(web=web, machine=LARGE, scale=scale)) for scale in (1, 10))
     assert whole.ended == sample.ended == "finished"
     assert sample.pages == pytest.approx(whole.pages, rel=0.03)
@@ -62,7 +62,7 @@ def test_a_crawl_to_the_end_takes_as_long_as_its_largest_host_at_any_scale() -> 
 
 @pytest.mark.parametrize("cpu_us", with_further(1_000, 15_000))
 def test_one_shard_of_four_tells_what_all_four_do(cpu_us: int) -> None:
-    web = WEB.model_copy(update={"hosts": 2_000, "pages": 60_000})
+    web = replace(WEB, hosts=2_000, pages=60_000)
     machine = MachineOptions(cpu_us_per_page=cpu_us, concurrency=300)
     every, one = (
         simulate(SimulateOptions(pages=8_000, web=web, machine=machine, shards=4, shards_simulated=shards, scale=1))

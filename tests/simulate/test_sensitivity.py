@@ -6,6 +6,7 @@ import json
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.politeness import politeness
@@ -45,7 +46,7 @@ def test_a_row_says_what_a_simulation_with_that_value_says(found: Sensitivity) -
     delays = (35.0, 140.0)
     for case, delay_s in zip(row.cases, delays, strict=True):
         rules = PolitenessOptions(preset="broad", delay_s_min=delay_s, delay_s_max=max(70.0, delay_s))
-        alone = simulate(SMALL.model_copy(update={"politeness": rules}))
+        alone = simulate(replace(SMALL, politeness=rules))
         assert (case.hours, case.cost) == (pytest.approx(alone.time_s / 3600), pytest.approx(alone.cost))
     halved, doubled = row.cases
     assert halved.hours < found.prediction.hours < doubled.hours

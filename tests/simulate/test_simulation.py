@@ -9,12 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import gossamer
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.lab.simulate.samples import LIMITS
 from gossamer.lab.simulate.simulation import scale_of, simulate
+from gossamer.options import convert
 from gossamer.robots.options import RobotsOptions
 from gossamer.seen.options import SeenOptions
 from tests.simulate.webs import LARGE, SOUND, simulated, small_sites_s
@@ -47,7 +49,7 @@ def test_hosts_of_one_address_take_turns() -> None:
 
 
 def test_the_processor_limits_a_crawl_that_has_hosts_enough() -> None:
-    machine = LARGE.model_copy(update={"cores_per_shard": 1.0, "cpu_us_per_page": 20_000.0, "concurrency": 200})
+    machine = replace(LARGE, cores_per_shard=1.0, cpu_us_per_page=20_000.0, concurrency=200)
     result = simulated({**EVEN, "hosts": 1_000, "pages": 6_000}, machine=machine, politeness=FIXED)
     assert result.pages_per_s == pytest.approx(50, rel=0.1)
     assert next(iter(result.limits)) == "cpu"
@@ -56,7 +58,7 @@ def test_the_processor_limits_a_crawl_that_has_hosts_enough() -> None:
 
 def test_the_network_limits_a_crawl_of_large_pages() -> None:
     web = {**EVEN, "hosts": 500, "pages": 4_000, "page_bytes_mean": 98_500.0, "wire_share": 1.0}
-    machine = LARGE.model_copy(update={"bandwidth_bits_per_s": 32e6, "concurrency": 200})
+    machine = replace(LARGE, bandwidth_bits_per_s=32e6, concurrency=200)
     result = simulated(web, machine=machine, politeness=FIXED)
     assert result.pages_per_s == pytest.approx(4e6 / 1e5, rel=0.15)
     assert next(iter(result.limits)) == "network"
@@ -71,7 +73,7 @@ def test_what_is_busy_all_the_time_is_the_limit_also_where_work_comes_in_waves(w
         narrow = {"bandwidth_bits_per_s": 20 * 8 * 1e5}
     web = {**EVEN, "hosts": 1_000, "pages": 6_000, "page_bytes_mean": 98_500.0, "wire_share": 1.0}
     rules = PolitenessOptions(delay_s_min=40.0, delay_factor=0.0)
-    result = simulated(web, machine=LARGE.model_copy(update=narrow), politeness=rules, pages=4_000)
+    result = simulated(web, machine=replace(LARGE, **narrow), politeness=rules, pages=4_000)
     assert result.pages_per_s == pytest.approx(20.0, rel=0.05)
     assert result.limits[what] > 0.9
     assert all(one.cpu_share <= 1.0 and one.network_share <= 1.0 for one in result.intervals)
@@ -79,7 +81,7 @@ def test_what_is_busy_all_the_time_is_the_limit_also_where_work_comes_in_waves(w
 
 
 def test_requests_at_once_limit_a_crawl() -> None:
-    machine = LARGE.model_copy(update={"concurrency": 10})
+    machine = replace(LARGE, concurrency=10)
     result = simulated({**EVEN, "hosts": 200, "pages": 2_000}, machine=machine, politeness=FIXED)
     assert result.pages_per_s == pytest.approx(10 / 0.5, rel=0.05)
     assert next(iter(result.limits)) == "concurrency"
@@ -151,9 +153,7 @@ def test_shards_share_the_work_and_give_the_same_pages() -> None:
 
 @pytest.mark.parametrize("shards", [1, 4])
 def test_how_busy_machines_are_over_time_adds_up_to_how_busy_they_are(shards: int) -> None:
-    machine = LARGE.model_copy(
-        update={"cores_per_shard": 1.0, "shards": 2, "cpu_us_per_page": 20_000.0, "bandwidth_bits_per_s": 1e8}
-    )
+    machine = replace(LARGE, cores_per_shard=1.0, shards=2, cpu_us_per_page=20_000.0, bandwidth_bits_per_s=1e8)
     web = {**EVEN, "hosts": 80, "pages": 1_600, "page_bytes_mean": 100_000.0}
     result = simulated(web, politeness=FIXED, shards=shards, machine=machine)
     for name in ("cpu_share", "network_share"):
@@ -173,7 +173,7 @@ def test_links_to_other_shards_take_their_part_of_the_network() -> None:
 
 
 def test_every_machine_is_paid_for_as_long_as_the_crawl_takes() -> None:
-    machine = LARGE.model_copy(update={"shards": 2, "price_per_hour": 3.0})
+    machine = replace(LARGE, shards=2, price_per_hour=3.0)
     result = simulated({**EVEN, "hosts": 50, "pages": 500}, politeness=FIXED, shards=5, machine=machine)
     assert result.machines == 3
     assert result.machine_hours == pytest.approx(3 * result.time_s / 3_600)
@@ -193,14 +193,15 @@ def test_the_best_tenth_is_no_single_moment() -> None:
 @pytest.mark.parametrize("backend", ["memory", "diskmerge", "bloom"])
 def test_every_form_of_the_eliminator_gives_the_same_crawl(backend: str) -> None:
     web = {"hosts": 50, "pages": 2_000}
-    seen = SeenOptions.model_validate(
+    seen = convert(
+        SeenOptions,
         {
             "backend": backend,
             "front_urls_max": 100,
             "false_positive_rate": 1e-9,
             "log_urls_max": 100,
             "expected_urls": 500,
-        }
+        },
     )
     first = simulated(web, pages=1_000, commit_visits=50)
     second = simulated(web, pages=1_000, commit_visits=50, seen=seen)
@@ -255,7 +256,7 @@ def test_few_pages_of_a_web_of_many_hosts_take_no_longer_than_many_pages() -> No
     """Each host is in memory and asked for robots.txt before its pages, however few pages are wanted."""
     assert scale_of(SimulateOptions(pages=1_000, shards=12)) == (1, 1)  # A twelfth of a million hosts.
     web = {"hosts": 100_000_000, "pages": 10**12}
-    assert scale_of(SimulateOptions.model_validate({"pages": 1_000, "shards": 12, "web": web})) == (28, 1)
+    assert scale_of(convert(SimulateOptions, {"pages": 1_000, "shards": 12, "web": web})) == (28, 1)
     some = WebOptions(hosts=20_000, pages=1_000_000)
     result = simulate(SimulateOptions(pages=100, shards=4, pages_simulated=1_000, web=some))
     assert (result.ended, result.shards_simulated, result.samples[-1].hosts_known) == ("pages", 1, 20_000)

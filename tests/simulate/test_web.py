@@ -6,6 +6,7 @@ from collections import Counter
 from statistics import mean, median
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.lab.simulate.options import WebOptions
 from gossamer.lab.simulate.presets import uneven_web
@@ -98,7 +99,7 @@ def test_links_lead_to_each_page_once_as_a_new_one_until_there_are_no_more() -> 
 def test_seeds_are_all_hosts_or_some() -> None:
     options = WebOptions(hosts=1_000, pages=5_000)
     assert len(ModelWeb(options, population(options, 1, 1, 1), 1, 1).seeds()) == 1_000
-    few = options.model_copy(update={"seed_hosts": 100})
+    few = replace(options, seed_hosts=100)
     assert len(ModelWeb(few, population(few, 1, 10, 1), 1, 1).seeds()) == 10
-    one = options.model_copy(update={"seed_hosts": 1})
+    one = replace(options, seed_hosts=1)
     assert len(ModelWeb(one, population(one, 1, 10, 1), 1, 1).seeds()) == 1

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.lab.simulate.result import Simulated
 from gossamer.lab.simulate.simulation import simulate
+from gossamer.options import convert
 
 SOUND = WebOptions(hosts=100, pages=1_000, dead_host_share=0.0, error_share=0.0, robots=False, lookup_s=0.0)
 LARGE = MachineOptions(cores=64, cores_per_shard=64, shards=1, bandwidth_bits_per_s=1e12, concurrency=16_000)
@@ -13,8 +16,8 @@ LARGE = MachineOptions(cores=64, cores_per_shard=64, shards=1, bandwidth_bits_pe
 
 def simulated(web: dict[str, object] | None = None, **options: object) -> Simulated:
     """Simulate a sound web with changes, on a machine that limits nothing."""
-    values = {"web": SOUND.model_copy(update=web or {}), "machine": LARGE, **options}
-    return simulate(SimulateOptions.model_validate(values))
+    values = {"web": replace(SOUND, **(web or {})), "machine": LARGE, **options}
+    return simulate(convert(SimulateOptions, values))
 
 
 def small_sites_s(hosts: int) -> tuple[float, float]:

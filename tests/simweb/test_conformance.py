@@ -94,7 +94,7 @@ def test_a_log_is_judged_from_the_command_line(tmp_path: Path, capsys: pytest.Ca
     for one in requests():
         log.add(one)
     log.close()
-    command = ["--options", OPTIONS.model_dump_json(), "--judge", str(tmp_path / "log")]
+    command = ["--options", msgspec.json.encode(OPTIONS).decode(), "--judge", str(tmp_path / "log")]
     assert main(command) == 0
     assert capsys.readouterr().out.startswith("behaviour")
     log = RequestLog(tmp_path / "log")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.lab.simweb.__main__ import main
 from gossamer.lab.simweb.options import SimwebOptions
@@ -27,7 +28,7 @@ def test_the_directory_is_temporary_unless_given() -> None:
 def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
     with socket.create_server(("127.16.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        process = SimwebProcess(TINY.model_copy(update={"port": port}), tmp_path)
+        process = SimwebProcess(replace(TINY, port=port), tmp_path)
         with pytest.raises(RuntimeError, match=f"cannot listen on 127.16.0.1:{port}"):
             process.start()
 

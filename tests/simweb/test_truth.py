@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.lab.simweb.behaviors.bodies import EMBEDDED_FILES
 from gossamer.lab.simweb.behaviors.declared import BEHAVIORS, TRAPS
@@ -90,7 +91,7 @@ def test_every_page_of_a_plain_web_is_reached_and_fetched() -> None:
 
 
 def test_traps_are_in_no_truth() -> None:
-    web = Web(TINY.model_copy(update={"traps": True}))
+    web = Web(replace(TINY, traps=True))
     shown = {name for host in web.hosts for name in host.behaviors}
     assert set(KINDS) <= shown
     pages = Truth(web).expected(web.seeds)

@@ -7,8 +7,8 @@ import re
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
+from gossamer.options import OptionsError, convert
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.hosts import HostNameRules
 from gossamer.url.join import absolute
@@ -121,12 +121,13 @@ def test_hosts_that_never_come_to_rest_keep_their_names() -> None:
 def test_rules_that_cannot_be_meant(options: dict[str, dict[str, str]], said: str) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
         HostNameRules(**options)
-    with pytest.raises(ValidationError, match=re.escape(said)):
-        UrlOptions.model_validate({"hosts": options})
+    with pytest.raises(OptionsError, match=re.escape(said)):
+        convert(UrlOptions, {"hosts": options})
 
 
 def test_rules_of_single_sites() -> None:
-    options = UrlOptions.model_validate(
+    options = convert(
+        UrlOptions,
         {
             "rules": [*DEFAULT_RULES, "drop_tracking"],
             "sites": {
@@ -134,7 +135,7 @@ def test_rules_of_single_sites() -> None:
                 "h.example": {"rules": []},
             },
             "hosts": {"synonyms": {"alias.test": "www.example.org"}},
-        }
+        },
     )
     canonicalizer = options.canonicalizer()
     assert canonicalizer.key("http://docs.example.org/A?b&a&utm_id=1") == "http://docs.example.org/a?a&b&utm_id=1"
@@ -153,10 +154,10 @@ def test_rules_of_single_sites() -> None:
     [("www.example.org", "write 'example.org'"), ("http://x/", "is not a site"), ("", "is not a site")],
 )
 def test_rules_are_for_sites(site: str, said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
-        UrlOptions.model_validate({"sites": {site: {"rules": []}}})
-    with pytest.raises(ValidationError, match="did you mean 'sort_query'"):
-        UrlOptions.model_validate({"sites": {"example.org": {"rules": ["sort_qery"]}}})
+    with pytest.raises(OptionsError, match=said):
+        convert(UrlOptions, {"sites": {site: {"rules": []}}})
+    with pytest.raises(OptionsError, match="did you mean 'sort_query'"):
+        convert(UrlOptions, {"sites": {"example.org": {"rules": ["sort_qery"]}}})
 
 
 def test_what_changed_a_key_is_reported_in_order() -> None:

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.api.cluster_queries import ClusterQueries, every_shard
 from gossamer.api.engine import EngineCalls, have_stopped, hear_signals_as_before, no_room, plan_of, started, unplaced
@@ -125,7 +126,7 @@ class ClusterCrawler:
         self.directory = directory
         self.config = config
         address = config.cluster.address or address_of_job(os.environ)
-        self._cluster = config.cluster.model_copy(update={"address": address})
+        self._cluster = replace(config.cluster, address=address)
         self._resuming = resuming
         self._calls = EngineCalls()
         self._begun: ClusterPlan | None = None

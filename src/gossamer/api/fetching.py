@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.api.crawler import Crawler
 from gossamer.api.page import CrawledPage
@@ -78,9 +79,7 @@ def _for_one_page(config: Config, url: str) -> Config:
         "console": {"port": None},
         "cluster": {"workers": 1},
     }
-    return config.model_copy(
-        update={name: getattr(config, name).model_copy(update=values) for name, values in changes.items()}
-    )
+    return replace(config, **{name: replace(getattr(config, name), **values) for name, values in changes.items()})
 
 
 class _OnePage(Crawler):

@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.api.crawler import Crawler
 from gossamer.api.restoring import vault_of
@@ -58,8 +59,8 @@ class ClusterMember(Crawler):
     def __init__(self, job: ShardJob, line: FrameLine) -> None:
         config = reopen_text(job.config, f"{job.crawl}/crawl.toml")
         # These are of the whole crawl: the coordinator sends this shard's quota, and counts the hosts of all.
-        frontier = config.frontier.model_copy(update={"hosts_min": 0})
-        self._begin(Path(job.directory), config.model_copy(update={"limits": LimitsOptions(), "frontier": frontier}))
+        frontier = replace(config.frontier, hosts_min=0)
+        self._begin(Path(job.directory), replace(config, limits=LimitsOptions(), frontier=frontier))
         self._is_limited = config.limits.max_pages is not None
         self._job = job
         self._line = line

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.archive.objectstore import ObjectStore
 from gossamer.archive.options import ArchiveOptions
@@ -73,7 +74,7 @@ class Checkpoints:
         Raises:
             ConfigError: the URI or an option is no good.
         """
-        self._store = ObjectStore(options.model_copy(update={"store": uri}))
+        self._store = ObjectStore(replace(options, store=uri))
         self._own = f"shard-{shard}"
         self.saved: SavedCheckpoint | None = None
         """The newest that is known: what it lists need not be sent again."""

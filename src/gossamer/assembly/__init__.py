@@ -3,8 +3,8 @@
 Takes    Config, a directory
 Gives    Kept, Ring, Outputs and Controls, closed together as Assembled; Opened, to be asked
 Keeps    nothing
-Imports  archive, cluster, config, crawl, fetch, frontier, identity, model, plugins, ports, process, render, resolve,
-         revisit, robots, scope, seen, state, url, world
+Imports  archive, cluster, config, crawl, fetch, frontier, identity, model, options, plugins, ports, process, render,
+         resolve, revisit, robots, scope, seen, state, url, world
 Touches  the crawl's directory, its lock, checkpoints, the index
 Never    decides what a component decides
 """

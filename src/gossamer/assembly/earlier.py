@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import running_store
 from gossamer.assembly.schemes import url_rules
@@ -93,4 +95,4 @@ def earlier_of(config: Config, undo: ExitStack) -> EarlierCrawls | None:
 
 
 def _with_small_cache(config: Config) -> Config:
-    return config.model_copy(update={"state": config.state.model_copy(update={"cache_bytes": CACHE_BYTES})})
+    return replace(config, state=replace(config.state, cache_bytes=CACHE_BYTES))

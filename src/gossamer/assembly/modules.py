@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
@@ -88,10 +89,10 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
         ConfigError: there is no such module, or what it needs is not installed.
     """
     # What is to be found must be read.
-    options = config.process.model_copy(update={"text": config.process.text or config.search.enabled})
+    options = replace(config.process, text=config.process.text or config.search.enabled)
     rules = config.extract.rules
     if rules:
-        options = options.model_copy(update={"modules": (*options.modules, ITEMS)})
+        options = replace(options, modules=(*options.modules, ITEMS))
 
     def made(name: str, key: str) -> ProcessingModule:
         if name == ITEMS:
@@ -114,8 +115,8 @@ def item_modules(config: Config) -> Chosen:
     """Return the modules that extract items, without those that every crawl has. Raises ConfigError as
     `chosen_modules`.
     """
-    process = config.process.model_copy(update={"types": dict.fromkeys(DEFAULT_TYPES, ()), "isolated": ()})
-    return chosen_modules(config.model_copy(update={"process": process}))
+    process = replace(config.process, types=dict.fromkeys(DEFAULT_TYPES, ()), isolated=())
+    return chosen_modules(replace(config, process=process))
 
 
 def text_of(visited: Visited, config: Config) -> str:
@@ -123,7 +124,7 @@ def text_of(visited: Visited, config: Config) -> str:
     reply, content = visited.reply, visited.content
     if reply is None or content is None:
         return ""
-    options = config.process.model_copy(update={"text": True})
+    options = replace(config.process, text=True)
     page = Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file)
     return Modules([TitleAndText(options)], options).process(page).findings.text
 

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
+from msgspec.structs import replace
+
 from gossamer.archive.archive import Archives, Closable, Followers
 from gossamer.archive.follower import followed
 from gossamer.archive.tables import TableWriters
@@ -104,7 +106,7 @@ def scoped(config: Config) -> Config:
         "scope": "any", "own_site": False, "whitelist_file": "", "include": (), "include_file": "", "depth_max": None,
         "embeds": True, "follow": LINK_TYPES,
     }  # fmt: skip
-    return config.model_copy(update={"scope": config.scope.model_copy(update=chosen)})
+    return replace(config, scope=replace(config.scope, **chosen))
 
 
 def crawl_options_of(config: Config) -> CrawlOptions:
@@ -114,7 +116,7 @@ def crawl_options_of(config: Config) -> CrawlOptions:
         return options
     own_s = [max(one.delay_s_min, one.delay_s_max) for one in (rules, *rules.hosts.values())]
     least_s = max(*own_s, rules.site_delay_s, rules.address_delay_s) + 1.0
-    return options.model_copy(update={"patience_s": max(options.patience_s, least_s)})
+    return replace(options, patience_s=max(options.patience_s, least_s))
 
 
 def retries_of(config: Config, dice: Dice) -> Retries:
@@ -242,13 +244,11 @@ def close(thing: object) -> None:
 def budget_of(config: Config) -> BudgetOptions:
     """Return the budgets, with those that stand under a host's name."""
     pages = {
-        host: config.budget.overrides.get(host, BudgetOverride()).model_copy(update={"pages": one.pages})
+        host: replace(config.budget.overrides.get(host, BudgetOverride()), pages=one.pages)
         for host, one in config.host.overrides.items()
         if one.pages is not None
     }
-    return (
-        config.budget.model_copy(update={"overrides": {**config.budget.overrides, **pages}}) if pages else config.budget
-    )
+    return replace(config.budget, overrides={**config.budget.overrides, **pages}) if pages else config.budget
 
 
 def politeness_of(config: Config) -> Politeness:

@@ -7,6 +7,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec.structs import replace
+
 from gossamer.config import Config
 from gossamer.config.secret import common_headers, request_rules
 from gossamer.fetch.bodies import BodyMemory
@@ -67,12 +69,11 @@ def _signer(config: Config, clock: Clock) -> Sign | None:
 def _with_secrets(config: Config) -> FetchOptions:
     """Return the options of fetching with the secrets that they refer to. Raises ConfigError: one cannot be read."""
     options, resolves = config.fetch, config.fetch.proxy_resolves
-    return options.model_copy(
-        update={
-            "headers": {**_from(config), **common_headers(config)},
-            "proxy": proxy_of(reveal(options.proxy, "fetch.proxy"), "fetch.proxy"),
-            "proxy_resolves": config.resolve.allow_private if resolves is None else resolves,
-        }
+    return replace(
+        options,
+        headers={**_from(config), **common_headers(config)},
+        proxy=proxy_of(reveal(options.proxy, "fetch.proxy"), "fetch.proxy"),
+        proxy_resolves=config.resolve.allow_private if resolves is None else resolves,
     )
 
 

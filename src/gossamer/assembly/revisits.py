@@ -7,6 +7,7 @@ from functools import partial
 from typing import cast
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.assembly.parts import scoped
 from gossamer.config import Config
@@ -48,9 +49,7 @@ def frontier_options_of(config: Config) -> FrontierOptions:
     if not is_continuous(config):
         return options
     sleep_s_max = max(options.host_sleep_s_max, config.revisit.host_sleep_s_max)
-    return options.model_copy(
-        update={"host_sleeps_max": SLEEPS_MAX, "host_sleep_s_max": sleep_s_max, "unanswered_failures_max": 0}
-    )
+    return replace(options, host_sleeps_max=SLEEPS_MAX, host_sleep_s_max=sleep_s_max, unanswered_failures_max=0)
 
 
 def patient(rules: Politeness, config: Config) -> Politeness:
@@ -167,5 +166,5 @@ def scope_options(config: Config) -> ScopeOptions:
     """Return the scope's options, with the types of link that lead to sitemaps and feeds."""
     scope = scoped(config).scope
     if wants_feeds(config):
-        return scope.model_copy(update={"follow": (*scope.follow, FEED_FILE)})
+        return replace(scope, follow=(*scope.follow, FEED_FILE))
     return scope

@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
+from gossamer.options import to_table
 from gossamer.plugins import component
 from gossamer.robots.robots import WITHOUT
 from gossamer.state.epoch import Epochs
@@ -92,4 +93,4 @@ def namer_of(config: Config, epochs: Epochs) -> Namer:
 def url_rules(config: Config) -> bytes:
     """Return the rules by which a crawl names addresses, as its store keeps them."""
     # The defaults of tables may gain keys with a new version; the default rules are written out, for they make keys.
-    return json.dumps({"rules": config.url.rules, **config.url.model_dump(exclude_defaults=True)}).encode()
+    return json.dumps({"rules": config.url.rules, **to_table(config.url)}).encode()

@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from gossamer.archive.logs import table_of
+from msgspec.structs import replace
+
+from gossamer.archive.logs import to_table
 from gossamer.archive.views.bodies import MarkdownPage, Means
 from gossamer.archive.views.export import CommittedLog, ExportedCrawl
 from gossamer.assembly.home import Home, homes
@@ -111,7 +113,7 @@ def _logs(home: Home, manifest: list[ManifestEntry]) -> list[CommittedLog]:
     for entry in manifest:
         if entry.name.startswith(_LOGS):
             stem = entry.name.removeprefix(_LOGS).removesuffix(_SUFFIX)
-            table = table_of(stem)
+            table = to_table(stem)
             path = home.journals().path(entry.name)
             path = path if path.exists() else path.with_name(path.name + ".open")
             found.append(CommittedLog(path, entry.length, table, home.directory / table / f"{stem}.parquet"))
@@ -120,7 +122,7 @@ def _logs(home: Home, manifest: list[ManifestEntry]) -> list[CommittedLog]:
 
 def export_means(config: Config) -> Means:
     """Return what exports need to read pages: the decoder of content codings, and what makes text of a page."""
-    options = config.process.model_copy(update={"text": True})
+    options = replace(config.process, text=True)
     reading = Modules([TitleAndText(options)], options)
     main = Modules([_module(name, options) for name in ("main_text", "markdown", "metadata")], options)
 

@@ -6,6 +6,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import replace
+
 from gossamer.cli.directory import holds_crawl, make_writable, require_crawl, there_before, unmake
 from gossamer.cli.job import CrawlJob, CrawlRequest
 from gossamer.config import Config, configure
@@ -99,8 +102,7 @@ def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resu
         rights = None if why else rights_of(config, directory)._asdict()
     return CrawlJob(
         directory=str(directory),
-        values=config.model_dump_json(),
-        origins=config.origins,
+        values=msgspec.json.encode(config).decode(),
         seeds=seeds,
         resume=resume,
         process_s_max=config.crawl.process_s_max,
@@ -118,11 +120,9 @@ def job_as_written(job: CrawlJob) -> CrawlJob:
     except ConfigError:  # It is being edited.
         return job
     # The sandbox stays: what was written may be that of a page which took the process over.
-    sandbox = Config.model_validate_json(job.values).process.sandbox
-    config = config.model_copy(update={"process": config.process.model_copy(update={"sandbox": sandbox})})
-    return job._replace(
-        values=config.model_dump_json(), origins=config.origins, process_s_max=config.crawl.process_s_max
-    )
+    sandbox = msgspec.json.decode(job.values, type=Config).process.sandbox
+    config = replace(config, process=replace(config.process, sandbox=sandbox))
+    return job._replace(values=msgspec.json.encode(config).decode(), process_s_max=config.crawl.process_s_max)
 
 
 def _spooled(config: Config, directory: Path, spool: Spool) -> Config:
@@ -135,7 +135,7 @@ def _spooled(config: Config, directory: Path, spool: Spool) -> Config:
     else:
         with Path(config.seeds.file).open("rb") as pipe, file.open("wb") as copy:
             shutil.copyfileobj(pipe, copy)
-    config = config.model_copy(update={"seeds": config.seeds.model_copy(update={"file": str(file)})})
+    config = replace(config, seeds=replace(config.seeds, file=str(file)))
     try:
         _look_at(config)
     except ConfigError as error:  # The copy goes; messages name where the lines came from.

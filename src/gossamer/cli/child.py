@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+import msgspec
+
 from gossamer import api
 from gossamer.cli.directory import unmake_refused
 from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, CrawlRequest, Spool, decode, encode, read_words, written_in
@@ -91,7 +93,7 @@ def given(supervisor: ParentProcess) -> int:
 
     job = decode(sys.stdin.buffer.readline())
     assert isinstance(job, CrawlJob), "nothing else is for us"
-    return begun(job, Config.model_validate_json(job.values).with_origins(job.origins), supervisor)
+    return begun(job, msgspec.json.decode(job.values, type=Config), supervisor)
 
 
 def checked(request: CrawlRequest, supervisor: ParentProcess) -> tuple[CrawlJob, Config]:

@@ -17,8 +17,9 @@ from gossamer.config.lists import check_lists
 from gossamer.config.presets import ORIGIN as MODE
 from gossamer.config.reference import markdown as page
 from gossamer.config.requests import check_requests
+from gossamer.config.schema import schema as config_schema
 from gossamer.config.secret import redacted
-from gossamer.config.sections import Config, keys
+from gossamer.config.sections import keys
 from gossamer.config.toml import starter_toml, written
 from gossamer.model.errors import ConfigError
 
@@ -83,7 +84,7 @@ def schema(
     if markdown:
         typer.echo(page(), nl=False)
     else:
-        typer.echo(json.dumps(Config.model_json_schema(), indent=2))
+        typer.echo(json.dumps(config_schema(), indent=2))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import sys
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, cast, get_args
 
 import typer
-from pydantic import ValidationError
 
 from gossamer.cli.directory import make_writable
 from gossamer.cli.output import write_line
@@ -21,6 +21,7 @@ from gossamer.lab.simweb.options import Preset, SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import counted, shell_word
+from gossamer.options import OptionsError, convert
 from gossamer.world.files import write_whole
 
 commands = typer.Typer()
@@ -161,8 +162,8 @@ def simweb_again(file: Path) -> Iterator[None]:
         ConfigError: the port is taken, or the file is damaged.
     """
     try:
-        options = SimwebOptions.model_validate_json(file.read_bytes())
-    except (OSError, ValidationError) as error:
+        options = convert(SimwebOptions, json.loads(file.read_bytes()))
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{file} does not say what web was crawled; gossamer demo makes a new one") from error
     web, gives_up_at = SimwebProcess(options, file.parent / "web"), time.monotonic() + FREE_S_MAX
     while True:
@@ -193,7 +194,7 @@ def _web(directory: Path, size: str, **changes: object) -> SimwebProcess:
         raise ConfigError(f"--size {size}: expected {', '.join(sizes[:-1])} or {sizes[-1]}")
     try:
         options = SimwebOptions.preset(cast("Preset", size), **changes)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"--{first['loc'][0]} {first['input']}: {first['msg'].replace('Input', 'it', 1)}") from error
+    except OptionsError as error:
+        path, message, given = error.mistakes[0]
+        raise ConfigError(f"--{path[0]} {given}: {message}") from error
     return SimwebProcess(options, directory)

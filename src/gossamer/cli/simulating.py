@@ -19,6 +19,7 @@ from gossamer.lab.simulate.sensitivity import as_table, sensitivity_of
 from gossamer.lab.simulate.simulation import simulate as run
 from gossamer.lab.simulate.text import as_text
 from gossamer.model.errors import ConfigError
+from gossamer.options import to_table
 
 commands = typer.Typer()
 FIGURES = (".html", ".svg")
@@ -174,7 +175,7 @@ def _revisits(
     options = revisits_of(values, sets)
     rows = kept(options, chosen="revisit.policy" in given_keys(values, sets))
     if as_json:
-        typer.echo(msgspec.json.encode({"options": options.model_dump(), "policies": list(rows)}))
+        typer.echo(msgspec.json.encode({"options": to_table(options, defaults=True), "policies": list(rows)}))
         return 0
     typer.echo(heading(options))
     for row in rows:

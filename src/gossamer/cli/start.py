@@ -29,9 +29,8 @@ def environment() -> dict[str, str]:
     With this process's path (and `-P`) a child imports the same modules, never files of the current directory.
     """
     path = os.pathsep.join(path for path in sys.path if path)
-    # numpy brings a library for matrices, of which we have none: its threads cost 0.05 s of every start. Looking
-    # through all packages for plugins of pydantic takes 0.01 s.
-    spared = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
+    # numpy brings a library for matrices, of which we have none: its threads cost 0.05 s of every start.
+    spared = {"OPENBLAS_NUM_THREADS": "1"}
     return {**spared, **FRUGAL, **os.environ, "PYTHONPATH": path}
 
 

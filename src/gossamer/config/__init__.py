@@ -3,14 +3,15 @@
 Takes    TOML, options by name, `key=value`
 Gives    Config, frozen and checked; each value knows where it came from
 Keeps    nothing
-Imports  archive, cluster, crawl, fetch, frontier, model, process, render, resolve, revisit, robots, scope, seen,
-         state, url, world
+Imports  archive, cluster, crawl, fetch, frontier, model, options, process, render, resolve, revisit, robots, scope,
+         seen, state, url, world
 Touches  the files that the configuration names
 Never    guesses: an unknown key is an error that names the nearest known one
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,20 +21,11 @@ if TYPE_CHECKING:
     from gossamer.config.toml import effective_toml as effective_toml
 
 __all__ = ["Config", "configure", "effective_toml", "reopen"]
+_HOMES = {"Config": "sections", "configure": "gather", "effective_toml": "toml", "reopen": "gather"}
 
 
 def __getattr__(name: str) -> object:
-    # Lazily: the table of options is needed to print help, the models and pydantic are not.
-    if name == "Config":
-        from gossamer.config.sections import Config  # noqa: PLC0415
-
-        return Config
-    if name in {"configure", "reopen"}:
-        from gossamer.config import gather  # noqa: PLC0415
-
-        return getattr(gather, name)
-    if name == "effective_toml":
-        from gossamer.config.toml import effective_toml  # noqa: PLC0415
-
-        return effective_toml
+    # Lazily: the table of options is needed to print help, the sections are not.
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel
-
 from gossamer.config.gather import CERTIFICATES, PATHS
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
+from gossamer.options import Section, to_table
 from gossamer.world.sandbox import Rights, landlock_version
 
 SYSTEM = (
@@ -158,8 +157,8 @@ def _named_by_rules(config: Config) -> Iterator[str]:
     while waiting:
         name, value = waiting.pop()
         match value:
-            case BaseModel():
-                waiting += value.model_dump(exclude_defaults=True).items()
+            case Section():
+                waiting += to_table(value).items()
             case Mapping():
                 waiting += ((str(key), one) for key, one in value.items())
             case str() if name in CERTIFICATES and value:

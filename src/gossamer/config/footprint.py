@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
 from gossamer.process.options import ISOLATED, ProcessOptions
@@ -128,8 +130,8 @@ def fitted(config: Config) -> Config:
     budget_bytes = defaults.memory.budget_bytes + browser_bytes(config)
     if config.origin(ORIGIN) in ("default", BROWSERS) and config.memory.budget_bytes != budget_bytes:
         # A budget that was not set does not keep pages from being rendered.
-        memory = config.memory.model_copy(update={"budget_bytes": budget_bytes})
-        config = config.model_copy(update={"memory": memory}).with_origins({**config.origins, ORIGIN: BROWSERS})
+        memory = replace(config.memory, budget_bytes=budget_bytes)
+        config = replace(config, memory=memory).with_origins({**config.origins, ORIGIN: BROWSERS})
     fixed = fixed_bytes(config)
     left = config.memory.budget_bytes - sum(fixed.values())
     if left < least_bytes(config):
@@ -151,8 +153,8 @@ def fitted(config: Config) -> Config:
             origins.pop(key, None)
     if not taken:
         return config.with_origins(origins)
-    sections = {section: getattr(config, section).model_copy(update=values) for section, values in taken.items()}
-    return config.model_copy(update=sections).with_origins(origins)
+    sections = {section: replace(getattr(config, section), **values) for section, values in taken.items()}
+    return replace(config, **sections).with_origins(origins)
 
 
 def _scale(config: Config, defaults: Config, left: int) -> float:

@@ -8,22 +8,20 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, get_args, get_origin
-
-from pydantic import ValidationError
 
 from gossamer.config.flags import BY_NAME
 from gossamer.config.footprint import fitted
 from gossamer.config.mend import lines_of, nearest
 from gossamer.config.presets import by_mode, preset_values
 from gossamer.config.secret import may_be_secret
-from gossamer.config.sections import Config, keys, sections
+from gossamer.config.sections import Config, conflicts, keys, sections
 from gossamer.config.seeds import with_segments
 from gossamer.config.synonyms import meant
 from gossamer.config.toml import line_numbers, recorded_origins
 from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, __version__
 from gossamer.model.words import shell_word
+from gossamer.options import Mistake, OptionsError, convert, declared
 from gossamer.url.url import drop_user_info
 
 FILE_BYTES_MAX = 64 << 20
@@ -265,19 +263,25 @@ def nested(flat: Mapping[str, object]) -> dict[str, object]:
 
 
 def _checked(values: Values, origins: dict[str, str]) -> Config:
-    tables = nested(values)
+    # By way of JSON: dates of TOML and paths are texts.
+    text = json.dumps(nested(values), default=str, ensure_ascii=False)
+    if not text.isascii() and (place := _not_unicode(values, origins)) is not None:
+        raise ConfigError(f"{place} holds what is no text in UTF-8; write it in UTF-8")
     try:
-        # By way of JSON: strict about types, yet lists make tuples and whole numbers make seconds.
-        config = Config.model_validate_json(json.dumps(tables, default=str), strict=True)
-    except ValidationError as error:
-        if (place := _not_unicode(values, origins)) is not None:
-            raise ConfigError(f"{place} holds what is no text in UTF-8; write it in UTF-8") from error
-        raise MistakesError(lines_of(error, origins), _wrong(error, values)) from error
-    except ConfigError as error:  # A package's own word about one of its values.
-        key = _blamed(tables, origins)
-        raise MistakesError([f"{_named(key, origins)}{error}"], {key}) from error
+        config = convert(Config, json.loads(text))
+    except OptionsError as error:
+        raise _as_lines(error.mistakes, origins, values) from error
+    if found := list(conflicts(config)):
+        raise _as_lines(found, origins, values)
     known = {key: place for key, place in origins.items() if "." in key and key in values}
     return fitted(by_mode(config.with_origins(known)))
+
+
+def _as_lines(mistakes: Sequence[Mistake], origins: Mapping[str, str], values: Values) -> MistakesError:
+    """Return mistakes as lines, with the keys that they are about; of a section that is wrong as a whole, all keys."""
+    keys = {".".join(mistake.path[:2]) for mistake in mistakes}
+    wrong = {key for key in values if key in keys or key.partition(".")[0] in keys}
+    return MistakesError(lines_of(mistakes, origins), wrong)
 
 
 def _not_unicode(values: Values, origins: Mapping[str, str]) -> str | None:
@@ -289,35 +293,6 @@ def _not_unicode(values: Values, origins: Mapping[str, str]) -> str | None:
             place = origins.get(key, "")
             return place if place.startswith("--") and place != "--set" else f"{place}: {key}"
     return None
-
-
-def _wrong(error: ValidationError, values: Values) -> set[str]:
-    """Return the keys that an error is about; of a section that is wrong as a whole, all of its keys."""
-    keys = {".".join(map(str, mistake["loc"][:2])) for mistake in error.errors(include_url=False)}
-    return {key for key in values if key in keys or key.partition(".")[0] in keys}
-
-
-def _named(key: str, origins: Mapping[str, str]) -> str:
-    place = origins.get(key, "")
-    if not place:
-        return ""
-    return f"{place}: {key}: " if place == "--set" or not place.startswith("--") else f"{place}: "
-
-
-def _blamed(tables: Mapping[str, object], origins: Mapping[str, str]) -> str:
-    """Return the key whose value is refused by itself, or nothing when it is several together."""
-    for key in origins:
-        section, _, name = key.partition(".")
-        table = tables.get(section)
-        if isinstance(table, dict) and name in table:
-            alone = json.dumps({section: {name: table[name]}}, default=str)
-            try:
-                Config.model_validate_json(alone)
-            except ConfigError:
-                return key
-            except ValidationError:
-                continue
-    return ""
 
 
 def _parsed(text: str, file: Path) -> dict[str, object]:
@@ -368,10 +343,8 @@ def _assigned(text: str) -> Values:
 def _takes_text(key: str) -> bool:
     """Say whether a key takes a text, or one of several, and nothing else."""
     section, _, name = key.partition(".")
-    model = sections().get(section)
-    annotation = model.model_fields[name].annotation if model is not None and name in model.model_fields else None
-    choices = get_args(annotation) if get_origin(annotation) is Literal else ()
-    return annotation is str or (bool(choices) and all(isinstance(one, str) for one in choices))
+    known = declared(sections()[section]) if section in sections() else {}
+    return name in known and (known[name].type is str or bool(known[name].choices))
 
 
 def _meant(name: str) -> str:
@@ -387,7 +360,7 @@ def _places(file: Path, text: str) -> Callable[[str], str]:
 
     def place(key: str) -> str:
         section = key.partition(".")[0]
-        line = (lines.get(key) if section in Config.model_fields else None) or lines.get(section)
+        line = (lines.get(key) if section in sections() else None) or lines.get(section)
         return f"{file} line {line}" if line else str(file)
 
     return place

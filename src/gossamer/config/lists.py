@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
@@ -46,7 +47,7 @@ def check_lists(config: Config) -> None:
         ConfigError: as `scope_lists`.
     """
     whitelist = config.scope.whitelist_file
-    scope_lists(config.model_copy(update={"scope": config.scope.model_copy(update={"whitelist_file": ""})}))
+    scope_lists(replace(config, scope=replace(config.scope, whitelist_file="")))
     if whitelist:
         whitelist_of(Path(whitelist), CHECKED_LINES)
 

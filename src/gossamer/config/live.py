@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from gossamer.config.gather import reopen_text
 from gossamer.config.secret import holds_secrets
 from gossamer.config.sections import Config, sections
 from gossamer.config.toml import effective_toml, written
 from gossamer.model.errors import ConfigError
-from gossamer.model.options import is_marked
+from gossamer.options import declared, to_table
 from gossamer.url.join import absolute
 from gossamer.world.files import write_whole
 
@@ -34,8 +36,8 @@ def live_keys() -> list[str]:
     return [
         f"{section}.{key}"
         for section, model in sections().items()
-        for key, field in model.model_fields.items()
-        if is_marked(field, "live")
+        for key, field in declared(model).items()
+        if field.key.live
     ]
 
 
@@ -85,15 +87,15 @@ def for_host(config: Config, host: str, values: Mapping[str, object]) -> str:
     whole = absolute(f"http://{host.strip()}/")
     host = (whole or "")[len("http://") : -1].removesuffix(".") or host
     override = config.host.overrides.get(host)
-    merged = {**(override.model_dump() if override is not None else {}), **values}
+    merged = {**(to_table(override) if override is not None else {}), **values}
     kept = {name: value for name, value in merged.items() if value is not None}
     return f"{HOST}.{host}={written(kept)}" if kept else f"{HOST}.{host}=none"
 
 
 def divided(config: Config, workers: int) -> Config:
     """Return a configuration for another number of shards."""
-    cluster = config.cluster.model_copy(update={"workers": workers})
-    changed = config.model_copy(update={"cluster": cluster})
+    cluster = replace(config.cluster, workers=workers)
+    changed = replace(config, cluster=cluster)
     return changed.with_origins(config.origins | {"cluster.workers": "gossamer scale"})
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from gossamer.config.mend import nearest
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
@@ -72,5 +74,5 @@ def by_mode(config: Config) -> Config:
             origins[key] = ORIGIN
         section, _, name = key.partition(".")
         taken.setdefault(section, {})[name] = longer_s if config.crawl.mode == "continuous" else default
-    sections = {section: getattr(config, section).model_copy(update=values) for section, values in taken.items()}
-    return config.model_copy(update=sections).with_origins(origins)
+    sections = {section: replace(getattr(config, section), **values) for section, values in taken.items()}
+    return replace(config, **sections).with_origins(origins)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
+from msgspec import NODEFAULT
 
 from gossamer.config.flags import FLAGS
 from gossamer.config.live import is_live
-from gossamer.config.sections import Config, sections
+from gossamer.config.sections import sections
 from gossamer.config.toml import summary, written
 from gossamer.crawl.options import LoginRule
 from gossamer.fetch.options import RequestRule
 from gossamer.frontier.options import HostOverride
-from gossamer.model.options import is_marked
+from gossamer.options import DeclaredKey, Section, declared
 
 HEAD = """\
 # Configuration
@@ -65,7 +64,7 @@ basic = { user = "crawler", password = "env:REPORTS_PASSWORD" }
 LOGINS = """\
 [Behind a login](../how-to/login.md) has examples.
 """
-TABLES: Mapping[str, tuple[str, type[BaseModel]]] = {
+TABLES: Mapping[str, tuple[str, type[Section]]] = {
     "host": (HOSTS, HostOverride),
     "request": (REQUESTS, RequestRule),
     "login": (LOGINS, LoginRule),
@@ -90,7 +89,6 @@ def markdown() -> str:
 def _sections(heading: str, *, expert: bool) -> Iterator[str]:
     """Yield each section with its keys for experts, or its other keys."""
     options = {flag.key: f"`--{flag.option}`" for flag in FLAGS if flag.key != "progress.style"}
-    schema = Config.model_json_schema()
     for section, model in sections().items():
         about = summary(model)
         if section in TABLES:
@@ -98,25 +96,24 @@ def _sections(heading: str, *, expert: bool) -> Iterator[str]:
             about = f"{about}\n\n{text}".rstrip()
         if section == "extract" and not expert:
             yield f"{heading} `[{section}]`\n\n{about}\n\n{EXTRACT}"
-        fields = {key: field for key, field in model.model_fields.items() if is_marked(field, "basic") != expert}
+        fields = {key: field for key, field in declared(model).items() if field.key.basic != expert}
         if not fields:
             continue
         yield f"{heading} `[{section}]`" + (" for experts" if expert else f"\n\n{about}") + "\n"
         yield TABLE
-        properties = schema["$defs"][model.__name__]["properties"]
         for key, field in fields.items():
-            what = (field.description or "").replace("|", "\\|")
-            choices, live = _choices(properties[key]), "live" if is_live(f"{section}.{key}") else ""
+            what = field.key.what.replace("|", "\\|")
+            choices, live = _choices(field), "live" if is_live(f"{section}.{key}") else ""
             option = options.get(f"{section}.{key}", "")
             yield f"| `{key}` | {_default(field)} | {live} | {what}{choices} | {option} |"
         yield ""
 
 
-def _default(field: FieldInfo) -> str:
-    default = field.get_default(call_default_factory=True)
-    return "" if default is None else f"`{written(default)}`".replace("|", "\\|")
+def _default(field: DeclaredKey) -> str:
+    if field.default is NODEFAULT:
+        return "required"
+    return "" if field.default is None else f"`{written(field.default)}`".replace("|", "\\|")
 
 
-def _choices(schema: dict[str, object]) -> str:
-    values = schema.get("enum")
-    return f" One of {', '.join(f'`{value}`' for value in values)}." if isinstance(values, list) else ""
+def _choices(field: DeclaredKey) -> str:
+    return f" One of {', '.join(f'`{value}`' for value in field.choices)}." if field.choices else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from pydantic import BaseModel
+from msgspec.structs import replace
 
 from gossamer.config.sections import Config, sections
 from gossamer.crawl.options import LoginRule
@@ -20,7 +20,7 @@ from gossamer.fetch.credentials import (
 )
 from gossamer.fetch.options import RequestRule
 from gossamer.model.errors import ConfigError
-from gossamer.model.options import is_marked
+from gossamer.options import Section, convert, declared, to_table
 
 RULES = frozenset({"request", "login"})
 """Sections whose keys are names, and whose values hold secrets."""
@@ -35,8 +35,8 @@ def secret_keys() -> frozenset[str]:
     return frozenset(
         f"{section}.{key}"
         for section, model in sections().items()
-        for key, field in model.model_fields.items()
-        if is_marked(field, "secret")
+        for key, field in declared(model).items()
+        if field.key.secret
     )
 
 
@@ -78,15 +78,15 @@ def request_rules(config: Config) -> dict[str, RequestRule]:
         for origin in _origins_of_seeds(config, next(iter(loose))):
             rule = rules.get(origin, RequestRule())
             headers = {name: reveal(value, f"fetch.headers: {name}") for name, value in loose.items()}
-            rules[origin] = rule.model_copy(update={"headers": {**headers, **rule.headers}})
+            rules[origin] = replace(rule, headers={**headers, **rule.headers})
     return rules
 
 
 def login_rules(config: Config) -> dict[str, LoginRule]:
     """Return the logins by name, their secrets read from where they are. Raises ConfigError: one cannot be read."""
     return {
-        name: rule.model_copy(
-            update={"fields": {field: reveal(value, f"login.{name}: {field}") for field, value in rule.fields.items()}}
+        name: replace(
+            rule, fields={field: reveal(value, f"login.{name}: {field}") for field, value in rule.fields.items()}
         )
         for name, rule in config.login.rules.items()
     }
@@ -105,9 +105,9 @@ def _revealed(rule: RequestRule, key: str) -> RequestRule:
 
     given = {
         name: read(value, name) if name in SECRET_VALUES | {"proxy"} else value
-        for name, value in rule.model_dump(exclude_defaults=True).items()
+        for name, value in to_table(rule).items()
     }
-    return RequestRule.model_validate(given)
+    return convert(RequestRule, given)
 
 
 def common_headers(config: Config) -> dict[str, str]:
@@ -150,7 +150,7 @@ def _redacted_rule(value: object) -> object:
 
 def _plain(value: object) -> object:
     """Return a table as it was written."""
-    return value.model_dump(exclude_defaults=True) if isinstance(value, BaseModel) else value
+    return to_table(value) if isinstance(value, Section) else value
 
 
 def _mapped(value: object, is_secret: Callable[[str], bool], name: str = "") -> object:

@@ -10,6 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from gossamer.config.lists import lines_of
 from gossamer.config.sections import Config, SeedsOptions
 from gossamer.model.errors import ConfigError
@@ -250,4 +252,4 @@ def with_segments(config: Config, file: Path | None, listed: Sequence[str]) -> C
         for name in ("file", "domains_file"):
             if file is not None and config.origin(f"seeds.{name}").startswith(str(file)):
                 update[name] = ""
-    return config.model_copy(update={"seeds": seeds.model_copy(update=update)}).with_origins(origins)
+    return replace(config, seeds=replace(seeds, **update)).with_origins(origins)

@@ -6,14 +6,11 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from pydantic import BaseModel
-from pydantic_core import PydanticUndefined
-
 from gossamer.config.presets import PRESETS, preset_values
 from gossamer.config.sections import Config, sections
 from gossamer.model.errors import ConfigError
-from gossamer.model.options import is_marked
 from gossamer.model.product import FORMAT
+from gossamer.options import Section, declared, to_table
 
 HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 ASSIGNMENT = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
@@ -36,9 +33,8 @@ def effective_toml(config: Config, *, shown: Callable[[str, object], object] = l
     origins = {key: _UNWRITABLE.sub("?", origin) for key, origin in config.origins.items()}
     for section in sections():
         lines += ["", f"[{section}]"]
-        options = getattr(config, section)
-        for key in [*type(options).model_fields, *(options.model_extra or {})]:
-            value = shown(f"{section}.{key}", getattr(options, key))
+        for key in config.keys_of(section):
+            value = shown(f"{section}.{key}", config.value(f"{section}.{key}"))
             if value is None:
                 lines.append(f"# {key} is not set")
                 continue
@@ -58,24 +54,19 @@ def starter_toml(preset: str = "") -> str:
     if preset:
         lines += [f"# What is set is the preset {preset!r}: {PRESETS[preset].summary}"]
     for section, model in sections().items():
-        shown = {
-            key: one
-            for key, one in model.model_fields.items()
-            if is_marked(one, "basic") or f"{section}.{key}" in values
-        }
+        shown = {key: one for key, one in declared(model).items() if one.key.basic or f"{section}.{key}" in values}
         if shown:
             lines += ["", f"# {summary(model)}", f"[{section}]"]
         for key, field in shown.items():
-            default = field.get_default(call_default_factory=True)
-            lines.append(f"# {field.description}")
+            lines.append(f"# {field.key.what}")
             if f"{section}.{key}" in values:
                 lines.append(f"{key} = {written(values[f'{section}.{key}'])}")
             else:
-                lines.append(f"# {key} =" if default in (None, PydanticUndefined) else f"# {key} = {written(default)}")
+                lines.append(f"# {key} =" if field.default is None else f"# {key} = {written(field.default)}")
     return "\n".join(lines) + "\n"
 
 
-def summary(model: type[BaseModel]) -> str:
+def summary(model: type[Section]) -> str:
     """Return the first sentence about a section."""
     return (model.__doc__ or "").strip().split("\n")[0]
 
@@ -94,8 +85,8 @@ def written(value: object) -> str:
             return "[" + ", ".join(written(item) for item in value) + "]"
         case dict():
             return "{" + ", ".join(f"{written(str(name))} = {written(item)}" for name, item in value.items()) + "}"
-        case BaseModel():
-            return written(value.model_dump(exclude_defaults=True))
+        case Section():
+            return written(to_table(value))
         case _:
             return written(str(value))
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -52,7 +53,7 @@ async def replayed(
     where that is taken; `service.replay` has it.
     """
     console_port = int(address.rpartition(":")[2])
-    options = options.model_copy(update={"connections_max": CONNECTIONS_MAX})
+    options = replace(options, connections_max=CONNECTIONS_MAX)
     app = replay_app(directory_of, service, console_port)
     for port in (console_port + 1, 0):  # The next one is known beforehand: a tunnel can lead to it.
         try:

@@ -21,6 +21,7 @@ from gossamer.isolated.reads import ReadHost, ReadItems, ReadVersions
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, Nothing, Text, VerbRequest, Why
+from gossamer.options import declared, to_table
 from gossamer.world.process import child_environment
 from gossamer.world.workers import end_process
 
@@ -142,13 +143,13 @@ def configuration_of(directory: Path) -> Configuration:
     """Return all keys of a crawl, credentials redacted. Raises ConfigError: there is no crawl."""
     config = reopen(directory / "crawl.toml")
     fields = {
-        f"{section}.{name}": field.description or ""
+        f"{section}.{name}": field.key.what
         for section, model in sections().items()
-        for name, field in model.model_fields.items()
+        for name, field in declared(model).items()
     }
     found = []
     for key in config.all_keys():
-        value = redacted(key, msgspec.to_builtins(_plain(config.value(key)), str_keys=True))
+        value = redacted(key, to_table(config.value(key)))
         text = "none" if value is None else written(value)
         found.append(
             ConfigKey(
@@ -156,11 +157,6 @@ def configuration_of(directory: Path) -> Configuration:
             )
         )
     return Configuration(tuple(found))
-
-
-def _plain(value: object) -> object:
-    dump = getattr(value, "model_dump", None)
-    return dump(exclude_none=True) if dump is not None else value
 
 
 async def _reported(directory: Path) -> dict[str, object]:

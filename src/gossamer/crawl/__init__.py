@@ -3,7 +3,8 @@
 Takes    the frontier, duplicate eliminators, filters, robots rules, resolver, protocol and processing modules, archives
 Gives    a crawl that goes on until nothing is left, a limit is reached or the operator stops it
 Keeps    what happened to each URL, and changes that the operator makes while it runs
-Imports  cluster, fetch, frontier, model, ports, process, render, revisit, robots, scope, seen, state, url, world
+Imports  cluster, fetch, frontier, model, options, ports, process, render, revisit, robots, scope, seen, state, url,
+         world
 Touches  the control socket, the logs
 Never    reaches a server but through the frontier's gates, or builds a part of itself: assembly does
 """

@@ -21,6 +21,7 @@ from gossamer.crawl.permit import ALLOWED, FetchVerdict
 from gossamer.fetch.options import RequestRule
 from gossamer.fetch.rules import RequestRules
 from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.options import to_table
 from gossamer.process.forms import form_of, shows
 from gossamer.process.links import redirect_target
 from gossamer.state.epoch import Epochs
@@ -296,7 +297,7 @@ class FormLogins:
             if shows(body, reply.charset, check.text, check.selector):
                 self._worked(login)
                 return None
-        [(kind, wanted)] = [(kind, wanted) for kind, wanted in check.model_dump().items() if wanted]
+        [(kind, wanted)] = to_table(check).items()
         return f"the check failed: no {kind} {wanted!r} after HTTP {reply.status}"
 
     def _take_token(self, login: FormLogin, reply: Reply, body: bytes) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import pycurl
+from msgspec.structs import replace
 
 from gossamer.fetch.bodies import BodyMemory, sniffed
 from gossamer.fetch.certificates import check_trusted
@@ -276,10 +277,10 @@ class HttpModule:
         if route is not None:
             settings += _certificate_settings(route)
             if route.proxy:
-                options = options.model_copy(update={"proxy": _resolving(route.proxy, bool(options.proxy_resolves))})
+                options = replace(options, proxy=_resolving(route.proxy, bool(options.proxy_resolves)))
         elif options.proxy:
             proxy = _resolving(options.proxy, bool(options.proxy_resolves))
-            options = options.model_copy(update={"proxy": proxy})
+            options = replace(options, proxy=proxy)
         return Transfers(options, self._clock, lambda: Transfer(options, settings, self._bodies))
 
 

@@ -3,7 +3,7 @@
 Takes    Link, and how a leased visit ended
 Gives    Lease: one URL whose host, address and time are right
 Keeps    host queues and host records on disk; in memory the workbench, with a bound in hosts
-Imports  model, ports, state, url, world
+Imports  model, options, ports, state, url, world
 Touches  nothing directly: time is an argument, the disk is the epoch's
 Never    waits, opens a socket or looks at a body
 """

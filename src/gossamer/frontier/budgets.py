@@ -256,7 +256,7 @@ class Budgets:
 
 
 def _hash_of(options: BudgetOptions) -> int:
-    return xxh3_64_intdigest(options.model_dump_json().encode())
+    return xxh3_64_intdigest(msgspec.json.encode(options))
 
 
 def _has_site_budgets(options: BudgetOptions) -> bool:

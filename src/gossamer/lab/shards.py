@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.api.seeding import seeding_of
 from gossamer.assembly.building import assemble
@@ -96,7 +97,7 @@ class Shards:
 
     def __init__(self, config: Config, directory: Path, shards: int, wire: Wire | None = None) -> None:
         self.limits = Limits(config.limits.max_pages)
-        self.config = config.model_copy(update={"limits": LimitsOptions()})  # These are of all shards together.
+        self.config = replace(config, limits=LimitsOptions())  # These are of all shards together.
         self.directory = directory
         self.shards = self.founders = shards
         """Shards that there are, and that the crawl began with."""

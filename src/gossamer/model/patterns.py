@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 import re2
 
@@ -80,3 +81,15 @@ class PatternSet:
             raise ConfigError(f"the pattern {pattern!r} is not a regular expression (RE2): {reason}") from None
         except UnicodeEncodeError:
             raise ConfigError(f"the pattern {pattern!r} is not text: it holds half a character") from None
+
+
+P = TypeVar("P", bound=Collection[str])
+
+
+def regular(patterns: P) -> P:
+    """Return patterns, or a table by pattern. Raises ValueError naming the pattern that is none, and why."""
+    try:
+        PatternSet(tuple(patterns))
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return patterns

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec.structs import replace
 from xxhash import xxh3_128_hexdigest
 
 from gossamer.assembly.modules import judge_of
@@ -265,10 +266,10 @@ def _seeds_of(order: SegmentOrder, config: Config, namer: Namer) -> Iterator[Nam
 
 
 def _seeds_in(config: Config, namer: Namer, *, lenient: bool = False) -> Iterator[Named]:
-    files = config.model_copy(update={"seeds": config.seeds.model_copy(update={"urls": ()})})
+    files = replace(config, seeds=replace(config.seeds, urls=()))
     if config.seeds.file == "-" or (lenient and config.seeds.file and not Path(config.seeds.file).exists()):
         # What came by a pipe, or has gone since, is known by the pages that were fetched as seeds.
-        files = files.model_copy(update={"seeds": files.seeds.model_copy(update={"file": ""})})
+        files = replace(files, seeds=replace(files.seeds, file=""))
     for text in config.seeds.urls:
         url = namer.name(seed_url(text, config.scope.schemes))
         if url is not None:

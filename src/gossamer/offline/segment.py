@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
+from gossamer.options import to_table
 from gossamer.url.options import UrlOptions
 from gossamer.url.url import PARTITIONS, Url
 from gossamer.world.files import publish
@@ -297,7 +298,7 @@ def decoded(column: pa.Array) -> pa.Array:
 
 def rules_of(options: UrlOptions) -> str:
     """Return how keys are made, as segments say it: what of the section `url` is not as it is by default."""
-    return json.dumps({"rules": options.rules, **options.model_dump(exclude_defaults=True)})
+    return json.dumps({"rules": options.rules, **to_table(options)})
 
 
 def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -3,7 +3,7 @@
 Takes    Page
 Gives    Findings
 Keeps    nothing
-Imports  model, ports, url
+Imports  model, options, ports, url
 Touches  nothing
 Never    waits, opens anything, or lets one page's oddity cost more than a line through its bytes
 """

@@ -1,55 +1,9 @@
 """Options of name resolution: servers, lifetimes of answers, refused addresses."""
 
-from __future__ import annotations
-
 import ipaddress
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
-
-from gossamer.model.options import BASIC, Section
-
-
-class ResolveOptions(Section):
-    """Section `[resolve]` of the configuration."""
-
-    servers: tuple[str, ...] = Field(
-        default=(), description="Name servers, ADDRESS[:PORT]; none takes the system's.", json_schema_extra=BASIC
-    )
-    hosts_file: str = Field(
-        default="",
-        description="File of addresses and names, as /etc/hosts; used before name servers.",
-        json_schema_extra=BASIC,
-    )
-    allow_private: bool = Field(
-        default=False, description="Contact private, loopback and link-local addresses too.", json_schema_extra=BASIC
-    )
-    family: Literal["ipv4_first", "ipv6_first", "ipv4", "ipv6"] = Field(
-        default="ipv4_first", description="Which addresses to try first, or at all."
-    )
-    ttl_s_min: float = Field(default=60.0, ge=0, description="Shortest lifetime of an answer; overrides a smaller TTL.")
-    ttl_s_max: float = Field(
-        default=86400.0, ge=1, description="Longest lifetime of an answer; overrides a larger TTL."
-    )
-    failure_ttl_s: float = Field(default=60.0, ge=0, le=3600, description="How long a failure counts.")
-    cache_hosts_max: int = Field(default=100_000, ge=1, description="Hosts whose answers are kept in memory.")
-    lookups_max: int = Field(default=100, ge=1, description="Lookups under way at once.")
-    timeout_s: float = Field(
-        default=3.0, gt=0, description="How long one try waits at most; less for a server known to be quick."
-    )
-    tries: int = Field(default=3, ge=1, le=10, description="Tries at each name server.")
-    lookup_s_max: float = Field(default=15.0, gt=0, description="Time for a whole lookup.")
-
-    @field_validator("servers")
-    @classmethod
-    def _spell_servers(cls, servers: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(server_address(server) for server in servers)
-
-    @model_validator(mode="after")
-    def _order_bounds(self) -> ResolveOptions:
-        if self.ttl_s_min > self.ttl_s_max:
-            raise ValueError(f"ttl_s_min {self.ttl_s_min:g} is above ttl_s_max {self.ttl_s_max:g}")
-        return self
+from gossamer.options import Key, Section
 
 
 def server_address(text: str) -> str:
@@ -69,3 +23,34 @@ def server_address(text: str) -> str:
     if colon not in ("", ":") or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"{text!r} has no valid port; expected ADDRESS[:PORT], a port from 1 to 65535")
     return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
+
+
+def _spelled(servers: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(server_address(server) for server in servers)
+
+
+class ResolveOptions(Section, frozen=True):
+    """Section `[resolve]` of the configuration."""
+
+    servers: Annotated[
+        tuple[str, ...], Key("Name servers, ADDRESS[:PORT]; none takes the system's.", basic=True, check=_spelled)
+    ] = ()
+    hosts_file: Annotated[
+        str, Key("File of addresses and names, as /etc/hosts; used before name servers.", basic=True)
+    ] = ""
+    allow_private: Annotated[bool, Key("Contact private, loopback and link-local addresses too.", basic=True)] = False
+    family: Annotated[
+        Literal["ipv4_first", "ipv6_first", "ipv4", "ipv6"], Key("Which addresses to try first, or at all.")
+    ] = "ipv4_first"
+    ttl_s_min: Annotated[float, Key("Shortest lifetime of an answer; overrides a smaller TTL.", ge=0)] = 60.0
+    ttl_s_max: Annotated[float, Key("Longest lifetime of an answer; overrides a larger TTL.", ge=1)] = 86400.0
+    failure_ttl_s: Annotated[float, Key("How long a failure counts.", ge=0, le=3600)] = 60.0
+    cache_hosts_max: Annotated[int, Key("Hosts whose answers are kept in memory.", ge=1)] = 100_000
+    lookups_max: Annotated[int, Key("Lookups under way at once.", ge=1)] = 100
+    timeout_s: Annotated[float, Key("How long one try waits at most; less for a server known to be quick.", gt=0)] = 3.0
+    tries: Annotated[int, Key("Tries at each name server.", ge=1, le=10)] = 3
+    lookup_s_max: Annotated[float, Key("Time for a whole lookup.", gt=0)] = 15.0
+
+    def __post_init__(self) -> None:
+        if self.ttl_s_min > self.ttl_s_max:
+            raise ValueError(f"ttl_s_min {self.ttl_s_min:g} is above ttl_s_max {self.ttl_s_max:g}")

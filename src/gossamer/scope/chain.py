@@ -9,6 +9,7 @@ from xxhash import xxh3_128_digest
 
 from gossamer.model.links import OUTLINK, Link
 from gossamer.model.visits import Reply
+from gossamer.options import declared
 from gossamer.ports import Filter
 from gossamer.scope.filters import FILTERS, Depth, ExcludePatterns, Given, Hops, Length, Scheme, judges_again
 from gossamer.scope.lists import NO_LISTS, ExcludedHost, Lists
@@ -171,4 +172,5 @@ def scope_chain(
 
 def _made_of(options: ScopeOptions, lists: Lists) -> bytes:
     keys = {key for declared in FILTERS if judges_again(declared) for key in declared.keys}
-    return xxh3_128_digest(msgspec.json.encode([options.model_dump_json(include=keys), lists.include, lists.exclude]))
+    held = msgspec.json.encode({key: getattr(options, key) for key in declared(ScopeOptions) if key in keys}).decode()
+    return xxh3_128_digest(msgspec.json.encode([held, lists.include, lists.exclude]))

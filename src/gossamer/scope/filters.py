@@ -16,8 +16,8 @@ from typing import Protocol, Self
 import msgspec
 
 from gossamer.model.links import EMBED, FEED_FILE, OUTLINK, SITEMAP_FILE, Link
-from gossamer.model.options import is_marked
 from gossamer.model.patterns import PatternSet
+from gossamer.options import declared
 from gossamer.ports import Filter
 from gossamer.scope.lists import ExcludedHost, Lists, Whitelist
 from gossamer.scope.options import FOLLOWED, USELESS, ScopeOptions
@@ -327,7 +327,7 @@ FILTERS: tuple[type[Declared], ...] = (
     Whitelist, Include, MediaType, Hops, Depth,
 )  # fmt: skip
 """In the order of the chain. The operator's own stand before `Depth`."""
-LIVE_KEYS = frozenset(name for name, field in ScopeOptions.model_fields.items() if is_marked(field, "live"))
+LIVE_KEYS = frozenset(name for name, field in declared(ScopeOptions).items() if field.key.live)
 """Options that may change while the crawl runs."""
 
 

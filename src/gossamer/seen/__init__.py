@@ -3,7 +3,7 @@
 Takes    Url with the path to it; digests, and the bodies of pages
 Gives    new, seen, or seen by a longer path; the original of a copy or near-duplicate; sketches of words
 Keeps    fingerprints, digests and simhashes, in the shard's store or in files that its manifest names
-Imports  model, ports, state, url, world
+Imports  model, options, ports, state, url, world
 Touches  state/seen, where two of the four forms keep files
 Never    fetches, or forgets a URL
 """

@@ -1,61 +1,50 @@
 """Options of the duplicate tests."""
 
 from math import log
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
-
-from gossamer.model.options import BASIC, Section
+from gossamer.options import Key, Section
 
 
-class SeenOptions(Section):
+class SeenOptions(Section, frozen=True):
     """What counts as the same, and how much of it is kept in memory."""
 
-    backend: Literal["rocksdb", "memory", "diskmerge", "bloom"] = Field(
-        "rocksdb",
-        description="How URLs are remembered; a crawl keeps the backend that it began with.",
-        json_schema_extra=BASIC,
+    backend: Annotated[
+        Literal["rocksdb", "memory", "diskmerge", "bloom"],
+        Key("How URLs are remembered; a crawl keeps the backend that it began with.", basic=True),
+    ] = "rocksdb"
+    popular_bytes_max: Annotated[
+        int, Key("Memory for recently offered URLs, in front of the store: 12 bytes each (rocksdb).", ge=0)
+    ] = 20 << 20
+    popular_urls_max: Annotated[
+        int, Key("Recently offered URLs, in memory in front of the files: 12 bytes each (diskmerge).", ge=0)
+    ] = 1_740_000
+    front_urls_max: Annotated[
+        int, Key("New URLs gathered in memory before they are merged with files (diskmerge).", ge=1)
+    ] = 200_000
+    filter_bits: Annotated[
+        int, Key("Bits of memory for each URL that spare reading the files for new ones (diskmerge).", ge=1, le=64)
+    ] = 12
+    expected_urls: Annotated[int, Key("URLs that the first filters are sized for; more may come (bloom).", ge=1)] = (
+        10_000_000
     )
-    popular_bytes_max: int = Field(
-        20 << 20, ge=0, description="Memory for recently offered URLs, in front of the store: 12 bytes each (rocksdb)."
-    )
-    popular_urls_max: int = Field(
-        1_740_000,
-        ge=0,
-        description="Recently offered URLs, in memory in front of the files: 12 bytes each (diskmerge).",
-    )
-    front_urls_max: int = Field(
-        200_000, ge=1, description="New URLs gathered in memory before they are merged with files (diskmerge)."
-    )
-    filter_bits: int = Field(
-        12,
-        ge=1,
-        le=64,
-        description="Bits of memory for each URL that spare reading the files for new ones (diskmerge).",
-    )
-    expected_urls: int = Field(
-        10_000_000,
-        ge=1,
-        description="URLs that the first filters are sized for; more may come (bloom).",
-    )
-    false_positive_rate: float = Field(
-        1e-4, gt=0, lt=1, description="Share of new URLs that may be taken for known and lost (bloom)."
-    )
-    log_urls_max: int = Field(
-        1_000_000, ge=1, description="New URLs that an opening must read again, before filters are saved (bloom)."
-    )
-    content_scope: Literal["host", "site", "shard"] = Field(
-        "site",
-        description="Within what an identical body is archived as a revisit, and a copy is called one.",
-    )
-    near_scope: Literal["off", "host", "site", "shard"] = Field(
-        "off",
-        description="Within what near-duplicates are looked for and marked; costs about 0.15 ms a page.",
-        json_schema_extra=BASIC,
-    )
-    near_bits_max: int = Field(
-        3, ge=0, le=3, description="Bits of 64 in which the simhashes of near-duplicates may differ."
-    )
+    false_positive_rate: Annotated[
+        float, Key("Share of new URLs that may be taken for known and lost (bloom).", gt=0, lt=1)
+    ] = 1e-4
+    log_urls_max: Annotated[
+        int, Key("New URLs that an opening must read again, before filters are saved (bloom).", ge=1)
+    ] = 1_000_000
+    content_scope: Annotated[
+        Literal["host", "site", "shard"],
+        Key("Within what an identical body is archived as a revisit, and a copy is called one."),
+    ] = "site"
+    near_scope: Annotated[
+        Literal["off", "host", "site", "shard"],
+        Key("Within what near-duplicates are looked for and marked; costs about 0.15 ms a page.", basic=True),
+    ] = "off"
+    near_bits_max: Annotated[
+        int, Key("Bits of 64 in which the simhashes of near-duplicates may differ.", ge=0, le=3)
+    ] = 3
 
     @property
     def filter_bytes(self) -> int:

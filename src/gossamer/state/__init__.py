@@ -3,7 +3,7 @@
 Takes    keys and values, appended bytes
 Gives    what was committed, and on top of it what this epoch has changed
 Keeps    one RocksDB, append-only files with their committed lengths, two memory-mapped rings
-Imports  world
+Imports  options, world
 Touches  disk
 Never    knows what a URL, a host or a page is
 """

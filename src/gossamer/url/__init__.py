@@ -3,7 +3,7 @@
 Takes    text
 Gives    Url, its key, fingerprint, site and partition
 Keeps    nothing but caches with a bound
-Imports  nothing of ours
+Imports  options
 Touches  nothing
 Never    asks the network, waits, or guesses what a server may distinguish
 """

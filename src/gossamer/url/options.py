@@ -1,29 +1,22 @@
 """Options: the section `url` of the configuration."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
-
+from gossamer.options import Key, Section
 from gossamer.url.canonical import Canonicalizer, check_rules, check_site
 from gossamer.url.hosts import HostNameRules
 from gossamer.url.rules import DEFAULT_RULES
 
 
-class HostOptions(BaseModel):
+class HostOptions(Section, frozen=True):
     """By which name a host is compared. Kinds run in this order; of one kind the first rule that fits is applied."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    starts_with: Annotated[dict[str, str], Key('Starts of hosts: `{"www." = ""}`.')] = {}
+    ends_with: Annotated[dict[str, str], Key("Ends of hosts, each beginning with a dot.")] = {}
+    synonyms: Annotated[dict[str, str], Key("Whole hosts, and by which each is compared.")] = {}
 
-    starts_with: dict[str, str] = Field(default_factory=dict, description='Starts of hosts: `{"www." = ""}`.')
-    ends_with: dict[str, str] = Field(default_factory=dict, description="Ends of hosts, each beginning with a dot.")
-    synonyms: dict[str, str] = Field(default_factory=dict, description="Whole hosts, and by which each is compared.")
-
-    @model_validator(mode="after")
-    def _meant(self) -> HostOptions:
+    def __post_init__(self) -> None:
         self.rules()
-        return self
 
     def rules(self) -> HostNameRules:
         """Return the rules that these options state."""
@@ -35,61 +28,45 @@ def _known(rules: tuple[str, ...]) -> tuple[str, ...]:
     return rules
 
 
-RuleNames = Annotated[tuple[str, ...], AfterValidator(_known)]
+def _sorted(sites: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({check_site(site) for site in sites}))
 
 
-class SiteRules(BaseModel):
+class SiteRules(Section, frozen=True):
     """The rules of one site, in place of those of all."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    rules: RuleNames = Field(default=DEFAULT_RULES, description="Canonical rules for this site.")
+    rules: Annotated[tuple[str, ...], Key("Canonical rules for this site.", check=_known)] = DEFAULT_RULES
 
 
-class UrlOptions(BaseModel):
+class UrlOptions(Section, frozen=True):
     """When two addresses are one."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    rules: Annotated[
+        tuple[str, ...],
+        Key("Canonical rules by which addresses are compared; docs/reference/scope.md lists them.", check=_known),
+    ] = DEFAULT_RULES
+    hosts: Annotated[
+        HostOptions, Key("Hosts compared as one: `starts_with`, `ends_with` and `synonyms`, each from old to new.")
+    ] = HostOptions()
+    sites: Annotated[
+        dict[str, SiteRules], Key("Rules of single sites by registrable domain, in place of `rules`.", names=check_site)
+    ] = {}
+    split_sites: Annotated[
+        tuple[str, ...],
+        Key(
+            "Large sites (registrable domains) whose hosts are divided among the shards of a crawl; of others one "
+            "shard has all hosts. A crawl keeps what it began with.",
+            check=_sorted,
+        ),
+    ] = ()
 
-    rules: RuleNames = Field(
-        default=DEFAULT_RULES,
-        description="Canonical rules by which addresses are compared; docs/reference/scope.md lists them.",
-    )
-    hosts: HostOptions = Field(
-        default=HostOptions(),
-        description="Hosts compared as one: `starts_with`, `ends_with` and `synonyms`, each from old to new.",
-    )
-    sites: dict[str, SiteRules] = Field(
-        default_factory=dict,
-        description="Rules of single sites by registrable domain, in place of `rules`.",
-    )
-    split_sites: tuple[str, ...] = Field(
-        default=(),
-        description="Large sites (registrable domains) whose hosts are divided among the shards of a crawl; of others "
-        "one shard has all hosts. A crawl keeps what it began with.",
-    )
-
-    @field_validator("sites")
-    @classmethod
-    def _sites(cls, sites: dict[str, SiteRules]) -> dict[str, SiteRules]:
-        for name in sites:
-            check_site(name)
-        return sites
-
-    @field_validator("split_sites")
-    @classmethod
-    def _are_sites(cls, sites: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(sorted({check_site(site) for site in sites}))
-
-    @model_validator(mode="after")
-    def _split_by_their_own_hosts(self) -> UrlOptions:
+    def __post_init__(self) -> None:
         rules = self.hosts.rules() if self.split_sites else None
         for site in self.split_sites:
             if rules is not None and not rules.keeps_to(site):
                 raise ValueError(
                     f"split_sites: hosts of {site} are compared with those of other sites by url.hosts; leave out one"
                 )
-        return self
 
     @property
     def split(self) -> frozenset[str]:

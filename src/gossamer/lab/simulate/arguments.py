@@ -6,8 +6,6 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping
 
-from pydantic import BaseModel, ValidationError
-
 from gossamer.config.gather import nested
 from gossamer.config.mend import nearest
 from gossamer.lab.simulate.options import SimulateOptions
@@ -15,6 +13,7 @@ from gossamer.lab.simulate.presets import PRESETS, synthetic_web
 from gossamer.lab.simulate.revisits import RevisitsOptions
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.model.errors import ConfigError
+from gossamer.options import OptionsError, Section, convert, declared, to_table
 
 SIMWEB = "simweb."
 OF_DRAWN_HOSTS = frozenset(
@@ -45,9 +44,9 @@ def options_of(
     try:
         merged |= _described(preset, given)
         others = {key: value for key, value in given.items() if not key.startswith(SIMWEB)}
-        return SimulateOptions.model_validate(nested(merged | others))
-    except ValidationError as error:
-        raise ConfigError(_one_line(error, SIMWEB if error.title == SimwebOptions.__name__ else "")) from error
+        return convert(SimulateOptions, nested(merged | others))
+    except OptionsError as error:
+        raise ConfigError(_one_line(error)) from error
 
 
 def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> RevisitsOptions:
@@ -59,11 +58,11 @@ def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> Revis
     given = _put_together(values, sets)
     _refuse_unknown(given, known_keys(RevisitsOptions))
     try:
-        default = RevisitsOptions().model_dump()
+        default = to_table(RevisitsOptions(), defaults=True)
         merged = {section: default[section] | one for section, one in nested(given).items() if isinstance(one, dict)}
-        return RevisitsOptions.model_validate(default | merged)
-    except ValidationError as error:
-        raise ConfigError(_one_line(error, "")) from error
+        return convert(RevisitsOptions, default | merged)
+    except OptionsError as error:
+        raise ConfigError(_one_line(error)) from error
 
 
 def _described(preset: str, given: Values) -> Values:
@@ -82,7 +81,10 @@ def _described(preset: str, given: Values) -> Values:
             )
     seed = given.get("seed", 1)
     web = synthetic(seed if isinstance(seed, int) else 1)
-    return synthetic_web(SimwebOptions.model_validate(web.model_dump() | changes))
+    try:
+        return synthetic_web(convert(SimwebOptions, to_table(web) | changes))
+    except OptionsError as error:
+        raise ConfigError(_one_line(error, SIMWEB)) from error
 
 
 def given_keys(values: Mapping[str, object], sets: Iterable[str]) -> frozenset[str]:
@@ -91,15 +93,14 @@ def given_keys(values: Mapping[str, object], sets: Iterable[str]) -> frozenset[s
     return frozenset(named | {key for key, value in values.items() if value is not None})
 
 
-def known_keys(options: type[BaseModel] = SimulateOptions) -> list[str]:
+def known_keys(options: type[Section] = SimulateOptions) -> list[str]:
     """Return every dotted key that can be set."""
     keys = []
-    for name, field in options.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            keys += [f"{name}.{inner}" for inner in kind.model_fields]
+    for name, one in declared(options).items():
+        if isinstance(one.type, type) and issubclass(one.type, Section):
+            keys += [f"{name}.{inner}" for inner in declared(one.type)]
         elif name == "simweb":
-            keys += [f"{SIMWEB}{inner}" for inner in SimwebOptions.model_fields]
+            keys += [f"{SIMWEB}{inner}" for inner in declared(SimwebOptions)]
         elif name != "preset":
             keys.append(name)
     return keys
@@ -150,11 +151,9 @@ def _refuse_unknown(given: Mapping[str, object], known: list[str]) -> None:
             raise ConfigError(f"no key {key}{nearest(key, known)}; docs/reference/simulate.md lists them")
 
 
-def _one_line(error: ValidationError, section: str) -> str:
-    first = error.errors(include_url=False)[0]
-    key = section + ".".join(map(str, first["loc"]))
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "value_error":
-        return f"{key}.{message}" if key else message
-    message = message.replace("Input should be", "expected")
-    return f"{key} is {json.dumps(first['input'], default=str)}: {message}"
+def _one_line(error: OptionsError, section: str = "") -> str:
+    path, message, given = error.mistakes[0]
+    key = section + ".".join(path)
+    if message.startswith("expected "):
+        return f"{key} is {json.dumps(given, default=str)}: {message}"
+    return f"{key}.{message}" if key else message

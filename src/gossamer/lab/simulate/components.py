@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from msgspec.structs import replace
+
 from gossamer.crawl.permit import Permit, PrerequisiteResults
 from gossamer.crawl.ring import Retries, Ring
 from gossamer.frontier.frontier import Frontier
@@ -133,14 +135,14 @@ def _ignore(prerequisite: Prerequisite, why: str) -> None:
 def scaled(options: FrontierOptions, scale: float) -> FrontierOptions:
     """Return what a shard that holds one host in `scale` keeps in memory; its times stay as they are."""
     bounds = ("active_hosts_max", "active_hosts_first", "active_hosts_bytes_max", "records_cached_max")
-    return options.model_copy(update={name: max(1, round(getattr(options, name) / scale)) for name in bounds})
+    return replace(options, **{name: max(1, round(getattr(options, name) / scale)) for name in bounds})
 
 
 def seen_scaled(options: SeenOptions, scale: float) -> SeenOptions:
     """Return what an eliminator is made for that is offered one URL in `scale`; none of it changes an exact answer."""
     bounds = {"expected_urls": options.expected_urls, "front_urls_max": options.front_urls_max}
     changes = {name: max(1, round(value / scale)) for name, value in bounds.items()}
-    return options.model_copy(update=changes | {"popular_urls_max": min(options.popular_urls_max, POPULAR_URLS_MAX)})
+    return replace(options, **(changes | {"popular_urls_max": min(options.popular_urls_max, POPULAR_URLS_MAX)}))
 
 
 def _url_seen(options: SeenOptions, epochs: Epochs, journals: Journals) -> Seen:

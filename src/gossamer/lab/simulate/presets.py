@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.options import to_table
 
 ASSUMED = "assumed"
 IRLBOT = "IRLbot: Lee, Leonard, Wang, Loguinov, WWW 2008 (abstract)"
@@ -53,7 +54,7 @@ LOOPBACK_S = 0.01
 def synthetic_web(simweb: SimwebOptions) -> dict[str, object]:
     """Return the options that describe a synthetic web on loopback."""
     return {
-        "simweb": simweb.model_dump(),
+        "simweb": to_table(simweb, defaults=True),
         "web.hosts": simweb.hosts,
         "web.pages": max(simweb.hosts, simweb.pages),
         "web.zipf_exponent": simweb.zipf_exponent,

@@ -12,6 +12,7 @@ from gossamer.lab.simulate.costs import Footprint, footprint_of, shard_bytes_per
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.samples import Interval, Limit, Milestones, Sample, intervals, shares
 from gossamer.lab.simulate.web import LogNormal, largest
+from gossamer.options import to_table
 
 Ended = Literal["pages", "finished", "time"]
 
@@ -106,7 +107,7 @@ def result_of(
     cpu_s, bytes_s = shard_cores(options) * options.shards, shard_bytes_per_s(options) * options.shards
     rates = sorted((one.pages_per_s for one in between), reverse=True)
     return Simulated(
-        options=options.model_dump(mode="json"),
+        options=to_table(options, defaults=True),
         ended=ended,
         time_s=time_s,
         largest_host_s=largest_s,

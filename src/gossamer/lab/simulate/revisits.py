@@ -4,19 +4,17 @@ The frontier and the schedule are the real ones; the best schedule that knows th
 are Poisson, rates and importances log-normal over pages. The clock is simulated, all decisions are real.
 """
 
-from __future__ import annotations
-
 import heapq
 import tempfile
 from collections.abc import Iterator, Mapping
 from math import inf
 from pathlib import Path
-from typing import Self
+from typing import Annotated
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, model_validator
+from msgspec.structs import replace
 
 from gossamer.assembly.revisits import policy_of
 from gossamer.frontier.frontier import Frontier
@@ -27,10 +25,10 @@ from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import FrontierRules
 from gossamer.lab.simweb.wire import http_date
 from gossamer.model.links import Link
-from gossamer.model.options import Section
 from gossamer.model.revisits import Notice, Sight
 from gossamer.model.standing import Habits
 from gossamer.model.visits import Contact
+from gossamer.options import Key, Section
 from gossamer.ports import RevisitPolicy
 from gossamer.revisit.estimate import age_s, freshness
 from gossamer.revisit.options import DAY_S, RevisitOptions
@@ -51,22 +49,22 @@ COMMIT_VISITS = 500
 BEGUN_AT = 1_700_000_000.0
 
 
-class ChangingOptions(Section):
+class ChangingOptions(Section, frozen=True):
     """The pages, and how long they are watched."""
 
-    pages: int = Field(2_000, ge=1, le=100_000)
-    hosts: int = Field(40, ge=1, le=65_536)
-    rate_per_day_median: float = Field(0.25, gt=0)
+    pages: Annotated[int, Key(ge=1, le=100_000)] = 2_000
+    hosts: Annotated[int, Key(ge=1, le=65_536)] = 40
+    rate_per_day_median: Annotated[float, Key(gt=0)] = 0.25
     """Changes of the median page."""
-    rate_sigma: float = Field(1.5, ge=0, le=5)
+    rate_sigma: Annotated[float, Key(ge=0, le=5)] = 1.5
     """Spread of the rates' logarithm; 0: all pages change alike."""
-    importance_sigma: float = Field(1.0, ge=0, le=5)
-    days: float = Field(42.0, gt=0, le=3_650)
-    burn_in_share: float = Field(0.4, ge=0, lt=1)
+    importance_sigma: Annotated[float, Key(ge=0, le=5)] = 1.0
+    days: Annotated[float, Key(gt=0, le=3_650)] = 42.0
+    burn_in_share: Annotated[float, Key(ge=0, lt=1)] = 0.4
     """Of the days, left out of the result: the schedule knows nothing of the pages at first."""
     dated: bool = False
     """Pages say when they were changed (Last-Modified)."""
-    seed: int = Field(1, ge=0)
+    seed: Annotated[int, Key(ge=0)] = 1
 
 
 class ChangingWeb:
@@ -196,7 +194,7 @@ class _Shard:
             self._namer.name, dice, BEGUN_AT,
         )  # fmt: skip
         # How important a page is the web says, no pattern.
-        plain = options.model_copy(update={"importance": {}})
+        plain = replace(options, importance={})
         self.schedule = Schedule(self._epochs, self.frontier, policy, plain, dice)
         self._visits: list[list[float]] = [[] for _ in range(web.options.pages)]
 
@@ -275,18 +273,16 @@ VISITS_MAX = 2_000_000
 _HEAD = f"{'policy':<14}{'fresh':>8}{'of best':>9}{'age, days':>11}{'visits/day':>12}{'median page':>13}"
 
 
-class RevisitsOptions(Section):
+class RevisitsOptions(Section, frozen=True):
     """The changing pages and the schedule: sections `changing` and, as in a crawl, `revisit`."""
 
     changing: ChangingOptions = ChangingOptions()
     revisit: RevisitOptions = RevisitOptions(interval_s_mean=4 * DAY_S)
 
-    @model_validator(mode="after")
-    def _worth_its_time(self) -> Self:
+    def __post_init__(self) -> None:
         visits = self.changing.pages * self.changing.days * DAY_S / self.revisit.interval_s_mean
         if visits > VISITS_MAX:
             raise ValueError(f"{visits:,.0f} visits are more than {VISITS_MAX:,}: expected fewer pages or days")
-        return self
 
 
 class PolicyResult(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from math import log
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.frontier.politeness import politeness
 from gossamer.lab.simulate.options import SimulateOptions
@@ -16,6 +17,7 @@ from gossamer.lab.simulate.samples import Limit
 from gossamer.lab.simulate.simulation import scale_of, simulate
 from gossamer.lab.simulate.text import count
 from gossamer.model.errors import ConfigError
+from gossamer.options import convert, to_table
 
 _CPU = tuple(f"machine.cpu_us_per_{unit}" for unit in ("page", *UNITS))
 
@@ -104,7 +106,7 @@ def sensitivity_of(options: SimulateOptions, progress: Callable[[float], None] |
     if options.simweb is not None or options.web.giant_pages:
         raise ConfigError("--sensitivity: the hosts of this web are not assumed; use another --preset")
     scale, shards = scale_of(options)
-    options = options.model_copy(update={"scale": scale, "shards_simulated": shards})
+    options = replace(options, scale=scale, shards_simulated=shards)
     whole = simulate(options)
     prediction, rows = _case("as assumed", whole), []
     for number, one in enumerate(ASSUMPTIONS):
@@ -119,7 +121,7 @@ def sensitivity_of(options: SimulateOptions, progress: Callable[[float], None] |
 
 def changed(options: SimulateOptions, assumption: Assumption, amount: float) -> SimulateOptions:
     """Return the options with one assumption changed, and what follows from it."""
-    values = options.model_dump()
+    values = to_table(options, defaults=True)
     values["politeness"]["delay_s_min"] = politeness(options.politeness).delay_s_min
     for key in assumption.keys:
         section, _, name = key.rpartition(".")
@@ -134,7 +136,7 @@ def changed(options: SimulateOptions, assumption: Assumption, amount: float) -> 
         values["politeness"]["delay_s_max"] = max(least, values["politeness"]["delay_s_min"])
     values["web"]["pages"] = max(values["web"]["pages"], values["web"]["hosts"])
     values["shards_simulated"] = min(values["shards_simulated"], values["shards"])
-    return SimulateOptions.model_validate(values)
+    return convert(SimulateOptions, values)
 
 
 def as_table(found: Sensitivity) -> str:

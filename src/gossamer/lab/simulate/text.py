@@ -10,6 +10,7 @@ from gossamer.lab.simulate.presets import PRESETS, source_of
 from gossamer.lab.simulate.result import Simulated
 from gossamer.lab.simulate.samples import LIMITS
 from gossamer.model.words import bit_rate, duration, size
+from gossamer.options import to_table
 
 ROWS = 12
 ENDS = {
@@ -106,7 +107,7 @@ def _timeline(result: Simulated) -> Iterator[str]:
 
 def _assumptions(options: SimulateOptions, given: frozenset[str]) -> Iterator[str]:
     yield "Assumptions (--set KEY=VALUE changes them)"
-    values = options.model_dump()
+    values = to_table(options, defaults=True)
     for key in known_keys():
         if options.simweb is not None and key in OF_DRAWN_HOSTS:
             continue

@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-from pydantic import ValidationError
-
 from gossamer.lab.simweb.conformance import conformance, showcase, table
 from gossamer.lab.simweb.log import read_log
 from gossamer.lab.simweb.options import Preset, SimwebOptions
 from gossamer.lab.simweb.server import Served, serve
 from gossamer.lab.simweb.truth import Truth
 from gossamer.lab.simweb.web import Web
+from gossamer.options import OptionsError, convert, declared
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
             ready=announce,
             until_stdin_closes=given.until_stdin_closes,
         )
-    except (ValidationError, ValueError, OSError) as error:
+    except (ValueError, OSError) as error:
         sys.stderr.write(f"simweb: {_line(error)}\n")
         return 2
     return 0
@@ -60,9 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="simweb", description="Serve a synthetic web on loopback.")
     parser.add_argument("--preset", choices=get_args(Preset), help="sizes to start from")
     for name in ("seed", "hosts", "pages", "port"):
-        parser.add_argument(f"--{name}", type=int, help=SimwebOptions.model_fields[name].description)
+        parser.add_argument(f"--{name}", type=int, help=declared(SimwebOptions)[name].key.what)
     parser.add_argument("--plain", action="store_true", help="no odd behaviour at all")
-    parser.add_argument("--traps", action="store_true", help=SimwebOptions.model_fields["traps"].description)
+    parser.add_argument("--traps", action="store_true", help=declared(SimwebOptions)["traps"].key.what)
     parser.add_argument("--showcase", action="store_true", help="every behaviour, on a host of its own")
     parser.add_argument("--judge", type=Path, metavar="LOG", help="print what a request log shows, and serve nothing")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any option, its value as JSON")
@@ -89,7 +88,7 @@ def _options(given: argparse.Namespace) -> SimwebOptions:
         values["behaviours"] = ()
     if given.showcase:
         return showcase(**values)
-    return SimwebOptions.preset(given.preset, **values) if given.preset else SimwebOptions.model_validate(values)
+    return SimwebOptions.preset(given.preset, **values) if given.preset else convert(SimwebOptions, values)
 
 
 def _judge(options: SimwebOptions, log: Path) -> int:
@@ -107,8 +106,8 @@ def _value(text: str) -> object:
 
 
 def _line(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    if isinstance(error, OptionsError):
+        return "; ".join(map(str, error.mistakes))
     return str(error)
 
 

@@ -20,6 +20,7 @@ from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.truth import Expected, TruthWalk
 from gossamer.lab.simweb.web import Web
+from gossamer.options import convert
 
 UNASKED = frozenset(("robots_denied", "dns_error", "connect_error", "robots_unreachable", "host_closed"))
 """Outcomes of addresses that are never asked for, or need not be."""
@@ -71,7 +72,7 @@ def _showing_all(changes: dict[str, object]) -> SimwebOptions:
         "shares": dict.fromkeys(names, 1e-6), "oversized_bytes": 24_000_000, "drip_s": 0.2, "crawl_delay_s": 0.5,
         "retry_after_s": 1, "slow_s_median": 0.05,
     }  # fmt: skip
-    return SimwebOptions.model_validate({**given, **changes})
+    return convert(SimwebOptions, {**given, **changes})
 
 
 def conformance(

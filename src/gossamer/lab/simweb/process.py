@@ -12,6 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import msgspec
+from msgspec.structs import replace
+
 from gossamer.lab.simweb.log import Logged, read_log
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.web import Web
@@ -54,7 +57,13 @@ class SimwebProcess:
             RuntimeError: it did not come up; the message holds what it said.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "gossamer.lab.simweb", "--options", self._options.model_dump_json()]
+        command = [
+            sys.executable,
+            "-m",
+            "gossamer.lab.simweb",
+            "--options",
+            msgspec.json.encode(self._options).decode(),
+        ]
         command += ["--log", str(self.log), "--hosts-file", str(self.hosts_file), "--until-stdin-closes"]
         # The other process needs the import path of the package too.
         source = str(Path(__file__).parents[3])
@@ -72,7 +81,7 @@ class SimwebProcess:
         self.port = int(facts["port"])
         self.dns = str(facts["dns"])
         """`address:port` of the DNS answerer, as `--dns` takes it."""
-        self.web = Web(self._options.model_copy(update={"port": self.port}))
+        self.web = Web(replace(self._options, port=self.port))
 
     def stop(self) -> None:
         """End it and wait; the log is complete afterwards. May be called twice."""
@@ -101,7 +110,7 @@ class SimwebProcess:
         """What the web is made from, as JSON: a process made from it serves the same web, once it runs at the same
         addresses and port.
         """
-        return (self.web.options if self._process is not None else self._options).model_dump_json()
+        return msgspec.json.encode(self.web.options if self._process is not None else self._options).decode()
 
     @property
     def seeds(self) -> tuple[str, ...]:

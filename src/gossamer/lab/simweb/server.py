@@ -14,6 +14,7 @@ from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.lab.simweb.connection import ServedConnection
 from gossamer.lab.simweb.dns import Answerer, write_hosts_file
@@ -223,7 +224,7 @@ def _bound(options: SimwebOptions) -> tuple[Web, Sequence[socket.socket]]:
             if options.port or attempt == PORT_TRIES - 1:
                 raise OSError(error.errno, f"cannot listen on {address}:{port}: {error.strerror}") from error
         else:
-            return Web(options.model_copy(update={"port": port})), sockets
+            return Web(replace(options, port=port)), sockets
     raise AssertionError("unreachable")
 
 

@@ -1,0 +1,267 @@
+"""Options: how sections of the configuration declare their keys, and how a table of values becomes a section.
+
+All mistakes of a table are found at once. What is not given keeps its default, so that only given values cost time.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from operator import ge, gt, le, lt
+from sys import float_info
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT
+from msgspec.structs import fields
+
+
+class Key(msgspec.Struct, frozen=True, eq=False):
+    """What a key is for and what it takes, as the annotation of its type: `Annotated[float, Key("Delay", ge=0)]`."""
+
+    what: str = ""
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+    min_length: int = 0
+    pattern: str = ""
+    """A regular expression that the whole text matches."""
+    basic: bool = False
+    """Operators set it: `gossamer init` writes it. Other keys are for experts."""
+    live: bool = False
+    """`gossamer set` takes it, and its value holds from the next commit on."""
+    secret: bool = False
+    """Its value may hold credentials. No output shows them."""
+    read: Callable[[Any], Any] | None = None
+    """Returns what is converted in place of what was given; raises ValueError."""
+    names: Callable[[str], object] | None = None
+    """Raises ValueError for what cannot be a name in its table."""
+    check: Callable[[Any], Any] | None = None
+    """Returns the value to keep in place of the converted one; raises ValueError."""
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The shape of a section and of a rule in one. Its `__post_init__` checks keys together, and raises ValueError."""
+
+    TEXT: ClassVar[str] = ""
+    """The key that a text stands for, where one may be given in place of a table."""
+
+
+class NamedSection(Section, frozen=True):
+    """A section whose keys are names: its one field has all its rules. A rule that is None is not there."""
+
+
+class DeclaredKey(NamedTuple):
+    """A key as its section declares it."""
+
+    name: str
+    type: Any
+    key: Key
+    default: object
+    """`msgspec.NODEFAULT`: it must be given."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The texts that it takes, where it takes no others."""
+        return get_args(self.type) if get_origin(self.type) is Literal else ()
+
+
+class Mistake(NamedTuple):
+    """One thing that is wrong with what was given."""
+
+    path: tuple[str, ...]
+    """The names that lead to it."""
+    message: str
+    """A clause that begins with `expected`, or a sentence that names the value; empty: there is no such key."""
+    given: object
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (".".join(self.path), self.message or "there is no such key")))
+
+
+class OptionsError(ValueError):
+    """Mistakes of a table, all of them; as text it is the first."""
+
+    def __init__(self, mistakes: list[Mistake]) -> None:
+        super().__init__(str(mistakes[0]))
+        self.mistakes = mistakes
+
+
+S = TypeVar("S", bound=Section)
+_ANY = Key()
+
+
+@cache
+def declared(section: type[Section]) -> Mapping[str, DeclaredKey]:
+    """Return the keys of a section by name, in order; nothing for one whose keys are names."""
+    return {} if issubclass(section, NamedSection) else {one.name: one for one in _declared(section)}
+
+
+@cache
+def rules_key(section: type[NamedSection]) -> DeclaredKey:
+    """Return the field with the rules of a section whose keys are names."""
+    [rules] = _declared(section)
+    return rules
+
+
+def _declared(section: type[Section]) -> Iterator[DeclaredKey]:
+    for field in fields(section):
+        if not field.name.startswith("_"):
+            default = field.default if field.default_factory is NODEFAULT else field.default_factory()
+            yield DeclaredKey(field.name, *annotated(field.type, _ANY), default)
+
+
+def rules_of(section: NamedSection) -> Mapping[str, Any]:
+    """Return the rules of a section by name."""
+    return cast("Mapping[str, Any]", getattr(section, rules_key(type(section)).name))
+
+
+def to_table(value: object, *, defaults: bool = False) -> Any:
+    """Return a section as `convert` takes it: what is not at its default, or with `defaults` all of it."""
+    match value:
+        case NamedSection():
+            return to_table(rules_of(value), defaults=defaults)
+        case Section():
+            kept = ((one, getattr(value, one.name)) for one in declared(type(value)).values())
+            return {
+                one.name: to_table(held, defaults=defaults) for one, held in kept if defaults or held != one.default
+            }
+        case Mapping():
+            return {name: to_table(one, defaults=defaults) for name, one in value.items()}
+        case tuple():
+            return [to_table(one, defaults=defaults) for one in value]
+    return value
+
+
+def annotated(hint: Any, key: Key) -> tuple[Any, Key]:
+    """Return a type without its annotation, and the key that it is annotated with, else `key`."""
+    if get_origin(hint) is Annotated:
+        return hint.__origin__, next((one for one in hint.__metadata__ if isinstance(one, Key)), key)
+    return hint, key
+
+
+def convert(section: type[S], table: object) -> S:
+    """Return a section with the values of a table, as TOML or JSON has them. About 5 µs a value.
+
+    Raises:
+        OptionsError: all mistakes.
+    """
+    conversion = _Conversion()
+    made = conversion.section(table, section, ())
+    if conversion.mistakes:
+        raise OptionsError(conversion.mistakes)
+    assert isinstance(made, section)
+    return made
+
+
+class _Conversion:
+    """Makes values of what was given; what is wrong with a value becomes a mistake, and the value None."""
+
+    def __init__(self) -> None:
+        self.mistakes: list[Mistake] = []
+
+    def section(self, given: object, section: type[Section], path: tuple[str, ...]) -> object:
+        if isinstance(given, section):
+            return given
+        if isinstance(given, str) and section.TEXT:
+            given = {section.TEXT: given}
+        if not isinstance(given, Mapping):
+            self._wrong(path, f"expected {_WORDS[dict]}", given)
+            return None
+        known, before, values = declared(section), len(self.mistakes), {}
+        if issubclass(section, NamedSection):
+            rules = rules_key(section)
+            rows = {name: rule for name, rule in given.items() if rule is not None}
+            values[rules.name] = self._value(rows, rules.type, rules.key, path)
+        else:
+            for name, value in given.items():
+                if name in known:
+                    values[name] = self._value(value, known[name].type, known[name].key, (*path, name))
+                else:
+                    self._wrong((*path, name), "", value)
+            for name in known:
+                if known[name].default is NODEFAULT and name not in given:
+                    self._wrong((*path, name), "it is missing; add it", None)
+        return None if len(self.mistakes) > before else self._made(partial(section, **values), path, given)
+
+    def _value(self, given: Any, hint: Any, key: Key, path: tuple[str, ...]) -> object:
+        """Return a value of a type and within the bounds of its key."""
+        hint, key = annotated(hint, key)
+        before, origin = len(self.mistakes), get_origin(hint)
+        if origin is UnionType:
+            if given is None:
+                return None
+            [hint] = (one for one in get_args(hint) if one is not NoneType)
+            origin = get_origin(hint)
+        if key.read is not None:
+            given = self._made(partial(key.read, given), path, given)
+        if len(self.mistakes) > before:
+            return None
+        if origin is None and issubclass(hint, Section):
+            made = self.section(given, hint, path)
+        elif expected := _expected(given, hint, origin, key):
+            self._wrong(path, f"expected {expected}", given)
+            return None
+        elif origin is tuple:
+            [inner, _] = get_args(hint)
+            made = tuple(self._value(one, inner, _ANY, (*path, str(at))) for at, one in enumerate(given))
+        elif origin is dict:
+            made = {name: self._named(name, one, get_args(hint)[1], key, (*path, name)) for name, one in given.items()}
+        else:
+            made = float(given) if hint is float else given
+        if key.check is not None and len(self.mistakes) == before:
+            return self._made(partial(key.check, made), path, given)
+        return made
+
+    def _named(self, name: str, given: Any, hint: Any, key: Key, path: tuple[str, ...]) -> object:
+        if key.names is not None:
+            self._made(partial(key.names, name), path, given)
+        return self._value(given, hint, _ANY, path)
+
+    def _made(self, make: Callable[[], object], path: tuple[str, ...], given: object) -> object:
+        try:
+            return make()
+        except ValueError as error:
+            self._wrong(path, str(error), given)
+            return None
+
+    def _wrong(self, path: tuple[str, ...], message: str, given: object) -> None:
+        self.mistakes.append(Mistake(path, message, given))
+
+
+_KINDS: Mapping[Any, tuple[type, ...]] = {
+    bool: (bool,), int: (int,), float: (int, float), str: (str,), tuple: (tuple, list), dict: (Mapping,),
+}  # fmt: skip
+_WORDS: Mapping[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: 'a text, such as "a"',
+    tuple: 'a list, such as ["a", "b"]',
+    dict: "a section of keys",
+}
+_BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool], str], ...] = (
+    ("ge", ge, "{} or more"), ("gt", gt, "more than {}"), ("le", le, "{} or less"), ("lt", lt, "less than {}"),
+)  # fmt: skip
+
+
+def _expected(given: Any, hint: Any, origin: Any, key: Key) -> str:
+    """Return what is right in place of a value; empty: it is right, but for what is within it."""
+    if origin is Literal:
+        *others, last = map(repr, get_args(hint))
+        return "" if given in get_args(hint) else f"{', '.join(others)} or {last}"
+    kind = origin or hint
+    is_right: bool = isinstance(given, _KINDS[kind]) and (kind is bool or not isinstance(given, bool))
+    if not is_right:
+        return _WORDS[kind]
+    if kind is float and not abs(given) <= float_info.max:
+        return "a finite number"
+    if key.min_length and len(given) < key.min_length:
+        return "a text that is not empty"
+    if key.pattern and not re.fullmatch(key.pattern, given):
+        return f"a text that matches {key.pattern}"
+    bounds = ((getattr(key, name), holds, words) for name, holds, words in _BOUNDS)
+    return next(
+        (words.format(f"{at:.15g}") for at, holds, words in bounds if at is not None and not holds(given, at)), ""
+    )
