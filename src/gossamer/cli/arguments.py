@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from gossamer.model.errors import ConfigError
@@ -30,8 +31,57 @@ NEAR = 0.8
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
+def _path(text: str) -> Path:
+    path = Path(text)
+    if path.exists() and not os.access(path, os.R_OK):
+        raise ValueError
+    return path
+
+
+class TypedWords:
+    """Reads the words of arguments and options as typer does, without pydantic, which typer imports to read any. That
+    would be a fifth of a start. Types that are not known here, and words that are none of theirs, typer reads itself.
+    """
+
+    READ: Mapping[Any, Callable[[Any], Any]] = {
+        str: str, int: int, float: float, Path: _path, list[str]: str, list[Path]: _path,
+    }  # fmt: skip
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return what was typed for a parameter, or its default."""
+        read, several = self.READ.get(param.type_descriptor.annotation), param.multiple or param.nargs == -1
+        if value is None:
+            return () if several else None
+        try:
+            if read is not None:
+                return [read(one) for one in value] if several else read(value)
+        except ValueError:
+            pass
+        param._runtime_param = None  # noqa: SLF001 - where typer keeps its own
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def _with_words(params: list[Any]) -> list[Any]:
+    for param in params:
+        # In a version of typer that keeps it elsewhere, this changes nothing.
+        param._runtime_param = TypedWords()  # noqa: SLF001
+    return params
+
+
+class CommandGroup(TyperGroup):
+    """Commands by their names."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return its options."""
+        return _with_words(super().get_params(ctx))
+
+
 class Command(TyperCommand):
     """A command whose help names arguments and options without the types of the code."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return its arguments and options."""
+        return _with_words(super().get_params(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write two lists: arguments and options."""
@@ -47,7 +97,7 @@ def made_plain(app: typer.Typer) -> typer.Typer:
     """Return a tree of commands, each of which shows its help in this way."""
     for command in app.registered_commands:
         command.cls, command.context_settings = Command, HELP
-    app.info.context_settings, app.rich_markup_mode = HELP, None
+    app.info.cls, app.info.context_settings, app.rich_markup_mode = CommandGroup, HELP, None
     return app
 
 
