@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from importlib.util import find_spec
 
 from gossamer.model.errors import ConfigError
@@ -55,6 +54,8 @@ def _package(module: str) -> str:
 
 def _requirement(package: str) -> str:
     """Return a package with the versions that fit."""
+    from importlib import metadata  # noqa: PLC0415 - with what it imports, 3 % of a start
+
     try:
         wanted = metadata.requires(PRODUCT) or ()
     except metadata.PackageNotFoundError:  # Run from its source.
