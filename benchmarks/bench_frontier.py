@@ -31,7 +31,7 @@ import tempfile
 import threading
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf, log1p
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -47,6 +47,7 @@ from tests.bounded import run_within
 
 from gossamer.config import Config
 from gossamer.config.footprint import fitted
+from gossamer.crawl.links import LINKS_AT_ONCE
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.hosts import HostRecords
@@ -55,7 +56,7 @@ from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import FrontierRules
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
-from gossamer.ports import NEW
+from gossamer.ports import HELD, NEW
 from gossamer.seen.bloom import BloomUrlSeen
 from gossamer.seen.diskmerge import DiskMergeUrlSeen
 from gossamer.seen.popular import POPULAR_BYTES
@@ -158,8 +159,8 @@ class Trace:
         self._dice = random.Random(1)
         self._made = array("I", bytes(4 * hosts))
 
-    def page(self) -> tuple[str, list[Url]]:
-        """Return a page's address and its links."""
+    def page(self) -> list[Link]:
+        """Return a page's links."""
         host, made, dice = self._host(), self._made, self._dice
         start, site, partition = _start(host)
         known = made[host]
@@ -178,7 +179,7 @@ class Trace:
         start, site, partition = _start(host)
         urls.append(_url(start, "www." + site, site, partition, made[host]))
         made[host] += 1
-        return urls[0].text, urls
+        return [Link(url, "anchor", 1, 0, urls[0].text) for url in urls]
 
     def _host(self) -> int:
         # The inverse of the distribution function, with the sum over hosts taken for the integral.
@@ -242,10 +243,11 @@ class Crawl:
             self.seen = BloomUrlSeen(self.epochs, self.journals, config.seen)
         else:
             self.seen = RocksUrlSeen(self.epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
+        self.namer = Namer()
         self.frontier = Frontier(
             HostRecords(self.store, self.epochs, self.contacts),
             FrontierRules(politeness(PolitenessOptions(preset=preset)), config.frontier),
-            Namer().name, Dice(1), self.now,
+            self.namer.name, Dice(1), self.now,
         )  # fmt: skip
         self.huge_pages = HugePages()
         self.directory = directory
@@ -254,7 +256,7 @@ class Crawl:
         self.meter = Meter()
         self.trace = Trace(max(urls // URLS_PER_HOST, 10))
         self.out: list[Lease] = []
-        self.known = self.finished = self.offered = 0
+        self.known = self.finished = self.offered = self.held_ever = 0
         self.ended = ""
         """Why it ends early."""
         self.urls = urls
@@ -270,15 +272,39 @@ class Crawl:
         self.meter.start()
         pages = [self.trace.page() for _ in range(PAGES_A_TURN)]
         self.meter.generated()
-        answers = [self.seen.offer(urls, [1] * len(urls), [0] * len(urls)) for _, urls in pages]
+        if isinstance(self.seen, DiskMergeUrlSeen):
+            answers = [self.seen.offer_or_hold(links) for links in pages]
+        else:
+            answers = [self._offer(links) for links in pages]
         self.meter.stop("offer")
-        for (referrer, urls), answered in zip(pages, answers, strict=True):
-            for url, answer in zip(urls, answered, strict=True):
-                if answer == NEW:
-                    self.frontier.add(Link(url, "anchor", 1, 0, referrer), 1, self.now)
-                    self.known += 1
+        for links, answered in zip(pages, answers, strict=True):
+            self._add(links, answered)
         self.meter.stop("add")
-        self.offered += sum(len(urls) for _, urls in pages)
+        self.offered += sum(map(len, pages))
+        self.held_ever += sum(answered.count(HELD) for answered in answers)
+        del links
+        pages.clear()
+        self.meter.generated()
+
+    def take_back(self, *, idle: bool) -> None:
+        """Queue held links whose answers have come."""
+        if not isinstance(self.seen, DiskMergeUrlSeen) or not self.seen.held:
+            return
+        self.meter.start()
+        links = self.seen.released(LINKS_AT_ONCE, self.namer.name, idle=idle)
+        answers = self._offer(links)
+        self.meter.stop("offer")
+        self._add(links, answers)
+        self.meter.stop("add")
+
+    def _offer(self, links: list[Link]) -> Sequence[int]:
+        return self.seen.offer([link.url for link in links], [1] * len(links), [0] * len(links))
+
+    def _add(self, links: list[Link], answers: Sequence[int]) -> None:
+        for link, answer in zip(links, answers, strict=True):
+            if answer == NEW:
+                self.frontier.add(link, 1, self.now)
+                self.known += 1
 
     def visit(self) -> None:
         """Lend what may be lent now, and bring some of it to its end."""
@@ -329,13 +355,18 @@ class Crawl:
         self.meter.generated()
 
     def run(self) -> None:
-        while not self.ended and (self.known < self.urls or self.finished < self.known):
+        while not self.ended and (self.known < self.urls or self.finished < self.known or self.held):
             is_full = False
+            is_idle = self.known >= self.urls and self.finished == self.known
+            self.take_back(idle=is_idle)
             if self.known < self.urls:
                 self.discover()
                 # Without new URLs an epoch has no more than its visits.
                 is_full = self.frontier.memory_bytes + self.epochs.memory_bytes > self.epoch_bytes_max
-            self.visit()
+            if self.known > self.finished:
+                self.visit()
+            else:
+                is_full = True  # Held links are compared between commits.
             if is_full or self._since_commit >= COMMIT_VISITS:
                 self.commit()
                 self.ended = self.stop.reason(self.known, self.meter.all_s)
@@ -350,6 +381,10 @@ class Crawl:
         assert self.ended or not counts.pending
         self.tell()
 
+    @property
+    def held(self) -> int:
+        return self.seen.held if isinstance(self.seen, DiskMergeUrlSeen) else 0
+
     def tell(self) -> None:
         print(json.dumps(self.figures()), file=self.log, flush=True)
 
@@ -358,6 +393,8 @@ class Crawl:
         return {
             "urls": self.known,
             "finished": self.finished,
+            "held": self.held,
+            "held_ever": self.held_ever,
             "offered": self.offered,
             "hosts": self.frontier.counts.hosts,
             "cpu_us": round(meter.all_s / done * 1e6, 2),

@@ -52,6 +52,7 @@ def share_bytes(config: Config) -> int:
         + robots
         + config.frontier.active_hosts_bytes_max
         + popular.get(config.seen.backend, 0)
+        + 32 * config.seen.held_urls_max * (config.seen.backend == "diskmerge")
         + config.fetch.bodies_memory_bytes_max
         + 2 * (config.crawl.epoch_bytes_max)
         + 3 * config.archive.table_group_bytes_max

@@ -52,8 +52,8 @@ class HostPrioritizer(Prioritizer, Protocol):
         """Return a level from 0, the most urgent, to 7. Pure, and quick: it may run for every URL that is queued."""
 
 
-KNOWN, NEW, SHORTER = 0, 1, 2
-"""What a duplicate URL eliminator answers."""
+KNOWN, NEW, SHORTER, HELD = 0, 1, 2, 3
+"""What a duplicate URL eliminator answers; `HELD` only where it was asked so (`DiskMergeUrlSeen.offer_or_hold`)."""
 
 
 class UrlSeen(Protocol):

@@ -48,6 +48,31 @@ def test_a_plain_web_is_fetched_whole(tmp_path: Path) -> None:
     assert len(asked) == len(crawled.outcomes), "each page is asked for once"
 
 
+HOLDING = (
+    "seen.backend='diskmerge'", "seen.popular_urls_max=8", "seen.front_urls_max=10", "seen.held_urls_max=30",
+    "seen.filter_bits=2", "seen.expected_urls=10",
+)  # fmt: skip
+"""Bounds so small that a web of some hundred pages fills them many times."""
+
+
+@pytest.mark.parametrize("depth_max", [None, 4])
+def test_a_web_is_the_same_where_links_await_the_duplicate_check(tmp_path: Path, depth_max: int | None) -> None:
+    options = SimwebOptions.plain(seed=7, hosts=10, pages=300)
+    with SimwebProcess(options, tmp_path / "web") as simweb:
+        crawled = crawl(
+            simweb.seeds,
+            tmp_path / "crawl",
+            *FEW,
+            *HOLDING,
+            hosts=str(simweb.hosts_file),
+            scope="any",
+            max_depth=depth_max,
+        )
+    walked = Truth(simweb.web).walk(simweb.seeds, depth_max=depth_max, links=depth_max is None)
+    assert_right(crawled, walked, simweb, links=depth_max is None)
+    assert crawled.status["links_held"] == 0
+
+
 def test_every_odd_behaviour_ends_as_it_must(tmp_path: Path) -> None:
     options = SimwebOptions(seed=7, hosts=40, pages=300, shares={"robots_stall": 0}, links_per_page=12, **SMALL)
     with SimwebProcess(options, tmp_path / "web") as simweb:

@@ -80,8 +80,8 @@ class Opened:
 
     def wait(self) -> None:
         """Let the background end what it does, so that the next commit takes it in."""
-        if isinstance(self.seen, DiskMergeUrlSeen) and self.seen._merging is not None:
-            self.seen._merging.result()
+        if isinstance(self.seen, DiskMergeUrlSeen) and self.seen._working is not None:
+            self.seen._working.result()
         if isinstance(self.seen, BloomUrlSeen) and self.seen._saving is not None:
             assert self.seen._saving.written is not None
             self.seen._saving.written.result()

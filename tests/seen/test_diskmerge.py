@@ -40,7 +40,7 @@ def test_memory_is_bounded_while_it_grows(tmp_path: Path) -> None:
     assert seen.memory["runs"] <= 5 * GROUPS, "a few a group, as the ratio of their sizes promises"
     assert seen.memory["index_bytes"] < 3 * 30_000
     assert set(opened.offer([numbered(number) for number in range(30_000)])) == {KNOWN}
-    while seen._merging is not None:
+    while seen._working is not None:
         opened.wait()
         opened.commit()
     files = list((tmp_path / FOLDER).iterdir())
@@ -112,8 +112,8 @@ def test_a_merge_that_fails_fails_the_commit(tmp_path: Path) -> None:
     (tmp_path / FOLDER).write_text("a file where the folder should be")
     opened.offer([numbered(number) for number in range(1500)])
     opened.commit()
-    assert seen_of(opened)._merging is not None
-    assert seen_of(opened)._merging.exception() is not None
+    assert seen_of(opened)._working is not None
+    assert seen_of(opened)._working.exception() is not None
     with pytest.raises(OSError, match="seen"):
         opened.commit()
     opened.crash()

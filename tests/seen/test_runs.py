@@ -8,7 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gossamer.seen.runs import BLOCK_BYTES, BLOCK_URLS, SLICE_BLOCKS, FingerprintRun, Slice, mask_of, merged, write_run
+from gossamer.seen.filter import UrlFilter, mask_of
+from gossamer.seen.runs import (
+    BLOCK_BYTES,
+    BLOCK_URLS,
+    NOWHERE,
+    SLICE_BLOCKS,
+    FingerprintRun,
+    Slice,
+    least_ways,
+    merged,
+    write_run,
+)
 
 LAST = (1 << 64) - 1
 Model = dict[int, int]
@@ -24,8 +35,8 @@ def slice_of(ways: Model) -> Slice:
     return np.array(fingerprints, np.uint64), np.array([ways[one] for one in fingerprints], np.uint32)
 
 
-def written(path: Path, ways: Model, filter_bits: int = 12) -> FingerprintRun:
-    write_run(path, [slice_of(ways)], len(ways), filter_bits)
+def written(path: Path, ways: Model) -> FingerprintRun:
+    write_run(path, [slice_of(ways)], len(ways))
     return FingerprintRun(path)
 
 
@@ -53,9 +64,21 @@ def test_the_filter_spares_most_reads(tmp_path: Path) -> None:
     run = written(tmp_path / "run", model(50_000, 1))
     others = model(20_000, 2)
 
-    assert sum(run.may_hold(one, mask_of(one)) for one in others) < 0.04 * len(others)
-    assert run.index_bytes < 1.6 * run.urls
+    assert sum(run.may_hold(one, mask_of(one)) for one in others) < 0.2 * len(others)
+    assert run.index_bytes < 0.6 * run.urls
     run.close()
+
+
+def test_a_filter_has_all_that_was_added_and_few_others_at_any_size() -> None:
+    found = UrlFilter(10_000, 8)
+    added, others = list(model(100_000, 1)), list(model(20_000, 2))
+    for start in range(0, 80_000, 2_000):
+        found.add_all(np.array(sorted(added[start : start + 2_000]), np.uint64))
+    for one in added[80_000:]:
+        found.add(one)
+    assert all(found.may_have(one) for one in added)
+    assert sum(found.may_have(one) for one in others) < 0.15 * len(others)
+    assert found.bytes <= 2 * len(added)
 
 
 def test_runs_become_one_with_the_least_way_of_each(tmp_path: Path) -> None:
@@ -71,10 +94,19 @@ def test_runs_become_one_with_the_least_way_of_each(tmp_path: Path) -> None:
 
     slices = list(merged(runs, slice_of(fresh)))
     assert max(len(one[0]) for one in slices) < 2 * SLICE_BLOCKS * BLOCK_URLS, "memory does not grow with the runs"
-    write_run(tmp_path / "all", slices, sum(map(len, (large, small, fresh))), 12)
+    write_run(tmp_path / "all", slices, sum(map(len, (large, small, fresh))))
     run = FingerprintRun(tmp_path / "all")
     assert all_of(run) == least
     assert all(run.may_hold(one, mask_of(one)) for one in least)
+
+    wanted = sorted([*list(least)[::7], *model(500, 9), 1, LAST - 1])
+    known = least_ways(runs, np.array(wanted, np.uint64)).tolist()
+    in_runs = {one: min([ways[one] for ways in (large, small) if one in ways]) for one in (*large, *small)}
+    for one, way in zip(wanted, known, strict=True):
+        if one in large and one in small:
+            assert way == min(large[one] >> 8, 5) << 8 | min(large[one] & 255, 2)
+        else:
+            assert way == in_runs.get(one, NOWHERE)
     for one in [*runs, run]:
         one.close()
 

@@ -56,7 +56,7 @@ class LowWater:
         options = settings.config.frontier
         self._directory = home.directory
         self._settings = settings
-        self._loop, self._frontier = ring.loop, ring.frontier
+        self._loop, self._frontier, self._pipeline = ring.loop, ring.frontier, ring.pipeline
         self._clock, self._logs, self._counters = telemetry.clock, telemetry.logs, telemetry.counters
         self._seeding = sources.seeding
         self._feeding = feeding = sources.feeding
@@ -82,6 +82,8 @@ class LowWater:
             busy = self._seeding.busy() or self._feeding.busy()
             if busy or self._loop.paused or self._loop.held:
                 continue
+            if await self._is_checking():
+                continue
             left = self._frontier.hosts_left
             if left:
                 self._idle_since = None
@@ -99,6 +101,13 @@ class LowWater:
                 self._loop.end_early("low_water")
                 break
         await asyncio.Event().wait()
+
+    async def _is_checking(self) -> bool:
+        """Have held links answered: they may be of more hosts. Say whether some still await the duplicate check."""
+        while self._frontier.hosts_left < self._hosts_min and self._pipeline.take_back(idle=True):
+            self._loop.stir()
+            await asyncio.sleep(0)
+        return self._frontier.hosts_left < self._hosts_min and self._pipeline.discovery.held > 0
 
     async def _ask(self, left: int) -> None:
         assert self._source is not None

@@ -41,6 +41,7 @@ GAUGES = (
     ("hosts_with_work", "hosts_left", "Hosts with URLs that are not finished"),
     ("hosts_active", "hosts_active", "Hosts with work in memory"),
     ("hosts_deferred", "hosts_deferred", "Hosts that have used up their budget in this round"),
+    ("links_held", "links_held", "Links that await the duplicate check"),
     ("epoch", "epoch", "Number of the last commit"),
 )
 LABELLED_COUNTERS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
@@ -22,6 +22,7 @@ from gossamer.cluster.aggregate import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.crawl.counters import SeedCounters, Totals, login_warning
+from gossamer.crawl.history import holding
 from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.record import QueueCounts
 from gossamer.model.errors import Damage
@@ -38,6 +39,7 @@ from gossamer.model.status import (
     resume_command,
 )
 from gossamer.model.words import shell_word
+from gossamer.ports import UrlSeen
 from gossamer.revisit.state import whole_facts
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
@@ -90,6 +92,7 @@ def running_status(shard: Assembled, *, detail: bool = False, sandbox: SandboxSt
     # So cap the number: every discovered URL counts once.
     status.in_flight = loop.in_flight if ring.recrawl is not None else min(loop.in_flight, counts.pending)
     status.queued = max(0, counts.pending - status.in_flight)
+    status.links_held = held_by(ring.urls.url_seen)
     status.hosts_active = frontier.benched
     if status.hosts_deferred is not UNSET:
         status.budget_round = frontier.round
@@ -169,7 +172,8 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         totals, now = opened.totals, WallClock().now()
         status = _common(counts, totals, totals.elapsed_s, config)
         status.seeds = seeds_state(totals.seeds, opened.explainer.why)
-        status.state = _state_of(counts, totals, config)
+        status.links_held = held_by(opened.url_seen)
+        status.state = _state_of(counts, totals, config) if not status.links_held else "stopped"
         status.queued = counts.pending
         if status.hosts_deferred is not UNSET:
             status.budget_round = stored_round(Epochs(opened.store))
@@ -184,6 +188,12 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         return status
     finally:
         opened.close()
+
+
+def held_by(url_seen: UrlSeen) -> int | UnsetType:
+    """Return how many links await the duplicate check, where an eliminator holds any."""
+    later = holding(url_seen)
+    return later.held if later is not None else UNSET
 
 
 def _tell_damage(status: Status, lost: Sequence[Damage], directory: Path) -> None:

@@ -59,6 +59,7 @@ def status_text(status: Status) -> str:
         ),
         ("limited by", harmless(health.limited_by)),
         ("remaining", health.remaining),
+        ("held", f"{count(status.links_held)} links await the duplicate check" if status.links_held else ""),
         ("budgets", budgets_of(status)),
         *picture_rows(status),
         ("time", duration(status.elapsed_s)),

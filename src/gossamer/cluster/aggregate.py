@@ -17,8 +17,8 @@ REVISIT_SUMS = (
 )  # fmt: skip
 HELD = ("memory_bytes", "memory_budget_bytes", "open_files")
 """Gauges of a process that add up."""
-BUDGETS = ("hosts_deferred", "budget_round")
-"""Reported only where there are budgets."""
+OPTIONAL = ("hosts_deferred", "budget_round", "links_held")
+"""Reported only where there are budgets, or an eliminator that holds links."""
 LISTED_MAX = 20
 HEALTH = (
     "epoch", "commit_s", "commit_under_way_s", "commit_stage", "loop_lag_s", "memory_bytes", "open_files", "alarms",
@@ -54,13 +54,13 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     """
     found: dict[str, object] = {}
     for key in fields_together("sum"):
-        if key not in BUDGETS or any(key in status for status in statuses):
+        if key not in OPTIONAL or any(key in status for status in statuses):
             found[key] = sum(_number(status.get(key)) for status in statuses)
     for key in fields_together("sums"):
         found[key] = _sums(status.get(key) for status in statuses)
     for key in fields_together("most"):
         known = [value for status in statuses if (value := status.get(key)) is not None]
-        if key not in BUDGETS or any(key in status for status in statuses):
+        if key not in OPTIONAL or any(key in status for status in statuses):
             found[key] = max(map(_number, known)) if known else 0 if key in ("elapsed_s", "runs", "epoch") else None
     states = [str(status.get("state", "")) for status in statuses]
     found["state"] = next((state for state in STATES if state in states), states[0] if states else "")

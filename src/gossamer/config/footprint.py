@@ -48,6 +48,7 @@ SHARES = {
     "frontier.active_hosts_bytes_max": MemoryShare(2 * MIB),
     "seen.popular_bytes_max": MemoryShare(MIB, backend="rocksdb"),
     "seen.popular_urls_max": MemoryShare(1 << 16, 12, "diskmerge"),
+    "seen.held_urls_max": MemoryShare(10_000, 32, "diskmerge"),  # As many are compared meanwhile.
     "robots.cache_bytes_max": MemoryShare(MIB, 2),  # Texts, and as much for the rules.
     "crawl.epoch_bytes_max": MemoryShare(4 * MIB, 2),  # One epoch closes while the next is open.
     "fetch.bodies_memory_bytes_max": MemoryShare(4 * MIB),
@@ -79,7 +80,7 @@ def fixed_bytes(config: Config) -> dict[str, int]:
         "counts of links (frontier.importance_bytes)": (
             config.frontier.importance_bytes * (config.frontier.priority == "in_links")
         ),
-        f"Bloom filters (seen.expected_urls = {config.seen.expected_urls:,})": config.seen.filter_bytes,
+        f"filters of seen URLs (seen.expected_urls = {config.seen.expected_urls:,})": config.seen.filter_bytes,
     }
     return {name: size for name, size in parts.items() if size}
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from gossamer.cluster.exchange import Exchange
 from gossamer.crawl.counters import CrawlCounters
+from gossamer.crawl.history import holding
 from gossamer.crawl.links import LINKS_AT_ONCE
 from gossamer.crawl.pending_scope import SCOPE, PendingScope
 from gossamer.crawl.stages import Stages
@@ -48,6 +49,8 @@ class Discovery:
         self._importance = order if isinstance(order, PageImportance) else None
         self.counts_links = self._importance is not None
         """A URL may be queued more than once, since links to it raise it."""
+        self._holding = holding(stages.url_seen) if follows and not self.counts_links else None
+        """Answers some links later; None if all answers are needed, or come, at once."""
         self._admitted: dict[int, int] = {}
         """Fingerprints of recently admitted links, with depth and hops of each."""
 
@@ -99,11 +102,10 @@ class Discovery:
         if stages.exchange is not None or self._importance is not None:
             asked = list(range(len(admitted)))
         answers = [KNOWN] * len(admitted)
+        offer = self._offer_of(admitted)
         for places in (asked,) if len(asked) < LINKS_AT_ONCE else _slices(asked):
             offered = [admitted[at] for at in places]
-            answered = stages.url_seen.offer(
-                [link.url for link in offered], [link.depth for link in offered], [link.hops for link in offered]
-            )
+            answered = offer(offered)
             self._enqueue(offered, answered, risen, now)
             for at, answer in zip(places, answered, strict=True):
                 answers[at] = answer
@@ -116,6 +118,40 @@ class Discovery:
             link = found[at]
             self._admitted[link.url.fingerprint] = link.depth << PATH_BITS | link.hops
         stages.trapping.found(links, admitted, answers)
+
+    def _offer_now(self, links: Sequence[Link]) -> Sequence[int]:
+        return self._stages.url_seen.offer(
+            [link.url for link in links], [link.depth for link in links], [link.hops for link in links]
+        )
+
+    def _offer_of(self, links: Sequence[Link]) -> Callable[[Sequence[Link]], Sequence[int]]:
+        """Return what offers a page's links. Seeds open the scope and the traps count answers: they need them now."""
+        later = self._holding
+        if later is None or any([link.seed for link in links]) or self._stages.trapping.counts_answers(links):  # noqa: C419
+            return self._offer_now
+        return later.offer_or_hold
+
+    @property
+    def held(self) -> int:
+        """Links that await the duplicate check: work that is not done."""
+        return self._holding.held if self._holding is not None else 0
+
+    def take_back(self, *, idle: bool) -> list[Link]:
+        """Return held links whose answers have come, for `requeue` in this epoch. `idle`: nothing else can be done."""
+        if self._holding is None:
+            return []
+        return self._holding.released(LINKS_AT_ONCE, self._stages.namer.name, idle=idle)
+
+    def requeue(self, links: Sequence[Link]) -> None:
+        """Take held links to the frontier as links of a page: the filters, which may have changed, judge them again."""
+        stages = self._stages
+        if stages.pending_scope is not None and stages.pending_scope.is_open:
+            ours = self._admitted_or_kept(links, stages.pending_scope)
+        else:
+            ours = [link for link in links if stages.chain.reason(link) is None]
+        if len(ours) < len(links):
+            stages.trapping.refused(links)
+        self._enqueue(ours, self._offer_now(ours), {}, self._clock.now())
 
     def _enqueue(self, links: Sequence[Link], answers: Sequence[int], risen: dict[int, int], now: float) -> None:
         """Queue the links that are new, and those that rose."""
@@ -172,9 +208,7 @@ class Discovery:
         ours = [(link, level) for link, level in zip(links, levels, strict=True) if stages.chain.reason(link) is None]
         if stages.exchange is not None:  # Every shard is fed all of it, and takes its own.
             ours = [(link, level) for link, level in ours if stages.exchange.has(link.url)]
-        answers = stages.url_seen.offer(
-            [link.url for link, _ in ours], [link.depth for link, _ in ours], [link.hops for link, _ in ours]
-        )
+        answers = self._offer_now([link for link, _ in ours])
         for (link, level), answer in zip(ours, answers, strict=True):
             if answer == NEW:
                 stages.frontier.add(link, level, now)

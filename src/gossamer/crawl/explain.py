@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from gossamer.crawl.history import PageRecord, UrlMemory
+from gossamer.crawl.history import PageRecord, UrlMemory, holding
 from gossamer.model.links import Link
 from gossamer.model.visits import BudgetFacts, HostFacts, OriginFacts
 from gossamer.model.words import iso_time
@@ -39,6 +39,7 @@ class Explainer:
         self._chain = chain
         self._url_seen = urls.url_seen
         self._was_offered = offered_to(urls.url_seen)
+        self._holding = holding(urls.url_seen)
         self._history = urls.history
         self._facts = facts
         self._lent = lent
@@ -72,7 +73,8 @@ class Explainer:
         self, url: Url, record: PageRecord | None, facts: HostFacts, way: tuple[int, int] | None
     ) -> dict[str, object]:
         if record is None and not self._was_offered(url):
-            return self._never_queued(url)
+            is_held = self._holding is not None and self._holding.holds(url)
+            return _HELD if is_held else self._never_queued(url)
         if record is not None and record.final:
             return {"state": record.outcome, "reason": record.error or _reasons(record), "rule": record.outcome}
         if self._lent(url):
@@ -130,6 +132,9 @@ class Explainer:
             return answer | {"state": "unknown", "reason": reason}
         reason = f"the filter `{rule}` rejects it: {self._chain.detail(stopped)}"
         return answer | {"state": "rejected", "reason": reason, "rule": rule}
+
+
+_HELD: dict[str, object] = {"state": "held", "reason": "pages link to it; it is awaiting the duplicate check"}
 
 
 def offered_to(url_seen: UrlSeen) -> Callable[[Url], bool]:

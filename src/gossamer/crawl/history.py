@@ -1,6 +1,7 @@
 """History: the row that each attempt leaves, and what is remembered of each URL."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -10,6 +11,9 @@ from gossamer.ports import UrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
+
+if TYPE_CHECKING:
+    from gossamer.seen.diskmerge import DiskMergeUrlSeen
 
 
 class PageRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -85,6 +89,13 @@ def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> P
         row.url, row.outcome, final, row.status, row.fetched_at, row.attempt, row.depth, row.referrer, row.error,
         row.redirect_to, row.warc_file, row.warc_offset, list(outlinks),
     )  # fmt: skip
+
+
+def holding(url_seen: UrlSeen) -> "DiskMergeUrlSeen | None":
+    """Return an eliminator that may answer later, None for one that always answers at once. It is known by its method:
+    other crawls do not import its class.
+    """
+    return cast("DiskMergeUrlSeen", url_seen) if hasattr(url_seen, "offer_or_hold") else None
 
 
 class UrlMemory(msgspec.Struct, frozen=True):

@@ -307,6 +307,25 @@ class Pipeline:
                 stages.history.put(link.url, msgspec.structs.replace(record, final=False))
                 stages.frontier.add(link, stages.prioritizer.level(link), now)
 
+    def take_back(self, *, idle: bool) -> int:
+        """Queue held links whose answers have come, and return how many were taken back; see `Discovery.take_back`."""
+        links = self.discovery.take_back(idle=idle)
+        try:
+            self.discovery.requeue(links)
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            for link in links:
+                self._requeue_alone(link)
+        return len(links)
+
+    def _requeue_alone(self, link: Link) -> None:
+        try:
+            self.discovery.requeue([link])
+        except Exception as error:  # noqa: BLE001 - an internal error with one link must not stop the others
+            self._logs.critical("internal_error", error, url=link.url.text)
+            self._counters.failed(error, self._clock.now())
+
     def _caught(self, lease: Lease, error: Exception) -> None:
         if is_fatal(error):
             self._counters.fatal(error)  # Not this page's fault: it stays queued.

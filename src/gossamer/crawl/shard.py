@@ -114,7 +114,11 @@ class Shard:
 
     @property
     def nothing_to_do(self) -> bool:
-        """Whether nothing is in flight, and no queued URL becomes ready within `crawl.patience_s`."""
+        """Whether nothing is in flight, no queued URL becomes ready within `crawl.patience_s`, and no link is held."""
+        return self._is_idle and not self._pipeline.discovery.held
+
+    @property
+    def _is_idle(self) -> bool:
         return not self._turns and (self._frontier.wake_at() is None or self.out_of_patience)
 
     @property
@@ -271,7 +275,8 @@ class Shard:
                 self._commit_now.set()
             if self._limit_reached():
                 return "limit"
-            if not (self.paused or self.held) and self._lend(group):
+            taken_back = self._take_back()
+            if (not (self.paused or self.held) and self._lend(group)) or taken_back:
                 await asyncio.sleep(0)
                 continue
             if (over := self._over_by_itself()) is not None:
@@ -281,10 +286,20 @@ class Shard:
     def _over_by_itself(self) -> End | None:
         if self._options.mode == "continuous" or self._turns or self.paused or self._more_to_come():
             return None
+        if self._pipeline.discovery.held:
+            return None
         self._frontier.control.prerequisites_only = False  # Nothing is rendered any more.
         if self._frontier.wake_at() is None:
             return "finished"
         return "patience" if self.out_of_patience else None
+
+    def _take_back(self) -> int:
+        """Queue links whose answers have come; where there is nothing else to do, those that are still held, too."""
+        if not self._pipeline.discovery.held or self._requests_blocked(self._clock.now()):
+            return 0
+        taken_back = self._pipeline.take_back(idle=self._is_idle)
+        self.activity += bool(taken_back)
+        return taken_back
 
     def _lend(self, group: asyncio.TaskGroup) -> int:
         """Give visits to workers while there are both; return how many leases were dealt with."""

@@ -87,6 +87,14 @@ class Trapping:
             self._traps.hold(links)
         self._traps.offered(admitted, answers)
 
+    def counts_answers(self, links: Sequence[Link]) -> bool:
+        """Say whether `found` needs to know which of a page's links are new. Costs nothing but for suspected hosts."""
+        return self._traps.counts(links)
+
+    def refused(self, links: Sequence[Link]) -> None:
+        """Take in links that a filter rejected when they were judged again, and others."""
+        self._traps.hold(links)
+
     def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
         """Give the open epoch what changed."""
         for partition, host, template, dumped in self._traps.take_changed():

@@ -40,9 +40,10 @@ from gossamer.revisit.websub import decode_subscription
 from gossamer.robots.documents import RECORDS as DOCUMENTS
 from gossamer.robots.robots import RECORDS
 from gossamer.seen.content import without
+from gossamer.seen.held import without as links_without
 from gossamer.seen.urls import seen_key
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import FRONTIER_COUNTS, LAST, PARTITIONED, PENDING_SCOPE, REVISIT_STATE
+from gossamer.state.schema import FRONTIER_COUNTS, HELD_LINKS, LAST, PARTITIONED, PENDING_SCOPE, REVISIT_STATE, under
 from gossamer.url.name import Namer
 
 EPOCH_BYTES_MAX: Final = 32 << 20
@@ -85,6 +86,7 @@ class Keys:
             self._delete_content,
             self._delete_visits,
             self._delete_scope,
+            self._delete_held,
             self._delete_robots,
             self._delete_rest,
         ):
@@ -246,6 +248,15 @@ class Keys:
         if changed:
             counts = counted(self._epochs.scan("scope", *PARTITIONED))
             self._epochs.put("meta", PENDING_SCOPE, _encode(counts))
+
+    def _delete_held(self) -> None:
+        """Delete links that await the duplicate check."""
+        for key, value in self._store.scan("seen", *under(HELD_LINKS)):
+            left = links_without(value, self._pages.has)
+            if not left:
+                self._epochs.delete("seen", key)
+            elif left != value:
+                self._epochs.put("seen", key, left)
 
     def _delete_robots(self) -> None:
         """Delete what was read of robots.txt files and of documents about the use of a site."""

@@ -35,7 +35,8 @@ class Host:
     __slots__ = (
         "aside_again_at", "contacted", "dirty", "due_next", "due_out", "fingerprint", "is_new", "lent", "lent_again",
         "located_anew", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "prerequisites",
-        "probe_from", "probing", "readings", "record", "rules", "site", "stamp", "turn_at", "turns", "window",
+        "probe_from", "probing", "readings", "record", "rules", "site", "site_name", "stamp", "turn_at", "turns",
+        "window",
     )  # fmt: skip
 
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
@@ -82,6 +83,8 @@ class Host:
         self.place: AddressPlace | None = None
         self.site: Site | None = None
         """Its site while it is on the workbench."""
+        self.site_name = ""
+        """That of its URLs, once one was seen: to find it costs 1.5 µs."""
         self.turns = 0
         """URLs leased since it entered the workbench."""
         self.located_until = 0.0

@@ -56,7 +56,7 @@ class Sites:
     def admit(self, waiting: Iterable[tuple[int, str]]) -> None:
         """Take in sites of which hosts wait: since an earlier process, or since their partition came here."""
         for partition, host in waiting:
-            site = self._of(host, partition)
+            site = self._of(site_of(host), partition)
             site.waits_in[partition] = None
             self._thinned[site.name] = site
 
@@ -79,7 +79,7 @@ class Sites:
 
     def enter(self, host: Host) -> None:
         """Give a host its site. A few µs, at each activation."""
-        host.site = self._of(host.name, host.partition)
+        host.site = self._of(_site_name(host), host.partition)
         host.site.users += 1
 
     def leave(self, host: Host) -> None:
@@ -93,17 +93,17 @@ class Sites:
 
     def has_room(self, host: Host) -> bool:
         """Say whether another host of a host's site may come to the workbench."""
-        site = self._bench.find_site(site_of(host.name))
+        site = self._bench.find_site(_site_name(host))
         return site is None or site.users < self._room(site)
 
     def is_here(self, host: Host) -> bool:
         """Say whether hosts of a host's site are on the workbench."""
-        site = self._bench.find_site(site_of(host.name))
+        site = self._bench.find_site(_site_name(host))
         return site is not None and site.users > 0
 
     def crowd(self, host: Host) -> str:
         """Note that a host waits for a place of its site; return the site's name."""
-        site = self._of(host.name, host.partition)
+        site = self._of(_site_name(host), host.partition)
         site.waits_in[host.partition] = None
         if site.users < self._room(site):
             self._thinned[site.name] = site
@@ -140,8 +140,7 @@ class Sites:
         if not site.users:
             self._bench.left_site(site)
 
-    def _of(self, host: str, partition: int) -> Site:
-        name = site_of(host)
+    def _of(self, name: str, partition: int) -> Site:
         site = self._bench.find_site(name)
         if site is None:
             site = self._bench.site(name, self._resting_until)
@@ -152,6 +151,11 @@ class Sites:
 
     def _room(self, site: Site) -> int:
         return min(self._hosts_first + site.pages // PAGES_A_HOST, self._hosts_max)
+
+
+def _site_name(host: Host) -> str:
+    host.site_name = host.site_name or site_of(host.name)
+    return host.site_name
 
 
 class SharedGates:

@@ -92,6 +92,7 @@ class Queues:
         reading = host.readings.get(level)
         if reading is None:
             reading = host.readings[level] = Reading()
+            host.site_name = link.url.site
         fresh = reading.fresh
         if fresh is None:
             fresh = reading.fresh = [QueueBlock(queue.tail)]

@@ -156,6 +156,9 @@ class Status(msgspec.Struct, kw_only=True):
     hosts_active: Annotated[int, _meta("sum")] = 0
     budget_round: Annotated[int | UnsetType, _meta("most", "Only where there are budgets.")] = UNSET
     hosts_deferred: Annotated[int | UnsetType, _meta("sum", "Only where there are budgets.")] = UNSET
+    links_held: Annotated[
+        int | UnsetType, _meta("sum", "Links that await the duplicate check; only with seen.backend = diskmerge.")
+    ] = UNSET
     pages_s: Annotated[float, _meta("sum")] = 0.0
     bytes_s: Annotated[float, _meta("sum")] = 0.0
     epoch: Annotated[int, _meta("most", "The last commit.")] = 0

@@ -173,6 +173,15 @@ class Farms:
         self._look_closer(site, farm)
         return farm
 
+    def counts(self, links: Sequence[Link]) -> bool:
+        """Say whether `offered` may need the answers to a page's links."""
+        if not self._close or not links or not links[0].referrer:
+            return False
+        page_host = host_of(links[0].referrer) or ""
+        return (bool(page_host) and site_of(page_host) in self._close) or any(
+            link.url.site in self._close for link in links
+        )
+
     def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None:
         """Take in which of a page's links were new. Costs nothing unless a site is watched closely."""
         if not self._close or not links or not links[0].referrer:

@@ -284,18 +284,29 @@ class Traps:
                 return self._spring(url, ward, name, node)
         return None
 
+    def counts(self, links: Sequence[Link]) -> bool:
+        """Say whether `offered` needs the answers to a page's links. Costs nothing but for suspected hosts."""
+        return self._farms.counts(links) or self._counting(links) is not None
+
+    def _counting(self, links: Sequence[Link]) -> tuple[str, Ward, TemplateNode] | None:
+        """Return the host, its ward and the template of a page whose links are counted."""
+        if not self._curious or not links or not links[0].referrer:
+            return None
+        host = _host_of(links[0].referrer)
+        ward = self._wards.get(host) if host in self._curious else None
+        node = ward.first_watched(links[0].referrer) if ward is not None else None
+        if ward is None or node is None:
+            return None
+        counts = node.suspected or (node.pages >= MAZE_FROM_PAGES and node.pages % MAZE_SAMPLED == 0)
+        return (host, ward, node) if counts else None
+
     def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None:
         """Take in which of a page's links were new (1) and which were known. Costs nothing but for suspected hosts."""
         self._farms.offered(links, answers)
-        if not self._curious or not links or not links[0].referrer:
+        counting = self._counting(links)
+        if counting is None:
             return
-        host = _host_of(links[0].referrer)
-        ward = self._wards.get(host) if host in self._curious else None
-        if ward is None:
-            return
-        node = ward.first_watched(links[0].referrer)
-        if node is None or not (node.suspected or (node.pages >= MAZE_FROM_PAGES and node.pages % MAZE_SAMPLED == 0)):
-            return
+        host, ward, node = counting
         new = total = 0
         for link, answer in zip(links, answers, strict=True):
             if link.url.host == host:

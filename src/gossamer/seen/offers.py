@@ -72,7 +72,7 @@ class Offers:
             fingerprints, ways = self._fingerprints[group], self._ways[group]
             for part, start in enumerate(range(0, len(fingerprints), VALUE_URLS_MAX)):
                 end = start + VALUE_URLS_MAX
-                value = _bytes(fingerprints[start:end]) + _bytes(ways[start:end])
+                value = bytes_of(fingerprints[start:end]) + bytes_of(ways[start:end])
                 self._epochs.put("seen", _key(group, number, part), value)
             if fingerprints:
                 self._fingerprints[group], self._ways[group] = array("Q"), array("I")
@@ -83,8 +83,8 @@ class Offers:
             count = len(value) // _ENTRY_BYTES
             yield (
                 int.from_bytes(key[:2]) >> GROUP_SHIFT,
-                _array("Q", value[: 8 * count]),
-                _array("I", value[8 * count :]),
+                array_of("Q", value[: 8 * count]),
+                array_of("I", value[8 * count :]),
             )
 
     def forget(self, group: int, through: int) -> None:
@@ -96,13 +96,15 @@ def _key(group: int, epoch: int, part: int) -> bytes:
     return (group << GROUP_SHIFT).to_bytes(2) + epoch.to_bytes(8) + part.to_bytes(2)
 
 
-def _bytes(numbers: array[int]) -> bytes:
+def bytes_of(numbers: array[int]) -> bytes:
+    """Return numbers as the store keeps them: little-endian."""
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers.tobytes()
 
 
-def _array(code: Literal["Q", "I"], data: bytes) -> array[int]:
+def array_of(code: Literal["Q", "I"], data: bytes) -> array[int]:
+    """Return what `bytes_of` was given."""
     numbers = array(code)
     numbers.frombytes(data)
     if sys.byteorder == "big":

@@ -5,6 +5,9 @@ from typing import Annotated, Literal
 
 from gossamer.options import Key, Section
 
+RUN_BITS = 4
+"""Bits of a URL in the filter of its file (`runs.FILTER_BITS`)."""
+
 
 class SeenOptions(Section, frozen=True):
     """What counts as the same, and how much of it is kept in memory."""
@@ -22,12 +25,15 @@ class SeenOptions(Section, frozen=True):
     front_urls_max: Annotated[
         int, Key("New URLs gathered in memory before they are merged with files (diskmerge).", ge=1)
     ] = 200_000
+    held_urls_max: Annotated[
+        int, Key("Links that only files can answer, gathered before they are compared with these (diskmerge).", ge=1)
+    ] = 1_000_000
     filter_bits: Annotated[
-        int, Key("Bits of memory for each URL that spare reading the files for new ones (diskmerge).", ge=1, le=64)
-    ] = 12
-    expected_urls: Annotated[int, Key("URLs that the first filters are sized for; more may come (bloom).", ge=1)] = (
-        10_000_000
-    )
+        int, Key("Bits of memory for each URL by which new ones are recognized (diskmerge).", ge=1, le=64)
+    ] = 8
+    expected_urls: Annotated[
+        int, Key("URLs that memory is set aside for, or the first filters are sized for (diskmerge, bloom).", ge=1)
+    ] = 10_000_000
     false_positive_rate: Annotated[
         float, Key("Share of new URLs that may be taken for known and lost (bloom).", gt=0, lt=1)
     ] = 1e-4
@@ -50,9 +56,11 @@ class SeenOptions(Section, frozen=True):
     def filter_bytes(self) -> int:
         """Memory of the filters for `expected_urls`, and as much on disk; 0 for a backend without filters.
 
-        A Bloom filter of rate p takes -ln p / (ln 2)² bits an entry (Bloom 1970); the first of a chain has half of the
-        configured rate.
+        Those of `diskmerge` grow with the URLs that come. A Bloom filter of rate p takes -ln p / (ln 2)² bits an entry
+        (Bloom 1970); the first of a chain has half of the configured rate.
         """
+        if self.backend == "diskmerge":
+            return self.expected_urls * (self.filter_bits + RUN_BITS) // 8
         if self.backend != "bloom":
             return 0
         return int(self.expected_urls * -log(self.false_positive_rate / 2) / log(2) ** 2 / 8)

@@ -1,9 +1,9 @@
 """Runs: sorted fingerprints with their paths in immutable files, and the merge of several files into one.
 
 A file has blocks of 4 KiB, then the first fingerprint of each block, then a Bloom filter, then a trailer. The parts
-after the blocks (about 1.5 bytes a URL) are in memory, so a lookup reads at most one block, and mostly none if the URL
-is new. Blocks are read into a buffer, not mapped: so a damaged disk causes an error instead of a signal, memory stays
-bounded, and each block's checksum is checked.
+after the blocks (about 0.7 bytes a URL) are in memory, so a lookup reads at most one block, and mostly none if the URL
+is not there. Blocks are read into a buffer, not mapped: so a damaged disk causes an error instead of a signal, memory
+stays bounded, and each block's checksum is checked.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
+from gossamer.seen.filter import Fingerprints, mark
 from gossamer.seen.offers import HOPS_MAX
 from gossamer.world.clock import give_way
 from gossamer.world.files import publish, sync_directory
 
 BLOCK_URLS = 372
 BLOCK_BYTES = 4096
+FILTER_BITS = 4
+"""Bits a URL of a run's own filter: that of all URLs was asked before. It spares five of six reads."""
 SLICE_BLOCKS = 64
 """Blocks of the largest run that are merged at a time: 24,000 URLs, about 2 ms."""
 MAGIC = b"gossamer run 1\0\0"
@@ -45,23 +48,20 @@ _HOPS_AT = 10 * BLOCK_URLS
 _CHECK_AT = 11 * BLOCK_URLS
 _TAIL = struct.Struct("<16sQQQ")
 """Magic, URLs, words of the filter, checksum of the part in memory."""
-_MASKS = array("Q", (1 << (bits & 63) | 1 << (bits >> 6) for bits in range(4096)))
 
 assert _BLOCK.itemsize == BLOCK_BYTES
 
-Fingerprints = NDArray[np.uint64]
 Ways = NDArray[np.uint32]
 Slice = tuple[Fingerprints, Ways]
 """Fingerprints in order, each once, and the way to each."""
-
-
-def mask_of(fingerprint: int) -> int:
-    """Return the four bits that a fingerprint has in its word of any run's filter."""
-    return _MASKS[fingerprint & 4095] | _MASKS[fingerprint >> 12 & 4095]
+NOWHERE = 0xFFFFFFFF
+"""In place of the path to a fingerprint that no run has: longer than any."""
 
 
 class FingerprintRun:
     """One file, open for questions."""
+
+    __slots__ = ("_fd", "_firsts", "bytes", "path", "urls", "word_count", "words")
 
     def __init__(self, path: Path) -> None:
         """Open a finished file.
@@ -75,24 +75,24 @@ class FingerprintRun:
         try:
             tail = os.pread(self._fd, _TAIL.size, max(0, self.bytes - _TAIL.size))
             _checked(len(tail) == _TAIL.size and tail.startswith(MAGIC), path)
-            _, self.urls, self._word_count, check = _TAIL.unpack(tail)
+            _, self.urls, self.word_count, check = _TAIL.unpack(tail)
             blocks = -(-self.urls // BLOCK_URLS)
-            index = os.pread(self._fd, 8 * (blocks + self._word_count), blocks * BLOCK_BYTES)
+            index = os.pread(self._fd, 8 * (blocks + self.word_count), blocks * BLOCK_BYTES)
             _checked(xxh3_64_intdigest(index) == check, path)
         except BaseException:
             os.close(self._fd)
             raise
         self._firsts = _numbers(index[: 8 * blocks])
-        self._words = _numbers(index[8 * blocks :])
+        self.words = _numbers(index[8 * blocks :])
 
     @property
     def index_bytes(self) -> int:
         """What it takes of memory."""
-        return 8 * (len(self._firsts) + len(self._words))
+        return 8 * (len(self._firsts) + len(self.words))
 
     def may_hold(self, fingerprint: int, mask: int) -> bool:
         """Say whether a fingerprint may be here; False is sure. 0.15 µs."""
-        word: int = self._words[(fingerprint >> 32) * self._word_count >> 32]
+        word: int = self.words[(fingerprint >> 32) * self.word_count >> 32]
         return word & mask == mask
 
     def find(self, fingerprint: int) -> int | None:
@@ -118,6 +118,11 @@ class FingerprintRun:
     def bounds(self) -> list[int]:
         """Return fingerprints that cut the run into slices of a bounded size."""
         return list(self._firsts[SLICE_BLOCKS::SLICE_BLOCKS])
+
+    def slices(self) -> Iterator[Slice]:
+        """Yield all entries in order."""
+        for begin, end in pairwise([0, *self.bounds(), 1 << 64]):
+            yield self.between(begin, end)
 
     def between(self, begin: int, end: int) -> Slice:
         """Return the entries in [`begin`, `end`). For the merging thread; disk reads release the GIL."""
@@ -153,7 +158,32 @@ def merged(runs: Sequence[FingerprintRun], fresh: Slice) -> Iterator[Slice]:
         give_way()
 
 
-def write_run(path: Path, slices: Iterable[Slice], urls_max: int, filter_bits: int) -> None:
+def least_ways(runs: Sequence[FingerprintRun], wanted: Fingerprints) -> Ways:
+    """Return the least path to each of some fingerprints, which are in order; `NOWHERE` to one that no run has.
+
+    Reads each slice of the runs that may have one, in their order. About 0.01 µs for each URL of the runs.
+    """
+    known = np.full(len(wanted), NOWHERE, np.uint32)
+    for run in runs:
+        for begin, end in pairwise([0, *run.bounds(), 1 << 64]):
+            first, last = _range(wanted, begin, end)
+            if first == last:
+                continue
+            fingerprints, ways = run.between(begin, end)
+            if len(fingerprints):
+                at = np.minimum(np.searchsorted(fingerprints, wanted[first:last]), len(fingerprints) - 1)
+                found = np.flatnonzero(fingerprints[at] == wanted[first:last])
+                known[first + found] = _least(known[first + found], ways[at[found]])
+            give_way()
+    return known
+
+
+def is_shorter(ways: Ways, known: Ways) -> NDArray[np.bool_]:
+    """Say of each path whether it has less depth, or fewer hops, than the known one."""
+    return (ways >> 8 < known >> 8) | (ways & HOPS_MAX < known & HOPS_MAX)
+
+
+def write_run(path: Path, slices: Iterable[Slice], urls_max: int) -> None:
     """Write a run aside, sync it and give it its name. `urls_max` is at least what comes, and sizes the filter.
 
     Raises:
@@ -163,14 +193,14 @@ def write_run(path: Path, slices: Iterable[Slice], urls_max: int, filter_bits: i
         path.parent.mkdir(parents=True)
         sync_directory(path.parent.parent)
     aside = path.with_name(path.name + ".new")
-    words = np.zeros(max(1, urls_max * filter_bits // 64), np.uint64)
+    words = np.zeros(max(1, urls_max * FILTER_BITS // 64), np.uint64)
     firsts: list[Fingerprints] = []
     urls = 0
     with aside.open("wb") as file:
         rest: Slice = (np.empty(0, np.uint64), np.empty(0, np.uint32))
         for fingerprints, ways in slices:
             urls += len(fingerprints)
-            _mark(words, fingerprints)
+            mark(words, fingerprints)
             fingerprints, ways = np.concatenate([rest[0], fingerprints]), np.concatenate([rest[1], ways])
             whole = len(fingerprints) // BLOCK_URLS * BLOCK_URLS
             firsts.append(_write_blocks(file, fingerprints[:whole], ways[:whole]))
@@ -195,18 +225,6 @@ def _write_blocks(file: BinaryIO, fingerprints: Fingerprints, ways: Ways) -> Fin
     return fingerprints[::BLOCK_URLS]
 
 
-def _mark(words: NDArray[np.uint64], fingerprints: Fingerprints) -> None:
-    """Set the bits of fingerprints that are in order: their words are in order too, so each is written once."""
-    if not len(fingerprints):
-        return
-    at = (fingerprints >> np.uint64(32)) * np.uint64(len(words)) >> np.uint64(32)
-    masks = np.zeros(len(fingerprints), np.uint64)
-    for shift in (0, 6, 12, 18):
-        masks |= np.uint64(1) << (fingerprints >> np.uint64(shift) & np.uint64(63))
-    starts = np.flatnonzero(np.diff(at, prepend=at[0] + np.uint64(1)))
-    words[at[starts]] |= np.bitwise_or.reduceat(masks, starts)
-
-
 def _united(parts: Sequence[Slice]) -> Slice:
     fingerprints = np.concatenate([part[0] for part in parts])
     ways = np.concatenate([part[1] for part in parts])
@@ -220,10 +238,20 @@ def _united(parts: Sequence[Slice]) -> Slice:
     return fingerprints[starts], (depths << 8 | hops).astype(np.uint32)
 
 
+def _least(ways: Ways, known: Ways) -> Ways:
+    least: Ways = np.minimum(ways >> 8, known >> 8) << 8 | np.minimum(ways & HOPS_MAX, known & HOPS_MAX)
+    return least
+
+
 def _cut(fingerprints: Fingerprints, ways: Ways, begin: int, end: int) -> Slice:
+    first, last = _range(fingerprints, begin, end)
+    return fingerprints[first:last], ways[first:last]
+
+
+def _range(fingerprints: Fingerprints, begin: int, end: int) -> tuple[int, int]:
     first = int(np.searchsorted(fingerprints, np.uint64(begin)))
     last = int(np.searchsorted(fingerprints, np.uint64(end))) if end < 1 << 64 else len(fingerprints)
-    return fingerprints[first:last], ways[first:last]
+    return first, last
 
 
 def _numbers(data: bytes) -> Sequence[int]:

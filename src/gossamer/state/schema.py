@@ -145,6 +145,8 @@ WALKED_HOSTS: Final = _key("walk", b"h", "gossamer.frontier.walked", "tuple[int,
 # Visits again, duplicates.
 REVISIT_STATE: Final = _key("meta", b"revisit", "gossamer.revisit.state", "gossamer.revisit.state.RevisitState", _ADDED)
 """What is due is counted again after scaling."""
+HELD_LINKS: Final = _key("seen", b"held:", "gossamer.seen.held", "gossamer.seen.held.HeldPart", _OWN, prefix=True)
+"""Links that await the duplicate check: a number that rises follows."""
 CONTENT: Final = _key("content", b"", "gossamer.seen.content", "bytes", _OWN, prefix=True)
 """Where duplicates are found within a shard: the digest, or a block of the simhash, follows."""
 

@@ -24,7 +24,7 @@ from gossamer.lab.faults.checks import BUSY_S, DELAY_S
 from gossamer.lab.faults.recount import Files, wrong_state
 from gossamer.lab.faults.web import hash_of
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
-from gossamer.seen import bloom, diskmerge
+from gossamer.seen import bloom, diskmerge, held
 from gossamer.state import journals, redo
 from gossamer.state.redo import DamagedStoreError
 from gossamer.world import files
@@ -83,7 +83,14 @@ VARIED = (
 )
 """What half of the seeds change, at most one of each row: bounds so small that they are met, and other orders."""
 BACKENDS = (
-    ("seen.backend='diskmerge'", "seen.front_urls_max=5", "seen.popular_urls_max=2"),
+    (
+        "seen.backend='diskmerge'",
+        "seen.front_urls_max=5",
+        "seen.popular_urls_max=2",
+        "seen.held_urls_max=8",
+        "seen.filter_bits=2",
+        "seen.expected_urls=5",
+    ),
     ("seen.backend='bloom'", "seen.log_urls_max=10", "seen.expected_urls=20000", "seen.false_positive_rate=1e-12"),
 )
 """A quarter of the seeds of one shard find out in another way whether a URL was seen."""
@@ -169,6 +176,8 @@ def in_world(*, is_real: bool, also: Iterable[Place] = ()) -> Iterator[None]:
         (logs, "_OPTIONS", None),
         (bloom, "ThreadPoolExecutor", _Executor),
         (diskmerge, "ThreadPoolExecutor", _Executor),
+        (held, "READS_MAX", 3),
+        (held, "PART_LINKS_MAX", 3),
         (shard, "IDLE_S_MAX", IDLE_S),
         *also,
     ]

@@ -93,7 +93,7 @@ class Components:
         return Ring(self.frontier, self._permit, self._prerequisites, lambda _host: None, refuse)
 
     def discover(self, links: Sequence[Link], now: float) -> list[Link]:
-        """Offer links to the eliminator, queue the new ones and return them."""
+        """Offer links to the eliminator, which answers at once; queue the new ones and return them."""
         answers = self._seen.offer(
             [link.url for link in links], [link.depth for link in links], [link.hops for link in links]
         )
