@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -153,9 +154,9 @@ def test_what_is_held_for_long_is_answered_though_the_batch_is_small(tmp_path: P
 
 
 def test_a_url_that_is_held_is_held_once_more_only_by_a_shorter_path(tmp_path: Path) -> None:
-    opened = in_files(tmp_path, FEW.model_copy(update={"popular_urls_max": 1 << 12}))
+    opened = in_files(tmp_path, msgspec.structs.replace(FEW, popular_urls_max=1 << 12))
     opened.crash()
-    opened = Opened("diskmerge", tmp_path, FEW.model_copy(update={"popular_urls_max": 1 << 12}))
+    opened = Opened("diskmerge", tmp_path, msgspec.structs.replace(FEW, popular_urls_max=1 << 12))
     seen = seen_of(opened)
     answers = [
         seen.offer_or_hold([link_to(URLS[0], depth, hops)])[0]
@@ -173,7 +174,7 @@ def test_a_url_that_is_held_is_held_once_more_only_by_a_shorter_path(tmp_path: P
 
 
 def test_a_link_that_the_caller_drops_leaves_its_url_to_the_next_one(tmp_path: Path) -> None:
-    options = FEW.model_copy(update={"popular_urls_max": 1 << 12})
+    options = msgspec.structs.replace(FEW, popular_urls_max=1 << 12)
     opened = in_files(tmp_path, options)
     seen = seen_of(opened)
     new = next(url for url in URLS[200:] if seen.offer_or_hold([link_to(url)]) == [HELD])
