@@ -114,6 +114,10 @@ FOUND = {
             Fault("kill", 13, 9, in_disk=True, power=True, jump_s=565.1158722429846, shard=1),
         ],
     ),
+    "machines that were lost before their first checkpoint did not wait for the delay of hosts requested before": (
+        4,
+        [Fault("kill", 2, 3, False, False, 0.0, shard=shard, restored=True) for shard in range(2)],
+    ),
     "a continuous crawl ended while all its pages waited for an address that another shard had": (
         475,
         [Fault("frames", 15, 15, in_disk=False, power=False, jump_s=39.66930603145914, shard=1)],

@@ -206,7 +206,7 @@ def ring_of(
     config, clock, storage, counters = setup.config, setup.clock, kept.storage, telemetry.counters
     epochs = storage.epochs
     namer = namer_of(config, epochs)
-    exchange = exchange_of(setup, storage, namer, counters.totals.incarnation)
+    exchange = _exchange_of(setup, storage, namer, counters.totals.incarnation)
     forgotten = forgotten_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
     memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
@@ -329,6 +329,16 @@ def _watch_growth(config: Config, kept: DurableState, components: Sequence[_Grow
         return max(float(contacts.crowded), sum(one.memory_bytes for one in growing) / bytes_max)
 
     kept.committer.crowding = crowding
+
+
+def _exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exchange | None:
+    """Return a shard's exchange, and have hosts wait where contacts of an earlier start are missing: also where there
+    was no checkpoint, and so no commit is left.
+    """
+    exchange = exchange_of(setup, storage, namer, opening)
+    if storage.contacts.recovered.missing and opening > 1:
+        storage.contacts.lost(setup.clock.now())
+    return exchange
 
 
 # ---- the controls

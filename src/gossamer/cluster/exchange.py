@@ -106,7 +106,7 @@ class Exchange:
         self._inbox = Inbox(epochs, needs_cover=start.needs_cover)
         self.addresses: Addresses | None = None
         """Leases of addresses, where other shards may use them too."""
-        self._prerequisites = RemotePrerequisites(options.resend_s)
+        self.prerequisites = RemotePrerequisites(options.resend_s)
         self._sending = Sending(self._outbox, options.resend_s, self.places.held)
         self._is_durable = False
         """A commit has our opening: the next process has another."""
@@ -193,21 +193,21 @@ class Exchange:
 
     def readdress(self) -> None:
         """Ask for prerequisite fetches where their partitions are now."""
-        for prerequisite in self._prerequisites.readdress(self.shard, lambda url: self._owners[url.partition]):
+        for prerequisite in self.prerequisites.readdress(self.shard, lambda url: self._owners[url.partition]):
             if self._ring is None or not self._ring.run_for_another(prerequisite):
                 self._answer(prerequisite, Failure("host_closed", "its host is closed"))
 
     def drop_prerequisite(self, prerequisite: Prerequisite) -> None:
         """Forget that others wait for a fetch here: its host moved, and they ask where it is now."""
-        self._prerequisites.drop(prerequisite)
+        self.prerequisites.drop(prerequisite)
 
     def run_prerequisite(self, prerequisite: Prerequisite) -> bool:
-        asked = self._prerequisites.ask(prerequisite, self._owners[prerequisite.url.partition], self._clock.now())
+        asked = self.prerequisites.ask(prerequisite, self._owners[prerequisite.url.partition], self._clock.now())
         self.on_outgoing()
         return asked
 
     def answer_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
-        self._prerequisites.done(prerequisite, result, body)
+        self.prerequisites.done(prerequisite, result, body)
         self.on_outgoing()
 
     # ---- the epoch
@@ -252,7 +252,7 @@ class Exchange:
         """
         if not self._is_durable:
             return
-        for prerequisite in self._prerequisites.expired(now):
+        for prerequisite in self.prerequisites.expired(now):
             self._answer(
                 prerequisite, Failure("robots_unreachable", "the shard that was to ask did not answer", retry=True)
             )
@@ -290,7 +290,7 @@ class Exchange:
         for ask in frame.prerequisites:
             self._run_for(frame.sender, frame.opening, ask)
         for answer in frame.answers:
-            prerequisite = self._prerequisites.answered(answer)
+            prerequisite = self.prerequisites.answered(answer)
             if prerequisite is not None:
                 self._answer(prerequisite, result_of(answer), answer.body)
         if peer.owed:
@@ -325,7 +325,7 @@ class Exchange:
     @property
     def idle(self) -> bool:
         """Whether no frame waits to be taken, nothing waits for a commit, and no answer is awaited."""
-        return not (self._arrivals or self._prerequisites.waits) and self._outbox.is_empty
+        return not (self._arrivals or self.prerequisites.waits) and self._outbox.is_empty
 
     @property
     def has_seeds(self) -> bool:
@@ -371,8 +371,8 @@ class Exchange:
             frame = self._frame(to, peer)
             frame.first, frame.batches, frame.asks = first, batches, asks
             yield frame
-        probes, asked = self._sending.probes(to, now), self._prerequisites.to_ask(to, now)
-        answers = self._prerequisites.answers(to)
+        probes, asked = self._sending.probes(to, now), self.prerequisites.to_ask(to, now)
+        answers = self.prerequisites.answers(to)
         addresses = self.addresses.outgoing(to, now) if self.addresses is not None else b""
         if peer.owed or probes or asked or answers or addresses:
             frame = self._frame(to, peer)
@@ -462,8 +462,8 @@ class Exchange:
             return
         self.activity += 1
         prerequisite = Prerequisite(named, target, ask.hops)
-        if self._prerequisites.asked(sender, opening, ask) and not self._ring.run_for_another(prerequisite):
-            self._prerequisites.done(prerequisite, Failure("host_closed", "its host is closed"), b"")
+        if self.prerequisites.asked(sender, opening, ask) and not self._ring.run_for_another(prerequisite):
+            self.prerequisites.done(prerequisite, Failure("host_closed", "its host is closed"), b"")
 
     def _answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes = b"") -> None:
         self.activity += 1

@@ -20,7 +20,7 @@ from gossamer.assembly.values import Assembled
 from gossamer.cluster.balance import Balance
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, ShardAnswer
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.reports import ShardReport
+from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.config import Config
 from gossamer.crawl.history import read_page_record
 from gossamer.crawl.options import LimitsOptions
@@ -43,6 +43,8 @@ class Wire:
     lost: float = 0.0
     doubled: float = 0.0
     delay_s_max: float = 0.0
+    is_silent: bool = False
+    """No sender notices that a frame was lost."""
     cut: set[frozenset[int]] = field(default_factory=set)
     """Pairs of shards that do not reach each other."""
 
@@ -175,11 +177,16 @@ class Shards:
         look, report = self.coordination.look(member.number), member.report()
         if member.dead or member.assembled is None or member.assembled.membership is None:
             return ShardAnswer(shard=member.number, state="starting")
-        member.assembled.membership.obey(look.orders)
+        self.order(member, look.orders)
         if report is None:
             return ShardAnswer(shard=member.number, state="starting")
         secured = self.secured(member, report, wanted=look.secure)
         return ShardAnswer(shard=member.number, state="running", report=report, secured=secured)
+
+    def order(self, member: LabShard, orders: Orders) -> None:
+        """Have a shard obey."""
+        if member.assembled is not None and member.assembled.membership is not None:
+            member.assembled.membership.obey(orders)
 
     async def between_answers(self) -> None:
         """Do nothing: shards answer at once."""
@@ -203,6 +210,10 @@ class Shards:
         """Return where a shard is to run: all are in one directory."""
         return LabPlace(self.directory, self.clock, Dice())
 
+    def config_of(self, number: int) -> Config:  # noqa: ARG002
+        """Return the configuration of a shard's next process."""
+        return self.config
+
     def least_opening(self, number: int) -> int:  # noqa: ARG002
         """Return the number that a shard's next process has at least; 0: its own state says which."""
         return 0
@@ -225,7 +236,7 @@ class Shards:
         if PartitionMap.load(place.directory) is None:
             self.partitions.save(place.directory)
         assembled = assemble(
-            self.config, place.directory, clock=place.clock, dice=place.dice, shard=number,
+            self.config_of(number), place.directory, clock=place.clock, dice=place.dice, shard=number,
             shards=self.founders, opening_min=self.least_opening(number),
         )  # fmt: skip
         pump: asyncio.Task[None] | None = None
@@ -267,7 +278,7 @@ class Shards:
                 copies = self.wire.copies()
                 for delay_s in copies:
                     asyncio.get_running_loop().call_later(delay_s, self._deliver, member, to, frame)
-                if not copies and self.wire.dice.random() < self.wire.lost:
+                if not copies and self.wire.dice.random() < self.wire.lost and not self.wire.is_silent:
                     exchange.lost(to)  # The transport noticed.
             await asyncio.sleep(0)
 

@@ -17,20 +17,19 @@ from gossamer.revisit.state import decode_memory
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 
-DELAY_S = 1.0
-"""Of a host."""
 BUSY_S = 30.0
 """Before a host that is busy is requested again, at least."""
 ROUNDING_S = 1e-6
 IDLE_S_MAX = 1_000.0
 """Between two requests: the longest sleep of a host that fails, and the time in which no process was there."""
-BUSY = 503
+NO_PAGES = (401, 503)
+"""Statuses of a host that needs a login, and of one that is busy: what they come with is requested again."""
 SEED = "http://h0.test/"
 
 
 def broken_in(world: World) -> list[str]:
     """Return every promise that a crawl which has ended broke."""
-    hosts = _early(world.log, lambda asked: asked.host, DELAY_S, world.at_once)
+    hosts = _early(world.log, lambda asked: asked.host, world.delay_s, world.at_once)
     shared = (
         _early(world.log, lambda asked: world.address(asked.host), world.address_delay_s) if world.shards > 1 else ()
     )
@@ -113,7 +112,7 @@ def _outcomes(world: World) -> Iterator[str]:
     """
     rows = _rows(world, "pages", "url", "outcome", "status", "warc_file", "warc_offset", "warc_length")
     truth = world.site.truth([SEED])
-    ends = Counter((row["url"], row["outcome"]) for row in rows if row["status"] != BUSY)
+    ends = Counter((row["url"], row["outcome"]) for row in rows if row["status"] not in NO_PAGES)
     for url, outcome in truth.items():
         if ends[url, outcome] != 1 and not (world.changes and ends[url, outcome]):
             seen = [f"{row['outcome']} {row['status'] or ''}".strip() for row in rows if row["url"] == url]

@@ -20,13 +20,18 @@ from gossamer.assembly import building, integrity
 from gossamer.assembly.values import Assembled
 from gossamer.config import Config
 from gossamer.crawl import shard
-from gossamer.lab.faults.checks import BUSY_S, DELAY_S
+from gossamer.frontier.record import decode_entry
+from gossamer.lab.faults.checks import BUSY_S
+from gossamer.lab.faults.login import SETS as SETS_OF_LOGIN
 from gossamer.lab.faults.recount import Files, wrong_state
+from gossamer.lab.faults.schedule import is_uneven
 from gossamer.lab.faults.web import hash_of
-from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
+from gossamer.lab.faults.world import DELAYS_S, HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
 from gossamer.seen import bloom, diskmerge, held
 from gossamer.state import journals, redo
 from gossamer.state.redo import DamagedStoreError
+from gossamer.state.schema import PARTITIONED
+from gossamer.state.store import Store
 from gossamer.world import files
 from gossamer.world.dice import Dice
 from gossamer.world.machine import ThisMachine
@@ -35,9 +40,9 @@ IDLE_S = 10.0
 """Between two looks of a loop that has nothing to do: no decision depends on it."""
 OPTIONS = {"allow_private": True, "scope": "any", "contact": "a@example.org"}
 SETS = (
-    "components.protocols={http = 'gossamer.lab.faults.world:SimulatedHttp'}",
-    "components.resolver='gossamer.lab.faults.world:SimulatedResolver'",
-    f"politeness.delay_s_min={DELAY_S}",
+    "components.protocols={http = 'gossamer.lab.faults.servers:SimulatedHttp'}",
+    "components.resolver='gossamer.lab.faults.servers:SimulatedResolver'",
+    f"politeness.delay_s_min={DELAYS_S[0]}",
     "politeness.delay_factor=0.0",
     "frontier.attempts_max=12",
     "frontier.retry_s_first=5.0",
@@ -69,6 +74,8 @@ SETS_OF_REVISITS = (
     "revisit.failed_s_first=30.0",
     "revisit.max_age_s={'/1' = 300.0, '/1?2$' = 200.0}",
 )
+OTHER_PROMISES = "revisit.max_age_s={'/1?2$' = 200.0, '/1' = 300.0}"
+"""The same in another order."""
 
 VARIED = (
     ("frontier.active_hosts_max=1", "frontier.window_urls_max=1"),
@@ -107,6 +114,20 @@ def sets_of(seed: int, shards: int = 1) -> tuple[str, ...]:
     return tuple(found)
 
 
+def sets_for(world: World, *, is_covered: bool) -> tuple[str, ...]:
+    """Return the settings of all shards of a world."""
+    covered = ("state.checkpoint_uri='file:///checkpoints'",) if is_covered else ()
+    address = f"politeness.address_delay_s={world.address_delay_s}", f"politeness.delay_s_min={world.delay_s}"
+    uneven = ("crawl.concurrency=1",) if is_uneven(world.seed) else ()
+    revisits = SETS_OF_REVISITS if world.changes else ()
+    login = SETS_OF_LOGIN if world.session is not None else ()
+    workers = f"cluster.workers={world.shards}"
+    several = (*SETS_OF_SHARDS, *revisits, *login, *address, workers, *covered, *uneven)
+    return (*sets_of(world.seed, world.shards), *several)
+
+
+SLACK_S = 1e-3
+"""Instants in keys are rounded."""
 Place = tuple[object, str, object]
 """What holds a name, the name, and the value that it gets."""
 
@@ -142,6 +163,7 @@ def check_books(machine: Machine, assembled: Assembled, config: Config) -> None:
     # Each host may wait for a prerequisite of another one, which is there for that.
     hosts_max = config.frontier.active_hosts_max * (1 + machine.world.shards)
     files_of = Files(storage)
+    machine.world.faulty += _too_soon(machine, storage.store)
     note = committer.on_epoch
     assert note is not None
 
@@ -158,6 +180,20 @@ def check_books(machine: Machine, assembled: Assembled, config: Config) -> None:
         note(epoch)
 
     committer.on_epoch = check
+
+
+def _too_soon(machine: Machine, store: Store) -> Iterator[str]:
+    """Yield the URLs that may be tried again sooner than at the start of the process before, as a start finds them."""
+    behind_s = machine.wall_offset_s()
+    retries = {
+        key[:2] + key[-8:]: int.from_bytes(key[-16:-8]) / 1e6 - behind_s
+        for key, value in store.scan("due", *PARTITIONED)
+        if not decode_entry(value).revisit
+    }
+    for key, before in machine.retries.items() if machine.retries is not None else ():
+        if (at := retries.get(key, inf)) < before - SLACK_S:
+            yield f"a URL that was to wait until {before:.0f} s may be tried again {before - at:.3f} s sooner"
+    machine.retries = retries
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.lab.faults.world import Fault, Kind
+from gossamer.lab.faults.world import ADDRESS_DELAYS_S, Fault, Kind, When
 from gossamer.world.dice import Dice
 
 FAULTS_MAX = 5
@@ -12,19 +12,29 @@ TOGETHER_ONE_IN, TOGETHER_REQUESTS, EARLY_ONE_IN = 2, 6, 3
 """Seeds whose faults happen at about the same time, and within how many requests; those of them at the beginning."""
 OF_A_SHARD: tuple[Kind, ...] = ("kill", "kill", "kill", "kill", "full", "write", "fsync")
 KINDS: tuple[Kind, ...] = (*OF_A_SHARD, "dns", "reset", "frames", "frames", "cut", "cut", "coordinator")
-AT_END, LAST_STEPS = 1_000_000, 10
-"""Requests of a fault that happens after the order to end, and steps after that."""
-AFTER_GIVING, GIVING_FAULTS_MAX = AT_END + 1, 2
-"""Requests of a fault that happens soon after a checkpoint has partitions that a shard gave; and how many of those."""
-AWAY_S_MAX = 120.0
-"""How long two shards are cut off from each other, or the coordinator is away."""
+LAST_STEPS, GIVING_FAULTS_MAX = 10, 2
+"""Steps of a fault after the order to end; and how many happen soon after a checkpoint has partitions that a shard
+gave.
+"""
+OF_ANY: tuple[When, ...] = ("new", "lent", "lent", "lent", "lent", "lent", "borrowed", "asking", "asking")
+OF_DELAYS: tuple[When, ...] = ("borrowed", "borrowed", "borrowed", "returned", "redirected")
+OF_MOVES: tuple[When, ...] = ("copying",)
+OF_CHECKPOINTS: tuple[When, ...] = ("saved", "saved", "resting", "resting")
+OF_BOTH: tuple[When, ...] = ("giving", "taken", "taken")
+"""Situations: of any seed, of those with a long delay, with partitions that move, with checkpoints, or with both."""
+FREE_ONE_IN, SITUATED_MAX = 4, 2
+"""Seeds without faults that wait for a situation, and how many the others have at most."""
+GIVING_STEPS = 4
+"""How many times as many steps it may be until what was given has arrived."""
+AWAY_S_MAX, AWAY_S_LONG = 120.0, 600.0
+"""How long two shards are cut off from each other, or the coordinator is away; and while one waits for the other."""
 SKEW_S_MAX = 600.0
 """By which the clocks of two machines differ."""
 SHARDS_MAX, SCALINGS_MAX = 4, 3
 """That a trial has at most after a change of their number; and how many of those."""
 LOST_ONE_IN = 2
 """Seeds with checkpoints that lose all machines."""
-CONTINUOUS_ONE_IN = 9
+CONTINUOUS_ONE_IN = 4
 
 
 def faults_of(seed: int) -> list[Fault]:
@@ -33,13 +43,14 @@ def faults_of(seed: int) -> list[Fault]:
     faults, scalings = [_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))], scalings_of(seed)
     if not dice.below(TOGETHER_ONE_IN):
         faults, scalings = _together(dice, faults, scalings), _together(dice, scalings, scalings)
-    return [*faults, *scalings, *_after_giving(dice, seed, scalings), *loss_of(seed, scalings), *last_of(seed)]
+    given = _after_giving(dice, seed, scalings)
+    return [*faults, *scalings, *given, *loss_of(seed, scalings), *last_of(seed), *situated_of(seed, scalings)]
 
 
 def _after_giving(dice: Dice, seed: int, scalings: list[Fault]) -> list[Fault]:
     """Return losses of machines whose shard gave partitions, or took them."""
     count = dice.below(1 + GIVING_FAULTS_MAX) if scalings and is_covered(seed) else 0
-    kill = Fault("kill", AFTER_GIVING, 0, in_disk=False, power=False, jump_s=0.0, restored=True)
+    kill = Fault("kill", 0, 0, in_disk=False, power=False, jump_s=0.0, restored=True, when="given")
     return [kill._replace(steps=dice.below(STEPS), shard=dice.below(2)) for _ in range(count)]
 
 
@@ -72,8 +83,38 @@ def last_of(seed: int) -> list[Fault]:
     """Return the kill of a shard between the order to end and its last commit."""
     dice = Dice(seed + 4)
     in_disk, is_lost, steps = dice.below(2) > 0, dice.below(3) > 0, dice.below(LAST_STEPS)
-    kill = Fault("kill", AT_END, steps, in_disk, False, 0.0, dice.below(shards_of(seed)))
+    kill = Fault("kill", 0, steps, in_disk, False, 0.0, dice.below(shards_of(seed)), when="ending")
     return [kill._replace(restored=is_lost and is_covered(seed))]
+
+
+def situated_of(seed: int, scalings: list[Fault]) -> list[Fault]:
+    """Return what happens in situations of some seeds."""
+    dice, is_safe, moves = Dice(seed + 7), is_covered(seed), bool(scalings) or is_uneven(seed)
+    if not dice.below(FREE_ONE_IN):
+        return []
+    situations = [
+        *OF_ANY,
+        *(OF_DELAYS * 4 if is_slow(seed) else ()),
+        *(OF_MOVES * 4 if moves else ()),
+        *(OF_CHECKPOINTS if is_safe else ()),
+    ]
+    situations += OF_BOTH * 4 if moves and is_safe else ()
+    situations += () if is_safe else ("new", "new", "new")  # Else checkpoints number the starts.
+    found = []
+    for _ in range(1 + dice.below(SITUATED_MAX)):
+        when = situations[dice.below(len(situations))]
+        kind: Kind = "cut" if when == "asking" else "scale" if when == "redirected" else "kill"
+        is_lost = is_safe and (when not in (*OF_ANY, *OF_DELAYS) or not dice.below(3))
+        steps = dice.below(STEPS * (GIVING_STEPS if when == "giving" else 1))
+        fault = Fault(kind, 0, steps, False, False, 0.0, dice.below(SHARDS_MAX), is_lost, when)
+        if when == "asking":
+            fault = fault._replace(jump_s=dice.uniform(AWAY_S_MAX, AWAY_S_LONG), restored=False)
+        if kind == "scale":
+            fault = fault._replace(steps=1 + dice.below(SHARDS_MAX), restored=False)
+        found.append(fault)
+        if when == "resting":  # What the restored one finds again is on its way while all the others rest.
+            found.append(fault._replace(kind="cut", restored=False, jump_s=dice.uniform(AWAY_S_MAX, AWAY_S_LONG)))
+    return found
 
 
 def scalings_of(seed: int) -> list[Fault]:
@@ -123,3 +164,8 @@ def is_uneven(seed: int) -> bool:
 def is_continuous(seed: int) -> bool:
     """Say whether the pages of a seed change, and are visited again until all is visited and has happened."""
     return seed % CONTINUOUS_ONE_IN == CONTINUOUS_ONE_IN - 2
+
+
+def is_slow(seed: int) -> bool:
+    """Say whether the addresses of a seed have a long delay."""
+    return not is_continuous(seed) and ADDRESS_DELAYS_S[seed % len(ADDRESS_DELAYS_S)] > ADDRESS_DELAYS_S[0]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from pathlib import Path
@@ -19,28 +20,27 @@ from typing import Any
 
 import msgspec
 
+from gossamer.assembly.values import Assembled
 from gossamer.cluster.moves import Copied, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.reports import ShardReport
-from gossamer.config import configure
-from gossamer.lab.faults.agreement import disagreements, owned_twice
+from gossamer.cluster.places import Move
+from gossamer.cluster.reports import Orders, ShardReport
+from gossamer.config import Config, configure
+from gossamer.lab.faults.agreement import disagreements, exchange_of, untaken
 from gossamer.lab.faults.checks import SEED, broken_in, unscheduled
 from gossamer.lab.faults.disk import ModelDisk
 from gossamer.lab.faults.lives import (
     OPTIONS,
-    SETS_OF_REVISITS,
-    SETS_OF_SHARDS,
+    OTHER_PROMISES,
     Trial,
     check_books,
     in_world,
     is_of,
-    sets_of,
+    sets_for,
     unwind,
     web_faults,
 )
 from gossamer.lab.faults.schedule import (
-    AFTER_GIVING,
-    AT_END,
     OF_A_SHARD,
     SKEW_S_MAX,
     faults_of,
@@ -49,13 +49,13 @@ from gossamer.lab.faults.schedule import (
     is_uneven,
     shards_of,
 )
-from gossamer.lab.faults.world import HERE, Fault, Killed, Machine, SimulatedLoop, World
+from gossamer.lab.faults.situations import shards_in
+from gossamer.lab.faults.traffic import Traffic
+from gossamer.lab.faults.world import HERE, Fault, Killed, Machine, SimulatedLoop, When, World
 from gossamer.lab.shards import LabPlace, LabShard, Shards, Wire
 from gossamer.url.url import PARTITIONS
 from gossamer.world.dice import Dice
 
-TWICE_ROUNDS = 5
-"""Between two looks for partitions that two shards have."""
 FRAME_S_MAX, LATE_S_MAX, UNRELIABLE = 0.05, 4.0, 0.25
 """How long a frame takes; with a fault of the frames, and how many of them it loses, and doubles."""
 ANSWER_S_MAX, LATE_ANSWER_S_MAX, LATE_ONE_IN = 0.5, 20.0, 6
@@ -70,6 +70,10 @@ BALANCE_ROUNDS_MIN = 1
 """Rounds after which a shard that is behind gives partitions to one that is free, where they move so."""
 REQUESTS_AGAIN, REQUESTS_AGAIN_MAX = 150, 600
 """After which a continuous crawl is stopped: where all faults have happened, and in any case."""
+WATCH_S, WATCH_S_MAX = 0.7, 60.0
+"""Between two looks for situations; and how long after the last one."""
+SILENT = 0.5
+"""Seeds in which no lost frame is noticed."""
 WITHIN_S = 15_000.0
 """A crawl that takes longer does not end."""
 
@@ -100,15 +104,15 @@ class SimulatedShards(Shards):
     pump_s, round_s = 1.0, 1.5
 
     def __init__(self, world: World, folder: Path, found: Trial, *, is_covered: bool) -> None:
-        covered = ("state.checkpoint_uri='file:///checkpoints'",) if is_covered else ()
-        address = f"politeness.address_delay_s={world.address_delay_s}"
-        uneven = ("crawl.concurrency=1",) if is_uneven(world.seed) else ()
-        revisits = SETS_OF_REVISITS if world.changes else ()
-        workers = f"cluster.workers={world.shards}"
-        several = (*SETS_OF_SHARDS, *revisits, address, workers, *covered, *uneven)
-        sets = (*sets_of(world.seed, world.shards), *several)
-        wire = Wire(random.Random(world.seed + 5), delay_s_max=FRAME_S_MAX)
+        uneven, sets = is_uneven(world.seed), sets_for(world, is_covered=is_covered)
+        dice = random.Random(world.seed + 5)
+        wire = Wire(dice, delay_s_max=FRAME_S_MAX, is_silent=dice.random() < SILENT)
+        self._orders: dict[tuple[int, int], tuple[Move, Orders]] = {}
+        """The first with a move, by shard and version."""
         super().__init__(configure(options=OPTIONS, sets=sets, seeds=[SEED]), folder, world.shards, wire)
+        self._other_config = self.config
+        if world.changes:  # As after a run with other promises, of which each shard remembers the ones it had.
+            self._other_config = configure(options=OPTIONS, sets=(*sets, OTHER_PROMISES), seeds=[SEED])
         if uneven:
             self.partitions = PartitionMap(
                 1, self.shards, [max(0, one + self.shards - PARTITIONS) for one in range(PARTITIONS)]
@@ -132,12 +136,14 @@ class SimulatedShards(Shards):
         self._lives = [self._lives_of(number) for number in range(world.shards)]
         self._faults: dict[int, Fault | None] = {}
         """That of the life which is lived."""
-        self._others = [one for one in faults if one.kind not in OF_A_SHARD]
-        self._last = [one for one in faults if one.requests == AT_END and not world.changes]
-        self._after_giving = [one for one in faults if one.requests == AFTER_GIVING]
-        self._rounds_seen, self._is_ending = 0, False
+        self._others = [one for one in faults if one.kind not in OF_A_SHARD and not one.when]
+        self._situated = [one for one in faults if one.when and not (one.when == "ending" and world.changes)]
+        self._is_ending = False
         self._cut_until: dict[frozenset[int], float] = {}
         self._begins_at: dict[int, float] = {}
+        self._epochs: dict[int, int] = {}
+        """Of the last commit of a shard before its process began."""
+        self._traffic = Traffic()
         self._opening: dict[int, int] = {}
         self._copies: dict[int, ModelDisk] = {}
         self._under_way: set[int] = set()
@@ -152,6 +158,7 @@ class SimulatedShards(Shards):
     def crawl(self) -> None:
         """Crawl to the end, with all faults."""
         crawling = self.loop.create_task(self.run(self.go_on, WITHIN_S))
+        self.loop.create_task(self._watch())
         try:
             while not crawling.done():
                 with suppress(Killed):
@@ -190,7 +197,10 @@ class SimulatedShards(Shards):
 
     def _lives_of(self, number: int) -> deque[Fault]:
         mine = [one for one in self._to_come if one.kind in OF_A_SHARD and one.shard == number]
-        return deque(one for one in mine if one.requests < AT_END)
+        return deque(one for one in mine if not one.when)
+
+    def config_of(self, number: int) -> Config:
+        return self._other_config if number % 2 else self.config
 
     def least_opening(self, number: int) -> int:
         if not self.is_covered:
@@ -202,6 +212,8 @@ class SimulatedShards(Shards):
         assert member.assembled is not None
         assert member.assembled.membership is not None
         check_books(self._machines[member.number], member.assembled, self.config)
+        member.assembled.membership.lost = self.world.faulty.append  # type: ignore[assignment, method-assign]
+        self._epochs[member.number] = member.assembled.kept.storage.store.epoch
         # Moves take several commits in most trials.
         member.assembled.membership.moves.step_keys_max = 1 + self.world.seed % STEP_KEYS_MAX
 
@@ -252,6 +264,24 @@ class SimulatedShards(Shards):
 
     # ---- between two rounds
 
+    def order(self, member: LabShard, orders: Orders) -> None:
+        super().order(member, orders)
+        for move in [one for one in orders.moves if one.sender == member.number]:
+            self._orders.setdefault((member.number, move.version), (move, orders))
+
+    def _order_again(self) -> None:
+        """Have orders come once more when what they moved is back."""
+        under_way, running = self.coordination.moves.kept.under_way, self._running()
+        for (number, version), (move, orders) in list(self._orders.items()):
+            membership = running[number].membership if number in running else None
+            if membership is not None and move not in under_way and membership.exchange.places.has(move.first):
+                del self._orders[number, version]
+                super().order(self.members[number], orders)
+
+    def _deliver(self, sender: LabShard, to: int, frame: bytes) -> None:
+        self.world.faulty += self._traffic.sent(to, frame, self.world.elapsed_s)
+        super()._deliver(sender, to, frame)
+
     async def between_answers(self) -> None:
         dice = self.world.dice
         await asyncio.sleep(dice.uniform(0.0, ANSWER_S_MAX if dice.below(LATE_ONE_IN) else LATE_ANSWER_S_MAX))
@@ -264,14 +294,13 @@ class SimulatedShards(Shards):
             self._others.remove(fault)
             self._found.happened.append(fault)
             await self._happens(fault)
+        self._order_again()
         if self.world.changes:
             self._end_of_revisits()
         if self.coordination.kept.end:
             self._meet_the_last()
         self.wire.cut = {pair for pair, until in self._cut_until.items() if until > now}
-        for number in [one for one, at in self._begins_at.items() if at <= now]:
-            del self._begins_at[number]
-            await self.start(number)
+        await self._begin_again()
         for member in self.members.values():
             if self.is_covered and now - self._copied_at.get(member.number, 0.0) >= CHECKPOINT_S:
                 self._copied_at[member.number] = now
@@ -285,11 +314,7 @@ class SimulatedShards(Shards):
         machines, requests = self._machines, len(self.world.log)
         is_quiet = not (self._others or any(self._lives) or any(one.fault is not None for one in machines))
         is_whole = not self._begins_at and not self.coordination.moves.is_moving
-        stores = [
-            member.assembled.kept.storage.store
-            for member in self.members.values()
-            if member.assembled is not None and not member.dead
-        ]
+        stores = [shard.kept.storage.store for shard in self._running().values()]
         if self.coordination.kept.end or not is_whole or len(stores) < self.shards:
             return
         if requests >= (REQUESTS_AGAIN if is_quiet else REQUESTS_AGAIN_MAX) and not unscheduled(self.world, stores):
@@ -317,40 +342,74 @@ class SimulatedShards(Shards):
         self._keep(kept)
         self.coordinate()
 
+    async def _watch(self) -> None:
+        """Look for situations, while faults wait for one; and have those whom these ended begin again at once."""
+        until = 0.0
+        while self._situated or self.world.elapsed_s < until:
+            await asyncio.sleep(WATCH_S)
+            for member in [one for one in self.members.values() if self._is_dead(one)]:
+                with suppress(Exception):  # The rounds see it.
+                    self.require_sound(member)
+            await self._begin_again()
+            moves, live = self.coordination.moves.kept.under_way, self._running()
+            new = [number for number, one in live.items() if one.kept.storage.store.epoch == self._epochs[number]]
+            for when in dict.fromkeys(one.when for one in self._situated):
+                if shards := new if when == "new" else shards_in(when, live, self.world, moves):
+                    self._meet(when, shards)
+                    until = self.world.elapsed_s + WATCH_S_MAX
+
+    async def _begin_again(self) -> None:
+        for number in [one for one, at in self._begins_at.items() if at <= self.world.elapsed_s]:
+            if number in self._begins_at:
+                del self._begins_at[number]
+                await self.start(number)
+
+    def _running(self) -> dict[int, Assembled]:
+        return {
+            member.number: member.assembled
+            for member in self.members.values()
+            if member.assembled is not None and member.begun.is_set() and not self._is_dead(member)
+        }
+
+    def _is_dead(self, member: LabShard) -> bool:
+        return member.dead or self._machines[member.number].is_over
+
+    def _meet(self, when: When, shards: Sequence[int]) -> None:
+        """Have the faults of a situation, all that are for the same shard, happen to one of those that are in it."""
+        faults = [one for one in self._situated if one.when == when]
+        for fault in [one for one in faults if one.shard == faults[0].shard] if shards else ():
+            self._situated.remove(fault)
+            shard = shards[fault.shard % len(shards)]
+            if fault.kind == "cut":
+                self._cut(fault._replace(shard=shard))
+            elif fault.kind == "scale":
+                self._others.append(fault._replace(requests=0))
+            else:
+                self._machines[shard].fault = self._faults[shard] = fault._replace(shard=shard)
+
     def _meet_the_last(self) -> None:
         """Have the fault that happens after the order to end meet the shard that has most to lose."""
         reports = [report for member in self.members.values() if (report := member.report()) is not None]
-        for fault in self._last if reports else ():
-            shard = max(reports, key=lambda one: (self._may_lose(one), one.shard == fault.shard)).shard
-            self._machines[shard].fault = fault._replace(requests=0)
-            self._faults[shard] = fault
-        self._last = []
-
-    def _meet_after_giving(self, giver: int, taker: int) -> None:
-        """Have a fault meet a shard whose checkpoint has what it gave, or the one that it was given to."""
-        if self._after_giving:
-            fault = self._after_giving.pop()
-            shard = taker if fault.shard else giver
-            if shard in self.members and not self.members[shard].dead:
-                self._machines[shard].fault = fault._replace(requests=0, shard=shard)
-                self._faults[shard] = fault
+        most = max(map(self._may_lose, reports), default=False)
+        self._meet("ending", [report.shard for report in reports if self._may_lose(report) == most])
 
     def _agree(self) -> None:
         """Note what shards and the coordinator do not agree on."""
-        coordination = self.coordination
-        places = {
-            member.number: member.assembled.membership.exchange.places
-            for member in self.members.values()
-            if not member.dead and member.assembled is not None and member.assembled.membership is not None
-        }
-        found = [*disagreements(coordination, places)]
-        if coordination.kept.end == "finished" and not self._is_ending and coordination.moves.is_moving:
+        coordination, running = self.coordination, self._running()
+        ends = coordination.kept.end == "finished" and not self._is_ending
+        reports = [one for one in self.reports() if self._is_as_it_was(one)] if ends else []
+        found = [*disagreements(coordination, running), *untaken(reports)]
+        if ends and coordination.moves.is_moving:
             found.append("it was over while partitions moved")
+        for shard in running.values():
+            found += self._traffic.waits(exchange_of(shard), self.world.elapsed_s)
         self._is_ending = bool(coordination.kept.end)
-        self._rounds_seen += 1
-        if coordination.moves.kept.version and not self._rounds_seen % TWICE_ROUNDS and len(places) == self.shards:
-            found += owned_twice(places)
         self.world.faulty += found[:1] if not self.world.faulty else []
+
+    def _is_as_it_was(self, report: ShardReport) -> bool:
+        """Say whether a shard's process is the one that the coordinator heard of last."""
+        before = self.coordination.seen[report.shard].report
+        return before is not None and before.opening == report.opening
 
     def _may_lose(self, report: ShardReport) -> bool:
         is_safe = not self.is_covered or self._safe.get(report.shard) == report.activity
@@ -361,8 +420,7 @@ class SimulatedShards(Shards):
             self.wire.lost = self.wire.doubled = UNRELIABLE
             self.wire.delay_s_max = LATE_S_MAX
         elif fault.kind == "cut":
-            pair = frozenset({fault.shard, (fault.shard + 1 + fault.steps % (self.shards - 1)) % self.shards})
-            self._cut_until[pair] = self.world.elapsed_s + fault.jump_s
+            self._cut(fault)
         elif fault.kind == "scale":
             await self.scale(fault.steps)
         elif fault.kind == "loss":
@@ -370,6 +428,13 @@ class SimulatedShards(Shards):
         else:
             await asyncio.sleep(fault.jump_s)
             self.coordinate()
+
+    def _cut(self, fault: Fault) -> None:
+        pair = frozenset({fault.shard, (fault.shard + 1 + fault.steps % (self.shards - 1)) % self.shards})
+        self._cut_until[pair] = self.world.elapsed_s + fault.jump_s
+        self.wire.cut.add(pair)
+        if fault.when:
+            self._found.happened.append(fault)
 
     # ---- checkpoints
 
@@ -386,11 +451,11 @@ class SimulatedShards(Shards):
         assert member.assembled is not None
         self._copied += 1
         copy = machine.disk.killed(self.directory / f"checkpoint-{self._copied}", "contacts", "slots")
-        epoch, activity = member.assembled.kept.storage.store.epoch, report.activity if report.passive else -1
+        epoch = member.assembled.kept.storage.store.epoch
         self._under_way.add(number)
-        self.loop.call_later(self.world.dice.uniform(0.0, SENT_S_MAX), self._saved, member, copy, epoch, activity)
+        self.loop.call_later(self.world.dice.uniform(0.0, SENT_S_MAX), self._saved, member, copy, epoch, report)
 
-    def _saved(self, member: LabShard, copy: ModelDisk, epoch: int, activity: int) -> None:
+    def _saved(self, member: LabShard, copy: ModelDisk, epoch: int, before: ShardReport) -> None:
         """End a checkpoint: it is where it is restored from."""
         number = member.number
         self._under_way.discard(number)
@@ -401,9 +466,11 @@ class SimulatedShards(Shards):
             given = set(exchange.places.held)
             exchange.covered(epoch)
             if given - set(exchange.places.held):
-                self._meet_after_giving(number, min(given))
-            self._safe[number] = activity
+                self._meet("given", [one for one in (number, min(given)) if one in self._running()])
+            self._safe[number] = before.activity if before.passive else -1
             self._copies[number], copy = copy, self._copies.get(number, copy)
+            if exchange.taken() != before.taken and number in self._running():
+                self._meet("saved", [number])
         if copy is not self._copies.get(number):
             copy.let_go()
             rmtree(copy.root)

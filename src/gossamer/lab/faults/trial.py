@@ -40,7 +40,6 @@ from gossamer.lab.faults.lives import (
     unwind,
     web_faults,
 )
-from gossamer.lab.faults.schedule import AFTER_GIVING, AT_END
 from gossamer.lab.faults.several import trial_of_several
 from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
 from gossamer.model.errors import ConfigError, DamagedError
@@ -121,7 +120,7 @@ def _fault(dice: Dice, *, is_real: bool) -> Fault:
 
 def _alike(dice: Dice, faults: list[Fault], *, is_real: bool) -> list[Fault]:
     """Return faults with more in common than chance gives: what needs two of a kind, or one soon after another."""
-    first, how = faults[0], dice.below(4)
+    first, how = faults[0], dice.below(6)
     if how == 0:
         return [one._replace(kind=first.kind, in_disk=first.in_disk, power=first.power) for one in faults]
     if how == 1:
@@ -129,6 +128,12 @@ def _alike(dice: Dice, faults: list[Fault], *, is_real: bool) -> list[Fault]:
         return [one._replace(power=not is_real) for one in early]
     if how == 2:
         return [one._replace(jump_s=-abs(one.jump_s) or -dice.uniform(0.0, JUMP_S_MAX)) for one in faults]
+    if how == 3:  # Set back, and killed again before the first commit.
+        back = first._replace(kind="kill", power=False, jump_s=-dice.uniform(1.0, JUMP_S_MAX))
+        return [back, *(_soon(dice, back)._replace(kind="kill", jump_s=0.0) for _ in range(1 + dice.below(SOON_MAX)))]
+    if how == 4:  # Before the first commit.
+        cut = first._replace(kind="kill", requests=1, steps=first.steps % SOON_STEPS, power=not is_real, jump_s=0.0)
+        return [cut, *faults[1:]]
     return [first, *(_soon(dice, first) for _ in range(1 + dice.below(SOON_MAX)))]
 
 
@@ -249,7 +254,7 @@ def _said(fault: Fault) -> str:
     where = "on disk" if fault.in_disk else "anywhere"
     then = " then the power is cut;" if fault.power else ""
     then += " then another machine goes on from the last checkpoint;" if fault.restored else ""
-    since = {AT_END: "the order to end", AFTER_GIVING: "a shard gave"}.get(fault.requests, f"request {fault.requests}")
+    since = f"it was {fault.when}" if fault.when else f"request {fault.requests}"
     return (
         f"shard {fault.shard}: {fault.kind} at step {fault.steps} {where} after {since};{then} "
         f"clock, or time, {fault.jump_s:+.0f} s"

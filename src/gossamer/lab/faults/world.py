@@ -19,15 +19,22 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from gossamer.lab.faults.disk import ModelDisk
+from gossamer.lab.faults.login import LOGIN, Session, Use, needs_session
 from gossamer.lab.faults.web import HOSTS_MAX, HOSTS_OF_SHARDS, ROBOTS, hash_of, site
-from gossamer.model.visits import Failure, Located, Reply, Request
+from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.dice import Dice
 
 T = TypeVar("T")
 BEGIN = 1_767_225_600.0
 HOSTS_AN_ADDRESS, CHAIN_ONE_IN = 3, 3
-ADDRESS_DELAYS_S = (0.5, 0.5, 0.5, 15.0, 0.5)
-"""By seed: of an address that hosts of several shards share. The long one is longer than a shard needs to be back."""
+ADDRESS_DELAYS_S = (0.5, 0.5, 40.0, 15.0, 0.5)
+"""By seed: of an address that hosts of several shards share. The long ones outlast a restart and the first commit."""
+CROWDED_ONE_IN = 3
+"""Seeds of several shards in which all hosts have one address, where its delay is short."""
+LOGIN_ONE_IN = 3
+"""Seeds of several shards with a host that needs a login."""
+DELAYS_S = (1.0, 20.0, 1.0)
+"""By seed: of a host of several shards."""
 SEEDS_APART = 1_000_003
 """Between the seeds of two machines' disks."""
 FAILURES = ("busy", "host", "page")
@@ -66,6 +73,11 @@ class SeenRequest(NamedTuple):
     """The server said that it is."""
 
 
+When = Literal[
+    "", "new", "lent", "borrowed", "returned", "asking", "redirected", "copying", "giving", "given", "taken", "saved",
+    "resting", "ending",
+]  # fmt: skip
+"""What a fault waits for instead of a number of requests: see `several` and `situations`."""
 Kind = Literal["kill", "full", "write", "fsync", "dns", "reset", "frames", "cut", "coordinator", "scale", "loss"]
 
 
@@ -90,6 +102,8 @@ class Fault(NamedTuple):
     shard: int = 0
     restored: bool = False
     """The machine is lost, and another goes on from the shard's last checkpoint."""
+    when: When = ""
+    """It happens in this situation. A process that it ends is followed by another one at once."""
 
 
 REFUSALS = {"full": ("write", errno.ENOSPC), "write": ("write", errno.EIO), "fsync": ("fsync", errno.EIO)}
@@ -106,11 +120,22 @@ class World:
         self.shards = shards
         several = shards > 1
         self.site = site(
-            Dice(seed), HOSTS_OF_SHARDS if several else HOSTS_MAX, is_chain=several and not seed % CHAIN_ONE_IN
+            Dice(seed),
+            HOSTS_OF_SHARDS if several else HOSTS_MAX,
+            is_chain=several and not seed % CHAIN_ONE_IN and not changes,
         )
         self.at_once = 1 if several or seed % DOUBLE_ONE_IN else 2
         """Requests at once to one host."""
-        self.address_delay_s = ADDRESS_DELAYS_S[seed % len(ADDRESS_DELAYS_S)]
+        # Pages that are visited again must be worth more visits than politeness allows, and not many times as many.
+        is_slow = several and not changes
+        self.address_delay_s = ADDRESS_DELAYS_S[seed % len(ADDRESS_DELAYS_S) if is_slow else 0]
+        self.delay_s = DELAYS_S[seed % len(DELAYS_S) if is_slow else 0]
+        is_crowded = not seed % CROWDED_ONE_IN and self.address_delay_s == ADDRESS_DELAYS_S[0]
+        self.hosts_an_address = HOSTS_OF_SHARDS if is_crowded else HOSTS_AN_ADDRESS
+        if not several:
+            self.hosts_an_address = 1
+        self.session = Session(seed // LOGIN_ONE_IN) if is_slow and not seed % LOGIN_ONE_IN else None
+        """Where the pages of one host need one."""
         self.elapsed_s = 0.0
         self.steps = 0
         self.interleaves = not seed % INTERLEAVES_ONE_IN if shards == 1 else not seed // 4 % 2
@@ -118,6 +143,8 @@ class World:
         self.unwinding: list[asyncio.Task[Any]] = []
         """Those of a killed process that are not done. The turns that they take depend on the order of sets."""
         self.log: list[SeenRequest] = []
+        self.running: dict[SeenRequest, tuple[int, str]] = {}
+        """Requests under way, each with its machine and its address."""
         self.forgot: list[float] = []
         """When a machine lost what it knew beyond its last commit or checkpoint: its power was cut, or it was lost."""
         self.faulty: list[str] = []
@@ -130,7 +157,7 @@ class World:
 
     def address(self, host: str) -> str:
         """Return a host's address: its own, or one that hosts of several shards share."""
-        return f"127.0.0.{int(host[1]) // (1 if self.shards == 1 else HOSTS_AN_ADDRESS) + 1}"
+        return f"127.0.0.{int(host[1]) // self.hosts_an_address + 1}"
 
     def trouble(self, kind: Kind, whom: str) -> Fault | None:
         """Return the fault that a host, or a URL, meets now: each a few times, since attempts are limited."""
@@ -142,14 +169,21 @@ class World:
                 return fault if self._troubled[fault, whom] <= TROUBLES_MAX else None
         return None
 
-    def answer(self, url: str, began: float, lasts_s: float) -> Reply | Failure:
+    def answer(self, request: Request, use: Use, began: float, lasts_s: float) -> Reply | Failure:
         """Answer as the URL's host does at this attempt."""
+        url = request.url
+        if self.session is not None and url == LOGIN:
+            self.faulty += self.session.needless(use.at, self.forgot)
+            return self._reply(url, 200, self.session.begin(use.at), began, lasts_s, "application/json")
         if how := self.fails(url, self.attempts[url]):
             if how == "busy":
                 return self._reply(url, 503, b"busy", began, lasts_s)
             return Failure(
                 "timeout", "no answer", retry=True, host_level=how == "host", started_at=began, fetch_s=lasts_s
             )
+        session = self.session if needs_session(url) else None
+        if session is not None and not session.admits(request, use, self.attempts[url]):
+            return self._reply(url, 401, b"no session", began, lasts_s)
         if url in self.site.robots:
             return self._reply(url, 301, b"", began, lasts_s, location=self.site.robots[url])
         if url.endswith("/robots.txt"):
@@ -166,6 +200,8 @@ class World:
 
     def fails(self, url: str, attempt: int) -> str:
         """Return how an attempt at a URL fails; empty if it does not."""
+        if url == LOGIN:
+            return ""
         faults = Dice(hash_of(self.seed, url)).below(3 * FAULTS_MAX)
         if attempt > min(faults, FAULTS_MAX) or faults >= 2 * FAULTS_MAX:
             return ""
@@ -185,6 +221,10 @@ class World:
             url, status, headers, body, "127.0.0.1", began, lasts_s, wire_bytes=len(body) + 100, media_type=media_type,
             request_head=b"GET / HTTP/1.1\r\n\r\n",
         )  # fmt: skip
+
+
+UNUSED_ADDRESS = "127.0.0.99"
+"""At which no server answers."""
 
 
 class Machine:
@@ -209,6 +249,10 @@ class Machine:
         self._next_disk: ModelDisk | None = None
         self._refused = "", 0
         self._set_by_s = 0.0
+        self.retries: dict[bytes, float] | None = None
+        """Where the clock was not set ahead since: until when each URL that is tried again had to wait at the last
+        start, by the world's time.
+        """
         world.machines.append(self)
 
     @property
@@ -286,8 +330,10 @@ class Machine:
         if fault.power or fault.restored:
             self.world.forgot.append(self.world.elapsed_s)
         dice = self.world.dice
-        down_s = dice.uniform(0.0, DOWN_S_MAX) if dice.below(2) else DOWN_S_MIN
+        down_s = dice.uniform(0.0, DOWN_S_MAX) if dice.below(2) and not fault.when else DOWN_S_MIN
         self.set_clock(fault.jump_s)
+        if fault.jump_s > 0.0 or fault.power or fault.restored:  # The last of these may bring an earlier commit back.
+            self.retries = None
         return down_s
 
     def _after(self, fault: Fault) -> ModelDisk:
@@ -319,63 +365,21 @@ class Machine:
         lasts_s = world.dice.uniform(0.01, REQUEST_S_MAX) ** 2 / REQUEST_S_MAX
         world.attempts[url] += 1
         attempt, is_busy = world.attempts[url], False
+        running = SeenRequest(host, "/" + path, began_s, began_s, life, self.number, is_busy)
+        world.running[running] = self.number, request.ip
         try:
             await asyncio.sleep(lasts_s)
             is_busy = world.fails(url, attempt) == "busy"
         finally:
+            del world.running[running]
             if life == self.life:
                 world.log.append(SeenRequest(host, "/" + path, began_s, world.elapsed_s, life, self.number, is_busy))
         self.step()
-        return world.answer(url, began, lasts_s)
+        return world.answer(request, Use(world.elapsed_s, self.number, self.life), began, lasts_s)
 
 
 HERE: ContextVar[Machine] = ContextVar("HERE")
 """The machine whose work is done."""
-
-
-class SimulatedHttp:
-    """The protocol module that a trial names in `components.protocols`: it asks the world that is its clock."""
-
-    default_port = 80
-    has_robots = True
-
-    def __init__(self, *, options: object, agent: str, clock: Machine) -> None:  # noqa: ARG002 - the port's arguments
-        self.fetch = clock.fetch
-
-    async def close(self) -> None:
-        """Nothing is held."""
-
-
-LOOKUPS = ("slow", "dead", "wrong")
-LOOKUP_S = 10.0
-"""How long a slow or a dead one takes, and how long a wrong one is believed."""
-UNUSED_ADDRESS = "127.0.0.99"
-
-
-class SimulatedResolver:
-    """The resolver that a trial names in `components.resolver`: each host has an address, found after a while."""
-
-    def __init__(self, *, options: object, clock: Machine) -> None:  # noqa: ARG002 - the port's arguments
-        self._machine = clock
-
-    def cached(self, host: str) -> Located | None:  # noqa: ARG002 - the port's argument
-        """Know nothing without looking it up."""
-        return None
-
-    async def resolve(self, host: str) -> Located | Failure:
-        """Return a host's own address."""
-        self._machine.step()
-        fault = self._machine.world.trouble("dns", host)
-        how = LOOKUPS[fault.steps % len(LOOKUPS)] if fault is not None else "well"
-        await asyncio.sleep(0.05 if how == "well" else LOOKUP_S)
-        if how == "dead":
-            return Failure("dns_error", "name resolution: timeout", retry=True, host_level=True)
-        if how == "wrong":
-            return Located((UNUSED_ADDRESS,), self._machine.now() + LOOKUP_S)
-        return Located((self._machine.world.address(host),), self._machine.now() + 600.0)
-
-    async def close(self) -> None:
-        """Nothing is held."""
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):

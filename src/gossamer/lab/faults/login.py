@@ -1,0 +1,60 @@
+"""Login: a host of a simulated web whose pages need a session, and what a crawl must do with that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gossamer.crawl.outcomes import LOGGED_OUT_MAX
+from gossamer.model.visits import Request
+
+ORIGIN = "http://h0.test/"
+LOGIN = f"{ORIGIN}login"
+SETS = (f"login.a={{url='{LOGIN}', fields={{user='u'}}, token='t', attempts_max=1000}}",)
+EXPIRES_S = (60.0, 300.0, 1_000.0, 100_000.0)
+"""How long a session lasts, by seed."""
+COMMITTED_S = 40.0
+"""After which a commit has what a process did, with `lives.SETS_OF_SHARDS`."""
+
+
+class Use(NamedTuple):
+    """A request of a session."""
+
+    at: float
+    machine: int
+    life: int
+
+
+class Session:
+    """The host's one session: the newest, until it ends."""
+
+    def __init__(self, seed: int) -> None:
+        self._expires_s = EXPIRES_S[seed % len(EXPIRES_S)]
+        self._number, self._ends_at = 0, 0.0
+        self._used: list[Use] = []
+
+    def begin(self, now: float) -> bytes:
+        """Begin another session; return what the login's answer has of it."""
+        self._number, self._ends_at, self._used = self._number + 1, now + self._expires_s, []
+        return b'{"t": "session-%d"}' % self._number
+
+    def admits(self, request: Request, use: Use, attempt: int) -> bool:
+        """Say whether a request is one of the session, or of one that ended for a page which failed before."""
+        token = f"Bearer session-{self._number}"
+        is_good = ("Authorization", token) in request.headers and use.at < self._ends_at
+        self._used += [use] if is_good else []
+        return is_good or (attempt >= LOGGED_OUT_MAX and any(name == "Authorization" for name, _ in request.headers))
+
+    def needless(self, now: float, forgot: Sequence[float]) -> Iterator[str]:
+        """Yield why a login that comes now has no reason: the session is good, and a commit has it."""
+        first = self._used[0] if self._used else None
+        since_s = [one.at - first.at for one in self._used if first is not None and one[1:] == first[1:]]
+        if first is None or now >= self._ends_at or any(at >= first.at for at in forgot):
+            return
+        if max(since_s) >= COMMITTED_S:
+            yield f"a login at {now:.0f} s, and the session of shard {first.machine} was good until {self._ends_at:.0f}"
+
+
+def needs_session(url: str) -> bool:
+    """Say whether a URL is answered in a session only."""
+    return url.startswith(ORIGIN) and not url.endswith("/robots.txt") and url != LOGIN

@@ -1,0 +1,126 @@
+"""Situations: states of a crawl of several shards in which a fault does most harm, and the shards that it meets then.
+
+Chance alone brings most of them about in one trial of hundreds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from gossamer.assembly.values import Assembled
+from gossamer.cluster.places import Move
+from gossamer.lab.faults.agreement import exchange_of
+from gossamer.lab.faults.world import When, World
+
+
+class FindsShards(Protocol):
+    """Finds the shards that are in a situation."""
+
+    def __call__(self, shards: Mapping[int, Assembled], world: World, moves: Sequence[Move], /) -> list[int]: ...
+
+
+def shards_in(
+    when: When, shards: Mapping[int, Assembled], world: World, moves: Sequence[Move]
+) -> list[int]:  # fmt: skip
+    """Return the shards, of those that live, that are in a situation; `moves` are under way."""
+    found = _FOUND.get(when)
+    return found(shards, world, moves) if found is not None else []
+
+
+def _lent(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+    """Return the owners of addresses that another shard requests, and a third one, or the owner, waits for."""
+    return [owner for owner, _ in _loans(shards, world)]
+
+
+def _borrowed(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+    """Return the shards that request an address of another one, while others wait for it."""
+    return [holder for _, holder in _loans(shards, world)]
+
+
+def _loans(shards: Mapping[int, Assembled], world: World) -> list[tuple[int, int]]:
+    """Return owner and user of each address that is requested, and wanted by others."""
+    owners = [(_owner(shards, machine, address), machine) for machine, address in world.running.values()]
+    return [(owner, machine) for owner, machine in owners if owner is not None and owner != machine]
+
+
+def _returned(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+    """Return the owners of addresses that wait for their delay after a request of another shard, and are waited for."""
+    found = []
+    for asked in reversed(world.log):
+        if asked.ended < world.elapsed_s - world.address_delay_s / 4:
+            break
+        owner = _owner(shards, asked.machine, world.address(asked.host))
+        if owner not in (None, asked.machine):
+            found.append(owner)
+    return [one for one in found if one is not None]
+
+
+def _owner(shards: Mapping[int, Assembled], user: int, address: str) -> int | None:
+    """Return the owner of an address that a shard uses, if both live and others wait for one of its addresses."""
+    addresses = exchange_of(shards[user]).addresses if user in shards else None
+    owner = addresses.client.owner_of(address) if addresses is not None else None
+    server = exchange_of(shards[owner]).addresses if owner in shards and owner is not None else None
+    return owner if server is not None and server.server.contended else None
+
+
+def _copying(shards: Mapping[int, Assembled], _world: World, moves: Sequence[Move]) -> list[int]:
+    """Return the shards that have copied some keys of partitions to another one, and not all."""
+    found = []
+    for move in moves:
+        taker = shards.get(move.to)
+        has_some = taker is not None and (move.first, move.end) in exchange_of(taker).places.travelling
+        if has_some and move.sender in shards and exchange_of(shards[move.sender]).places.has(move.first):
+            found.append(move.sender)
+    return found
+
+
+def _giving(shards: Mapping[int, Assembled], _world: World, moves: Sequence[Move]) -> list[int]:
+    """Return the shards that gave partitions, and those are not safe where they go."""
+    return [
+        move.sender
+        for move in moves
+        if move.sender in shards and not exchange_of(shards[move.sender]).places.has(move.first)
+    ]
+
+
+def _taken(shards: Mapping[int, Assembled], _world: World, moves: Sequence[Move]) -> list[int]:
+    """Return the shards that gave partitions which have just arrived."""
+    return [
+        move.sender
+        for move in moves
+        if move.sender in shards and move.to in shards and exchange_of(shards[move.to]).places.has(move.first)
+    ]
+
+
+def _asking(shards: Mapping[int, Assembled], _world: World, _moves: Sequence[Move]) -> list[int]:
+    """Return the shards that wait for another one's robots.txt."""
+    return [number for number, shard in shards.items() if exchange_of(shard).prerequisites.waits]
+
+
+def _redirected(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+    """Return the shard that was just sent to another host for a robots.txt, and has not requested that yet."""
+    asked = next((one for one in reversed(world.log) if one.path == "/robots.txt"), None)
+    is_redirected = asked is not None and f"http://{asked.host}/robots.txt" in world.site.robots
+    return [asked.machine] if asked is not None and is_redirected and asked.machine in shards else []
+
+
+def _resting(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+    """Return all shards, if none has anything to do any more."""
+    if len(shards) < world.shards or len(world.log) < len(world.site.pages):
+        return []
+    memberships = [shard.membership for shard in shards.values() if shard.membership is not None]
+    return list(shards) if all(one.report().passive for one in memberships) else []
+
+
+_FOUND: Mapping[When, FindsShards] = {
+    "lent": _lent,
+    "borrowed": _borrowed,
+    "returned": _returned,
+    "copying": _copying,
+    "giving": _giving,
+    "taken": _taken,
+    "asking": _asking,
+    "redirected": _redirected,
+    "resting": _resting,
+}
