@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gossamer.lab.faults.disk import ModelDisk, ModelStore, Platter
+from gossamer.state.journals import Journals
 from gossamer.state.redo import Range, Redo
 from gossamer.state.schema import FAMILIES
 from gossamer.state.store import Store
@@ -170,3 +171,22 @@ def test_a_refused_write_leaves_a_part_and_says_why(tmp_path: Path, monkeypatch:
     assert b"12345678".startswith((disk.root / "one").read_bytes())
     file.close()
     disk.let_go()
+
+
+def test_files_in_a_directory_that_a_killed_process_made_survive_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process was killed before it synced the name of the directory. Found by trial 9400110 of several shards."""
+    for seed in range(8):
+        disk = ModelDisk(tmp_path / f"{seed}", Dice(seed), lambda: None, lambda _call: 0)
+        monkeypatch.setattr(files, "os", disk)
+        (disk.root / "warc").mkdir(parents=True)
+        journals = Journals(disk.root)
+        journals.create("warc/a").append(b"committed")
+        journals.cut()
+        journals.sync()
+        after = disk.cut(tmp_path / f"{seed}-after")
+        assert (after.root / "warc/a.open").read_bytes() == b"committed"
+        journals.close_files()
+        after.let_go()
+        disk.let_go()

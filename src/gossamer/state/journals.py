@@ -142,6 +142,8 @@ class Journals:
         self._leaving: set[str] = set()
         self._cut_journals: list[Journal] = []
         self._changed_directories: set[Path] = set()
+        self._used: set[Path] = set()
+        """Directories in which this process made files."""
 
     def path(self, name: str) -> Path:
         """Return the path of a file, by its name in the manifest."""
@@ -171,7 +173,9 @@ class Journals:
         """Begin a new journal; while it grows its file is called `name` + `.open`."""
         assert name not in self._manifest, f"journal {name} exists"
         path = self._working(name)
-        if not path.parent.exists():  # A new directory's own name must survive a power cut too.
+        if path.parent not in self._used:
+            # It is made now, or was by a process that was killed before the directory's name was synced.
+            self._used.add(path.parent)
             self._changed_directories.add(path.parent.parent)
         journal = Journal(name, AppendFile(path), 0)
         self._open[name] = journal
