@@ -5,19 +5,12 @@ Chance alone brings most of them about in one trial of hundreds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 from gossamer.assembly.values import Assembled
 from gossamer.cluster.places import Move
 from gossamer.lab.faults.agreement import exchange_of
 from gossamer.lab.faults.world import When, World
-
-
-class FindsShards(Protocol):
-    """Finds the shards that are in a situation."""
-
-    def __call__(self, shards: Mapping[int, Assembled], world: World, moves: Sequence[Move], /) -> list[int]: ...
 
 
 def shards_in(
@@ -113,7 +106,7 @@ def _resting(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Mov
     return list(shards) if all(one.report().passive for one in memberships) else []
 
 
-_FOUND: Mapping[When, FindsShards] = {
+_FOUND: Mapping[When, Callable[[Mapping[int, Assembled], World, Sequence[Move]], list[int]]] = {
     "lent": _lent,
     "borrowed": _borrowed,
     "returned": _returned,
