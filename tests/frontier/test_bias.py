@@ -8,6 +8,7 @@ import pytest
 
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.priority import LevelBias
+from gossamer.options import OptionsError, convert
 from gossamer.world.dice import Dice
 
 
@@ -34,6 +35,6 @@ def test_the_strongest_bias_that_may_be_asked_for_can_be_reckoned() -> None:
     """A stronger one once ended crawls with an internal error: its seventh power is no number."""
     strongest = 1_000_000
     assert LevelBias(strongest, Dice(1)).choose([0, 7]) == 0
-    assert FrontierOptions(level_bias=strongest).level_bias == strongest
-    with pytest.raises(ValueError, match="level_bias"):
-        FrontierOptions(level_bias=strongest + 1)
+    assert convert(FrontierOptions, {"level_bias": strongest}).level_bias == strongest
+    with pytest.raises(OptionsError, match="level_bias"):
+        convert(FrontierOptions, {"level_bias": strongest + 1})

@@ -21,6 +21,8 @@ from gossamer.model.verbs import VERBS
 
 PASSED_ON = {"stored": 2, "step": 0, "_asked": 2}
 """Functions that decode a type which is passed to them, and which of their arguments it is."""
+AT_START = {"Config"}
+"""Types that a command decodes before there is an event loop, and imports only there."""
 TYPE = re.compile(r"_?[A-Z]|(dict|list|tuple)\[")
 """How a type begins, as such an argument; in a function that decodes, it is a parameter."""
 
@@ -36,7 +38,7 @@ def decoded(module: ModuleType) -> Iterator[object]:
         if place is not None and len(call.args) > place:
             wanted = [call.args[place]]
         for one in map(ast.unparse, wanted):
-            if TYPE.match(one):
+            if TYPE.match(one) and one not in AT_START:
                 yield eval(one, vars(module))
 
 

@@ -119,7 +119,8 @@ def sets_for(world: World, *, is_covered: bool) -> tuple[str, ...]:
     covered = ("state.checkpoint_uri='file:///checkpoints'",) if is_covered else ()
     address = f"politeness.address_delay_s={world.address_delay_s}", f"politeness.delay_s_min={world.delay_s}"
     uneven = ("crawl.concurrency=1",) if is_uneven(world.seed) else ()
-    revisits = SETS_OF_REVISITS if world.changes else ()
+    # With one host in memory, each has up to 64 turns before the next one, and no trial would end in time.
+    revisits = (*SETS_OF_REVISITS, "frontier.active_hosts_max=3") if world.changes else ()
     login = SETS_OF_LOGIN if world.session is not None else ()
     workers = f"cluster.workers={world.shards}"
     several = (*SETS_OF_SHARDS, *revisits, *login, *address, workers, *covered, *uneven)

@@ -1,4 +1,4 @@
-"""Traffic: what must hold of the frames that shards send to each other, whatever becomes of them."""
+"""Traffic: what must hold of the frames that shards send to each other, lost ones too."""
 
 from __future__ import annotations
 
