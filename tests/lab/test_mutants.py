@@ -12,7 +12,7 @@ from tests.lab.mutants import MUTANTS, found_by
 
 SOURCE = Path(gossamer.__file__).parent
 ROOT = Path(__file__).parents[2]
-SOME = ("redo-never-applied-again", "parquet-directory-not-synced", "delay-half")
+SOME = ("redo-never-applied-again", "journal-directory-not-synced", "delay-half")
 
 
 def test_each_mutant_replaces_one_place() -> None:
