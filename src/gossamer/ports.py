@@ -53,7 +53,7 @@ class HostPrioritizer(Prioritizer, Protocol):
 
 
 KNOWN, NEW, SHORTER, HELD = 0, 1, 2, 3
-"""What a duplicate URL eliminator answers; `HELD` only where it was asked so (`DiskMergeUrlSeen.offer_or_hold`)."""
+"""What a duplicate URL eliminator answers; `HELD` is an answer of `DiskMergeUrlSeen.offer_or_hold` only."""
 
 
 class UrlSeen(Protocol):

@@ -206,7 +206,8 @@ def ring_of(
     config, clock, storage, counters = setup.config, setup.clock, kept.storage, telemetry.counters
     epochs = storage.epochs
     namer = namer_of(config, epochs)
-    exchange = _exchange_of(setup, storage, namer, counters.totals.incarnation)
+    exchange = exchange_of(setup, storage, namer, counters.totals.incarnation)
+    _rest_after_a_loss(storage.contacts, counters.totals.incarnation, clock.now())
     forgotten = forgotten_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
     memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
@@ -331,14 +332,12 @@ def _watch_growth(config: Config, kept: DurableState, components: Sequence[_Grow
     kept.committer.crowding = crowding
 
 
-def _exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exchange | None:
-    """Return a shard's exchange, and have hosts wait where contacts of an earlier start are missing: also where there
-    was no checkpoint, and so no commit is left.
+def _rest_after_a_loss(contacts: Contacts, opening: int, now: float) -> None:
+    """Have all hosts wait where contacts of an earlier start are missing. The frontier does so where a commit is left;
+    a machine that was lost before its first checkpoint left none. Call it when the exchange has read contacts.
     """
-    exchange = exchange_of(setup, storage, namer, opening)
-    if storage.contacts.recovered.missing and opening > 1:
-        storage.contacts.lost(setup.clock.now())
-    return exchange
+    if contacts.recovered.missing and opening > 1:
+        contacts.lost(now)
 
 
 # ---- the controls

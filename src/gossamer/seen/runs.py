@@ -30,7 +30,7 @@ from gossamer.world.files import publish, sync_directory
 BLOCK_URLS = 372
 BLOCK_BYTES = 4096
 FILTER_BITS = 4
-"""Bits a URL of a run's own filter: that of all URLs was asked before. It spares five of six reads."""
+"""Bits a URL of the own filter of a run, which is looked up after that of all URLs. It spares five of six reads."""
 SLICE_BLOCKS = 64
 """Blocks of the largest run that are merged at a time: 24,000 URLs, about 2 ms."""
 MAGIC = b"gossamer run 1\0\0"
