@@ -27,7 +27,7 @@ from gossamer.api.restoring import Vault, check_vault, vault_of
 from gossamer.api.seeding import Seeding, seeding_of
 from gossamer.api.setting import Setting, Watching
 from gossamer.api.status import narrowed, running_status
-from gossamer.api.verbs import Asking, Commands, Queries, checkpoint_of, to_table
+from gossamer.api.verbs import Asking, Commands, Queries, checkpoint_of, table_of
 from gossamer.archive.cdxj import INDEX
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly.building import assemble
@@ -327,7 +327,7 @@ class Crawler:
         kept, ring, controls = shard.kept, shard.ring, shard.controls
         setting = Setting(controls.settings, kept, controls.telemetry, self._reconfigured)
         save_copy = partial(checkpoint_of, shard, self._vault)
-        return to_table(
+        return table_of(
             Queries(self.directory, ring, controls, self.status),
             Commands(ring, controls, seeding, setting, self.status, save_copy, self.stop),
         )

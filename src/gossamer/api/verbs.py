@@ -179,7 +179,7 @@ class Commands:
         return {**self._status(), "state": "stopping"}
 
 
-def to_table(queries: Queries, commands: Commands) -> dict[str, Verb]:
+def table_of(queries: Queries, commands: Commands) -> dict[str, Verb]:
     """Return the verbs by name, as requests of any fields are put to them: each is the method of its name."""
     return checked({name: getattr(commands if verb.changes else queries, name) for name, verb in VERBS.items()})
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.archive.archive import Closable, Followers, Following
-from gossamer.archive.logs import batches, schemas, to_table
+from gossamer.archive.logs import batches, schemas, table_of
 from gossamer.archive.options import SearchOptions
 from gossamer.archive.schema import ITEMS, TABLES, fitted, united
 from gossamer.archive.tables import LOG_FOLDER, LOG_SUFFIX
@@ -116,7 +116,7 @@ class Follower:
         """Return the oldest finished log, or None when there is none. Ask again after `settle`."""
         for entry in self._journals.finals(LOG_FOLDER):
             stem = entry.name.removeprefix(LOG_FOLDER).removesuffix(LOG_SUFFIX)
-            parquet = f"{to_table(stem)}/{stem}.parquet"
+            parquet = f"{table_of(stem)}/{stem}.parquet"
             path = self._journals.path
             return Conversion(entry.name, parquet, path(entry.name), path(parquet), self._group_bytes_max)
         return None

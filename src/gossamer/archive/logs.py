@@ -104,7 +104,7 @@ def stem_of(table: str) -> str:
     return table.replace("/", ".")
 
 
-def to_table(file_name: str) -> str:
+def table_of(file_name: str) -> str:
     """Return the table that a file belongs to, by its name without folder."""
     return file_name.partition("-")[0].replace(".", "/")
 

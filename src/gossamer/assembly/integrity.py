@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.archive.cdxj import INDEX, faults_of_index
-from gossamer.archive.logs import to_table
+from gossamer.archive.logs import table_of
 from gossamer.assembly.home import Home, homes, store_sizes, stored
 from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.cluster.partitions import PartitionMap
@@ -153,7 +153,7 @@ def _affected(name: str) -> tuple[DamageKind, str]:
     if name.startswith(WARCS):
         return "warc", f"the archived responses of the rows of `pages` with warc_file '{Path(name).name}'"
     if name.startswith(TABLE_LOGS):
-        return "journal", f"rows of `{to_table(Path(name).name)}` that are not in Parquet files yet"
+        return "journal", f"rows of `{table_of(Path(name).name)}` that are not in Parquet files yet"
     if name.startswith(SEARCH_LOGS):
         return "journal", "pages that are not in the search index yet"
     if name.startswith(SEEN):

@@ -9,7 +9,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from gossamer.archive.logs import to_table
+from gossamer.archive.logs import table_of
 from gossamer.archive.views.bodies import MarkdownPage, Means
 from gossamer.archive.views.export import CommittedLog, ExportedCrawl
 from gossamer.assembly.home import Home, homes
@@ -113,7 +113,7 @@ def _logs(home: Home, manifest: list[ManifestEntry]) -> list[CommittedLog]:
     for entry in manifest:
         if entry.name.startswith(_LOGS):
             stem = entry.name.removeprefix(_LOGS).removesuffix(_SUFFIX)
-            table = to_table(stem)
+            table = table_of(stem)
             path = home.journals().path(entry.name)
             path = path if path.exists() else path.with_name(path.name + ".open")
             found.append(CommittedLog(path, entry.length, table, home.directory / table / f"{stem}.parquet"))

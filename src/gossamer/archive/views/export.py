@@ -12,7 +12,7 @@ from typing import BinaryIO, get_args
 import msgspec
 
 from gossamer.archive.follower import make_parquet
-from gossamer.archive.logs import stem_of, to_table
+from gossamer.archive.logs import stem_of, table_of
 from gossamer.archive.schema import ITEMS
 from gossamer.archive.views import corpus
 from gossamer.archive.views.bodies import Means, RecordBodies
@@ -91,7 +91,7 @@ class ExportedCrawl:
                 damage
                 for damage in self.lost
                 if str(Path(damage.file).parent) in wanted
-                or (damage.kind == "journal" and to_table(Path(damage.file).name) + "-" in wanted)
+                or (damage.kind == "journal" and table_of(Path(damage.file).name) + "-" in wanted)
             ],
             f"gossamer verify {shell_word(self.directory)}",
         )
