@@ -106,6 +106,13 @@ FOUND = {
         5,
         [Fault("kill", 4, 15, in_disk=True, power=True, jump_s=-80.0, shard=0, restored=True)],
     ),
+    "a process that followed a lost machine died before it committed, and the next one took up the lost numbers": (
+        5,
+        [
+            Fault("kill", 8, 15, in_disk=True, power=False, jump_s=0.0, shard=0, restored=True),
+            Fault("kill", 8, 25, in_disk=False, power=False, jump_s=0.0, shard=0),
+        ],
+    ),
     "a restarted owner of an address did not wait for the delay of a lease that had run out meanwhile": (
         12083,
         [

@@ -36,6 +36,16 @@ def test_a_new_file_knows_of_nobody_and_says_that_it_is_new(tmp_path: Path) -> N
         assert not contacts.recovered.missing
 
 
+def test_that_there_was_no_file_is_known_until_something_is_committed(tmp_path: Path) -> None:
+    for now in (NOW, NOW + 1, NOW + 2):
+        contacts = Contacts(tmp_path, BOOT, now, epoch=7)
+        assert contacts.recovered.missing == (now == NOW)
+        assert contacts.recovered.was_missing_at(7)
+        assert contacts.recovered.was_missing_at(8) == (now == NOW)
+        contacts.lost(now)
+        contacts.close()
+
+
 def test_a_request_under_way_rests_as_if_it_had_ended_at_the_restart(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
         contacts.begin(11, 21, NOW, Rest(least_s=2.0, per_second=3.0, most_s=60.0))

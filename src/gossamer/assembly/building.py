@@ -164,7 +164,7 @@ def storage_of(setup: Setup) -> Storage:
     if hosts is not None:
         contacts = undo.enter_context(closing(hosts)).contacts(home.state, now)
     else:
-        contacts = Contacts(home.state, boot_id(), now, ThisMachine().wall_offset_s())
+        contacts = Contacts(home.state, boot_id(), now, ThisMachine().wall_offset_s(), epoch=store.epoch)
     undo.callback(contacts.close)
     journals = home.journals()
     undo.callback(journals.close_files)
@@ -207,7 +207,7 @@ def ring_of(
     epochs = storage.epochs
     namer = namer_of(config, epochs)
     exchange = exchange_of(setup, storage, namer, counters.totals.incarnation)
-    _rest_after_a_loss(storage.contacts, counters.totals.incarnation, clock.now())
+    _rest_after_a_loss(storage, counters.totals.incarnation, clock.now())
     forgotten = forgotten_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
     memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
@@ -332,12 +332,12 @@ def _watch_growth(config: Config, kept: DurableState, components: Sequence[_Grow
     kept.committer.crowding = crowding
 
 
-def _rest_after_a_loss(contacts: Contacts, opening: int, now: float) -> None:
+def _rest_after_a_loss(storage: Storage, opening: int, now: float) -> None:
     """Have all hosts wait where contacts of an earlier start are missing. The frontier does so where a commit is left;
     a machine that was lost before its first checkpoint left none. Call it when the exchange has read contacts.
     """
-    if contacts.recovered.missing and opening > 1:
-        contacts.lost(now)
+    if storage.contacts.recovered.was_missing_at(storage.store.epoch) and opening > 1:
+        storage.contacts.lost(now)
 
 
 # ---- the controls

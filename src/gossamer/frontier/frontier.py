@@ -57,7 +57,7 @@ class Frontier:
         self.politeness, self._options, self._share_new, self._dice = politeness, options, share_new, dice
         self._epochs, self._contacts, self._remembered = epochs, contacts, remembered
         is_new = contacts.recovered.missing and not store.epoch
-        if contacts.recovered.missing and not is_new:
+        if contacts.recovered.was_missing_at(store.epoch) and store.epoch:
             contacts.lost(now)
         if (first := next(store.scan("host", *PARTITIONED), None)) is not None:
             decode_record(first[1])  # A crawl of another version is refused here, not in the middle of a visit.

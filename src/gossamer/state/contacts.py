@@ -27,9 +27,9 @@ ENDED_MAX = 65_536
 KEPT_MAX = ENDED_MAX // 2
 """Waiting hosts, and as many addresses, kept from an earlier process: those with the longest delay."""
 
-_HEADER = struct.Struct("<16sdd")
-"""Boot id; `Recovered.unknown_at`; seconds by which the wall clock was ahead of the monotonic one, 0 if unknown. A
-CRC-32 follows.
+_HEADER = struct.Struct("<16sddQ")
+"""Boot id; `Recovered.unknown_at`; seconds by which the wall clock was ahead of the monotonic one, 0 if unknown;
+`Recovered.made_at_epoch`, plus one. A CRC-32 follows.
 """
 SHIFT_S_MIN = 1.0
 """A smaller difference is clock discipline (NTP), not a changed clock."""
@@ -67,19 +67,29 @@ class Recovered(msgspec.Struct, frozen=True):
     """Contacts up to this instant may be missing: the machine rebooted, or the file was lost. 0: none are missing."""
     missing: bool = False
     """There was no file: the crawl is new, or came here without it (see `Contacts.lost`)."""
+    made_at_epoch: int = -1
+    """The crawl's last commit when there was no file; -1 if that is not known."""
     damaged: int = 0
     """Records that are not what was written: `unknown_at` is now, then."""
+
+    def was_missing_at(self, epoch: int) -> bool:
+        """Say whether there was no file after this commit: not even if a process has begun since, and died before it
+        committed anything.
+        """
+        return self.missing or self.made_at_epoch == epoch
 
 
 class Contacts:
     """The gate journal. Each call costs about half a microsecond; nothing here waits for the disk."""
 
     def __init__(
-        self, directory: Path, boot_id: bytes, now: float, wall_offset_s: float = 0.0, heir_of: Path | None = None
-    ) -> None:
+        self, directory: Path, boot_id: bytes, now: float, wall_offset_s: float = 0.0, heir_of: Path | None = None,
+        epoch: int = -1,
+    ) -> None:  # fmt: skip
         """Open or create the file in `directory`; `recovered` is its content. `wall_offset_s` is how far the wall clock
         is ahead of the monotonic one; if it has changed, instants are converted to the new clock. The content of the
-        file in `heir_of`, another directory, is moved here, since that file would be outdated from now on.
+        file in `heir_of`, another directory, is moved here, since that file would be outdated from now on. `epoch` is
+        the crawl's last commit.
         """
         path = directory / FILE
         self.recovered = _recovered(path, boot_id, now, wall_offset_s)
@@ -88,7 +98,9 @@ class Contacts:
         kept = _kept(self.recovered, now)
         # Aside and renamed, so that a death half-way leaves the old file whole.
         fresh = path.with_name(FILE + ".new")
-        head = _summed(_HEADER.pack(boot_id, self.recovered.unknown_at, wall_offset_s))
+        self._made_at_epoch = epoch if self.recovered.missing else self.recovered.made_at_epoch
+        self._boot_id, self._wall_offset_s = boot_id, wall_offset_s
+        head = self._header(self.recovered.unknown_at)
         with fresh.open("wb") as file:
             reserve(file.fileno(), _SIZE)
             file.write(head)
@@ -100,8 +112,6 @@ class Contacts:
             (heir_of / FILE).unlink(missing_ok=True)
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), _SIZE)
-        self._boot_id = boot_id
-        self._wall_offset_s = wall_offset_s
         self._free = list(range(UNDER_WAY_MAX - 1, -1, -1))
         self._first = self._next = len(kept) // SLOT_BYTES
         """The ring begins after what was kept."""
@@ -110,7 +120,7 @@ class Contacts:
     def lost(self, now: float) -> None:
         """Say that there were contacts before, and that their file is missing: it is unknown when they were."""
         self.recovered = Recovered({}, {}, unknown_at=now)
-        self._map[:SLOT_BYTES] = _summed(_HEADER.pack(self._boot_id, now, self._wall_offset_s))
+        self._map[:SLOT_BYTES] = self._header(now)
 
     def begin(self, host: int, address: int, now: float, rest: Rest) -> int:
         """Note that a request begins; return its ticket. At most `UNDER_WAY_MAX` at once."""
@@ -145,6 +155,9 @@ class Contacts:
     def close(self) -> None:
         self._map.close()
 
+    def _header(self, unknown_at: float) -> bytes:
+        return _summed(_HEADER.pack(self._boot_id, unknown_at, self._wall_offset_s, self._made_at_epoch + 1))
+
     def _append(self, host: int, address: int, host_at: float, address_at: float, now: float) -> None:
         at = _ENDED_AT + self._next * SLOT_BYTES
         self._map[at : at + SLOT_BYTES] = _summed(_RECORD.pack(host, address, host_at, address_at, now, 0))
@@ -167,12 +180,12 @@ def _both(one: Recovered, other: Recovered) -> Recovered:
     addresses = one.addresses | other.addresses
     addresses = {at: max(one.addresses.get(at, 0.0), other.addresses.get(at, 0.0)) for at in addresses}
     unknown_at, damaged = max(one.unknown_at, other.unknown_at), one.damaged + other.damaged
-    return Recovered(hosts, addresses, unknown_at, damaged=damaged)
+    return Recovered(hosts, addresses, unknown_at, made_at_epoch=one.made_at_epoch, damaged=damaged)
 
 
 def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Recovered:
     damaged = faults(data)
-    written_at_boot, unknown_at, offset_before_s = _HEADER.unpack_from(data)
+    written_at_boot, unknown_at, offset_before_s, epochs = _HEADER.unpack_from(data)
     is_same_boot = written_at_boot == boot_id
     shift_s = wall_offset_s - offset_before_s if is_same_boot and wall_offset_s and offset_before_s else 0.0
     if abs(shift_s) < SHIFT_S_MIN:
@@ -196,7 +209,7 @@ def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Reco
         unknown_at = now  # For delays longer than the ring reaches back, the instants are too early.
     elif unknown_at:
         unknown_at += shift_s
-    return Recovered(hosts, addresses, unknown_at, damaged=len(damaged))
+    return Recovered(hosts, addresses, unknown_at, made_at_epoch=epochs - 1, damaged=len(damaged))
 
 
 def faults(data: bytes) -> list[int]:
