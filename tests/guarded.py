@@ -46,6 +46,8 @@ class Site(ThreadingHTTPServer):
         self.csrf: set[str] = set()
         self.nonces: dict[str, int] = {}
         self.session_pages = 5
+        self.failures: Counter[int] = Counter()
+        """By number of a page of `app`: how often it still fails before anybody looks at its session."""
         self.password = PASSWORD
         self.busy = self.busiest = 0
         """Requests for pages of sessions at once."""
@@ -105,6 +107,10 @@ class Page(Answering):
     def app(self, number: int) -> None:
         """A session by form: it ends after some pages, and each page changes its cookie."""
         site = self.site
+        if site.failures[number] > 0:
+            site.failures[number] -= 1
+            self.answer(503)
+            return
         with site.lock:
             site.busy += 1
             site.busiest = max(site.busiest, site.busy)

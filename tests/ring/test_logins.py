@@ -122,6 +122,17 @@ def test_kills_between_a_challenge_and_its_answer_do_not_use_up_the_attempts_of_
     assert f"digest 0 of {USER}" in titles(rows(tmp_path / "crawl/pages"))
 
 
+@pytest.mark.promise("Operation", "A crawl logs in by form or token, and again when its session has ended.")
+def test_a_page_that_failed_before_its_session_ended_is_requested_again(tmp_path: Path, names: str) -> None:
+    with served() as (ours, _):
+        ours.session_pages = 1
+        ours.failures[1] = 2
+        sets = (*OWN, names, *settings(ours), "frontier.retry_s_first=0.1", "politeness.backoff_s_first=0.1")
+        found = crawl((f"http://ours.test:{ours.port}/app/0",), tmp_path / "crawl", *sets)
+    assert found.end == "finished", found.critical()
+    assert titles(found.rows) >= {f"app {number} of {USER}" for number in range(PAGES)}
+
+
 def test_a_login_that_fails_is_given_up_and_status_says_why(
     tmp_path: Path, names: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

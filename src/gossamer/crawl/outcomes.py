@@ -46,7 +46,9 @@ CHALLENGES_MAX = 8
 """Digest challenges that are answered for one URL. A crash between a challenge and its answer forgets the challenge, so
 that the URL meets another one."""
 LOGGED_OUT_MAX = 3
-"""Requests for one page that a server answers as if there were no session."""
+"""Requests for one page that a server answers as if there were no session. A crash forgets their number."""
+LOGGED_OUT_URLS_MAX = 10_000
+"""Pages whose requests of this kind are counted at once."""
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
 
@@ -61,6 +63,8 @@ class Outcomes:
         self._counters = counters
         self._walls: dict[str, int] = {}
         """By host: walls since the last page."""
+        self._logged_out_times: dict[str, int] = {}
+        """By key of a URL: how often it was answered as if there were no session."""
 
     def reconfigure(self, retries: Retries) -> None:
         """Apply other options from now on."""
@@ -165,8 +169,12 @@ class Outcomes:
         self._not_acted_on(lease)
         self._logs.info(row.outcome, url=visit.url.text, error=why, attempt=visit.attempt)
         again = None
-        if visit.attempt < LOGGED_OUT_MAX:
+        times = self._logged_out_times.pop(visit.url.key, 0) + 1
+        if times < LOGGED_OUT_MAX:
             again = RevisitPlan(visit.url, now, visit.attempt + 1, visit_of(lease).hops, why)
+            if len(self._logged_out_times) >= LOGGED_OUT_URLS_MAX:
+                self._logged_out_times.clear()
+            self._logged_out_times[visit.url.key] = times
         self._conclude(lease, self._digested(visit, reply, row), now, again)
 
     def _redirect(self, lease: Lease, reply: Reply, target: Url, now: float) -> list[Link]:

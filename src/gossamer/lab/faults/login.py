@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -32,18 +33,24 @@ class Session:
         self._expires_s = EXPIRES_S[seed % len(EXPIRES_S)]
         self._number, self._ends_at = 0, 0.0
         self._used: list[Use] = []
+        self._refused: Counter[str] = Counter()
+        """By URL: its requests that were answered as if there were no session."""
 
     def begin(self, now: float) -> bytes:
         """Begin another session; return what the login's answer has of it."""
         self._number, self._ends_at, self._used = self._number + 1, now + self._expires_s, []
         return b'{"t": "session-%d"}' % self._number
 
-    def admits(self, request: Request, use: Use, attempt: int) -> bool:
-        """Say whether a request is one of the session, or of one that ended for a page which failed before."""
+    def admits(self, request: Request, use: Use) -> bool:
+        """Say whether a request is one of the session, or of one that ended for a page which would be given up."""
         token = f"Bearer session-{self._number}"
         is_good = ("Authorization", token) in request.headers and use.at < self._ends_at
         self._used += [use] if is_good else []
-        return is_good or (attempt >= LOGGED_OUT_MAX and any(name == "Authorization" for name, _ in request.headers))
+        had_one = any(name == "Authorization" for name, _ in request.headers)
+        if is_good or (had_one and self._refused[request.url] >= LOGGED_OUT_MAX - 1):
+            return True
+        self._refused[request.url] += 1
+        return False
 
     def needless(self, now: float, forgot: Sequence[float]) -> Iterator[str]:
         """Yield why a login that comes now has no reason: the session is good, and a commit has it."""

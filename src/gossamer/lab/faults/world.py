@@ -182,7 +182,7 @@ class World:
                 "timeout", "no answer", retry=True, host_level=how == "host", started_at=began, fetch_s=lasts_s
             )
         session = self.session if needs_session(url) else None
-        if session is not None and not session.admits(request, use, self.attempts[url]):
+        if session is not None and not session.admits(request, use):
             return self._reply(url, 401, b"no session", began, lasts_s)
         if url in self.site.robots:
             return self._reply(url, 301, b"", began, lasts_s, location=self.site.robots[url])
