@@ -12,6 +12,7 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.model.visits import Contact, RevisitPlan
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from tests.frontier.names import T0, Shard, linked, named
 
@@ -89,6 +90,21 @@ def test_a_start_that_is_killed_in_between_is_gone_on_with(tmp_path: Path, monke
         {"a.test": DELAY_S, "b.test": RETRY_S}
     )
     shard.crash()
+
+
+@pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+def test_hosts_on_their_way_from_another_shard_stay_as_they_came(tmp_path: Path) -> None:
+    killed(tmp_path)
+    store = Store(tmp_path / "store", 1 << 20, 1 << 20)
+    before = {family: list(store.scan(family, *PARTITIONED)) for family in ("host", "due", "sleep")}
+    partitions = [int.from_bytes(key[:2]) for key, _ in before["host"]]
+    on_their_way = [(one, one + 1) for one in partitions[1:]]
+    set_back.follow_clock(Epochs(store), T0 - SET_BACK_S, on_their_way)
+    for family, pairs in before.items():
+        now = dict(store.scan(family, *PARTITIONED))
+        assert {pair for pair in pairs if int.from_bytes(pair[0][:2]) in partitions[1:]} <= set(now.items())
+    assert dict(store.scan("host", *PARTITIONED)) != dict(before["host"]), "those that are here are set back"
+    store.close()
 
 
 class _Killed:

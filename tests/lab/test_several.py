@@ -121,6 +121,14 @@ FOUND = {
             Fault("kill", 13, 9, in_disk=True, power=True, jump_s=565.1158722429846, shard=1),
         ],
     ),
+    "a clock that was set back changed what was known of hosts that were on their way from another shard": (
+        9450090,
+        [
+            Fault("scale", 16, 3, False, False, 0.0),
+            Fault("write", 3, 37, in_disk=True, power=False, jump_s=0.0, shard=2),
+            Fault("kill", 5, 20, in_disk=True, power=False, jump_s=-545.9245181526248, shard=2),
+        ],
+    ),
     "machines that were lost before their first checkpoint did not wait for the delay of hosts requested before": (
         4,
         [Fault("kill", 2, 3, False, False, 0.0, shard=shard, restored=True) for shard in range(2)],

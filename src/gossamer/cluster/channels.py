@@ -52,7 +52,7 @@ class Outbox:
         if rolled_back_at is not None:
             # No earlier start can have had this one: they were begun earlier.
             self._kept.incarnation = max(self._kept.incarnation + 1, int(rolled_back_at * 1000))
-            self._changed = True
+            epochs.put("meta", OUTBOX, encode(self._kept))  # In the next commit, also one before the first `cut`.
         self._packing: dict[int, FramePacker] = {}
         self.memory_bytes = 0
         """Of links that wait for the next `cut`, about."""

@@ -61,7 +61,7 @@ class Frontier:
             contacts.lost(now)
         if (first := next(store.scan("host", *PARTITIONED), None)) is not None:
             decode_record(first[1])  # A crawl of another version is refused here, not in the middle of a visit.
-        self.counts = follow_clock(epochs, now)
+        self.counts = follow_clock(epochs, now, records.travelling)
         bias = LevelBias(options.level_bias, dice)
         self._hosts = HostTable(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
         coin = None if share_new is None else lambda: dice.uniform(0.0, 1.0) < share_new

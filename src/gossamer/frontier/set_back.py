@@ -6,6 +6,7 @@ clock as it was. Where that was ahead, each host would wait for as long as it wa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
@@ -40,10 +41,11 @@ class SetBack(msgspec.Struct, array_like=True):
     """Key of the first host that has not."""
 
 
-def follow_clock(epochs: Epochs, now: float) -> QueueCounts:
+def follow_clock(epochs: Epochs, now: float, travelling: Sequence[tuple[int, int]] = ()) -> QueueCounts:
     """Have hosts and retries wait from now for what they still had to wait for at the last commit, where the clock is
     behind that; return the counts of that commit. About 20 µs a host, then, in commits of its own; a process that is
-    killed in between is followed by one that goes on. Revisits are due later by what the clock was set back.
+    killed in between is followed by one that goes on. Revisits are due later by what the clock was set back. Hosts of
+    `travelling` partitions are by the clock of the shard that still gives them (`HostRecords`).
 
     Where the clock is ahead, no process was there meanwhile: the counts remember when.
     """
@@ -51,19 +53,22 @@ def follow_clock(epochs: Epochs, now: float) -> QueueCounts:
     counts = QueueCounts() if data is None else msgspec.msgpack.decode(data, type=QueueCounts)
     kept = epochs.get("meta", CLOCK_SET_BACK)
     if kept is not None:  # The clock may have been set back once more since.
-        _bring_all_back(epochs, counts, msgspec.msgpack.decode(kept, type=SetBack))
+        _bring_all_back(epochs, counts, msgspec.msgpack.decode(kept, type=SetBack), travelling)
     if counts.cut_at >= now + SET_BACK_S_MIN:
-        _bring_all_back(epochs, counts, SetBack(counts.cut_at - now))
+        _bring_all_back(epochs, counts, SetBack(counts.cut_at - now), travelling)
     elif counts.cut_at and now - counts.cut_at >= ABSENT_S_MIN:
         counts.absences = [*counts.absences[1 - ABSENCES_MAX :], (counts.cut_at, now)]
     return counts
 
 
-def _bring_all_back(epochs: Epochs, counts: QueueCounts, progress: SetBack) -> None:
+def _bring_all_back(
+    epochs: Epochs, counts: QueueCounts, progress: SetBack, travelling: Sequence[tuple[int, int]]
+) -> None:
     while progress.begin < _END:
         hosts = list(islice(epochs.scan("host", progress.begin, _END), HOSTS_A_COMMIT))
         for prefix, record in hosts:
-            _bring_back(epochs, prefix, decode_record(record), progress.by_s)
+            if not any(first <= int.from_bytes(prefix[:2]) < end for first, end in travelling):
+                _bring_back(epochs, prefix, decode_record(record), progress.by_s)
         progress.begin = hosts[-1][0] + b"\0" if len(hosts) == HOSTS_A_COMMIT else _END
         epochs.put("meta", CLOCK_SET_BACK, msgspec.msgpack.encode(progress))
         epochs.close_at_once()
