@@ -23,10 +23,11 @@ from gossamer.crawl import shard
 from gossamer.frontier.record import decode_entry
 from gossamer.lab.faults.checks import BUSY_S
 from gossamer.lab.faults.login import SETS as SETS_OF_LOGIN
+from gossamer.lab.faults.loop import HERE, SimulatedLoop
 from gossamer.lab.faults.recount import Files, wrong_state
 from gossamer.lab.faults.schedule import is_uneven
 from gossamer.lab.faults.web import hash_of
-from gossamer.lab.faults.world import DELAYS_S, HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
+from gossamer.lab.faults.world import DELAYS_S, Fault, Killed, Kind, Machine, World
 from gossamer.seen import bloom, diskmerge, held
 from gossamer.state import journals, redo
 from gossamer.state.redo import DamagedStoreError

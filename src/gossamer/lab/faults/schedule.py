@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.lab.faults.world import ADDRESS_DELAYS_S, Fault, Kind, When
+from gossamer.lab.faults.world import ADDRESS_DELAYS_S, LOGIN_ONE_IN, Fault, Kind, When
 from gossamer.world.dice import Dice
 
 FAULTS_MAX = 5
@@ -26,6 +26,11 @@ FREE_ONE_IN, SITUATED_MAX = 4, 2
 """Seeds without faults that wait for a situation, and how many the others have at most."""
 GIVING_STEPS = 4
 """How many times as many steps it may be until what was given has arrived."""
+STANDING_ONE_IN, STANDING_MAX = 4, 3
+"""Seeds in which shards stand still, and how often at most."""
+OF_STANDING: tuple[When, ...] = ("", "borrowed", "between", "between", "between")
+STANDS_S_MIN, STANDS_S_MAX = 5.0, 90.0
+"""For how long: leases of addresses end meanwhile, or do not."""
 AWAY_S_MAX, AWAY_S_LONG = 120.0, 600.0
 """How long two shards are cut off from each other, or the coordinator is away; and while one waits for the other."""
 SKEW_S_MAX = 600.0
@@ -44,7 +49,8 @@ def faults_of(seed: int) -> list[Fault]:
     if not dice.below(TOGETHER_ONE_IN):
         faults, scalings = _together(dice, faults, scalings), _together(dice, scalings, scalings)
     given = _after_giving(dice, seed, scalings)
-    return [*faults, *scalings, *given, *loss_of(seed, scalings), *last_of(seed), *situated_of(seed, scalings)]
+    situated = [*situated_of(seed, scalings), *standing_of(seed)]
+    return [*faults, *scalings, *given, *loss_of(seed, scalings), *last_of(seed), *situated]
 
 
 def _after_giving(dice: Dice, seed: int, scalings: list[Fault]) -> list[Fault]:
@@ -117,6 +123,19 @@ def situated_of(seed: int, scalings: list[Fault]) -> list[Fault]:
     return found
 
 
+def standing_of(seed: int) -> list[Fault]:
+    """Return when shards stand still: of some seeds. A login's server counts time by what the crawl has seen."""
+    dice = Dice(seed + 8)
+    if dice.below(STANDING_ONE_IN) or has_login(seed):
+        return []
+    found = []
+    for _ in range(1 + dice.below(STANDING_MAX)):
+        when = OF_STANDING[dice.below(len(OF_STANDING))]
+        requests, for_s = dice.below(REQUESTS), dice.uniform(STANDS_S_MIN, STANDS_S_MAX)
+        found.append(Fault("stand", requests, 0, False, False, for_s, dice.below(shards_of(seed)), when=when))
+    return found
+
+
 def scalings_of(seed: int) -> list[Fault]:
     """Return what changes of the number of shards come to the trial of a seed: of half of them none, but where pages
     are visited again.
@@ -164,6 +183,11 @@ def is_uneven(seed: int) -> bool:
 def is_continuous(seed: int) -> bool:
     """Say whether the pages of a seed change, and are visited again until all is visited and has happened."""
     return seed % CONTINUOUS_ONE_IN == CONTINUOUS_ONE_IN - 2
+
+
+def has_login(seed: int) -> bool:
+    """Say whether a host of a seed needs a login."""
+    return not is_continuous(seed) and not seed % LOGIN_ONE_IN
 
 
 def is_slow(seed: int) -> bool:

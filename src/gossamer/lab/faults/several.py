@@ -40,6 +40,7 @@ from gossamer.lab.faults.lives import (
     unwind,
     web_faults,
 )
+from gossamer.lab.faults.loop import HERE, SimulatedLoop
 from gossamer.lab.faults.schedule import (
     OF_A_SHARD,
     SKEW_S_MAX,
@@ -51,7 +52,7 @@ from gossamer.lab.faults.schedule import (
 )
 from gossamer.lab.faults.situations import shards_in
 from gossamer.lab.faults.traffic import Traffic
-from gossamer.lab.faults.world import HERE, Fault, Killed, Machine, SimulatedLoop, When, World
+from gossamer.lab.faults.world import Fault, Killed, Machine, When, World
 from gossamer.lab.shards import LabPlace, LabShard, Shards, Wire
 from gossamer.url.url import PARTITIONS
 from gossamer.world.dice import Dice
@@ -121,7 +122,7 @@ class SimulatedShards(Shards):
         self.world = world
         self._folder = folder
         self.is_covered = is_covered
-        self.loop = SimulatedLoop(world)
+        self.loop = SimulatedLoop(world, stands=any(one.kind == "stand" for one in found.faults))
         self.loop.set_exception_handler(self._heard)
         self.loop.set_task_factory(self._task)
         self._tasks: dict[int, list[asyncio.Task[Any]]] = {}
@@ -264,6 +265,9 @@ class SimulatedShards(Shards):
 
     # ---- between two rounds
 
+    def stands(self, number: int) -> bool:
+        return self._machines[number].stands
+
     def order(self, member: LabShard, orders: Orders) -> None:
         super().order(member, orders)
         for move in [one for one in orders.moves if one.sender == member.number]:
@@ -274,7 +278,9 @@ class SimulatedShards(Shards):
         under_way, running = self.coordination.moves.kept.under_way, self._running()
         for (number, version), (move, orders) in list(self._orders.items()):
             membership = running[number].membership if number in running else None
-            if membership is not None and move not in under_way and membership.exchange.places.has(move.first):
+            if membership is None or move in under_way or self.stands(number):
+                continue
+            if membership.exchange.places.has(move.first):
                 del self._orders[number, version]
                 super().order(self.members[number], orders)
 
@@ -380,8 +386,8 @@ class SimulatedShards(Shards):
         for fault in [one for one in faults if one.shard == faults[0].shard] if shards else ():
             self._situated.remove(fault)
             shard = shards[fault.shard % len(shards)]
-            if fault.kind == "cut":
-                self._cut(fault._replace(shard=shard))
+            if fault.kind in ("cut", "stand"):
+                self._lasts(fault._replace(shard=shard))
             elif fault.kind == "scale":
                 self._others.append(fault._replace(requests=0))
             else:
@@ -401,8 +407,8 @@ class SimulatedShards(Shards):
         found = [*disagreements(coordination, running), *untaken(reports)]
         if ends and coordination.moves.is_moving:
             found.append("it was over while partitions moved")
-        for shard in running.values():
-            found += self._traffic.waits(exchange_of(shard), self.world.elapsed_s)
+        for number, shard in running.items():
+            found += self._traffic.waits(exchange_of(shard), self.world.elapsed_s, stands=self.stands(number))
         self._is_ending = bool(coordination.kept.end)
         self.world.faulty += found[:1] if not self.world.faulty else []
 
@@ -419,8 +425,8 @@ class SimulatedShards(Shards):
         if fault.kind == "frames":
             self.wire.lost = self.wire.doubled = UNRELIABLE
             self.wire.delay_s_max = LATE_S_MAX
-        elif fault.kind == "cut":
-            self._cut(fault)
+        elif fault.kind in ("cut", "stand"):
+            self._lasts(fault)
         elif fault.kind == "scale":
             await self.scale(fault.steps)
         elif fault.kind == "loss":
@@ -429,12 +435,16 @@ class SimulatedShards(Shards):
             await asyncio.sleep(fault.jump_s)
             self.coordinate()
 
-    def _cut(self, fault: Fault) -> None:
+    def _lasts(self, fault: Fault) -> None:
+        """Have a shard be cut off from another one, or stand still, for a while."""
+        self._found.happened += [fault] if fault.when else []
+        if fault.kind == "stand":
+            if fault.shard in self._running() and not self.stands(fault.shard):
+                self.loop.stand(self._machines[fault.shard], fault.jump_s)
+            return
         pair = frozenset({fault.shard, (fault.shard + 1 + fault.steps % (self.shards - 1)) % self.shards})
         self._cut_until[pair] = self.world.elapsed_s + fault.jump_s
         self.wire.cut.add(pair)
-        if fault.when:
-            self._found.happened.append(fault)
 
     # ---- checkpoints
 
@@ -446,7 +456,7 @@ class SimulatedShards(Shards):
     def _copy(self, member: LabShard) -> None:
         """Begin a checkpoint of a shard's last commit."""
         report, number, machine = member.report(), member.number, self._machines[member.number]
-        if report is None or machine.is_over or number in self._under_way:
+        if report is None or machine.is_over or machine.stands or number in self._under_way:
             return
         assert member.assembled is not None
         self._copied += 1
@@ -457,7 +467,10 @@ class SimulatedShards(Shards):
 
     def _saved(self, member: LabShard, copy: ModelDisk, epoch: int, before: ShardReport) -> None:
         """End a checkpoint: it is where it is restored from."""
-        number = member.number
+        number, machine = member.number, self._machines[member.number]
+        if machine.stands:
+            self.loop.call_at(machine.stands_until, self._saved, member, copy, epoch, before)
+            return
         self._under_way.discard(number)
         if not member.dead:
             assert member.assembled is not None

@@ -40,8 +40,9 @@ from gossamer.lab.faults.lives import (
     unwind,
     web_faults,
 )
+from gossamer.lab.faults.loop import HERE, SimulatedLoop
 from gossamer.lab.faults.several import trial_of_several
-from gossamer.lab.faults.world import HERE, Fault, Killed, Kind, Machine, SimulatedLoop, World
+from gossamer.lab.faults.world import Fault, Killed, Kind, Machine, World
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.world.dice import Dice
 

@@ -6,15 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import selectors
-import threading
 from collections import Counter
-from collections.abc import Callable
-from contextvars import ContextVar, copy_context
-from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,7 +19,9 @@ from gossamer.lab.faults.web import HOSTS_MAX, HOSTS_OF_SHARDS, ROBOTS, hash_of,
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.dice import Dice
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from gossamer.lab.faults.loop import Lockstep
+
 BEGIN = 1_767_225_600.0
 HOSTS_AN_ADDRESS, CHAIN_ONE_IN = 3, 3
 ADDRESS_DELAYS_S = (0.5, 0.5, 40.0, 15.0, 0.5)
@@ -45,15 +42,13 @@ DOUBLE_ONE_IN = 5
 """Seeds of one shard in which a host may get two requests at once."""
 INTERLEAVES_ONE_IN = 4
 """Seeds whose commits run beside the loop; the others run them at once, at half the cost."""
-GIVE_WAY_ONE_IN, GIVEN_S_MAX = 3, 0.5
-"""Steps of a thread on the disk after which the loop runs, and for how long."""
+GIVE_WAY_ONE_IN = 3
+"""Steps of a thread on the disk after which the loop runs."""
 TROUBLES_MAX = 2
 """How often a fault of the web meets one host, or one URL."""
 CHANGE_S_MIN, CHANGE_PERIODS = 30.0, 8
 """How often the page changes that changes most; the others in twice the time, and so on."""
 REQUEST_S_MAX, DOWN_S_MIN, DOWN_S_MAX = 8.0, 0.01, 120.0
-IDLE_S_MAX = 86_400.0
-"""A trial that waits for longer than this in all is stuck."""
 
 
 class Killed(KeyboardInterrupt):
@@ -74,20 +69,22 @@ class SeenRequest(NamedTuple):
 
 
 When = Literal[
-    "", "new", "lent", "borrowed", "returned", "asking", "redirected", "copying", "giving", "given", "taken", "saved",
-    "resting", "ending",
+    "", "new", "lent", "borrowed", "between", "returned", "asking", "redirected", "copying", "giving", "given", "taken",
+    "saved", "resting", "ending",
 ]  # fmt: skip
 """What a fault waits for instead of a number of requests: see `several` and `situations`."""
-Kind = Literal["kill", "full", "write", "fsync", "dns", "reset", "frames", "cut", "coordinator", "scale", "loss"]
+Kind = Literal[
+    "kill", "full", "write", "fsync", "dns", "reset", "frames", "cut", "coordinator", "scale", "loss", "stand"
+]
 
 
 class Fault(NamedTuple):
     """What happens to one process of the crawl, and to its machine."""
 
     kind: Kind
-    """The process is killed; or from now on there is no room, or one write or one sync fails. Or, for a while, names
-    are looked up slowly, not at all or wrongly, or servers reset connections in the middle of a body; or what `several`
-    has happen between shards.
+    """The process is killed; or from now on there is no room, or one write or one sync fails. Or, for a while, it
+    stands still, names are looked up slowly, not at all or wrongly, or servers reset connections in the middle of a
+    body; or what `several` has happen between shards.
     """
     requests: int
     """It happens after this number of requests,"""
@@ -249,6 +246,10 @@ class Machine:
         self._next_disk: ModelDisk | None = None
         self._refused = "", 0
         self._set_by_s = 0.0
+        self.stands_until = 0.0
+        """Until then its process stands still."""
+        self.held: list[asyncio.Handle] = []
+        """Its callbacks that came due meanwhile."""
         self.retries: dict[bytes, float] | None = None
         """Where the clock was not set ahead since: until when each URL that is tried again had to wait at the last
         start, by the world's time.
@@ -259,6 +260,11 @@ class Machine:
     def is_over(self) -> bool:
         """The process was killed: nothing that it still does counts."""
         return self._next_disk is not None
+
+    @property
+    def stands(self) -> bool:
+        """Its process stands still."""
+        return self.stands_until > self.world.elapsed_s and not self.is_over
 
     # ---- the clock (`gossamer.world.clock.Clock`), and the machine's
 
@@ -373,104 +379,8 @@ class Machine:
         finally:
             del world.running[running]
             if life == self.life:
-                world.log.append(SeenRequest(host, "/" + path, began_s, world.elapsed_s, life, self.number, is_busy))
+                # Where the process stands still, the server has answered long before that is seen.
+                ended_s = min(world.elapsed_s, began_s + lasts_s)
+                world.log.append(SeenRequest(host, "/" + path, began_s, ended_s, life, self.number, is_busy))
         self.step()
         return world.answer(request, Use(world.elapsed_s, self.number, self.life), began, lasts_s)
-
-
-HERE: ContextVar[Machine] = ContextVar("HERE")
-"""The machine whose work is done."""
-
-
-class SimulatedLoop(asyncio.SelectorEventLoop):
-    """An event loop on the world's clock: where nothing can run, time goes on to the next timer. No threads run."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.threads: list[Lockstep] = []
-        super().__init__(_Skipping(world))
-
-    def time(self) -> float:
-        """Return the world's time."""
-        return self._world.elapsed_s
-
-    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]  # noqa: ARG002
-        """Run a function now, or in a thread that takes turns with the loop."""
-        if self._world.interleaves:
-            return Lockstep(self, HERE.get(), partial(func, *args)).future
-        future: asyncio.Future[T] = self.create_future()
-        try:
-            future.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001 - it is the waiter's
-            future.set_exception(error)
-        return future
-
-
-class Lockstep:
-    """A thread that runs while the loop waits, and the other way round: what happens is decided by the seed alone."""
-
-    def __init__(self, loop: SimulatedLoop, machine: Machine, work: Callable[[], Any]) -> None:
-        self.future: asyncio.Future[Any] = loop.create_future()
-        self.machine = machine
-        self._loop, self._work = loop, work
-        self._goes, self._waits = threading.Semaphore(0), threading.Semaphore(0)
-        self._ended = threading.Event()
-        self._result: Any = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=copy_context().run, args=(self._run,), daemon=True)
-        self._thread.start()
-        loop.call_soon(self.go_on)
-        loop.threads.append(self)
-
-    def go_on(self) -> None:
-        """Let the thread run until it yields or ends. For the loop."""
-        if self._ended.is_set():
-            return
-        self.machine.thread = self
-        self._goes.release()
-        self._waits.acquire()
-        self.machine.thread = None
-        if not self._ended.is_set():
-            self._loop.call_later(self.machine.world.dice.uniform(0.0, GIVEN_S_MAX), self.go_on)
-            return
-        self._thread.join()
-        self._loop.threads.remove(self)
-        if isinstance(self._error, Killed):
-            self.future.cancel()
-            raise self._error
-        if not self.future.done():
-            self.future.set_exception(self._error) if self._error is not None else self.future.set_result(self._result)
-
-    def give_way(self) -> None:
-        """Let the loop run. For the thread."""
-        self._waits.release()
-        self._goes.acquire()
-
-    def _run(self) -> None:
-        self._goes.acquire()
-        try:
-            self._result = self._work()
-        except BaseException as error:  # noqa: BLE001 - it is the waiter's
-            self._error = error
-        self._ended.set()
-        self._waits.release()
-
-
-class _Skipping(selectors.SelectSelector):
-    """Nothing is ever ready: no socket is open, and threads run in lockstep."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__()
-        self._world = world
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        assert timeout is not None, "everything waits, and nothing is due"
-        if timeout > 0.0:
-            self._world.elapsed_s += timeout
-            assert self._world.elapsed_s < IDLE_S_MAX, "the crawl does not end"
-        if self._world.unwinding:
-            self._world.unwinding = [task for task in self._world.unwinding if not task.done()]
-            return []
-        for machine in self._world.machines:
-            machine.step()
-        return []
