@@ -176,7 +176,7 @@ class Shards:
         if member.is_done:
             return ShardAnswer(shard=member.number, state="done")
         look, report = self.coordination.look(member.number), member.report()
-        if self.stands(member.number):
+        if self.suspended(member.number):
             self.order(member, look.orders)
             return None
         if member.dead or member.assembled is None or member.assembled.membership is None:
@@ -191,13 +191,13 @@ class Shards:
         """Have a shard obey."""
         if member.assembled is not None and member.assembled.membership is not None:
             obey = member.assembled.membership.obey
-            if self.stands(member.number):
+            if self.suspended(member.number):
                 asyncio.get_running_loop().call_soon(obey, orders, context=member.place.context)
             else:
                 obey(orders)
 
-    def stands(self, number: int) -> bool:  # noqa: ARG002
-        """Say whether a shard's process stands still: what is for it reaches it later, then."""
+    def suspended(self, number: int) -> bool:  # noqa: ARG002
+        """Say whether a shard's process is suspended: frames and orders reach it later, then."""
         return False
 
     async def between_answers(self) -> None:
@@ -298,7 +298,7 @@ class Shards:
         member = self.members.get(to)
         reached = frozenset((sender.number, to)) not in self.wire.cut
         if member is not None and member.begun.is_set() and not member.dead and reached:
-            if self.stands(to):
+            if self.suspended(to):
                 asyncio.get_running_loop().call_soon(self._take, member, frame, context=member.place.context)
             else:
                 member.place.context.run(self._take, member, frame)

@@ -17,7 +17,7 @@ from gossamer.lab.faults.world import Killed, Machine, World
 
 T = TypeVar("T")
 GIVEN_S_MAX = 0.5
-"""For how long the loop runs at most where a thread gives way to it."""
+"""For how long the loop runs at most while a thread waits for it."""
 IDLE_S_MAX = 86_400.0
 """A trial that waits for longer than this in all is stuck."""
 
@@ -28,21 +28,21 @@ HERE: ContextVar[Machine] = ContextVar("HERE")
 class SimulatedLoop(asyncio.SelectorEventLoop):
     """An event loop on the world's clock: where nothing can run, time goes on to the next timer. No threads run."""
 
-    def __init__(self, world: World, *, stands: bool = False) -> None:
-        """`stands`: machines may stand still."""
+    def __init__(self, world: World, *, suspends: bool = False) -> None:
+        """`suspends`: processes may be suspended."""
         self._world = world
         self.threads: list[Lockstep] = []
         super().__init__(_Skipping(world))
-        if stands:
+        if suspends:
             self._ready: deque[asyncio.Handle] = _Ready()
 
     def time(self) -> float:
         """Return the world's time."""
         return self._world.elapsed_s
 
-    def stand(self, machine: Machine, for_s: float) -> None:
+    def suspend(self, machine: Machine, for_s: float) -> None:
         """Have nothing of a machine's process run for a while, as after SIGSTOP, or on a machine that pauses."""
-        machine.stands_until = self.time() + for_s
+        machine.suspended_until = self.time() + for_s
         self.call_later(for_s, self._go_on, machine, context=Context())
 
     def _go_on(self, machine: Machine) -> None:
@@ -62,12 +62,12 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
 
 class _Ready(deque[asyncio.Handle]):
-    """Callbacks that are due. Those of a machine that stands still come when it goes on, in the same order."""
+    """Callbacks that are due. Those of a machine that is suspended come when it goes on, in the same order."""
 
     def popleft(self) -> Any:
         handle: Any = super().popleft()
         machine = handle._context.get(HERE)  # noqa: SLF001 - asyncio has no other way
-        if machine is None or not machine.stands:
+        if machine is None or not machine.suspended:
             return handle
         machine.held.append(handle)
         return _NOTHING

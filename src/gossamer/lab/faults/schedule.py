@@ -26,10 +26,10 @@ FREE_ONE_IN, SITUATED_MAX = 4, 2
 """Seeds without faults that wait for a situation, and how many the others have at most."""
 GIVING_STEPS = 4
 """How many times as many steps it may be until what was given has arrived."""
-STANDING_ONE_IN, STANDING_MAX = 4, 3
-"""Seeds in which shards stand still, and how often at most."""
-OF_STANDING: tuple[When, ...] = ("", "borrowed", "between", "between", "between")
-STANDS_S_MIN, STANDS_S_MAX = 5.0, 90.0
+SUSPENDED_ONE_IN, SUSPENDED_MAX = 4, 3
+"""Seeds in which shards are suspended, and how often at most."""
+OF_SUSPENSIONS: tuple[When, ...] = ("", "borrowed", "lent")
+SUSPENDED_S_MIN, SUSPENDED_S_MAX = 5.0, 90.0
 """For how long: leases of addresses end meanwhile, or do not."""
 AWAY_S_MAX, AWAY_S_LONG = 120.0, 600.0
 """How long two shards are cut off from each other, or the coordinator is away; and while one waits for the other."""
@@ -49,7 +49,7 @@ def faults_of(seed: int) -> list[Fault]:
     if not dice.below(TOGETHER_ONE_IN):
         faults, scalings = _together(dice, faults, scalings), _together(dice, scalings, scalings)
     given = _after_giving(dice, seed, scalings)
-    situated = [*situated_of(seed, scalings), *standing_of(seed)]
+    situated = [*situated_of(seed, scalings), *suspensions_of(seed)]
     return [*faults, *scalings, *given, *loss_of(seed, scalings), *last_of(seed), *situated]
 
 
@@ -123,16 +123,16 @@ def situated_of(seed: int, scalings: list[Fault]) -> list[Fault]:
     return found
 
 
-def standing_of(seed: int) -> list[Fault]:
-    """Return when shards stand still: of some seeds. A login's server counts time by what the crawl has seen."""
+def suspensions_of(seed: int) -> list[Fault]:
+    """Return when shards are suspended: of some seeds. A login's server counts time by what the crawl has seen."""
     dice = Dice(seed + 8)
-    if dice.below(STANDING_ONE_IN) or has_login(seed):
+    if dice.below(SUSPENDED_ONE_IN) or has_login(seed):
         return []
     found = []
-    for _ in range(1 + dice.below(STANDING_MAX)):
-        when = OF_STANDING[dice.below(len(OF_STANDING))]
-        requests, for_s = dice.below(REQUESTS), dice.uniform(STANDS_S_MIN, STANDS_S_MAX)
-        found.append(Fault("stand", requests, 0, False, False, for_s, dice.below(shards_of(seed)), when=when))
+    for _ in range(1 + dice.below(SUSPENDED_MAX)):
+        when = OF_SUSPENSIONS[dice.below(len(OF_SUSPENSIONS))]
+        requests, for_s = dice.below(REQUESTS), dice.uniform(SUSPENDED_S_MIN, SUSPENDED_S_MAX)
+        found.append(Fault("suspend", requests, 0, False, False, for_s, dice.below(shards_of(seed)), when=when))
     return found
 
 

@@ -122,7 +122,7 @@ class SimulatedShards(Shards):
         self.world = world
         self._folder = folder
         self.is_covered = is_covered
-        self.loop = SimulatedLoop(world, stands=any(one.kind == "stand" for one in found.faults))
+        self.loop = SimulatedLoop(world, suspends=any(one.kind == "suspend" for one in found.faults))
         self.loop.set_exception_handler(self._heard)
         self.loop.set_task_factory(self._task)
         self._tasks: dict[int, list[asyncio.Task[Any]]] = {}
@@ -265,8 +265,8 @@ class SimulatedShards(Shards):
 
     # ---- between two rounds
 
-    def stands(self, number: int) -> bool:
-        return self._machines[number].stands
+    def suspended(self, number: int) -> bool:
+        return self._machines[number].suspended
 
     def order(self, member: LabShard, orders: Orders) -> None:
         super().order(member, orders)
@@ -278,7 +278,7 @@ class SimulatedShards(Shards):
         under_way, running = self.coordination.moves.kept.under_way, self._running()
         for (number, version), (move, orders) in list(self._orders.items()):
             membership = running[number].membership if number in running else None
-            if membership is None or move in under_way or self.stands(number):
+            if membership is None or move in under_way or self.suspended(number):
                 continue
             if membership.exchange.places.has(move.first):
                 del self._orders[number, version]
@@ -386,7 +386,7 @@ class SimulatedShards(Shards):
         for fault in [one for one in faults if one.shard == faults[0].shard] if shards else ():
             self._situated.remove(fault)
             shard = shards[fault.shard % len(shards)]
-            if fault.kind in ("cut", "stand"):
+            if fault.kind in ("cut", "suspend"):
                 self._lasts(fault._replace(shard=shard))
             elif fault.kind == "scale":
                 self._others.append(fault._replace(requests=0))
@@ -408,7 +408,7 @@ class SimulatedShards(Shards):
         if ends and coordination.moves.is_moving:
             found.append("it was over while partitions moved")
         for number, shard in running.items():
-            found += self._traffic.waits(exchange_of(shard), self.world.elapsed_s, stands=self.stands(number))
+            found += self._traffic.waits(exchange_of(shard), self.world.elapsed_s, is_suspended=self.suspended(number))
         self._is_ending = bool(coordination.kept.end)
         self.world.faulty += found[:1] if not self.world.faulty else []
 
@@ -425,7 +425,7 @@ class SimulatedShards(Shards):
         if fault.kind == "frames":
             self.wire.lost = self.wire.doubled = UNRELIABLE
             self.wire.delay_s_max = LATE_S_MAX
-        elif fault.kind in ("cut", "stand"):
+        elif fault.kind in ("cut", "suspend"):
             self._lasts(fault)
         elif fault.kind == "scale":
             await self.scale(fault.steps)
@@ -436,11 +436,11 @@ class SimulatedShards(Shards):
             self.coordinate()
 
     def _lasts(self, fault: Fault) -> None:
-        """Have a shard be cut off from another one, or stand still, for a while."""
+        """Have a shard be cut off from another one, or suspended, for a while."""
         self._found.happened += [fault] if fault.when else []
-        if fault.kind == "stand":
-            if fault.shard in self._running() and not self.stands(fault.shard):
-                self.loop.stand(self._machines[fault.shard], fault.jump_s)
+        if fault.kind == "suspend":
+            if fault.shard in self._running() and not self.suspended(fault.shard):
+                self.loop.suspend(self._machines[fault.shard], fault.jump_s)
             return
         pair = frozenset({fault.shard, (fault.shard + 1 + fault.steps % (self.shards - 1)) % self.shards})
         self._cut_until[pair] = self.world.elapsed_s + fault.jump_s
@@ -456,7 +456,7 @@ class SimulatedShards(Shards):
     def _copy(self, member: LabShard) -> None:
         """Begin a checkpoint of a shard's last commit."""
         report, number, machine = member.report(), member.number, self._machines[member.number]
-        if report is None or machine.is_over or machine.stands or number in self._under_way:
+        if report is None or machine.is_over or machine.suspended or number in self._under_way:
             return
         assert member.assembled is not None
         self._copied += 1
@@ -468,8 +468,8 @@ class SimulatedShards(Shards):
     def _saved(self, member: LabShard, copy: ModelDisk, epoch: int, before: ShardReport) -> None:
         """End a checkpoint: it is where it is restored from."""
         number, machine = member.number, self._machines[member.number]
-        if machine.stands:
-            self.loop.call_at(machine.stands_until, self._saved, member, copy, epoch, before)
+        if machine.suspended:
+            self.loop.call_at(machine.suspended_until, self._saved, member, copy, epoch, before)
             return
         self._under_way.discard(number)
         if not member.dead:

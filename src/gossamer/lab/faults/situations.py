@@ -37,21 +37,6 @@ def _loans(shards: Mapping[int, Assembled], world: World) -> list[tuple[int, int
     return [(owner, machine) for owner, machine in owners if owner is not None and owner != machine]
 
 
-def _between(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
-    """Return the shards that had a request at an address of another one, and may send the next one soon, while others
-    wait for the address.
-    """
-    running = {address for _, address in world.running.values()}
-    found = []
-    for asked in reversed(world.log):
-        if asked.ended < world.elapsed_s - world.address_delay_s:
-            break
-        address = world.address(asked.host)
-        if _owner(shards, asked.machine, address) not in (None, asked.machine) and address not in running:
-            found.append(asked.machine)
-    return found
-
-
 def _returned(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the owners of addresses that wait for their delay after a request of another shard, and are waited for."""
     found = []
@@ -124,7 +109,6 @@ def _resting(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Mov
 _FOUND: Mapping[When, Callable[[Mapping[int, Assembled], World, Sequence[Move]], list[int]]] = {
     "lent": _lent,
     "borrowed": _borrowed,
-    "between": _between,
     "returned": _returned,
     "copying": _copying,
     "giving": _giving,

@@ -37,10 +37,10 @@ class Traffic:
             if since_s > WAIT_S + SLACK_S:
                 yield f"shard {frame.sender} has waited for {ask.url} for {since_s:.0f} s"
 
-    def waits(self, exchange: Exchange, now: float, *, stands: bool) -> Iterator[str]:
-        """Look at a shard; yield what it waits for in vain, if it does not stand still."""
+    def waits(self, exchange: Exchange, now: float, *, is_suspended: bool) -> Iterator[str]:
+        """Look at a shard; yield what it waits for in vain, if it is not suspended."""
         key = exchange.shard, exchange.opening
-        if stands or not exchange.prerequisites.waits:
+        if is_suspended or not exchange.prerequisites.waits:
             self._heard[key] = now
         elif (since_s := now - self._heard.setdefault(key, now)) > ASKED_S_MAX:
             yield f"shard {key[0]} waits for another one's fetch, which it asked for {since_s:.0f} s ago"

@@ -69,12 +69,12 @@ class SeenRequest(NamedTuple):
 
 
 When = Literal[
-    "", "new", "lent", "borrowed", "between", "returned", "asking", "redirected", "copying", "giving", "given", "taken",
+    "", "new", "lent", "borrowed", "returned", "asking", "redirected", "copying", "giving", "given", "taken",
     "saved", "resting", "ending",
 ]  # fmt: skip
 """What a fault waits for instead of a number of requests: see `several` and `situations`."""
 Kind = Literal[
-    "kill", "full", "write", "fsync", "dns", "reset", "frames", "cut", "coordinator", "scale", "loss", "stand"
+    "kill", "full", "write", "fsync", "dns", "reset", "frames", "cut", "coordinator", "scale", "loss", "suspend"
 ]
 
 
@@ -83,7 +83,7 @@ class Fault(NamedTuple):
 
     kind: Kind
     """The process is killed; or from now on there is no room, or one write or one sync fails. Or, for a while, it
-    stands still, names are looked up slowly, not at all or wrongly, or servers reset connections in the middle of a
+    is suspended, names are looked up slowly, not at all or wrongly, or servers reset connections in the middle of a
     body; or what `several` has happen between shards.
     """
     requests: int
@@ -246,8 +246,8 @@ class Machine:
         self._next_disk: ModelDisk | None = None
         self._refused = "", 0
         self._set_by_s = 0.0
-        self.stands_until = 0.0
-        """Until then its process stands still."""
+        self.suspended_until = 0.0
+        """Until then its process is suspended."""
         self.held: list[asyncio.Handle] = []
         """Its callbacks that came due meanwhile."""
         self.retries: dict[bytes, float] | None = None
@@ -262,9 +262,9 @@ class Machine:
         return self._next_disk is not None
 
     @property
-    def stands(self) -> bool:
-        """Its process stands still."""
-        return self.stands_until > self.world.elapsed_s and not self.is_over
+    def suspended(self) -> bool:
+        """Its process is suspended."""
+        return self.suspended_until > self.world.elapsed_s and not self.is_over
 
     # ---- the clock (`gossamer.world.clock.Clock`), and the machine's
 
@@ -379,7 +379,7 @@ class Machine:
         finally:
             del world.running[running]
             if life == self.life:
-                # Where the process stands still, the server has answered long before that is seen.
+                # Where the process is suspended, the server has answered long before that is seen.
                 ended_s = min(world.elapsed_s, began_s + lasts_s)
                 world.log.append(SeenRequest(host, "/" + path, began_s, ended_s, life, self.number, is_busy))
         self.step()
