@@ -14,6 +14,7 @@ from gossamer.assembly.values import Assembled
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders
+from gossamer.crawl.history import PageRecord
 from gossamer.lab.faults.recount import wrong_sums
 from gossamer.model.revisits import Notice, Sight
 from gossamer.revisit.schedule import Schedule
@@ -248,6 +249,54 @@ def test_hints_change_no_page_of_which_only_a_part_is_here(two: Two) -> None:
         assert not any(was_noted for _, was_noted in heard)
 
     run(two, moved)
+
+
+def test_pages_that_a_batch_crawl_gave_get_due_times_where_they_arrive_in_a_continuous_one(tmp_path: Path) -> None:
+    """It was stopped with them on their way. The shard that they arrive at went through its own pages before."""
+
+    def opened(mode: str) -> list[Assembled]:
+        config = config_of_two(tmp_path, *SETS, f"crawl.mode='{mode}'")
+        return [assemble(config, tmp_path, shard=number, shards=2) for number in range(2)]
+
+    async def committed(*shards: Assembled) -> None:
+        for shard in shards:
+            await shard.kept.committer.commit()
+
+    async def turned() -> None:
+        shards = opened("batch")
+        partition = partition_of(shards[0])
+        at = PartitionMap.even(2).owner(partition)
+        giver, membership = shards[at], shards[at].membership
+        named = giver.ring.urls.namer.names([f"https://{SITE}/page-{page}" for page in range(3)])
+        urls = [url for url in named if url is not None]
+        for url in urls:
+            giver.ring.urls.history.put(url, PageRecord(url.text, "fetched", True, 200, T0, 1, 1, ""))
+        await committed(*shards)
+        assert membership is not None
+        membership.moves.order([Move(1, partition, partition + 1, at, 1 - at)])
+        await committed(giver, giver)
+        assert not places_of(giver).has(partition)
+        for shard in shards:
+            await shard.close()
+        shards = opened("continuous")
+        taker, recrawl = shards[1 - at], shards[1 - at].ring.recrawl
+        assert recrawl is not None
+        while recrawl.enrolment.enrol_some():
+            pass
+        await committed(*shards)
+        carry(*shards)
+        assert places_of(taker).has(partition)
+        assert not recrawl.enrolment.is_over
+        while recrawl.enrolment.enrol_some():
+            pass
+        assert len(urls) == 3
+        assert all(taker.kept.storage.epochs.get("revisit", memory_key(url)) is not None for url in urls)
+        await committed(taker)
+        assert wrong_sums(taker.kept.storage.store) == []
+        for shard in shards:
+            await shard.close()
+
+    asyncio.run(turned())
 
 
 def test_partitions_stay_until_pages_of_an_earlier_batch_crawl_have_due_times(two: Two) -> None:

@@ -279,7 +279,9 @@ class PartitionMoves:
         if (reputation := self._frontier.reputation) is not None:
             reputation.linking_max = max(reputation.linking_max, last.linking_max)
         self._frontier.moves.admit(first, end, last.round, now)
-        if self._revisits is not None:
+        if self._ring.recrawl is not None and not last.revisits:
+            self._ring.recrawl.enrolment.begin_again(first)  # Given while the crawl was a batch crawl.
+        elif self._revisits is not None:
             self._revisits.admit(first, end, last.revisits)
         self._places.took(part)
         self._exchange.readdress()

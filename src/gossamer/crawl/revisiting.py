@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import islice
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -128,7 +129,10 @@ _BEGIN, _END = PARTITIONED
 
 
 class Enrolment:
-    """Goes through the pages once, and goes on where it was after a restart. Memory for one slice."""
+    """Goes through the pages once, and goes on where it was after a restart. Memory for one slice.
+
+    Partitions that another shard gave while the crawl was a batch crawl may arrive later: it goes through these again.
+    """
 
     def __init__(
         self,
@@ -140,13 +144,13 @@ class Enrolment:
         dice: Dice,
     ) -> None:
         """Pages are due within `interval_s`, spread over it by chance."""
-        self._store = storage.store
         self._epochs = storage.epochs
         self._namer = namer
         self._revisiting = revisiting
         self._interval_s = interval_s
         self._clock = clock
         self._dice = dice
+        self._begun_again = asyncio.Event()
 
     @property
     def is_over(self) -> bool:
@@ -158,26 +162,30 @@ class Enrolment:
         return self._epochs.get("meta", ENROLLED) or _BEGIN
 
     async def run(self) -> None:
-        """Enrol what is there."""
+        """Enrol what is there, and what arrives, until cancelled."""
         while True:
-            if not self.enrol_some():
-                return
-            await asyncio.sleep(PAUSE_S)
+            if self.enrol_some():
+                await asyncio.sleep(PAUSE_S)
+            else:
+                self._begun_again.clear()
+                await self._begun_again.wait()
+
+    def begin_again(self, partition: int) -> None:
+        """Go through the pages once more from a partition on: it has arrived without due times."""
+        self._epochs.put("meta", ENROLLED, min(self._cursor, partition.to_bytes(2)))
+        self._begun_again.set()
 
     def enrol_some(self) -> bool:
         """Enrol a slice; say whether there may be more. About 10 ms."""
-        cursor, last = self._cursor, b""
+        cursor = self._cursor
         if cursor >= _END:
             return False
-        for count, (key, value) in enumerate(self._store.scan("page", cursor, _END)):
-            last = key
-            if count >= SLICE:
-                break
+        # With what the open epoch has: partitions arrive in it.
+        pages = list(islice(self._epochs.scan("page", cursor, _END), SLICE + 1))
+        for key, value in pages[:SLICE]:
             if len(key) == 10 and self._epochs.get("revisit", key) is None:
                 self._enrol(value)
-        else:
-            last = _END
-        self._epochs.put("meta", ENROLLED, last)
+        self._epochs.put("meta", ENROLLED, pages[SLICE][0] if len(pages) > SLICE else _END)
         return True
 
     def _enrol(self, value: bytes) -> None:
