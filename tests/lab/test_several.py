@@ -134,8 +134,8 @@ FOUND = {
         [Fault("kill", 2, 3, False, False, 0.0, shard=shard, restored=True) for shard in range(2)],
     ),
     "a continuous crawl ended while all its pages waited for an address that another shard had": (
-        475,
-        [Fault("frames", 15, 15, in_disk=False, power=False, jump_s=39.66930603145914, shard=1)],
+        42,
+        [Fault("cut", 0, 0, in_disk=False, power=False, jump_s=700.0, shard=1, when="lonely")],
     ),
 }
 """Seeds and faults by what they found."""

@@ -123,7 +123,7 @@ class ModelDisk:
     def cut(self, root: Path) -> ModelDisk:
         """Return a copy as a power cut leaves it."""
         after = ModelDisk(root, *self._means)
-        root.mkdir()
+        root.mkdir(parents=True)
         self._restore("", after)
         after.platter = self.platter.cut(self._dice)
         return after

@@ -22,13 +22,13 @@ import msgspec
 
 from gossamer.assembly.values import Assembled
 from gossamer.cluster.moves import Copied, MovesRecord
-from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.config import Config, configure
 from gossamer.lab.faults.agreement import disagreements, exchange_of, untaken
 from gossamer.lab.faults.checks import SEED, broken_in, unscheduled
 from gossamer.lab.faults.disk import ModelDisk
+from gossamer.lab.faults.further import Feeds, all_faults_of, in_batch, map_of, sets_in, slowed, small
 from gossamer.lab.faults.lives import (
     OPTIONS,
     OTHER_PROMISES,
@@ -44,7 +44,6 @@ from gossamer.lab.faults.loop import HERE, SimulatedLoop
 from gossamer.lab.faults.schedule import (
     OF_A_SHARD,
     SKEW_S_MAX,
-    faults_of,
     is_continuous,
     is_covered,
     is_uneven,
@@ -54,7 +53,6 @@ from gossamer.lab.faults.situations import shards_in
 from gossamer.lab.faults.traffic import Traffic
 from gossamer.lab.faults.world import Fault, Killed, Machine, When, World
 from gossamer.lab.shards import LabPlace, LabShard, Shards, Wire
-from gossamer.url.url import PARTITIONS
 from gossamer.world.dice import Dice
 
 FRAME_S_MAX, LATE_S_MAX, UNRELIABLE = 0.05, 4.0, 0.25
@@ -81,12 +79,12 @@ WITHIN_S = 15_000.0
 
 def trial_of_several(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
     """Crawl the seed's world to its end; return what was broken. `faults` replaces the seed's."""
-    found = Trial(seed, faults_of(seed) if faults is None else faults)
-    world = World(seed, shards_of(seed), changes=is_continuous(seed))
+    found = Trial(seed, all_faults_of(seed) if faults is None else faults)
+    world = slowed(World(seed, shards_of(seed), changes=is_continuous(seed)))
     folder.mkdir(parents=True, exist_ok=True)
     shards: SimulatedShards | None = None
     try:
-        with in_world(is_real=False):
+        with in_world(is_real=False, also=small(seed)):
             shards = SimulatedShards(world, folder, found, is_covered=is_covered(seed))
             Context().run(shards.crawl)
         found.broken = broken_in(world)
@@ -105,7 +103,7 @@ class SimulatedShards(Shards):
     pump_s, round_s = 1.0, 1.5
 
     def __init__(self, world: World, folder: Path, found: Trial, *, is_covered: bool) -> None:
-        uneven, sets = is_uneven(world.seed), sets_for(world, is_covered=is_covered)
+        uneven, sets = is_uneven(world.seed), (*sets_for(world, is_covered=is_covered), *sets_in(world.seed))
         dice = random.Random(world.seed + 5)
         wire = Wire(dice, delay_s_max=FRAME_S_MAX, is_silent=dice.random() < SILENT)
         self._orders: dict[tuple[int, int], tuple[Move, Orders]] = {}
@@ -114,10 +112,9 @@ class SimulatedShards(Shards):
         self._other_config = self.config
         if world.changes:  # As after a run with other promises, of which each shard remembers the ones it had.
             self._other_config = configure(options=OPTIONS, sets=(*sets, OTHER_PROMISES), seeds=[SEED])
+        self._batch_config = in_batch(self.config, found.faults)
+        self.partitions = map_of(world.seed)
         if uneven:
-            self.partitions = PartitionMap(
-                1, self.shards, [max(0, one + self.shards - PARTITIONS) for one in range(PARTITIONS)]
-            )
             self.balance_rounds_min = BALANCE_ROUNDS_MIN
         self.world = world
         self._folder = folder
@@ -144,7 +141,7 @@ class SimulatedShards(Shards):
         self._begins_at: dict[int, float] = {}
         self._epochs: dict[int, int] = {}
         """Of the last commit of a shard before its process began."""
-        self._traffic = Traffic()
+        self._traffic, self._feeds = Traffic(), Feeds(world)
         self._opening: dict[int, int] = {}
         self._copies: dict[int, ModelDisk] = {}
         self._under_way: set[int] = set()
@@ -165,7 +162,8 @@ class SimulatedShards(Shards):
                 with suppress(Killed):
                     self.loop.run_until_complete(crawling)
                 self._fell()
-            assert crawling.result() == ("stopped" if self.world.changes else "finished"), crawling.result()
+            end = "stopped" if self.world.changes and self._batch_config is None else "finished"
+            assert crawling.result() == end, crawling.result()
         finally:
             unwind(self.loop)
 
@@ -201,7 +199,7 @@ class SimulatedShards(Shards):
         return deque(one for one in mine if not one.when)
 
     def config_of(self, number: int) -> Config:
-        return self._other_config if number % 2 else self.config
+        return self._batch_config or (self._other_config if number % 2 else self.config)
 
     def least_opening(self, number: int) -> int:
         if not self.is_covered:
@@ -270,6 +268,8 @@ class SimulatedShards(Shards):
 
     def order(self, member: LabShard, orders: Orders) -> None:
         super().order(member, orders)
+        if self.coordination.moves.is_copied and orders.shards != self.coordination.shards:
+            self.world.faulty.append(f"all is copied, and orders to shard {member.number} name {orders.shards} shards")
         for move in [one for one in orders.moves if one.sender == member.number]:
             self._orders.setdefault((member.number, move.version), (move, orders))
 
@@ -301,8 +301,10 @@ class SimulatedShards(Shards):
             self._found.happened.append(fault)
             await self._happens(fault)
         self._order_again()
-        if self.world.changes:
+        if self.world.changes and self._batch_config is None:
             self._end_of_revisits()
+            if (reading := self._feeds.read(self._running(), self._machines)) is not None:
+                self.loop.call_soon(reading[1], context=self.members[reading[0]].place.context)
         if self.coordination.kept.end:
             self._meet_the_last()
         self.wire.cut = {pair for pair, until in self._cut_until.items() if until > now}
@@ -336,17 +338,26 @@ class SimulatedShards(Shards):
 
     def _lose(self, fault: Fault) -> None:
         """Have all shards killed soon and go on from their checkpoints, and the coordinator go on from the copy."""
-        for member in self.members.values():
-            number = member.number
-            if not member.dead and number not in self._begins_at:
-                kill = fault._replace(kind="kill", requests=0, shard=number, restored=True)
-                self._machines[number].fault = self._faults[number] = kill
+        self._kill_all(fault._replace(restored=True))
         copied, kept = self.coordination.moves.copied, self.coordination.kept
         if copied is None or copied.shards != kept.moves.shards:
             self._copy_moves()  # In a real crawl, shards that it does not name are not there any more.
         kept.moves = msgspec.msgpack.decode(self._moves, type=MovesRecord) if self._moves else MovesRecord()
         self._keep(kept)
         self.coordinate()
+
+    def _turn(self, fault: Fault) -> None:
+        """Have a batch crawl go on as a continuous one, unless it is over."""
+        if not self.coordination.kept.end:
+            self._batch_config = None
+            self._kill_all(fault)
+
+    def _kill_all(self, fault: Fault) -> None:
+        for member in self.members.values():
+            number = member.number
+            if not member.dead and number not in self._begins_at:
+                kill = fault._replace(kind="kill", requests=0, shard=number)
+                self._machines[number].fault = self._faults[number] = kill
 
     async def _watch(self) -> None:
         """Look for situations, while faults wait for one; and have those whom these ended begin again at once."""
@@ -431,6 +442,8 @@ class SimulatedShards(Shards):
             await self.scale(fault.steps)
         elif fault.kind == "loss":
             self._lose(fault)
+        elif fault.kind == "turn":
+            self._turn(fault)
         else:
             await asyncio.sleep(fault.jump_s)
             self.coordinate()

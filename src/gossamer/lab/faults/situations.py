@@ -9,8 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gossamer.assembly.values import Assembled
 from gossamer.cluster.places import Move
+from gossamer.frontier.index import ON_BENCH
+from gossamer.frontier.record import HostRecord, decode_record, host_prefix
 from gossamer.lab.faults.agreement import exchange_of
+from gossamer.lab.faults.login import ORIGIN
 from gossamer.lab.faults.world import When, World
+from gossamer.state.store import Store
+from gossamer.url.site import partition_of
+
+LEFT_MIN = 2
+"""Pages that a host has, so that some are left when it has moved."""
+HOST_OF_LOGIN = ORIGIN.split("/")[2]
 
 
 def shards_in(
@@ -106,6 +115,42 @@ def _resting(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Mov
     return list(shards) if all(one.report().passive for one in memberships) else []
 
 
+def _requested(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+    """Return the shard that requests the host which would move first, of which the last commit has pages on disk."""
+    first = min((url.split("/")[2] for url in world.site.pages), key=partition_of)
+    users = [machine for asked, (machine, _) in world.running.items() if asked.host == first and machine in shards]
+    for user in users:
+        record = _record(shards[user].kept.storage.store, first)
+        if record is not None and record.index_family == "ready" and record.index_key[2] != ON_BENCH:
+            return [user] if record.queued >= LEFT_MIN else []
+    return []
+
+
+def _record(store: Store, host: str) -> HostRecord | None:
+    """Return what the last commit has of a host."""
+    data = store.get("host", host_prefix(partition_of(host), host))
+    return decode_record(data) if data is not None else None
+
+
+def _in_session(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+    """Return the shard whose session is good and in a commit, while pages need it."""
+    first = world.session.kept(world.elapsed_s) if world.session is not None else None
+    if first is None or first.machine not in shards:
+        return []
+    record = _record(shards[first.machine].kept.storage.store, HOST_OF_LOGIN)
+    return [first.machine] if record is not None and record.queued >= LEFT_MIN else []
+
+
+def _lonely(shards: Mapping[int, Assembled], world: World, moves: Sequence[Move]) -> list[int]:
+    """Return the shard that has all pages, at addresses that others lease out, once all were visited."""
+    have = [number for number, shard in shards.items() if shard.ring.frontier.hosts_left]
+    if moves or len(have) != 1 or len(shards) < world.shards or shards[have[0]].ring.frontier.counts.pending:
+        return []
+    addresses = exchange_of(shards[have[0]]).addresses
+    used = {world.address(url.split("/")[2]) for url in world.site.pages}
+    return have if addresses is not None and all(addresses.client.owner_of(one) != have[0] for one in used) else []
+
+
 _FOUND: Mapping[When, Callable[[Mapping[int, Assembled], World, Sequence[Move]], list[int]]] = {
     "lent": _lent,
     "borrowed": _borrowed,
@@ -116,4 +161,7 @@ _FOUND: Mapping[When, Callable[[Mapping[int, Assembled], World, Sequence[Move]],
     "asking": _asking,
     "redirected": _redirected,
     "resting": _resting,
+    "requested": _requested,
+    "session": _in_session,
+    "lonely": _lonely,
 }

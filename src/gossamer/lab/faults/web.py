@@ -47,11 +47,11 @@ class FaultSite(NamedTuple):
         return ends
 
 
-def site(dice: Dice, hosts_max: int, *, is_chain: bool = False) -> FaultSite:
+def site(dice: Dice, hosts_max: int, hosts_min: int = 1, *, is_chain: bool = False) -> FaultSite:
     """Return a web of a few hosts: a tree, so that every page is reached, with links across it; or a chain, in which
     everything depends on each page.
     """
-    hosts = [f"h{number}.test" for number in range(1 + dice.below(hosts_max))]
+    hosts = [f"h{number}.test" for number in range(hosts_min + dice.below(hosts_max + 1 - hosts_min))]
     count = PAGES_MIN + dice.below(PAGES_MAX - PAGES_MIN)
     urls = [f"http://{hosts[dice.below(len(hosts))]}/{_folder(dice)}{number}" for number in range(1, count)]
     urls = [f"http://{hosts[0]}/", *urls]

@@ -69,12 +69,12 @@ class SeenRequest(NamedTuple):
 
 
 When = Literal[
-    "", "new", "lent", "borrowed", "returned", "asking", "redirected", "copying", "giving", "given", "taken",
-    "saved", "resting", "ending",
+    "", "new", "lent", "borrowed", "returned", "asking", "redirected", "copying", "giving", "given", "taken", "saved",
+    "resting", "ending", "requested", "session", "lonely",
 ]  # fmt: skip
 """What a fault waits for instead of a number of requests: see `several` and `situations`."""
 Kind = Literal[
-    "kill", "full", "write", "fsync", "dns", "reset", "frames", "cut", "coordinator", "scale", "loss", "suspend"
+    "kill", "full", "write", "fsync", "dns", "reset", "frames", "cut", "coordinator", "scale", "loss", "suspend", "turn"
 ]
 
 
