@@ -88,8 +88,7 @@ def _said(name: str, *how: str) -> str:
 
 
 def _in_trials(name: str, trials: int) -> int:
-    from gossamer.lab.faults.several import trial_of_several  # noqa: PLC0415 - with the mistake
-    from gossamer.lab.faults.trial import run, trial  # noqa: PLC0415 - the same
+    from gossamer.lab.faults.trial import run, trial, trial_of_several  # noqa: PLC0415 - with the mistake
 
     kind = trial_of_several if MUTANTS[name].several else trial
     for seed in range(1, trials + 1):

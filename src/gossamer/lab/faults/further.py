@@ -2,7 +2,8 @@
 
 A few hosts with many pages move while a session is good, or after a crash that a long delay outlasts. In continuous
 crawls the number of shards goes up and back, or one shard has all pages and is cut off, or a batch crawl becomes
-continuous; and feeds tell any shard of changed pages of any other.
+continuous; and feeds tell any shard of changed pages of any other. The owner of an address dies with the shard that
+uses it, or a shard goes back to a checkpoint while all rest.
 """
 
 from __future__ import annotations
@@ -18,18 +19,25 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.crawl import revisiting
 from gossamer.lab.faults.login import EXPIRES_S
-from gossamer.lab.faults.schedule import SHARDS_MAX, faults_of, is_continuous, is_covered, is_uneven, shards_of
+from gossamer.lab.faults.schedule import SHARDS_MAX, faults_of, is_continuous, is_covered, is_slow, is_uneven, shards_of
 from gossamer.lab.faults.web import site
 from gossamer.lab.faults.world import LOGIN_ONE_IN, Fault, Machine, World
 from gossamer.model.revisits import Notice
 from gossamer.url.url import PARTITIONS
 from gossamer.world.dice import Dice
 
-Further = Literal["", "login", "crash", "back", "lonely", "turned"]
+Further = Literal["", "login", "crash", "back", "lonely", "turned", "owner", "behind"]
 OF_LOGINS: tuple[Further, ...] = ("", "login", "login")
 OF_MOVES: tuple[Further, ...] = ("", "crash", "", "crash")
 OF_REVISITS: tuple[Further, ...] = ("", "back", "back", "lonely", "lonely", "turned", "turned")
-"""By chance, of seeds with a login that lasts, of others that are not continuous, and of continuous ones."""
+OF_CHECKPOINTS: tuple[Further, ...] = ("", "behind")
+"""By chance, of seeds with a login that lasts, of others that are not continuous, of continuous ones, and of those with
+checkpoints and short delays.
+"""
+OWNER_STEPS, BEHIND_STEPS, BEHIND_S = 6, 7, 300.0
+"""Until the shards die of which one uses an address of the other; and until one dies that rests, which is cut off from
+another one then, and for how long.
+"""
 DELAYS_S: dict[Further, float] = {"login": 20.0, "crash": 110.0}
 """Of a host: pages are left when it moves, or it outlasts the start of a process and a move."""
 SESSION_S_MIN = 300.0
@@ -55,7 +63,9 @@ def further(seed: int) -> Further:
     if not seed % LOGIN_ONE_IN:
         lasts = EXPIRES_S[seed // LOGIN_ONE_IN % len(EXPIRES_S)] >= SESSION_S_MIN
         return OF_LOGINS[dice.below(len(OF_LOGINS))] if lasts else ""
-    return OF_MOVES[dice.below(len(OF_MOVES))] if not is_covered(seed) else ""
+    if is_covered(seed):
+        return "owner" if is_slow(seed) else OF_CHECKPOINTS[dice.below(len(OF_CHECKPOINTS))]
+    return OF_MOVES[dice.below(len(OF_MOVES))]
 
 
 def all_faults_of(seed: int) -> list[Fault]:
@@ -63,6 +73,8 @@ def all_faults_of(seed: int) -> list[Fault]:
     faults, kind = faults_of(seed), further(seed)
     if kind == "lonely":  # Else it would soon be lonely no more.
         faults = [one for one in faults if one.kind != "scale"]
+    if kind in ("owner", "behind"):  # These two come alone: after other faults, few crawls get there.
+        faults = [one for one in faults if one.when == "ending"]
     if kind == "login":  # After an older checkpoint any login may be needed.
         faults = [one for one in faults if not one.restored and one.kind != "loss"]
     return [*faults, *further_of(seed)]
@@ -83,6 +95,15 @@ def further_of(seed: int) -> list[Fault]:
         return [there, scale._replace(requests=at + BACK_REQUESTS + dice.below(BACK_REQUESTS), steps=shards)]
     if kind == "lonely":
         return [Fault("cut", 0, 0, False, False, dice.uniform(CUT_S_MIN, CUT_S_MAX), when="lonely")]
+    kill = scale._replace(kind="kill", shard=dice.below(shards))
+    if kind == "owner":
+        steps = [dice.below(OWNER_STEPS) for _ in range(2)]
+        if dice.below(2):
+            return [kill._replace(steps=steps[0], when="returned")]
+        return [kill._replace(steps=steps[0], when="lent"), kill._replace(steps=steps[1], when="borrowed")]
+    if kind == "behind":  # What the restored one finds again is on its way while all the others rest.
+        dies = kill._replace(steps=dice.below(BEHIND_STEPS), restored=True, when="resting")
+        return [dies, dies._replace(kind="cut", restored=False, jump_s=BEHIND_S)]
     if kind == "turned":
         at = TURN_REQUESTS_MIN + dice.below(TURN_REQUESTS)
         turn = scale._replace(kind="turn", requests=at)

@@ -13,7 +13,7 @@ import random
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -26,15 +26,14 @@ from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.config import Config, configure
 from gossamer.lab.faults.agreement import disagreements, exchange_of, untaken
-from gossamer.lab.faults.checks import SEED, broken_in, unscheduled
+from gossamer.lab.faults.checks import SEED, unscheduled
 from gossamer.lab.faults.disk import ModelDisk
-from gossamer.lab.faults.further import Feeds, all_faults_of, in_batch, map_of, sets_in, slowed, small
+from gossamer.lab.faults.further import Feeds, in_batch, map_of, sets_in
 from gossamer.lab.faults.lives import (
     OPTIONS,
     OTHER_PROMISES,
     Trial,
     check_books,
-    in_world,
     is_of,
     sets_for,
     unwind,
@@ -44,10 +43,7 @@ from gossamer.lab.faults.loop import HERE, SimulatedLoop
 from gossamer.lab.faults.schedule import (
     OF_A_SHARD,
     SKEW_S_MAX,
-    is_continuous,
-    is_covered,
     is_uneven,
-    shards_of,
 )
 from gossamer.lab.faults.situations import shards_in
 from gossamer.lab.faults.traffic import Traffic
@@ -75,26 +71,6 @@ SILENT = 0.5
 """Seeds in which no lost frame is noticed."""
 WITHIN_S = 15_000.0
 """A crawl that takes longer does not end."""
-
-
-def trial_of_several(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
-    """Crawl the seed's world to its end; return what was broken. `faults` replaces the seed's."""
-    found = Trial(seed, all_faults_of(seed) if faults is None else faults)
-    world = slowed(World(seed, shards_of(seed), changes=is_continuous(seed)))
-    folder.mkdir(parents=True, exist_ok=True)
-    shards: SimulatedShards | None = None
-    try:
-        with in_world(is_real=False, also=small(seed)):
-            shards = SimulatedShards(world, folder, found, is_covered=is_covered(seed))
-            Context().run(shards.crawl)
-        found.broken = broken_in(world)
-    except (Exception, Killed) as error:  # noqa: BLE001 - that it does not go on, or not end, is a finding too
-        found.broken = [*world.faulty, f"it ended with {error!r}"]
-    finally:
-        if shards is not None:
-            found.balanced = len(shards.coordination.moves.kept.balanced)
-            shards.let_go()
-    return found.ended(world)
 
 
 class SimulatedShards(Shards):

@@ -27,6 +27,7 @@ from gossamer.assembly.values import Assembled
 from gossamer.config import Config, configure
 from gossamer.crawl.control import Verb
 from gossamer.lab.faults.checks import SEED, broken_in
+from gossamer.lab.faults.further import all_faults_of, slowed, small
 from gossamer.lab.faults.lives import (
     IDLE_S,
     OF_THE_WEB,
@@ -41,7 +42,8 @@ from gossamer.lab.faults.lives import (
     web_faults,
 )
 from gossamer.lab.faults.loop import HERE, SimulatedLoop
-from gossamer.lab.faults.several import trial_of_several
+from gossamer.lab.faults.schedule import is_continuous, is_covered, shards_of
+from gossamer.lab.faults.several import SimulatedShards
 from gossamer.lab.faults.world import Fault, Killed, Kind, Machine, World
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.world.dice import Dice
@@ -194,6 +196,26 @@ def _lived(machine: Machine, config: Config) -> bool:
         unwind(loop)
     assert end == "finished", end
     return True
+
+
+def trial_of_several(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
+    """Crawl the seed's world to its end; return what was broken. `faults` replaces the seed's."""
+    found = Trial(seed, all_faults_of(seed) if faults is None else faults)
+    world = slowed(World(seed, shards_of(seed), changes=is_continuous(seed)))
+    folder.mkdir(parents=True, exist_ok=True)
+    shards: SimulatedShards | None = None
+    try:
+        with in_world(is_real=False, also=small(seed)):
+            shards = SimulatedShards(world, folder, found, is_covered=is_covered(seed))
+            Context().run(shards.crawl)
+        found.broken = broken_in(world)
+    except (Exception, Killed) as error:  # noqa: BLE001 - that it does not go on, or not end, is a finding too
+        found.broken = [*world.faulty, f"it ended with {error!r}"]
+    finally:
+        if shards is not None:
+            found.balanced = len(shards.coordination.moves.kept.balanced)
+            shards.let_go()
+    return found.ended(world)
 
 
 Kept = Callable[[int, Path, "list[Fault] | None"], Trial]
