@@ -35,8 +35,8 @@ OF_CHECKPOINTS: tuple[Further, ...] = ("", "behind")
 checkpoints and short delays.
 """
 OWNER_STEPS, BEHIND_STEPS, BEHIND_S = 6, 7, 300.0
-"""Until the shards die of which one uses an address of the other; and until one dies that rests, which is cut off from
-another one then, and for how long.
+"""Steps until the owner and the user of an address die; and until an idle shard dies that is cut off from another one
+afterwards, and for how long.
 """
 DELAYS_S: dict[Further, float] = {"login": 20.0, "crash": 110.0}
 """Of a host: pages are left when it moves, or it outlasts the start of a process and a move."""
