@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.faults.schedule import faults_of, is_uneven, scalings_of
+from gossamer.lab.faults.further import all_faults_of
+from gossamer.lab.faults.schedule import is_uneven, scalings_of
 from gossamer.lab.faults.trial import run, trial_of_several
 from gossamer.lab.faults.world import Fault, World
 
@@ -74,7 +75,7 @@ def test_without_faults_the_shards_share_addresses_and_sites_are_on_each() -> No
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 def test_partitions_move_while_shards_die_and_go_back_to_older_checkpoints() -> None:
     """Seeds in which the number of shards changes, up to three times, from one to four."""
-    seeds = [seed for seed in range(100, 150) if any(fault.kind == "scale" for fault in faults_of(seed))]
+    seeds = [seed for seed in range(100, 150) if any(fault.kind == "scale" for fault in all_faults_of(seed))]
     trials = [run(seed, None, trial_of_several) for seed in seeds[:MOVED_TRIALS]]
     assert {one.seed: one.broken for one in trials if one.broken} == {}
     happened = [fault for one in trials for fault in one.happened]
