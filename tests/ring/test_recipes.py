@@ -294,6 +294,7 @@ class Shop(Answering):
 
 @pytest.mark.promise("Continuous crawls", "`gossamer watch` reports changes to a command, a webhook and a feed.")
 def test_watch_reports_a_changed_price(tmp_path: Path) -> None:
+    Shop.visits, Shop.posted, Shop.refused = 0, [], False  # Tests come in any order.
     (tmp_path / "shop.toml").write_text('[extract.offer.fields]\nprice = { css = ".price", type = "integer" }\n')
     quick = (
         "revisit.interval_s_mean=0.5", "revisit.interval_s_min=0.2", "revisit.interval_s_max=1.0", "robots.obey=false",
