@@ -175,10 +175,11 @@ class Shards:
         """Give a shard its orders, and return its answer; None if it does not answer in time."""
         if member.is_done:
             return ShardAnswer(shard=member.number, state="done")
-        look, report = self.coordination.look(member.number), member.report()
+        look = self.coordination.look(member.number)
         if self.suspended(member.number):
             self.order(member, look.orders)
             return None
+        report = member.report()
         if member.dead or member.assembled is None or member.assembled.membership is None:
             return ShardAnswer(shard=member.number, state="starting")
         self.order(member, look.orders)

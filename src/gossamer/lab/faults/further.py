@@ -19,7 +19,16 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.crawl import revisiting
 from gossamer.lab.faults.login import EXPIRES_S
-from gossamer.lab.faults.schedule import SHARDS_MAX, faults_of, is_continuous, is_covered, is_slow, is_uneven, shards_of
+from gossamer.lab.faults.schedule import (
+    SHARDS_MAX,
+    faults_of,
+    has_login,
+    is_continuous,
+    is_covered,
+    is_slow,
+    is_uneven,
+    shards_of,
+)
 from gossamer.lab.faults.web import site
 from gossamer.lab.faults.world import LOGIN_ONE_IN, Fault, Machine, World
 from gossamer.model.revisits import Notice
@@ -60,7 +69,7 @@ def further(seed: int) -> Further:
         return OF_REVISITS[dice.below(len(OF_REVISITS))]
     if is_uneven(seed):
         return ""
-    if not seed % LOGIN_ONE_IN:
+    if has_login(seed):
         lasts = EXPIRES_S[seed // LOGIN_ONE_IN % len(EXPIRES_S)] >= SESSION_S_MIN
         return OF_LOGINS[dice.below(len(OF_LOGINS))] if lasts else ""
     if is_covered(seed):

@@ -40,11 +40,7 @@ from gossamer.lab.faults.lives import (
     web_faults,
 )
 from gossamer.lab.faults.loop import HERE, SimulatedLoop
-from gossamer.lab.faults.schedule import (
-    OF_A_SHARD,
-    SKEW_S_MAX,
-    is_uneven,
-)
+from gossamer.lab.faults.schedule import OF_A_SHARD, SKEW_S_MAX, is_uneven
 from gossamer.lab.faults.situations import shards_in
 from gossamer.lab.faults.traffic import Traffic
 from gossamer.lab.faults.world import Fault, Killed, Machine, When, World
