@@ -43,7 +43,8 @@ test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	sh .ci/in-memory $(BIN)/python -m pytest $(PARALLEL)
 
 acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## run the checks against real parts from Debian, installing what is missing
-	failed=0; $(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || failed=1; \
+	failed=0; sh .ci/in-memory $(BIN)/python -m pytest -m "heavy and not acceptance" $(PARALLEL) || failed=1; \
+	$(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || failed=1; \
 	$(BIN)/python -m pytest -m "acceptance and paced" --timeout 600 --numprocesses 2 || failed=1; \
 	$(BIN)/python -m pytest -m "acceptance and not alone and not paced" --timeout 600 $(PARALLEL) || failed=1; \
 	exit $$failed

@@ -27,7 +27,7 @@ KEPT = (
 )
 """Names of variables that tests may see of the caller's, or beginnings of such names."""
 ACCEPTANCE = Path(__file__).parent / "acceptance"
-MARKED = re.compile("mark.acceptance|with_further")
+MARKED = {"acceptance": re.compile("mark.acceptance|with_further"), "heavy": re.compile("mark.heavy")}
 """What marks tests for `make acceptance`, in their file or in the conftest.py beside it."""
 SET = {"LANG": "C.UTF-8", "TERM": "xterm-256color", "TZ": "UTC"}
 
@@ -52,12 +52,13 @@ def pytest_configure() -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out files of which no test is selected: what tests import takes long."""
     wanted = config.option.markexpr
-    if wanted == "not acceptance":
-        return True if collection_path == ACCEPTANCE else None
-    if not wanted.startswith("acceptance") or not collection_path.match("test_*.py"):
+    if "not acceptance" in wanted and collection_path == ACCEPTANCE:
+        return True
+    marked = MARKED.get(wanted.partition(" ")[0])
+    if marked is None or not collection_path.match("test_*.py"):
         return None
     markers = (collection_path, collection_path.with_name("conftest.py"))
-    return None if any(path.exists() and MARKED.search(path.read_text()) for path in markers) else True
+    return None if any(path.exists() and marked.search(path.read_text()) for path in markers) else True
 
 
 @pytest.fixture(autouse=True)

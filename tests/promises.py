@@ -22,8 +22,8 @@ HEAD = """\
 # Promises
 
 What you can rely on. Each promise is the mark of the tests behind it, and this page is made from those marks by
-`make docs`: a promise that no test proves cannot be listed. `make test` runs the tests; `make acceptance` runs those in
-`tests/acceptance` and further cases of the others.
+`make docs`: a promise that no test proves cannot be listed. `make test` runs the quick tests; `make acceptance` runs
+those in `tests/acceptance`, heavy ones and further cases.
 """
 
 

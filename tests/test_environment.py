@@ -47,6 +47,7 @@ def site() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_address[1]}/ü"
 
 
+@pytest.mark.heavy
 @ENVIRONMENTS
 def test_a_crawl_is_the_same_in_every_environment(site: str, environment: dict[str, str], tmp_path: Path) -> None:
     for words in (["crawl", site, "--allow-private"], ["report", "crawl"]):
@@ -59,6 +60,7 @@ def test_a_crawl_is_the_same_in_every_environment(site: str, environment: dict[s
         assert "1 page" in done.stdout
 
 
+@pytest.mark.heavy
 @ENVIRONMENTS
 def test_the_tests_are_the_same_in_every_environment(environment: dict[str, str]) -> None:
     done = subprocess.run(

@@ -104,12 +104,14 @@ def test_the_list_names_every_example() -> None:
     assert sorted(named) == sorted(file.name for file in EXAMPLES.iterdir() if file.name != "README.md")
 
 
+@pytest.mark.heavy
 def test_archive(shell: Shell) -> None:
     said = shell.run("sh archive.sh")
     assert "docs.wacz" in said
     assert (shell.directory / "docs.wacz").stat().st_size > 1_000
 
 
+@pytest.mark.heavy
 def test_corpus(shell: Shell) -> None:
     shell.run("sh corpus.sh")
     urls = [json.loads(line)["url"] for line in (shell.directory / "permitted.jsonl").read_text().splitlines()]
@@ -118,6 +120,7 @@ def test_corpus(shell: Shell) -> None:
     assert list((shell.directory / "corpus-markdown").rglob("*.md"))
 
 
+@pytest.mark.heavy
 def test_price_watch(shell: Shell, site: Site) -> None:
     assert "/offers/1 new -> 10.0" in shell.run("python price_watch.py")
     site.price = 12.5
@@ -125,6 +128,7 @@ def test_price_watch(shell: Shell, site: Site) -> None:
     assert "/offers/1 10.0 -> 12.5" in shell.run("python price_watch.py")
 
 
+@pytest.mark.heavy
 def test_focused_crawl(shell: Shell) -> None:
     paths = [line.split()[0].rpartition("/")[2] for line in shell.run("python focused_crawl.py").splitlines()]
     assert {"warc", "replay", "about", "other", "far"} <= set(paths)
@@ -132,6 +136,7 @@ def test_focused_crawl(shell: Shell) -> None:
     assert {line["title"] for line in map(json.loads, said.splitlines())} == {"Page /warc", "Page /replay"}
 
 
+@pytest.mark.heavy
 def test_link_graph_and_near_duplicates(shell: Shell) -> None:
     shell.run("gossamer crawl https://docs.example.org/ --contact you@example.org --set seen.near_scope=shard -o crawl")
     lines = shell.run("python link_graph.py crawl").splitlines()
@@ -166,6 +171,7 @@ def test_cluster_crawl(shell: Shell) -> None:
     assert re.search(r"^\d+ pages, shard 0: \d+ shard 1: \d+ shard 2: \d+ shard 3: \d+$", said, re.MULTILINE)
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(180)
 def test_notebook(shell: Shell) -> None:
     notebook = nbformat.read(shell.directory / "crawl.ipynb", as_version=4)

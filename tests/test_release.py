@@ -38,6 +38,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
     return build(ROOT, tmp_path_factory.mktemp("built"), 0o022)
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Operation", "Wheel and sdist are reproducible: the same source makes the same bytes.")
 def test_the_sdist_builds_the_same_wheel_and_itself(built: tuple[bytes, bytes], tmp_path: Path) -> None:
     sdist = built[1]

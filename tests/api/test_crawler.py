@@ -570,6 +570,7 @@ def test_a_running_crawl_can_be_stopped_over_its_socket(run: Run, make: Make) ->
     run(scenario())
 
 
+@pytest.mark.heavy
 def test_a_copy_of_a_checkpoint_resumes_to_the_same_end(run: Run, make: Make, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with Site(star(200)) as site:

@@ -112,6 +112,7 @@ def test_a_notebook_shows_a_progress_bar(site: str, tmp_path: Path) -> None:
     assert looped["text/plain"] in looped["text/html"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("what", ["to_arrow", "to_polars", "to_duckdb"])
 def test_tables_in_other_libraries(site: str, tmp_path: Path, what: str) -> None:
     crawl = made(site, tmp_path / "crawl")

@@ -67,6 +67,7 @@ def test_a_console_has_them_kept_from_the_start(run: Run, make: Make) -> None:
     run(scenario())
 
 
+@pytest.mark.heavy
 def test_the_course_reaches_back_over_all_runs_and_outlives_them(run: Run, make: Make, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with Site(star(400)) as site:

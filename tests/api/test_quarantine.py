@@ -29,6 +29,7 @@ class Marks:
 """
 
 
+@pytest.mark.heavy
 def test_a_suspect_is_examined_alone_with_the_modules_that_we_have(
     run: Run, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,7 @@ def _read(made: Made) -> None:
     made.changed = len(list(changes(made.directory)))
 
 
+@pytest.mark.heavy
 def test_an_export_of_a_running_crawl_holds_its_last_commit(made: Made) -> None:
     jsonl, wacz, markdown, parquet = made.running
     assert 12 <= made.attempts < len(table(made.directory, "pages"))
@@ -105,6 +106,7 @@ def _said(read: Callable[[], object]) -> str:
     return str(error.value)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["pages", "links", "epochs"])
 def test_one_changed_byte_of_a_table_is_reported_by_every_reader(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
@@ -135,6 +137,7 @@ def test_one_changed_byte_of_a_table_is_reported_by_every_reader(
         read()
 
 
+@pytest.mark.heavy
 def test_without_the_crawls_state_a_changed_byte_of_the_rows_is_reported_or_harmless(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

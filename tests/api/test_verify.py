@@ -122,6 +122,7 @@ def test_what_is_sound_is_found_sound(made: Path, name: str, *, deep: bool) -> N
     assert found.files >= (5 if deep else 1)
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Crash safety", "`gossamer verify` finds and names every missing or changed file of the last commit."
 )
@@ -164,6 +165,7 @@ def test_the_documentation_has_every_kind_of_file_and_every_damage() -> None:
     assert set(cases()) == wanted
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("name", "damage"), with_further(*cases()))
 def test_verify_and_resume_do_what_the_documentation_says(made: Path, tmp_path: Path, name: str, damage: str) -> None:
@@ -212,6 +214,7 @@ def test_a_store_that_lost_commits_is_not_gone_on_with(copied: Path) -> None:
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Files and exports",
     "An index made from incomplete tables replaces a complete one only if the operator accepts the loss.",
@@ -238,6 +241,7 @@ def test_what_is_lost_is_shown_refused_and_can_be_accepted(copied: Path, tmp_pat
     assert verify_of(copied, deep=True).damage == ()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("copied", ["finished"], indirect=True)
 @pytest.mark.parametrize("to", ["wacz", "markdown", "pagefiles"])
 @pytest.mark.parametrize("state", ["with its state", "without"])

@@ -55,6 +55,7 @@ def file_of(directory: Path, size: int, seed: int = 1) -> Path:
     return path
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("size", [0, 1, 70_000, PART, PART + 1, 3 * PART])
 def test_what_is_copied_is_there_once_and_its_tag_is_foreseen(
     bucket: Bucket, tmp_path: Path, name: str, size: int
@@ -174,6 +175,7 @@ def test_a_file_that_is_gone_is_that_files_fault(bucket: Bucket, tmp_path: Path)
     assert raised.value.of_file
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("options", "line"),
     [

@@ -66,6 +66,7 @@ def test_warnings_are_in_the_status_and_among_the_last_words() -> None:
     assert "Warning: 1 of 2 shards\\x1b[2J has nothing." in summary_of(status, "crawl", "finished").splitlines()
 
 
+@pytest.mark.heavy
 def test_why_tells_the_story_of_a_url(stopped: Gossamer) -> None:
     _, out, _ = stopped("why", "crawl", "http://a.test/x")
     assert "url " in out
@@ -81,11 +82,13 @@ def test_why_of_a_running_crawl_comes_from_itself(running: Gossamer) -> None:
     assert json.loads(out) == {"verb": "why", "url": "http://a.test/x"}
 
 
+@pytest.mark.heavy
 def test_report_is_text_or_json(stopped: Gossamer) -> None:
     assert stopped("report", "crawl")[1].strip() == "REPORT pages 3, refused 7, 100 wide"
     assert json.loads(stopped("report", "crawl", "--json")[1]) == {"pages": 3}
 
 
+@pytest.mark.heavy
 def test_report_is_a_page_where_one_is_asked_for(stopped: Gossamer, tmp_path: Path) -> None:
     assert stopped("report", "crawl", "--html", "page.html")[:2] == (0, "The report is in page.html\n")
     assert (tmp_path / "page.html").read_text() == "<h1>crawl</h1> pages 3"
@@ -95,6 +98,7 @@ def test_report_is_a_page_where_one_is_asked_for(stopped: Gossamer, tmp_path: Pa
     )  # fmt: skip
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("arguments", "sent"),
     [
@@ -116,6 +120,7 @@ def test_a_crawl_may_refuse(running: Gossamer) -> None:
     assert running.mistake("exclude", "crawl", "nonsense") == "gossamer: no such host\n"
 
 
+@pytest.mark.heavy
 def test_verbs_need_a_running_crawl(stopped: Gossamer) -> None:
     for arguments in (["pause", "crawl"], ["seed", "crawl", "http://a/"], ["stop", "crawl"]):
         assert "gossamer resume crawl continues it" in stopped.mistake(*arguments)
@@ -144,6 +149,7 @@ def test_schema_is_json_schema(run: Gossamer) -> None:
     assert run("config", "schema", "--markdown")[1] == page
 
 
+@pytest.mark.heavy
 def test_demo_crawls_a_made_web_and_reports(run: Gossamer) -> None:
     status, out, err = run("demo")
     assert (status, err) == (0, "")

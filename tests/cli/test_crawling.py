@@ -151,6 +151,7 @@ def test_stop_is_an_interruption_too(run: Gossamer) -> None:
     assert process.returncode == 130
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Crash safety", "A page that kills the process is quarantined, and the crawl restarts from its last commit."
 )
@@ -320,6 +321,7 @@ def test_files_in_the_current_directory_are_not_imported(run: Gossamer) -> None:
     assert (process.returncode, process.stderr) == (0, "")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("closed", [(1,), (2,), (1, 2), (0, 1, 2)], ids=str)
 @pytest.mark.parametrize(("path", "status"), [("pages/5", 0), ("raises", 1), ("refuses", 2)])
 def test_closed_streams_change_no_exit_status(run: Gossamer, closed: tuple[int, ...], path: str, status: int) -> None:

@@ -93,6 +93,7 @@ def name_server() -> Iterator[str]:
         answering.join()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("path", "more", "reason"),
     [
@@ -116,6 +117,7 @@ def test_a_name_that_does_not_exist_is_a_reason(run: Gossamer, name_server: str)
     assert_failed(crawl(run, *words), seed, "dns_error: name resolution")
 
 
+@pytest.mark.heavy
 def test_robots_txt_is_a_reason_which_status_and_report_know(run: Gossamer, site: str) -> None:
     seed, reason = f"http://{CLOSED}{site}/", "robots.txt disallows it"
     assert_failed(crawl(run, seed), seed, f"robots_denied: {reason}")
@@ -138,6 +140,7 @@ def assert_failed(ended: tuple[int, str, str], seed: str, reason: str) -> None:
     assert reason in second
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("more", [[], ["--no-robots"]], ids=["with robots.txt", "without"])
 def test_a_refused_port_is_named_and_a_limit_makes_no_success_of_it(run: Gossamer, more: list[str]) -> None:
     seed = f"http://127.0.0.1:{unused_port()}/"
@@ -154,6 +157,7 @@ def test_one_seed_that_was_fetched_is_enough(run: Gossamer, site: str) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("scope", ["host", "any"])
 def test_a_seed_counts_as_fetched_where_its_redirect_leads(run: Gossamer, site: str, scope: str) -> None:
     assert crawl(run, f"http://open.test{site}/to/page", "--scope", scope) == (Exit.FINISHED, "", "")
@@ -168,6 +172,7 @@ def test_of_many_seeds_the_first_are_named_and_the_others_counted(run: Gossamer,
     assert lines[-1] == "gossamer:   and 15 more"
 
 
+@pytest.mark.heavy
 def test_resume_knows_it_too(run: Gossamer, site: str) -> None:
     first = crawl(run, f"http://open.test{site}/404")
     again = run("resume", "crawl", "--quiet")
@@ -186,6 +191,7 @@ def test_the_last_words_are_no_progress(run: Gossamer, site: str) -> None:
     assert "HTTP 404" in err
 
 
+@pytest.mark.heavy
 def test_an_offline_crawl_of_an_empty_segment_fetched_nothing(run: Gossamer, site: str) -> None:
     assert crawl(run, f"http://open.test{site}/404")[0] == Exit.NOTHING
     assert run("segment", "build", "crawl", "-o", "empty.segment", "--quiet")[0] == Exit.NOTHING
@@ -193,6 +199,7 @@ def test_an_offline_crawl_of_an_empty_segment_fetched_nothing(run: Gossamer, sit
     assert (status, err) == (Exit.NOTHING, "gossamer: no URL could be fetched: there was none to fetch\n")
 
 
+@pytest.mark.heavy
 def test_an_offline_crawl_names_what_its_segment_lists(run: Gossamer, site: str) -> None:
     (run.directory / "list").write_text(f"http://open.test{site}/404\n")
     (run.directory / "gossamer.toml").write_text('[resolve]\nallow_private = true\nhosts_file = "hosts"\n')

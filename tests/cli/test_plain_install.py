@@ -186,6 +186,7 @@ def test_every_documented_command_is_run_here() -> None:
     assert documented == {*LOOKING, *MAKING, *ALONE, *RUNNING, *ELSEWHERE}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("commands", [LOOKING, MAKING, ALONE], ids=["looking", "making", "alone"])
 @pytest.mark.timeout(300)  # Many processes, one after the other.
 def test_commands_where_nothing_runs(run: Gossamer, site: str, commands: dict[str, list[list[str]]]) -> None:
@@ -198,6 +199,7 @@ def test_commands_where_nothing_runs(run: Gossamer, site: str, commands: dict[st
     assert "no trap" in run.mistake("release", "one", "127.0.0.1")
 
 
+@pytest.mark.heavy
 def test_a_site_is_checked_and_watched(run: Gossamer, site: str) -> None:
     """None of its pages says what it is about; the second is a copy of the first."""
     status, out, err = run("check", site, "--allow-private", "-o", "checked", "--quiet")
@@ -207,6 +209,7 @@ def test_a_site_is_checked_and_watched(run: Gossamer, site: str) -> None:
     assert (status, err) == (Exit.FINISHED, "")
 
 
+@pytest.mark.heavy
 def test_commands_on_a_crawl_that_runs(run: Gossamer, site: str) -> None:
     crawling = run.start("crawl", site, "--allow-private", "--mode", "continuous", "--quiet", "-o", "on")
     until((run.directory / "on/state/control.sock").exists)
@@ -217,6 +220,7 @@ def test_commands_on_a_crawl_that_runs(run: Gossamer, site: str) -> None:
     assert "holds something else" in run.mistake("conformance", "-o", "on")
 
 
+@pytest.mark.heavy
 def test_the_web_and_the_demo(run: Gossamer) -> None:
     serving = run.start("simweb")
     assert serving.stdout is not None
@@ -228,6 +232,7 @@ def test_the_web_and_the_demo(run: Gossamer) -> None:
     assert "pages fetched in" in out
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 def test_a_demo_that_was_killed_is_resumed_with_its_web(run: Gossamer) -> None:
     demo = run.start("demo")
@@ -254,6 +259,7 @@ def test_conformance(run: Gossamer) -> None:
     assert run("conformance")[0] == Exit.FINISHED
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("package", "words"),
     [

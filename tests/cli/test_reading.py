@@ -64,6 +64,7 @@ def as_anybody(directory: Path, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Operation", "A crawl in a read-only directory can be inspected.")
 def test_what_only_looks_needs_not_write(kept: Path, original: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     url = (original / "page.html").as_uri()
@@ -84,6 +85,7 @@ def test_what_only_looks_needs_not_write(kept: Path, original: Path, tmp_path_fa
     assert url in target.read_text()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -158,6 +160,7 @@ def test_a_damaged_page_of_a_table_is_reported_like_one_that_is_cut(run: Real, t
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("damage", ["cut", "a bit of the footer", "other bytes", "empty"])
 def test_a_damaged_table_is_named_by_resume_and_nothing_is_lost(run: Real, tmp_path: Path, damage: str) -> None:
     crawl = tmp_path / "crawl"

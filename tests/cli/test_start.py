@@ -48,6 +48,7 @@ def test_a_job_that_is_checked_already_is_crawled(tmp_path: Path) -> None:
     assert (tmp_path / "made/crawl/crawl.toml").exists()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("changes", "status"), [(True, AGAIN), (False, Exit.REFUSED)])
 def test_a_restart_is_refused_only_for_what_the_crawl_runs_with_now(changes: bool, status: int, tmp_path: Path) -> None:
     """A command can change `crawl.toml` between the job of a restart and its check: then another job is made of it."""

@@ -135,6 +135,7 @@ class World:
                 node.addresses.take(sender, data, self.now, node.opening)
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Several shards", "One shard at a time sends requests to an address, and its delays hold for all shards."
 )

@@ -191,6 +191,7 @@ class Rebalancing(Shards):
         self.partitions = PartitionMap(1, 3, [0] * (PARTITIONS - 2) + [1, 2])
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Several shards", "While one shard has more hosts ready than it can request, idle ones get some.")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kills", [0, 6])

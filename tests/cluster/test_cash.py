@@ -22,6 +22,7 @@ WEB = SimwebOptions(
 )
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Several shards",
     "Cash (`opic`) moves between hosts of all shards; none is lost or made when a shard's process is killed.",

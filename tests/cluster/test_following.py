@@ -23,6 +23,7 @@ WEB = SimwebOptions(
 )
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Several shards", "A program reads the pages of all shards, each once, also when a shard's process is killed."
 )
@@ -64,6 +65,7 @@ def test_pages_come_once_while_shards_are_killed(tmp_path: Path) -> None:
     assert any(page.title and page.title in page.text for page in read)
 
 
+@pytest.mark.heavy
 def test_pages_of_earlier_runs_are_skipped(tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
     with SimwebProcess(WEB, tmp_path / "web") as simweb:

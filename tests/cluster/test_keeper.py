@@ -102,6 +102,7 @@ def test_a_process_that_hangs_in_a_page_is_ended_and_the_page_accused(tmp_path: 
     assert len(ShardSlots(tmp_path).take_suspects()) == 1
 
 
+@pytest.mark.heavy
 def test_deaths_without_progress_end_and_those_with_progress_do_not(tmp_path: Path) -> None:
     keeper = keeper_of(tmp_path, "signal 6")
     asyncio.run(keeper.run())

@@ -76,6 +76,7 @@ def moved(
         return running, differences, judge(log, PROMISES["polite"], simweb.web, restarts=kills)
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 def test_shards_are_added_and_emptied_while_the_crawl_runs(tmp_path: Path) -> None:
     scaler = Scaler((30, 5), (150, 3))
@@ -87,6 +88,7 @@ def test_shards_are_added_and_emptied_while_the_crawl_runs(tmp_path: Path) -> No
     assert set(running.coordination.moves.owners) == {0, 1, 2}
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 @pytest.mark.parametrize("kind", [Shards, ManyCommits])
 def test_kills_and_a_bad_wire_change_nothing_while_partitions_move(tmp_path: Path, kind: type[Shards]) -> None:
@@ -113,6 +115,7 @@ def test_kills_and_a_bad_wire_change_nothing_while_partitions_move(tmp_path: Pat
     require_kept_where_owned(running, tmp_path / "crawl")
 
 
+@pytest.mark.heavy
 def test_a_crawl_that_stops_while_partitions_move_goes_on_with_them(tmp_path: Path) -> None:
     """All processes end, in the middle of moves, and begin again with what the coordinator kept."""
     scaler, directory = Scaler((30, 4)), tmp_path / "crawl"
@@ -139,6 +142,7 @@ def test_a_crawl_that_stops_while_partitions_move_goes_on_with_them(tmp_path: Pa
     require_kept_where_owned(again, directory)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", [Shards, ManyCommits])
 def test_what_redirects_of_seeds_bring_in_is_found_while_partitions_move(tmp_path: Path, kind: type[Shards]) -> None:
     """Links that wait for the scope stay with the shard that found them; open seeds go with their partition."""

@@ -56,6 +56,7 @@ def config_of(seeds: list[str], *sets: str) -> Config:
     return configure(options={"allow_private": True, "scope": "any"}, sets=every, seeds=seeds)
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Operation", "A crawl logs in by form or token, and again when its session has ended.")
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 def test_a_site_with_logins_moves_while_its_sessions_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +81,7 @@ def test_a_site_with_logins_moves_while_its_sessions_are_used(tmp_path: Path, mo
     assert {len([row for row in found if row["title"] == title]) for title in titles} == {1}
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 def test_listed_requests_move_and_none_is_sent_twice(tmp_path: Path) -> None:
     lines = [{"url": f"{{root}}/{number % 5}", "method": "POST", "body": f"n={number}"} for number in range(40)]

@@ -308,6 +308,7 @@ def test_partitions_that_are_on_their_way_are_not_passed_on() -> None:
     assert [move for move in under_way if move.sender == 2 and first.first <= move.first < first.end] == []
 
 
+@pytest.mark.heavy
 def test_a_run_that_goes_on_has_no_partition_that_is_still_on_its_way() -> None:
     """Orders at random times, and moves that complete in any order: each move has partitions of its sender alone."""
     dice, moves = random.Random(4), Moves(MovesRecord(), PARTITIONS)

@@ -40,6 +40,7 @@ def test_two_shards_ask_for_each_page_of_a_plain_web_once(tmp_path: Path) -> Non
     assert len(asked) == len(set(asked)), "a page was asked for twice"
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Several shards", "A batch crawl ends with the same pages on one shard and on several.")
 @pytest.mark.parametrize("shards", with_further(3, 2, 8))
 def test_the_final_set_of_pages_is_that_of_one_shard(tmp_path: Path, shards: int) -> None:
@@ -54,6 +55,7 @@ def test_the_final_set_of_pages_is_that_of_one_shard(tmp_path: Path, shards: int
     assert running.deaths == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Several shards", "One shard at a time sends requests to an address, and its delays hold for all shards."
 )
@@ -74,6 +76,7 @@ def test_no_promise_is_broken_over_several_shards(tmp_path: Path) -> None:
     assert running.deaths == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("scope", ["host", "domain", "prefix"])
 def test_what_redirects_of_seeds_bring_in_is_found_on_every_shard(tmp_path: Path, scope: Scope) -> None:
     behaviours = ("redirects", "robots_part", "frames", "distinct")
@@ -87,6 +90,7 @@ def test_what_redirects_of_seeds_bring_in_is_found_on_every_shard(tmp_path: Path
         assert Truth(web).walk(seeds, scope).differences(ends, web) == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("seed", "depth"), with_further((5, 6), (3, 4)))
 def test_a_depth_reaches_what_it_reaches_in_one_shard(tmp_path: Path, seed: int, depth: int) -> None:
     """A shorter way may come from another shard after the longer one was gone."""

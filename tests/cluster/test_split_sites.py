@@ -92,6 +92,7 @@ def test_the_hosts_of_one_site_are_fetched_by_all_shards(tmp_path: Path) -> None
         Shards(undivided, tmp_path / "crawl", SHARDS).check()
 
 
+@pytest.mark.heavy
 def test_a_split_site_goes_on_with_another_number_of_shards(tmp_path: Path) -> None:
     """With hosts that wait for their site in the index of a shard that has them no more."""
     directory = tmp_path / "crawl"
@@ -106,6 +107,7 @@ def test_a_split_site_goes_on_with_another_number_of_shards(tmp_path: Path) -> N
     assert min(pages_of_each(directory)) > 0
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Several shards", "The limits of a site whose hosts are divided hold for all shards together, also when shards die."
 )
@@ -145,6 +147,7 @@ def test_the_delay_of_a_split_site_holds_while_shards_go_back_to_checkpoints(tmp
     assert min(pages_of_each(tmp_path / "crawl")) > 0
 
 
+@pytest.mark.heavy
 def test_a_split_site_has_as_many_requests_at_once_as_it_permits_and_no_more(tmp_path: Path) -> None:
     with SimwebProcess(replace(WEB, latency_s=0.05), tmp_path / "web") as simweb:
         sets = (SPLIT, "politeness.per_site=4")
@@ -158,6 +161,7 @@ def test_a_split_site_has_as_many_requests_at_once_as_it_permits_and_no_more(tmp
     assert most_at_once(log) == 4
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Several shards", "The limits of a site whose hosts are divided hold for all shards together, also when shards die."
 )

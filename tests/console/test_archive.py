@@ -111,6 +111,7 @@ def replay(call: Caller, crawl: str, url: str, path: str = "") -> Answer:
 # ---- versions and their replay
 
 
+@pytest.mark.heavy
 def test_a_page_is_listed_with_its_versions_and_which_of_them_changed(call: Caller, shop: str) -> None:
     found = versions(call, "again", f"{shop}counted")
     assert found["total"] == len(found["versions"]) == 6
@@ -131,6 +132,7 @@ def test_each_version_is_replayed_as_it_was_then(call: Caller, shop: str) -> Non
     assert numbers == [3, 2, 2, 1, 1, 0], "a visit that found the same shows what it found"
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Console", "An archived page is shown from another origin than the console's, without scripts and without network."
 )

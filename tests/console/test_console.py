@@ -245,6 +245,7 @@ SLOW = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Console", "No client keeps others out or takes more than its share of the crawl's event loop.")
 @pytest.mark.parametrize("data", SLOW.values(), ids=SLOW)
 def test_no_readers_keep_others_out(data: bytes) -> None:

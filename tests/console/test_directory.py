@@ -54,6 +54,7 @@ def test_its_status_is_read_once_as_long_as_nobody_opens_it(crawl: Path) -> None
     assert read == 1
 
 
+@pytest.mark.heavy
 def test_it_is_read_again_when_somebody_has_had_it(crawl: Path) -> None:
     async def work() -> list[object]:
         desk = Directory(crawl, pytest.fail)

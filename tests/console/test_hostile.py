@@ -53,6 +53,7 @@ def search_processes(process: int) -> set[int]:
     return {child for child, words in descendants(process).items() if b"gossamer.isolated\0search" in words}
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Console", "No search query ends the process that receives it.")
 @pytest.mark.parametrize("served_by", ["the crawl", "gossamer serve", "a server of many crawls"])
 def test_hostile_queries_end_neither_the_console_nor_the_crawl(run: Commands, web: str, served_by: str) -> None:
@@ -95,6 +96,7 @@ def test_hostile_queries_end_neither_the_console_nor_the_crawl(run: Commands, we
     assert "Traceback" not in err
 
 
+@pytest.mark.heavy
 def test_the_command_says_in_one_line_what_is_wrong_with_a_query(run: Commands, web: str) -> None:
     crawl = run.start(
         "crawl", web, "-o", "crawl", "--quiet", "--allow-private", "--delay", "0", "--max-pages", "5",
@@ -111,6 +113,7 @@ def test_the_command_says_in_one_line_what_is_wrong_with_a_query(run: Commands, 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
 
+@pytest.mark.heavy
 def test_hostile_requests_are_refused_one_by_one(run: Commands, web: str) -> None:
     call, crawling = run.served(
         "crawl", web, "-o", "crawl", "--serve", "0", "--allow-private", "--delay", "0.05", *QUICK

@@ -145,6 +145,7 @@ async def session(client: Client, port: int) -> None:
     assert "no tool 'start_crawl'" in await called(client, "start_crawl", name="x", urls=[site], fails=True)
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Console", "Language models search and read a crawl over MCP, on standard input and output or HTTP."
 )
@@ -157,6 +158,7 @@ def test_a_session_over_stdio(commands: Commands, folder: Path, port: int, words
     asyncio.run(run())
 
 
+@pytest.mark.heavy
 def test_a_session_over_http(commands: Commands, folder: Path, port: int) -> None:
     serving = commands.start("mcp", "--folder", str(folder), "--port", "0")
     assert serving.stdout is not None
@@ -173,6 +175,7 @@ def test_a_session_over_http(commands: Commands, folder: Path, port: int) -> Non
     assert serving.wait(30) == 0
 
 
+@pytest.mark.heavy
 def test_no_request_over_http_passes_without_the_token(commands: Commands, folder: Path) -> None:
     serving = commands.start("mcp", str(folder / "one"), "--port", "0", "--set", "console.body_bytes_max=2000")
     assert serving.stdout is not None
@@ -193,6 +196,7 @@ def test_no_request_over_http_passes_without_the_token(commands: Commands, folde
     assert serving.wait(30) == 0
 
 
+@pytest.mark.heavy
 def test_a_page_cannot_end_its_marks_and_hides_nothing(commands: Commands, folder: Path, port: int) -> None:
     async def run() -> str:
         async with over_stdio(commands, "folder/one") as client:
@@ -203,6 +207,7 @@ def test_a_page_cannot_end_its_marks_and_hides_nothing(commands: Commands, folde
     assert "esrever hidden end" in text
 
 
+@pytest.mark.heavy
 def test_a_huge_page_comes_in_parts(commands: Commands, folder: Path, port: int) -> None:
     async def run() -> tuple[list[str], int]:
         parts, offset, length = [], 0, 0
@@ -245,6 +250,7 @@ def allowed(commands: Commands, started: Path) -> list[str]:
     return ["--folder", str(started), "--allow", "WWW.test", *(word for one in sets for word in ("--set", one)), *QUICK]
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Console", "A model starts crawls of hosts on the allow-list alone, within bounds, and of no other host."
 )
@@ -280,6 +286,7 @@ def test_crawls_are_started_within_the_allow_list(
     assert not (started / "bad").exists()
 
 
+@pytest.mark.heavy
 def test_a_crawl_goes_on_when_its_client_leaves(
     commands: Commands, started: Path, port: int, allowed: list[str]
 ) -> None:

@@ -21,6 +21,7 @@ directory = 'https://bot.example'
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Identity", "The key directory is served with its media type and a signature by each of its keys.")
 def test_a_server_publishes_page_and_directory(run: Commands, web: str) -> None:
     config = run.directory / "crawl.toml"
@@ -52,6 +53,7 @@ def created(call: Caller, name: str, **identity: str) -> None:
     assert made.status == 201, made.body
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Identity", "A server of many crawls publishes the keys of all that sign for its origin.")
 def test_a_folder_publishes_the_keys_of_its_crawls(run: Commands, web: str) -> None:
     call, _ = run.served("serve", "--folder", ".", "--port", "0")

@@ -46,6 +46,7 @@ def ended(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> int:
 # ---- one crawl
 
 
+@pytest.mark.heavy
 def test_a_crawl_that_runs_elsewhere_answers_by_its_socket(run: Commands, web: str) -> None:
     crawl = run.start("crawl", web, "--allow-private", "--delay", "0.1", "--quiet", *QUICK)
     until((run.directory / "crawl/state/control.sock").exists)
@@ -63,6 +64,7 @@ def test_a_crawl_that_runs_elsewhere_answers_by_its_socket(run: Commands, web: s
     assert ended(server) == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Console", "Serving a crawl that does not run changes nothing.")
 def test_of_a_crawl_that_does_not_run_it_reads_and_changes_nothing(run: Commands, web: str) -> None:
     assert run("crawl", web, "--allow-private", "--delay", "0", "--max-pages", "6", "--quiet", *QUICK)[0] == 0
@@ -106,6 +108,7 @@ def test_of_a_crawl_that_does_not_run_it_reads_and_changes_nothing(run: Commands
     assert ended(server, signal.SIGINT) == 0
 
 
+@pytest.mark.heavy
 def test_two_may_serve_one_crawl_but_not_at_one_port(run: Commands, web: str) -> None:
     assert run("crawl", web, "--allow-private", "--delay", "0", "--max-pages", "2", "--quiet", *QUICK)[0] == 0
     first, _ = run.served("serve", "crawl", "--port", "0")
@@ -149,6 +152,7 @@ def crawl_of(call: Caller, name: str) -> Any:
     return call.get(f"/api/crawls/{name}").json
 
 
+@pytest.mark.heavy
 def test_crawls_are_created_run_and_listed(run: Commands, web: str) -> None:
     call, server = run.served("serve", "--port", "0", "--set", "console.crawls_max=2")
     assert call.get("/api/crawls").json == {"crawls": [], "running": 0, "crawls_max": 2}
@@ -192,6 +196,7 @@ def test_crawls_are_created_run_and_listed(run: Commands, web: str) -> None:
     assert run("status", "two")[0] == 0
 
 
+@pytest.mark.heavy
 def test_a_crawl_can_be_resumed_at_once_after_a_stop(run: Commands, web: str) -> None:
     call, _ = run.served("serve", "--port", "0")
     assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201

@@ -51,6 +51,7 @@ def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return marks
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Components and Python", "Crawls with components of third parties survive kills and resume.")
 def test_a_crawl_of_others_components_that_is_killed_ends_as_an_undisturbed_one(marks: Path, tmp_path: Path) -> None:
     calm, web = undisturbed(WEB, tmp_path / "calm", *COMPONENTS)
@@ -79,6 +80,7 @@ def kept(directory: Path) -> Counter[str]:
     return Counter(line for path in (directory / "brought").iterdir() for line in path.read_text().splitlines())
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Components and Python", "An archive component that fails ends the crawl in one line and loses nothing."
 )

@@ -28,6 +28,7 @@ def shown(crawl: Crawl, *words: str) -> str:
     return out
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Components and Python", "Failures of a processing module are counted and shown.")
 def test_failures_are_counted_and_shown_wherever_people_look(tmp_path: Path) -> None:
     with Site(linked(HTML, 0)).serving() as site:
@@ -62,6 +63,7 @@ def test_failures_are_counted_and_shown_wherever_people_look(tmp_path: Path) -> 
     assert f'gossamer_module_pages_total{{module="links"}} {PAGES + 1}.0' in text
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Components and Python", "A processing module that never works stops the crawl, which can be resumed."
 )
@@ -86,6 +88,7 @@ def test_a_module_that_never_worked_stops_the_crawl_which_can_be_resumed(tmp_pat
         assert all(count == 1 for path, count in site.asked.items() if path != "/robots.txt")
 
 
+@pytest.mark.heavy
 def test_a_module_that_worked_once_does_not_stop_the_crawl(tmp_path: Path) -> None:
     """Else a site full of broken pages could stop it."""
     with Site(linked(HTML, 0)).serving() as site:  # The front page has no marker.

@@ -29,6 +29,7 @@ def texts(harvest: Harvest) -> dict[str, tuple[object, ...]]:
     return {url: tuple(rows[-1].get(name) for name in COLUMNS) for url, rows in harvest.attempts.items()}
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Components and Python",
     "A built-in processing module finds the same in an isolated process as in that of the crawl.",
@@ -48,6 +49,7 @@ def test_a_killed_crawl_with_a_pool_ends_as_an_undisturbed_one_without(tmp_path:
     assert pool_of(story.crawl) == []
 
 
+@pytest.mark.heavy
 def test_a_killed_process_of_the_pool_costs_a_page_its_text_at_most(tmp_path: Path) -> None:
     calm, web = undisturbed(WEB, tmp_path / "calm", *TEXT)
     with SimwebProcess(web, tmp_path / "web") as site:

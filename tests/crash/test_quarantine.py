@@ -31,6 +31,7 @@ SLOW = pytest.mark.acceptance
 """Told apart from its neighbour by little, for ten seconds."""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("module", "how"), [("Segfault", "SIGSEGV"), pytest.param("Abort", "SIGABRT", marks=SLOW)])
 def test_pages_that_kill_are_set_aside_and_all_else_is_fetched(module: str, how: str, tmp_path: Path) -> None:
     """Two such pages close together: what is known of the one survives the death that the other causes."""
@@ -43,6 +44,7 @@ def test_pages_that_kill_are_set_aside_and_all_else_is_fetched(module: str, how:
     assert crawl.complaints.count("\n") == len(deadly)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("module", [pytest.param("Sleep", marks=SLOW), "Blind"])
 def test_a_page_that_hangs_is_set_aside(module: str, tmp_path: Path) -> None:
     deadly = {"/deadly.html": marked(module)}
@@ -69,6 +71,7 @@ def check_set_aside(crawl: Crawl, site: Site, deadly: dict[str, bytes]) -> None:
         assert "died" in str(told["reason"])
 
 
+@pytest.mark.heavy
 def test_a_page_that_killed_once_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its second chance, alone, went well: it is a page like any other, its links too."""
     monkeypatch.setenv("DEADLY_ONCE", str(tmp_path / "once"))
@@ -95,6 +98,7 @@ def test_a_kill_accuses_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert crawl.complaints.count("SIGKILL") == crawl.complaints.count("\n") == 1
 
 
+@pytest.mark.heavy
 def test_a_death_outside_of_pages_accuses_nobody_and_ends_the_crawl(tmp_path: Path) -> None:
     with Site(linked({}, ORDINARY)).serving() as site:
         crawl = crawl_of_site(site, tmp_path, f'components.prioritizer="{DEADLY}:Fatal"')

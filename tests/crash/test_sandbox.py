@@ -152,6 +152,7 @@ def test_the_status_and_the_log_say_what_is_in_force(tmp_path: Path) -> None:
     assert (event["in_force"], event["enforced"]) == (True, ENFORCED)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("settings", "why"),
     [

@@ -21,6 +21,7 @@ def commanded(crawl: Crawl, *arguments: str) -> str:
     return out
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Crash safety", "Values set while a crawl runs take effect together or not at all, and survive any crash."
 )

@@ -112,6 +112,7 @@ def redirecting(host: str, path: str) -> Reply:
     return page(*to, text=COMMON)
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "What is fetched", "Farms of hosts that bring nothing new are cut off, and hosts that bring new content are not."
 )
@@ -132,6 +133,7 @@ def test_hosts_without_end_that_say_nothing_new_are_cut_off(tmp_path: Path, web:
         assert NAME in str(never["reason"])
 
 
+@pytest.mark.heavy
 def test_what_was_queued_of_a_farm_ends_without_a_lookup_or_a_request(tmp_path: Path) -> None:
     with Ring(tmp_path, scope={"scope": "any"}, frontier={"active_site_hosts_first": 4}) as ring:
         crawled(ring, tree, FARM)
@@ -142,6 +144,7 @@ def test_what_was_queued_of_a_farm_ends_without_a_lookup_or_a_request(tmp_path: 
         assert NAME in str(told)
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "What is fetched", "Farms of hosts that bring nothing new are cut off, and hosts that bring new content are not."
 )
@@ -173,6 +176,7 @@ def test_good_hosts_of_the_farms_site_are_spared(tmp_path: Path) -> None:
             assert ring.trapping.reason(url_of(f"http://{host}/x")) is None
 
 
+@pytest.mark.heavy
 def test_a_farm_whose_hosts_all_say_something_is_cut_off_by_its_size(tmp_path: Path) -> None:
     def web(host: str, path: str) -> Reply:
         dice = random.Random(host)
@@ -186,6 +190,7 @@ def test_a_farm_whose_hosts_all_say_something_is_cut_off_by_its_size(tmp_path: P
         assert "of the hosts that its hosts name are new, without end" in ring.traps.all[0].says()
 
 
+@pytest.mark.heavy
 def test_a_ring_of_many_hosts_that_say_something_is_no_farm(tmp_path: Path) -> None:
     """Each names the next one and no other: nearly all that they name is new, to the last."""
 
@@ -199,6 +204,7 @@ def test_a_ring_of_many_hosts_that_say_something_is_no_farm(tmp_path: Path) -> N
         assert len(hosts_asked(ring, "blogs.example")) == 1_500
 
 
+@pytest.mark.heavy
 def test_farms_that_name_each_other_are_each_cut_off(tmp_path: Path) -> None:
     sites = ("farm.example", "barn.example", "mill.example")
 
@@ -230,6 +236,7 @@ def platform(blogs: int, text: Callable[[str], str], directory: str) -> Web:
     return web
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("directory", ["www.blogs.example", "directory.example"])
 def test_a_platform_of_many_blogs_that_say_something_is_fetched_whole(tmp_path: Path, directory: str) -> None:
     with Ring(tmp_path, scope={"scope": "any"}) as ring:
@@ -238,6 +245,7 @@ def test_a_platform_of_many_blogs_that_say_something_is_fetched_whole(tmp_path: 
         assert len(hosts_asked(ring, "blogs.example") - {directory}) == 1_500
 
 
+@pytest.mark.heavy
 def test_a_platform_whose_blogs_are_empty_but_named_by_another_site_is_fetched_whole(tmp_path: Path) -> None:
     with Ring(tmp_path, scope={"scope": "any"}) as ring:
         crawled(ring, platform(1_500, lambda _: COMMON, "directory.example"), "http://directory.example/")
@@ -245,6 +253,7 @@ def test_a_platform_whose_blogs_are_empty_but_named_by_another_site_is_fetched_w
         assert len(hosts_asked(ring, "blogs.example")) == 1_500
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("split", [[], ["farm.example"]], ids=["", "split"])
 def test_a_farm_and_its_evidence_outlive_the_process_and_can_be_released(tmp_path: Path, split: list[str]) -> None:
     url = {"split_sites": split}
@@ -275,6 +284,7 @@ def test_a_farm_and_its_evidence_outlive_the_process_and_can_be_released(tmp_pat
         assert ends["trapped"] == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("split", [[], ["farm.example"]], ids=["", "split"])
 def test_evidence_outlives_the_process(tmp_path: Path, split: list[str]) -> None:
     url = {"split_sites": split}

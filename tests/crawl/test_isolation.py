@@ -132,6 +132,7 @@ async def test_one_process_answers_for_many_pages(tmp_path: Path) -> None:
         assert seen[0][0].links == [Found("https://e.example/second", "anchor")]
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Components and Python", "A processing module that raises, hangs or crashes harms its own findings alone."
 )
@@ -153,6 +154,7 @@ async def test_a_module_that_fails_harms_only_itself(tmp_path: Path, body: bytes
         assert (await look(isolated, b"fine"))[1] == []
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Components and Python", "A processing module that raises, hangs or crashes harms its own findings alone."
 )

@@ -54,6 +54,7 @@ def test_much_more_text_is_a_gain() -> None:
     assert gains_text(1_000, 1_600)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("seed", SEEDS)
 def test_pages_that_gain_nothing_are_sampled_at_a_falling_rate(epochs: Epochs, seed: int) -> None:
     choice = RenderChoice(epochs, Dice(seed))

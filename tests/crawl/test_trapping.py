@@ -66,6 +66,7 @@ def test_a_trap_ends_and_the_good_pages_do_not(tmp_path: Path) -> None:
         assert ring.chain.counts["trapped"] > 0
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("What is fetched", "A trap is named, is kept over a restart and can be released.")
 @pytest.mark.parametrize("name", [TRAP, "example.org"])
 def test_what_is_released_is_crawled_to_its_end(tmp_path: Path, name: str) -> None:

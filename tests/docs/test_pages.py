@@ -54,6 +54,7 @@ def runs() -> list[object]:
     return [pytest.param(page, marks=() if always else pytest.mark.acceptance, id=name(page)) for page, always in pages]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("page", runs())
 @pytest.mark.timeout(300)  # Many processes, one after the other.
 def test_the_commands_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:

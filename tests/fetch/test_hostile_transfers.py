@@ -64,6 +64,7 @@ class Watched(Transfer):
         return answer
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Bounds", "Each transfer has a bounded share of the event loop.")
 @pytest.mark.parametrize("spilled", [False, True])
 def test_a_body_of_single_bytes_comes_whole_in_small_turns(run: Run, tmp_path: Path, spilled: bool) -> None:

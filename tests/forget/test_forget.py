@@ -167,6 +167,7 @@ def test_a_forgotten_page_is_not_fetched_again_until_its_date(stopped: Path, beg
     assert status["queued"] == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("past", [False, True])
 def test_a_seed_of_a_forgotten_page_waits_for_the_date(crawl: Path, begun: Begun, past: bool) -> None:
     forget_of(crawl, GONE, until="2090-05-01")
@@ -239,6 +240,7 @@ def test_the_log_says_what_was_done_and_names_no_page(crawl: Path, begun: Begun)
     assert resumed(crawl, "limits.max_pages=155").end == "limit", "the list is read"
 
 
+@pytest.mark.heavy
 def test_exports_in_the_directory_go_and_others_are_named(crawl: Path, tmp_path: Path) -> None:
     for form, name in (
         ("jsonl", "pages.jsonl"),

@@ -80,6 +80,7 @@ class Case:
         return pages, sorted(payloads(self.directory).items()), sorted(path.name for path in warcs), strays
 
 
+@pytest.mark.heavy
 def test_it_is_finished_after_a_kill_at_each_step_of_the_plan(jobs: Forks, crawl: Path, tmp_path: Path) -> None:
     case = Case(jobs, crawl, tmp_path)
     case.begin()

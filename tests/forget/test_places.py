@@ -71,6 +71,7 @@ async def checkpointed(site: Site, folder: Path) -> None:
         assert await running == "limit"
 
 
+@pytest.mark.heavy
 def test_checkpoints_and_what_a_killed_crawl_left_are_cleaned_too(site: Site, tmp_path: Path) -> None:
     asyncio.run(checkpointed(site, tmp_path))
     crawl = tmp_path / "crawl"
@@ -92,6 +93,7 @@ def test_checkpoints_and_what_a_killed_crawl_left_are_cleaned_too(site: Site, tm
     assert [name for name in site.asked if name.startswith(GONE)] == [], "the checkpoint knows what was forgotten"
 
 
+@pytest.mark.heavy
 def test_a_crawl_that_was_killed_is_cleaned_as_it_lies(site: Site, tmp_path: Path) -> None:
     """Logs that are not tables yet and a WARC file that grows lose what is forgotten; a resume makes tables of them."""
     asyncio.run(checkpointed(site, tmp_path))
@@ -126,6 +128,7 @@ def test_what_a_kill_left_of_checkpoints_is_deleted(site: Site, tmp_path: Path) 
     assert not [folder for folder in unfinished if folder.exists()]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("hosts_per_site", with_further(3, 8))
 def test_all_shards_of_a_crawl_are_cleaned(tmp_path: Path, hosts_per_site: int) -> None:
     """Also where they have the hosts of one site."""
@@ -155,6 +158,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
         yield one
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("keep", with_further("false", "true"))
 def test_the_objects_of_a_store_are_cleaned(site: Site, bucket: Bucket, tmp_path: Path, keep: str) -> None:
     """Also where the store alone has the WARC files."""
@@ -182,6 +186,7 @@ def test_the_objects_of_a_store_are_cleaned(site: Site, bucket: Bucket, tmp_path
     assert resumed(crawl).end == "finished"
 
 
+@pytest.mark.heavy
 def test_checkpoints_elsewhere_are_replaced(site: Site, tmp_path: Path) -> None:
     uri = (tmp_path / "elsewhere").as_uri()
     crawled(site, tmp_path, *BATCH, f"state.checkpoint_uri='{uri}'", "state.checkpoint_s=1.0")
@@ -219,6 +224,7 @@ def test_a_warc_file_that_is_elsewhere_is_asked_for(site: Site, tmp_path: Path) 
         forget_of(tmp_path / "crawl", GONE)
 
 
+@pytest.mark.heavy
 def test_a_running_crawl_stops_for_it_and_goes_on(site: Site, tmp_path: Path) -> None:
     crawl = tmp_path / "crawl"
     seeds = tuple(site.url(name) for name in ("gone.test/", "third.test/", "kept.test/"))

@@ -41,6 +41,7 @@ def queued(directory: Path) -> list[str]:
     return texts
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("form", with_further("rocksdb", "memory"))
 def test_a_queue_is_thinned_and_the_rest_is_fetched_once(tmp_path: Path, form: str) -> None:
     site = Site(linked({}, PAGES))

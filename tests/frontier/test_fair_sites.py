@@ -127,6 +127,7 @@ def web_of(farms: Web) -> Web:
     return lambda text, depth: innocent(text, depth) if "innocent" in text else farms(text, depth)
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Order and fairness", "Sites with queued URLs at one address get equal turns there, with any number of hosts each."
 )
@@ -220,6 +221,7 @@ def test_depth_counts_across_the_hosts_of_a_site(shard: Shard) -> None:
     assert sum(near) / len(near) < 120, "the mean place would be 199 by chance, and is 100 by depth alone"
 
 
+@pytest.mark.heavy
 def test_large_hosts_make_room_for_the_others_of_their_site(tmp_path: Path) -> None:
     """Eight hosts with pages without end do not keep the others from their turn."""
     shard = Shard(tmp_path, SHARED, active_site_hosts_first=8, active_hosts_max=16)  # Never more than eight of a site.

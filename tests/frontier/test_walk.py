@@ -285,6 +285,7 @@ def unevenness(web: Web, share_of: Counter[str]) -> float:
     return sum(abs(tenths[tenth] - 0.1) for tenth in range(10)) / 2
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_sample_is_far_closer_to_uniform_than_visits_are(tmp_path: Path, seed: int) -> None:
     """Six walks on one web, each over a part of its pages; their samples together, against their visits together."""

@@ -20,7 +20,7 @@ from types import CodeType, ModuleType
 
 import msgspec
 
-SECONDS_MAX = 600
+SECONDS_MAX = 1800
 
 
 class Mutant(msgspec.Struct, forbid_unknown_fields=True):
@@ -105,7 +105,7 @@ def _in_trials(name: str, trials: int) -> int:
 def _in_tests(name: str) -> int:
     import pytest  # noqa: PLC0415 - the trials need none
 
-    return pytest.main(["-q", "-x", "-p", "no:cacheprovider", *MUTANTS[name].tests])
+    return pytest.main(["-q", "-x", "-m", "not acceptance", "-p", "no:cacheprovider", *MUTANTS[name].tests])
 
 
 def main() -> int:
@@ -125,7 +125,7 @@ def main() -> int:
     for name in names:
         said = found_by(name, trials)
         by_tests += said.startswith("FAILED ")
-        by_trials += bool(said) and not said.startswith("FAILED ")
+        by_trials += said.startswith("seed ")
         print(f"{name:36} {said[:150] or 'SURVIVES'}", flush=True)
     print(f"{by_trials + by_tests} of {len(names)} found: {by_trials} in {trials} trials each, {by_tests} by tests")
     return 0

@@ -70,6 +70,7 @@ def test_the_model_answers_as_rocksdb_does_and_keeps_the_same_over_a_death(epoch
         real.close()
 
 
+@pytest.mark.heavy
 @settings(max_examples=6, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(first=changes, second=changes)
 def test_after_a_power_cut_rocksdb_is_in_a_state_that_the_model_knows(

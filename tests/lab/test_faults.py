@@ -33,6 +33,7 @@ def test_crawls_that_are_killed_at_any_step_keep_every_promise(tmp_path: Path) -
     assert sum(len(one.happened) for one in trials) >= len(SEEDS)
 
 
+@pytest.mark.heavy
 def test_a_seed_decides_everything_whatever_the_hash_seed() -> None:
     traces = {
         subprocess.run(
@@ -82,12 +83,14 @@ FOUND = {
 """Seeds and faults by what they found."""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("seed", "faults"), FOUND.values(), ids=FOUND)
 def test_what_was_found_once_does_not_come_back(seed: int, faults: list[Fault], tmp_path: Path) -> None:
     found = trial(seed, tmp_path, faults)
     assert (found.happened, found.broken) == (faults, [])
 
 
+@pytest.mark.heavy
 def test_the_shortest_trace_has_the_fewest_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     forgets_contacts(monkeypatch)
     kill = Fault("kill", 20, 0, in_disk=False, power=False, jump_s=0.0)

@@ -26,6 +26,7 @@ for seed in (4, 6, 14):
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Several shards", "Killed shards, coordinators and machines, and lost or repeated messages, change no final page."
 )
@@ -51,6 +52,7 @@ def test_shards_that_die_and_lose_frames_keep_every_promise() -> None:
     assert sum(fault.power for fault in happened) >= len(SEEDS) // 4
 
 
+@pytest.mark.heavy
 def test_a_seed_decides_everything_whatever_the_hash_seed() -> None:
     traces = {
         subprocess.run(
@@ -63,6 +65,7 @@ def test_a_seed_decides_everything_whatever_the_hash_seed() -> None:
     assert traces.pop().count("[]") == 3
 
 
+@pytest.mark.heavy
 def test_without_faults_the_shards_share_addresses_and_sites_are_on_each() -> None:
     found = run(33, [], trial_of_several)
     world = World(33, 3)
@@ -72,6 +75,7 @@ def test_without_faults_the_shards_share_addresses_and_sites_are_on_each() -> No
     assert world.site.robots, "a robots.txt that another shard fetches"
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 def test_partitions_move_while_shards_die_and_go_back_to_older_checkpoints() -> None:
     """Seeds in which the number of shards changes, up to three times, from one to four."""
@@ -83,6 +87,7 @@ def test_partitions_move_while_shards_die_and_go_back_to_older_checkpoints() -> 
     assert sum(fault.kind == "kill" for fault in happened) >= MOVED_TRIALS // 4
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Several shards", "While one shard has more hosts ready than it can request, idle ones get some.")
 def test_partitions_go_to_idle_shards_while_shards_die() -> None:
     """Seeds in which one shard has nearly all, and the number of shards stays."""
@@ -141,6 +146,7 @@ FOUND = {
 """Seeds and faults by what they found."""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("seed", "faults"), FOUND.values(), ids=FOUND)
 def test_what_was_found_once_does_not_come_back(seed: int, faults: list[Fault], tmp_path: Path) -> None:
     found = trial_of_several(seed, tmp_path, faults)

@@ -188,7 +188,7 @@ def main() -> None:
     settings.load_profile("mutants")
     mutants = [one for one in sample(given.seed, given.count) if given.only in one.name]
     folders = [f"tests/{folder}" for folder in FOLDERS]
-    options = ["-q", "-s", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    options = ["-q", "-s", "-m", "not acceptance", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     options += ["-p", "no:randomly", "-p", "no:xdist", "-p", "no:cacheprovider", *others]
     laboratory = Laboratory(mutants, given.measured)
     status = pytest.main([*options, *folders], plugins=[laboratory])

@@ -51,6 +51,7 @@ def built(
     return build(SegmentOrder((folder,), folder / name, sets=sets, wish=wish, **more))  # type: ignore[arg-type]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("sets", SETTINGS)
 @pytest.mark.parametrize("seed", range(3))
 def test_it_lists_what_a_simple_reference_lists(

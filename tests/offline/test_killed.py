@@ -64,6 +64,7 @@ def digest_of(path: Path) -> str:
     return hashlib.sha1(data).hexdigest()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("known", "bloom", "parts", "kills"),
     [

@@ -33,6 +33,7 @@ def written(path: Path, links: list[Link], step: int = 1_000) -> SegmentInfo:
         return segment.about
 
 
+@pytest.mark.heavy
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     links = links_of(GROUP_ROWS + 5_000)
     about = written(tmp_path / "a.parquet", links)
@@ -47,6 +48,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert any(link.url.key != link.url.text for link in links), "keys that are not the URL are among them"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "start", [0, 1, 8_191, 8_192, GROUP_ROWS - 1, GROUP_ROWS, GROUP_ROWS + 4_999, GROUP_ROWS + 5_000]
 )

@@ -250,6 +250,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Bounds", "The cost of any sitemap or feed is linear in its length.")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_nothing_costs_more_than_its_length(name: str) -> None:

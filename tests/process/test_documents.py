@@ -308,6 +308,7 @@ def directory(parts: int) -> bytes:
     return one * parts + end
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Bounds", "Untrusted documents cost bounded memory; their XML declares no entities.")
 @pytest.mark.parametrize("kind", ["cells", "bomb", "directory", "large", "tag"])
 def test_hostile_documents_are_cut(kind: str) -> None:
@@ -387,6 +388,7 @@ CALLS = (
 )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "body",
     [

@@ -77,6 +77,7 @@ HOSTILE: dict[str, Callable[[int], object]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", HOSTILE)
 def test_cost_is_linear_whatever_is_written(case: str) -> None:
     """Eight times as much may take twenty times as long, for noise; the square would be sixty-four."""

@@ -14,6 +14,7 @@ UTILISATION_MIN = 0.6
 """Other tests run beside this one; `tests/acceptance/test_beside.py` demands 0.9 of a quiet machine."""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("behaviours", [("floods",), ("schemes", "ttl_0"), ("walls",)])
 def test_an_innocent_host_keeps_its_pace(tmp_path: Path, behaviours: tuple[str, ...]) -> None:
     seen = beside(tmp_path, behaviours, 2, "limits.max_time_s=20", delay_s=0.25)

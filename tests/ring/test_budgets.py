@@ -27,6 +27,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield found
 
 
+@pytest.mark.heavy
 def test_status_and_why_show_the_budgets_and_a_resumed_crawl_goes_on_with_its_round(site: Site, tmp_path: Path) -> None:
     seeds = tuple(site.url(f"http://{host}/") for host in ["large.test", *SMALL])
     directory = tmp_path / "crawl"
@@ -44,6 +45,7 @@ def test_status_and_why_show_the_budgets_and_a_resumed_crawl_goes_on_with_its_ro
     assert finished.status["hosts_deferred"] == finished.status["hosts_left"] == 0
 
 
+@pytest.mark.heavy
 def test_why_status_and_report_tell_of_who_waits_for_the_next_round(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -64,6 +66,7 @@ def test_why_status_and_report_tell_of_who_waits_for_the_next_round(
         assert "round 1, 1 host waits for the next" in capsys.readouterr().out
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Order and fairness", "No URL is lost when budgets are used up, change or are removed.")
 def test_who_waits_for_a_round_comes_when_the_budgets_are_taken_away(site: Site, tmp_path: Path) -> None:
     """It once did not: the resumed crawl stopped with its URLs in the queue, and so did every one after it."""

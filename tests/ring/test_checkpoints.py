@@ -57,6 +57,7 @@ def crawl(web: SimwebProcess, directory: Path, *sets: str) -> Crawled:
     return Crawled(directory, end=asyncio.run(crawler.run()))
 
 
+@pytest.mark.heavy
 def test_a_machine_that_is_lost_costs_what_was_done_since_the_last_checkpoint(
     web: SimwebProcess, place: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -127,6 +128,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_fetched(
             restore_of(uri, tmp_path / "restored")
 
 
+@pytest.mark.heavy
 def test_a_checkpoint_in_the_crawls_directory_is_restored_as_a_copy(web: SimwebProcess, tmp_path: Path) -> None:
     async def made() -> str:
         async with Crawler(output=tmp_path / "crawl", config=config_of(web)) as crawler:

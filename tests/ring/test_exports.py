@@ -68,6 +68,7 @@ def test_tables_are_the_crawls_own(finished: Path, tmp_path: Path) -> None:
     assert len(hosts) == len(expected)
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Files and exports", "An export holds what the WARC files and tables hold.")
 def test_contents_are_what_the_archive_holds(finished: Path, tmp_path: Path) -> None:
     assert "is written" in exported(finished, "pagefiles", tmp_path / "pages")
@@ -118,6 +119,7 @@ def test_the_kept_index_answers_for_every_page(finished: Path) -> None:
     assert "\x1b" not in out
 
 
+@pytest.mark.heavy
 def test_a_crawl_that_was_killed_is_exported_whole_without_a_resume(web: SimwebProcess, tmp_path: Path) -> None:
     # Slow enough to be still under way after an export.
     killed = crawl_of(web, tmp_path / "crawl", *SMALL_FILES, "politeness.per_host=1", "politeness.delay_s_min=0.5")
@@ -147,6 +149,7 @@ def test_a_crawl_that_was_killed_is_exported_whole_without_a_resume(web: SimwebP
             assert (killed.directory / "warc" / name.rpartition("/")[2]).read_bytes()[: len(data)] == data
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

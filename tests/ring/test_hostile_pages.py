@@ -90,6 +90,7 @@ def test_a_bomb_is_cut_at_its_bound(crawled: Crawled) -> None:
     assert int(str(bombed["wire_bytes"])) > 10 * MIB
 
 
+@pytest.mark.heavy
 def test_of_very_many_links_as_many_are_taken_as_are_allowed(crawled: Crawled) -> None:
     assert sum(source.endswith("/links") for source, _ in crawled.links) == 50_000
 
@@ -113,6 +114,7 @@ def takes_long(page: Page, _: Findings) -> None:
         pass
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Bounds", "Pages that come at once leave the event loop to other work in between.")
 def test_pages_that_come_at_once_leave_the_loop_to_others(tmp_path: Path) -> None:
     READ.clear()
@@ -151,6 +153,7 @@ def test_pages_that_come_at_once_leave_the_loop_to_others(tmp_path: Path) -> Non
     assert most <= 2
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Bounds", "A host gets no more requests while a page of it waits to be read.")
 def test_pages_are_not_fetched_faster_than_they_are_read(tmp_path: Path) -> None:
     READ.clear()
@@ -176,6 +179,7 @@ MANY = 20_000
 DIRECTORY = whole(b"<title>All</title>" + b"".join(b"<a href=page%d>x</a>" % n for n in range(MANY)))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("ends", ["killed", "stopped"])
 @pytest.mark.promise("Bounds", "Pages that come at once leave the event loop to other work in between.")
 @pytest.mark.promise("Crash safety", "Of a page's links all are durable with it, or none.")

@@ -74,6 +74,7 @@ def curve(order: list[int], hot: set[int]) -> list[int]:
     return [len(hot & set(order[: round(share * PAGES)])) for share in TENTHS]
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Order and fairness", "Ordered by in-links, a crawl finds important pages earlier than breadth-first."
 )

@@ -103,6 +103,7 @@ def test_pages_are_not_fetched_faster_than_a_pool_reads_them(tmp_path: Path, mon
     assert max(unread) <= 1 + PAGES_WAITING_MAX + 2, "and one that waits for a place, and one that is under way"
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Components and Python",
     "A built-in processing module finds the same in an isolated process as in that of the crawl.",

@@ -90,6 +90,7 @@ def test_a_site_behind_logins_is_crawled_wholly(tmp_path: Path, names: str) -> N
     assert b"POST /" not in unpacked, "requests of a login are not archived"
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Crash safety", "A crash neither loses a session nor brings back one that had ended.")
 def test_a_site_behind_logins_is_crawled_wholly_in_spite_of_kills(tmp_path: Path, names: str) -> None:
     with served() as (ours, theirs), command_line(tmp_path / "crawl") as running:
@@ -107,6 +108,7 @@ def test_a_site_behind_logins_is_crawled_wholly_in_spite_of_kills(tmp_path: Path
     assert len([url for url in fetched if "ours.test" in url]) == PAGES, "each page is there once"
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Crash safety", "A crash neither loses a session nor brings back one that had ended.")
 def test_kills_between_a_challenge_and_its_answer_do_not_use_up_the_attempts_of_a_page(
     tmp_path: Path, names: str
@@ -133,6 +135,7 @@ def test_a_page_that_failed_before_its_session_ended_is_requested_again(tmp_path
     assert titles(found.rows) >= {f"app {number} of {USER}" for number in range(PAGES)}
 
 
+@pytest.mark.heavy
 def test_a_login_that_fails_is_given_up_and_status_says_why(
     tmp_path: Path, names: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

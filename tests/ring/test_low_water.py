@@ -145,6 +145,7 @@ def test_a_program_may_bring_more_seeds(site: Site, tmp_path: Path) -> None:
     assert crawler.status()["pages"] == 4
 
 
+@pytest.mark.heavy
 def test_the_crawl_goes_on_while_many_seeds_are_taken_in(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ def test_text_of_documents_is_in_the_table_in_the_index_and_in_exports(server: H
         assert search_of(tmp_path / "c", "spinnaker").total == 3
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Components and Python", "A processing module that raises, hangs or crashes harms its own findings alone."
 )

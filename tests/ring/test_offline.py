@@ -175,6 +175,7 @@ def test_a_command_may_name_the_next_segment(site: Site, tmp_path: Path) -> None
     assert (crawled.end, len(crawled.rows)) == ("finished", 2)
 
 
+@pytest.mark.heavy
 def test_a_crawl_that_has_ended_stays_as_it_is_when_it_is_only_settled(site: Site, tmp_path: Path) -> None:
     large = [f"http://large.test/{number}" for number in range(60)]
     segment = given(site, tmp_path / "one.parquet", *large, "http://a.test/", "http://b.test/")
@@ -261,6 +262,7 @@ def test_the_configuration_that_the_page_shows_is_right(tmp_path: Path) -> None:
     assert config.state.hosts_store == str(tmp_path / "hosts")
 
 
+@pytest.mark.heavy
 def test_taking_in_goes_on_where_a_commit_left_it(site: Site, tmp_path: Path) -> None:
     """Killed while a segment is taken in, a crawl takes each URL once and loses none."""
     texts = [f"http://large.test/{number}" for number in range(60)]

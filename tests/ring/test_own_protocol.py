@@ -115,6 +115,7 @@ def test_the_example_of_the_documentation_crawls(shown: Path, tmp_path: Path) ->
         crawl((), tmp_path / "crawl", "components.protocols={}", "scope.schemes=['http']", resuming=True)
 
 
+@pytest.mark.heavy
 def test_the_command_of_the_documentation_survives_kills(shown: Path, tmp_path: Path) -> None:
     users = [b"ann", *(b"user%d" % number for number in range(60))]
     with Fingers(latency_s=0.05).serving() as fingers, command_line(tmp_path / "crawl") as line:

@@ -77,6 +77,7 @@ def test_a_server_that_asks_for_a_day_keeps_no_crawl_open(tmp_path: Path, busy: 
     assert again.status["queued"] == crawled.status["queued"]
 
 
+@pytest.mark.heavy
 def test_what_was_left_is_fetched_by_resume_when_its_time_has_come(tmp_path: Path, busy: Busy) -> None:
     busy.asked_s = "3"
     crawled = crawl((busy.root,), tmp_path / "crawl", *QUICK, "crawl.patience_s=1.5")
@@ -90,6 +91,7 @@ def test_what_was_left_is_fetched_by_resume_when_its_time_has_come(tmp_path: Pat
     assert status_of(tmp_path / "crawl")["awaited"] == []
 
 
+@pytest.mark.heavy
 def test_without_a_bound_the_crawl_waits(tmp_path: Path, busy: Busy) -> None:
     busy.asked_s = "2"
 
@@ -104,12 +106,14 @@ def test_without_a_bound_the_crawl_waits(tmp_path: Path, busy: Busy) -> None:
     assert crawled.status["queued"] == 0
 
 
+@pytest.mark.heavy
 def test_the_delay_that_the_operator_asks_for_is_no_reason_to_end(tmp_path: Path, busy: Busy) -> None:
     sets = ("politeness.delay_s_min=1.2", "crawl.patience_s=0.1", "limits.max_pages=2")
     crawled = crawl((busy.root,), tmp_path / "crawl", *QUICK, *sets)
     assert crawled.end == "limit"
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Order and fairness",
     "A batch crawl waits no longer than its patience for a server, and names the URLs that it leaves queued.",

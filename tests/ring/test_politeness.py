@@ -125,6 +125,7 @@ def utilisation(folder: Path, preset: str) -> float:
     return median(busy) if promise.delay_s_min else 1.0
 
 
+@pytest.mark.heavy
 def test_no_promise_is_broken_by_a_crawler_that_is_killed(tmp_path: Path) -> None:
     """Killed five times, by the real command line, which starts it again: nobody is contacted sooner for that."""
     promise = PROMISES["polite"]
@@ -146,6 +147,7 @@ def test_no_promise_is_broken_by_a_crawler_that_is_killed(tmp_path: Path) -> Non
     assert robots_asked_again(log, kills, commits_of(tmp_path / "crawl")) == []
 
 
+@pytest.mark.heavy
 def test_a_crawl_in_several_runs_keeps_what_it_knows_of_hosts(tmp_path: Path) -> None:
     """Stopped and resumed: fetch times, rests, Crawl-delay, Retry-After and robots.txt are as if it had gone on."""
     promise = PROMISES["polite"]

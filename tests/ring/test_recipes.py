@@ -107,6 +107,7 @@ def test_the_reports_hold_every_fault(checked: tuple[Path, Done], server: Hostil
     assert "<script" not in shown
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Operation", "`gossamer check` finishes an interrupted check when it is repeated.")
 def test_an_interrupted_check_is_finished_by_the_same_command(tmp_path: Path) -> None:
     begun: list[subprocess.Popen[bytes]] = []
@@ -172,6 +173,7 @@ def webs() -> Iterator[tuple[HostileServer, HostileServer, str]]:
 SOON = ("--set", "robots.robots_wait_max_s=0.5", "--set", "robots.unanswered_first_s=0.1")
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Operation", "`gossamer check` finds broken links to other sites, with one polite request each.")
 def test_check_finds_broken_links_to_other_sites(
     webs: tuple[HostileServer, HostileServer, str], tmp_path: Path
@@ -226,6 +228,7 @@ def test_archive_makes_a_package_with_what_pages_embed(server: HostileServer, tm
     assert outcomes[f"{server.root}no.png"] == "embed"
 
 
+@pytest.mark.heavy
 def test_a_crawl_in_the_working_directory_has_its_package_beside_it(server: HostileServer, tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     done = run(tmp_path / "site", "archive", f"{server.root}a", "--max-pages", "1", "-o", ".", *QUICK)
@@ -236,6 +239,7 @@ def test_a_crawl_in_the_working_directory_has_its_package_beside_it(server: Host
         assert (done.returncode, done.stderr.startswith("gossamer: . is a directory; name a")) == (2, True), done.stderr
 
 
+@pytest.mark.heavy
 def test_a_recipe_takes_its_seeds_from_a_file(server: HostileServer, tmp_path: Path) -> None:
     (tmp_path / "seeds.txt").write_text(f"{server.root}a\n")
     done = run(tmp_path, "check", "--seeds", "seeds.txt", "--html", "f.html", *QUICK)
@@ -245,6 +249,7 @@ def test_a_recipe_takes_its_seeds_from_a_file(server: HostileServer, tmp_path: P
     assert (done.returncode, "no seeds; name a URL" in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.heavy
 def test_corpus_writes_markdown_and_parquet(server: HostileServer, tmp_path: Path) -> None:
     done = run(tmp_path, "corpus", f"{server.root}a", "--max-pages", "5", *QUICK)
     assert (done.returncode, done.stderr) == (0, "")
@@ -292,6 +297,7 @@ class Shop(Answering):
         self.end_headers()
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Continuous crawls", "`gossamer watch` reports changes to a command, a webhook and a feed.")
 def test_watch_reports_a_changed_price(tmp_path: Path) -> None:
     Shop.visits, Shop.posted, Shop.refused = 0, [], False  # Tests come in any order.
@@ -328,6 +334,7 @@ def test_watch_reports_a_changed_price(tmp_path: Path) -> None:
     assert f"offer 0: price changed from 10 to 11 ({root})" in [one.text for one in feed.findall(".//item/title")]
 
 
+@pytest.mark.heavy
 def test_a_site_without_changes_has_a_feed_without_items_and_a_crawl_that_is_refused_none(tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Shop) as server:
         serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})

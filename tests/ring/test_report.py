@@ -35,6 +35,7 @@ def attempts(found: dict[str, object]) -> int:
     return found["attempts"]
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_report_counts_what_is_in_no_finished_table(web: SimwebProcess, tmp_path: Path, workers: int) -> None:
@@ -81,6 +82,7 @@ def assert_counted(report: dict[str, object]) -> None:
     assert max(step["queued"] for step in course["steps"]) > 0
 
 
+@pytest.mark.heavy
 def test_rows_that_are_nowhere_are_said_to_be_missing_in_every_form(web: SimwebProcess, tmp_path: Path) -> None:
     crawl = crawl_of(web, tmp_path / "crawl", "archive.table_segment_rows_max=20", "limits.max_pages=60", *OFTEN)
     try:

@@ -108,6 +108,7 @@ def test_each_request_is_sent_once_and_archived_whole(tmp_path: Path) -> None:
     assert b"#request=" not in unpacked.replace(b"via: ", b"").split(b"configuration:")[0]
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Crash safety", "A request that is not idempotent is sent at most once, also after crashes and failures."
 )

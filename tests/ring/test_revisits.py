@@ -281,6 +281,7 @@ def test_the_commands_print_what_the_functions_return(
     assert status_of_command(["changes", str(directory / "nowhere")]) == 2
 
 
+@pytest.mark.heavy
 def test_a_batch_crawl_goes_on_as_a_continuous_one(tmp_path: Path) -> None:
     site = Site({"/": page("the front", "/a", "/b"), "/a": page("a page"), "/b": page("another")}, frozenset(("/a",)))
     directory = tmp_path / "crawl"

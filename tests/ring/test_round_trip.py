@@ -79,6 +79,7 @@ def is_what_was_sent(record: Read, payload: bytes, answer: ServedAnswer) -> bool
     return payload == body
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Files and exports",
     "WARC files hold what the servers sent, and each offset in `pages` and the index is one record.",

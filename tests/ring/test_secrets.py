@@ -223,6 +223,7 @@ def test_through_a_proxy_requests_go_to_the_address_that_was_checked(tmp_path: P
     assert not shown_in(tmp_path / "crawl")
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Operation", "No output shows credentials.")
 def test_commands_and_the_process_list_show_no_secret(tmp_path: Path, names: str) -> None:
     with sites() as (ours, _), command_line(tmp_path / "crawl") as running:

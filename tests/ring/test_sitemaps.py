@@ -225,6 +225,7 @@ def test_feeds_are_asked_for_where_they_are_wanted_and_their_entries_followed(
     assert sum(path.endswith(".atom") for path in site.counts) == 3
 
 
+@pytest.mark.heavy
 def test_hostile_sitemaps_cost_their_bounds_and_name_what_stands_before(site: HostileServer, tmp_path: Path) -> None:
     root = site.root
     bomb = b'<!DOCTYPE u [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><urlset><url><loc>&b;</loc></url></urlset>'

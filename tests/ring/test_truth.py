@@ -55,6 +55,7 @@ HOLDING = (
 """Bounds so small that a web of some hundred pages fills them many times."""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("depth_max", [None, 4])
 def test_a_web_is_the_same_where_links_await_the_duplicate_check(tmp_path: Path, depth_max: int | None) -> None:
     options = SimwebOptions.plain(seed=7, hosts=10, pages=300)
@@ -82,6 +83,7 @@ def test_every_odd_behaviour_ends_as_it_must(tmp_path: Path) -> None:
     assert ends >= {"fetched", "redirected", "http_error", "robots_denied", "robots_unreachable", "timeout"}
 
 
+@pytest.mark.heavy
 def test_traps_are_bounded_by_depth_and_everything_else_is_found(tmp_path: Path) -> None:
     options = SimwebOptions(
         seed=5, hosts=6, pages=40, behaviours=KINDS, shares=dict.fromkeys(KINDS, 0.2), links_per_page=5
@@ -103,6 +105,7 @@ def test_the_scope_is_what_the_seeds_bring_in(tmp_path: Path, scope: Scope) -> N
     assert_right(crawled, Truth(web).walk(seeds, scope, links=True), simweb)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("seed", "depth"), with_further((5, 6), (3, 4), (5, 4), (7, 5)))
 def test_what_a_depth_reaches_does_not_depend_on_the_order(tmp_path: Path, seed: int, depth: int) -> None:
     """Slow hosts and random order make long ways come first; shorter ones are passed on without another request."""
@@ -126,6 +129,7 @@ def test_what_a_depth_reaches_does_not_depend_on_the_order(tmp_path: Path, seed:
     assert twice == set()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "behaviours",
     [

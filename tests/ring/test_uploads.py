@@ -88,6 +88,7 @@ def check(bucket: Bucket, crawl: Path, directory: Path) -> None:
     assert {name for name, count in written.items() if count > 1} <= {"manifest-sha256.txt", "index.cdxj"}
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Files and exports", "A file counts as uploaded to an object store only after its content there was verified."
 )
@@ -138,6 +139,7 @@ def test_a_server_that_is_away_for_a_while_holds_up_nobody(web: SimwebProcess, b
     assert about[1] == "Uploads to s3://archive/crawls/one work again."
 
 
+@pytest.mark.heavy
 def test_wrong_credentials_cost_nothing_but_the_upload(web: SimwebProcess, bucket: Bucket, tmp_path: Path) -> None:
     bucket.refuse_strangers()
     directory = tmp_path / "crawl"
@@ -168,6 +170,7 @@ def test_wrong_credentials_cost_nothing_but_the_upload(web: SimwebProcess, bucke
     check(bucket, directory, tmp_path / "copy")
 
 
+@pytest.mark.heavy
 def test_a_store_can_be_named_when_a_crawl_is_resumed(web: SimwebProcess, bucket: Bucket, tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
     assert asyncio.run(crawler(web, directory).run()) == "finished"
@@ -177,6 +180,7 @@ def test_a_store_can_be_named_when_a_crawl_is_resumed(web: SimwebProcess, bucket
     check(bucket, directory, tmp_path / "copy")
 
 
+@pytest.mark.heavy
 def test_two_signals_end_an_upload_at_once(web: SimwebProcess, bucket: Bucket, tmp_path: Path) -> None:
     bucket.wire.bytes_s = 2_000.0
     directory = tmp_path / "crawl"

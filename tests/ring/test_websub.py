@@ -139,6 +139,7 @@ def status(root: str) -> dict[str, object]:
         return {}
 
 
+@pytest.mark.heavy
 def test_a_stop_leaves_the_hub_where_that_is_wished_and_a_stopped_crawl_finds_its_subscription_again(
     publisher: Publisher, hub: Hub, tmp_path: Path
 ) -> None:

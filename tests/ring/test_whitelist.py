@@ -30,6 +30,7 @@ def host_in(url: object) -> str:
     return str(url).split("/")[2].partition(":")[0]
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("What is fetched", "With `own_site` no page leads to another site.")
 def test_each_of_many_sites_is_fetched_whole_and_no_page_leads_to_another_site(tmp_path: Path) -> None:
     """`benchmarks/bench_whitelist.py` does the same with a hundred thousand."""

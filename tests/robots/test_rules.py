@@ -354,6 +354,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_files_cost_a_line(kind: str) -> None:
     """Eight times the file may cost eight times the work, with room for noise; a square would cost 64 times."""

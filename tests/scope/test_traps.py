@@ -178,6 +178,7 @@ def finite_calendar(path: str) -> tuple[list[object], list[str]]:
     return words, [one for one in to if 2005 <= int(one.split("/")[2]) <= 2026]
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("What is fetched", "Traps are cut off, and no other page of their host.")
 @pytest.mark.parametrize(
     ("site", "start", "pages"),

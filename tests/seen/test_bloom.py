@@ -24,6 +24,7 @@ def bloom_of(opened: Opened) -> BloomUrlSeen:
     return opened.seen
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("rate", [0.05, 0.001])
 @pytest.mark.parametrize("expected", [20_000, 2_000], ids=["as expected", "ten times as many"])
 @pytest.mark.parametrize("url", [numbered, of_one_site])
@@ -83,6 +84,7 @@ def of_one_group(group: int, begin: int, end: int) -> list[Url]:
     return [url for url in map(numbered, range(begin, end)) if url.fingerprint >> 60 == group]
 
 
+@pytest.mark.heavy
 def test_what_restarts_leave_in_the_log_counts(tmp_path: Path) -> None:
     """A crawl that is begun again and again reads no longer log than one that runs on."""
     options = SeenOptions(expected_urls=1000, false_positive_rate=1e-6, log_urls_max=1600)

@@ -30,6 +30,7 @@ def reached(web: ChangingWeb, policy: str, directory: Path, **options: object) -
     return watched(web, visits, BURN_IN_DAYS), visits
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Continuous crawls", "The default policy keeps copies within 5 % of the best freshness that the budget allows."
 )
@@ -50,6 +51,7 @@ def test_the_default_comes_near_the_best_and_proportional_loses(web: ChangingWeb
         assert min(b - a for a, b in pairwise(instants)) >= 1.0
 
 
+@pytest.mark.heavy
 def test_no_page_is_starved_and_promises_hold_whatever_the_policy_thinks(web: ChangingWeb, tmp_path: Path) -> None:
     given = {"interval_s_max": 12 * DAY_S, "max_age_s": {"/p/7$": 0.5 * DAY_S}}
     _, visits = reached(web, "optimal", tmp_path, **given)
@@ -58,6 +60,7 @@ def test_no_page_is_starved_and_promises_hold_whatever_the_policy_thinks(web: Ch
     assert gaps[7] <= 0.5 * DAY_S
 
 
+@pytest.mark.heavy
 def test_dates_are_made_use_of(web: ChangingWeb, tmp_path: Path) -> None:
     options = RevisitOptions(interval_s_mean=4 * DAY_S)
     saying = ChangingWeb(replace(OPTIONS, dated=True))
@@ -77,6 +80,7 @@ def test_what_is_measured_is_what_theory_says_of_even_visits() -> None:
     assert seen.freshness <= best(web, seen.visits_per_day).freshness + 0.01
 
 
+@pytest.mark.heavy
 def test_the_best_is_the_same_for_more_pages_of_a_kind() -> None:
     small, large = (ChangingWeb(ChangingOptions(pages=pages, days=1.0)) for pages in (4_000, 16_000))
     assert best(small, 1_000.0).freshness == pytest.approx(best(large, 4_000.0).freshness, abs=0.02)

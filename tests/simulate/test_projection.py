@@ -33,6 +33,7 @@ COARSEST = {"politeness": 100, "workbench": 10, "cpu": 100}
 """With 1 of 100 a workbench of 600 would have 6 hosts; `tests/acceptance/test_simulate.py` takes a larger one."""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("limit", with_further(*REGIMES))
 def test_a_sample_tells_what_the_whole_does(limit: str) -> None:
     def result(scale: int, seed: int) -> Simulated:
@@ -52,6 +53,7 @@ def test_a_sample_tells_what_the_whole_does(limit: str) -> None:
             assert told == pytest.approx(right, rel=TOLERANCE[scale]), (scale, name)
 
 
+@pytest.mark.heavy
 def test_a_crawl_to_the_end_takes_as_long_as_its_largest_host_at_any_scale() -> None:
     web = replace(WEB, pages=40_000, zipf_exponent=1.0, dead_host_share=0.0, fetch_sigma_host=0.0)
     whole, sample = (simulate(SimulateOptions(web=web, machine=LARGE, scale=scale)) for scale in (1, 10))
@@ -60,6 +62,7 @@ def test_a_crawl_to_the_end_takes_as_long_as_its_largest_host_at_any_scale() -> 
     assert sample.time_s == pytest.approx(whole.time_s, rel=0.06)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("cpu_us", with_further(1_000, 15_000))
 def test_one_shard_of_four_tells_what_all_four_do(cpu_us: int) -> None:
     web = replace(WEB, hosts=2_000, pages=60_000)

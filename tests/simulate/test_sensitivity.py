@@ -81,6 +81,7 @@ def test_the_table_names_hours_cost_limit_and_how_closely_it_looked(found: Sensi
     assert max(map(len, lines)) < 140
 
 
+@pytest.mark.heavy
 def test_a_case_that_never_has_the_pages_says_so(found: Sensitivity) -> None:
     [row, *others] = found.rows
     short = msgspec.structs.replace(row.cases[1], ended="finished", pages=420.0)
@@ -90,6 +91,7 @@ def test_a_case_that_never_has_the_pages_says_so(found: Sensitivity) -> None:
     assert line.endswith(f"{short.change}: never, 420 pages in all")
 
 
+@pytest.mark.heavy
 def test_the_command_prints_the_table_or_json() -> None:
     small = (
         "--sensitivity", "--preset", "nielsen2012", "--pages", "60", "--shards", "1", "--set", "web.hosts=20",
@@ -131,6 +133,7 @@ def test_an_assumption_of_nielsens_crawl_has_a_source_or_says_that_it_has_none()
     }  # fmt: skip
 
 
+@pytest.mark.heavy
 def test_with_a_thousand_pages_a_domain_nielsens_crawl_runs_out_of_hosts_near_his_time() -> None:
     result = simulate(options_of("nielsen2012", {"scale": 1_000}))
     assert next(iter(result.limits)) == "hosts"

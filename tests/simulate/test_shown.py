@@ -92,6 +92,7 @@ def test_the_drawing_is_well_formed_and_needs_nothing_from_elsewhere(
     assert not re.findall(r'(?:src|href)="', page.replace("http://www.w3.org/2000/svg", ""))
 
 
+@pytest.mark.heavy
 def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:
     status, out, err = gossamer_simulate(tmp_path, *SMALL, "--figure", "crawl.html", "--shards", "2")
     assert (status, err) == (0, "")
@@ -103,6 +104,7 @@ def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:
     ET.parse(tmp_path / "crawl.svg")
 
 
+@pytest.mark.heavy
 def test_revisits_are_reported_policy_by_policy(tmp_path: Path) -> None:
     few = ("--revisits", "--pages", "60", "--set", "changing.hosts=6", "--set", "changing.days=30")
     status, out, err = gossamer_simulate(tmp_path, *few)

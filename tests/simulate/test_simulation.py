@@ -136,6 +136,7 @@ def test_a_crawl_ends_at_its_pages_or_its_time() -> None:
     assert timed.pages == pytest.approx(100 * 100 / 2.5, rel=0.05)
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Order and fairness", "A huge slow site does not slow the small ones.")
 def test_one_huge_slow_site_does_not_slow_the_small_ones() -> None:
     """With 2,000 of them; `tests/acceptance/test_simulate.py` has 10,000."""
@@ -222,6 +223,7 @@ print(simulated({"hosts": 60, "pages": 3000, "dead_host_share": 0.1, "robots": T
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Simulation", "A simulation gives the same result for the same seed.")
 def test_the_same_seed_gives_the_same_result_in_any_process() -> None:
     root = Path(gossamer.__file__).parents[2]

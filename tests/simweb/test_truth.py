@@ -16,6 +16,7 @@ from .walker import Walker
 TINY = SimwebOptions(seed=3, hosts=12, pages=120, port=8480, bytes_median=1_000, links_per_page=15)
 
 
+@pytest.mark.heavy
 def test_truth_is_what_an_independent_walker_finds(fresh: SimwebProcess) -> None:
     web = fresh.web
     shown = {name for host in web.hosts for name in (host.robots, *host.behaviors)}

@@ -111,6 +111,7 @@ def test_copies_are_left_out_and_listed(
     assert not (tmp_path / "out.part").exists()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("earlier", ["crawl", "datasets", "bulk", "markdown"])
 def test_texts_of_earlier_crawls_and_exports_are_left_out(
     made: Path, exporting: Exporting, tmp_path: Path, earlier: str

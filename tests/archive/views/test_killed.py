@@ -83,6 +83,7 @@ def test_killed_at_any_step_it_goes_on_and_ends_the_same(to: str, exporter: Expo
         ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("to", FORMATS)
 def test_killed_again_and_again_it_still_ends(to: str, exporter: Exporter, tmp_path: Path) -> None:
     whole, target = tmp_path / "whole", tmp_path / "target"

@@ -86,6 +86,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder.parent
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Files and exports", "An export keeps within its memory budget.")
 @pytest.mark.parametrize("to", with_further("parquet", "jsonl", "csv"))
 def test_memory_stays_within_its_budget(to: str, large: Path, tmp_path: Path) -> None:

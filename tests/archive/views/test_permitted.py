@@ -127,6 +127,7 @@ READERS: dict[str, Read] = {
 }  # fmt: skip
 
 
+@pytest.mark.heavy
 @pytest.mark.promise("Files and exports", "An export of permitted pages holds no page that refuses the use.")
 @pytest.mark.parametrize("unknown", [False, True])
 @pytest.mark.parametrize("to", READERS)
