@@ -12,9 +12,14 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.values import Assembled
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move, Places
+from gossamer.cluster.reports import Orders
 from gossamer.config import Config
+from gossamer.frontier.politeness import politeness
 from gossamer.model.visits import Reply
+from gossamer.state.contacts import Rest
 from gossamer.state.schema import FAMILIES, partition_range
+from gossamer.testing.fakes import FakeClock
+from gossamer.url.url import PARTITIONS
 from gossamer.world.clock import WallClock
 from tests.cluster.pairs import SITE, carry, config_of_two, discover, partition_of
 
@@ -234,3 +239,66 @@ async def given(shards: list[Assembled], move: Move) -> None:
 def places_of(shard: Assembled) -> Places:
     assert shard.membership is not None
     return shard.membership.exchange.places
+
+
+@pytest.mark.promise("Several shards", "The delay of a host moves with it, also where a crash left no record of it.")
+def test_a_host_that_a_lost_epoch_found_and_requested_waits_where_it_moves(tmp_path: Path) -> None:
+    config, clock = config_of_two(tmp_path), FakeClock(WallClock().now())
+
+    def opened(number: int) -> Assembled:
+        return assemble(config, tmp_path, clock, shard=number, shards=2)
+
+    async def moved() -> None:
+        shards = [opened(number) for number in range(2)]
+        partition = partition_of(shards[0])
+        giver = PartitionMap.even(2).owner(partition)
+        taker = 1 - giver
+        discover(shards[giver], 0, 1)
+        lease = shards[giver].ring.frontier.select(clock.now())
+        assert lease is not None
+        shards[giver].kept.storage.contacts.begin(lease.host.fingerprint, 8, clock.now(), Rest(40.0, 0.0, 60.0))
+        await shards[giver].close()  # Its request goes on, and nothing was committed.
+        shards[giver] = opened(giver)
+        clock.advance(10.0)
+        for _ in range(ROUNDS_MAX):
+            membership = shards[giver].membership
+            assert membership is not None
+            membership.obey(Orders(shards=2, moves=[Move(1, partition, partition + 1, giver, taker)]))
+            for number in (giver, taker):
+                await shards[number].kept.committer.commit()
+                carry(*shards)
+            if places_of(shards[taker]).has(partition):
+                break
+        discover(shards[taker], 0, 1)
+        clock.advance(29.0)
+        assert shards[taker].ring.frontier.select(clock.now()) is None
+        clock.advance(1.1)
+        assert shards[taker].ring.frontier.select(clock.now()) is not None
+        for shard in shards:
+            await shard.close()
+
+    asyncio.run(moved())
+
+
+@pytest.mark.promise("Several shards", "Partitions stay while a delay that nobody knows could not move with them.")
+def test_partitions_stay_while_a_host_may_wait_of_which_nothing_is_known(tmp_path: Path) -> None:
+    config, clock = config_of_two(tmp_path), FakeClock()
+    owner = PartitionMap.even(2).owner
+
+    async def stayed() -> None:
+        shard = assemble(config, tmp_path, clock, shard=0, shards=2)
+        await shard.kept.committer.commit()
+        await shard.close()
+        (shard.kept.home.state / "contacts").write_bytes(b"")
+        shard = assemble(config, tmp_path, clock, shard=0, shards=2)
+        assert shard.membership is not None
+        partition = next(one for one in range(PARTITIONS) if owner(one) == 0)
+        orders = Orders(shards=2, moves=[Move(1, partition, partition + 1, 0, 1)])
+        longest_s = politeness(config.politeness).longest_rest_s(None)
+        for wait_s, is_given in ((0.0, False), (longest_s - 1.0, False), (1.0, True)):
+            clock.advance(wait_s)
+            shard.membership.obey(orders)
+            assert shard.membership.moves.is_copying == is_given
+        await shard.close()
+
+    asyncio.run(stayed())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.frontier.host import Host
-from gossamer.frontier.hosts import EVICTIONS_MAX, HostTable
+from gossamer.frontier.hosts import EVICTIONS_MAX, RESTS_MAX, HostTable
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, encode_record
@@ -136,6 +136,16 @@ def test_recovered_contacts_hold_a_host_back(epochs: CountingEpochs) -> None:
     assert hosts.get("b", 1).record.rest_until == 0.0
 
 
+def test_the_longest_recovered_delays_move_and_none_becomes_shorter(epochs: CountingEpochs) -> None:
+    giver = hosts_of(epochs, 10, Recovered({number: T0 + number for number in range(RESTS_MAX + 10)}, {}))
+    rests = giver.recovered_rests(T0 + 3)
+    assert rests == {number: number - 3.0 for number in range(10, RESTS_MAX + 10)}
+
+    taker = hosts_of(epochs, 10, Recovered({20: T0 + 100}, {}))
+    taker.learn_rests(rests, T0)
+    assert taker.recovered_rests(T0) == rests | {20: 100.0}
+
+
 @pytest.mark.promise(
     "Politeness",
     "Delays of hosts and addresses survive any crash; a host whose past is unknown waits its longest delay.",
@@ -152,6 +162,7 @@ def test_when_nobody_knows_every_host_rests_its_longest(epochs: CountingEpochs) 
     assert hosts.get("slow", 1).record.rest_until == T0 + 200
     assert hosts.get("late", 1).record.rest_until == T0 + 5000
     assert hosts.get("first", 1).record.rest_until == T0 + 60
+    assert hosts.unknown_until == T0 + 60
 
 
 def test_a_cut_writes_each_dirty_record_once(epochs: CountingEpochs) -> None:

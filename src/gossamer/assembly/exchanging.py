@@ -263,6 +263,7 @@ class Membership:
         # earlier batch crawl get their due times where they are.
         recrawl = self._ring.recrawl
         stays = self.seeding() or (recrawl is not None and not recrawl.enrolment.is_over)
+        stays = stays or self._clock.now() < self._frontier.moves.held_until
         self.moves.order(() if stays else orders.moves)
 
     @property

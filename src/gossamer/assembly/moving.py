@@ -118,7 +118,7 @@ class PartitionMoves:
             if had_begun or is_given:
                 self._send_changes(copy, now)
             if is_given:
-                self._give(copy)
+                self._give(copy, now)
 
     def take(self, part: MovePart, now: float) -> None:
         """Take a part of what another shard gives."""
@@ -223,7 +223,7 @@ class PartitionMoves:
                 pairs = [(key, value) for key, value in changed if value is not None]
                 self._send(copy, number, self._travelling(family, pairs, now))
 
-    def _give(self, copy: Copy) -> None:
+    def _give(self, copy: Copy, now: float) -> None:
         """Delete the keys here, and end the copy."""
         move, revisits = copy.move, b""
         if self._revisits is not None and copy.sums is not None:
@@ -233,8 +233,9 @@ class PartitionMoves:
                 self._epochs.delete_range(family, begin, end)
         if self._ring.sessions is not None:
             self._ring.sessions.forget(move.first, move.end)
-        linking = self._frontier.reputation
-        last = MoveEnd(self._frontier.moves.round, linking.linking_max if linking is not None else 0.0, revisits)
+        linking, moves = self._frontier.reputation, self._frontier.moves
+        linking_max = linking.linking_max if linking is not None else 0.0
+        last = MoveEnd(moves.round, linking_max, revisits, moves.recovered_rests(now))
         self._send_part(copy, 0, last=last)
         del self._copies[move.version]
 
@@ -278,6 +279,7 @@ class PartitionMoves:
             self._pending_scope.moved(first, end, 1)
         if (reputation := self._frontier.reputation) is not None:
             reputation.linking_max = max(reputation.linking_max, last.linking_max)
+        self._frontier.moves.learn_rests(last.rests, now)
         self._frontier.moves.admit(first, end, last.round, now)
         if self._ring.recrawl is not None and not last.revisits:
             self._ring.recrawl.enrolment.begin_again(first)  # Given while the crawl was a batch crawl.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
+from operator import itemgetter
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -20,6 +22,9 @@ HOST_BYTES = 2_000
 """Memory of a host with its record, about (measured; see docs/reference/memory.md)."""
 EVICTIONS_MAX = 4
 """Hosts that are looked at, to make one leave, for each that comes: more than one, so that a crowd thins out."""
+
+RESTS_MAX = 4_096
+"""Delays without a host's record that move with partitions: the longest ones, 64 KB."""
 
 
 class HostRecords(msgspec.Struct, frozen=True):
@@ -130,6 +135,24 @@ class HostTable:
             record.rest_until = max(record.rest_until, self._recovered.unknown_at + longest_s)
         record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
         return fingerprint
+
+    @property
+    def unknown_until(self) -> float:
+        """Until when a host waits of which nothing is known; 0 where what earlier processes left is known."""
+        unknown_at = self._recovered.unknown_at
+        return unknown_at + self._politeness.longest_rest_s(None) if unknown_at else 0.0
+
+    def recovered_rests(self, now: float) -> dict[int, float]:
+        """Return how many seconds hosts still wait by what earlier processes left, by fingerprint: also those without a
+        record, which were found and requested in an epoch that was lost.
+        """
+        resting = ((fingerprint, until - now) for fingerprint, until in self._recovered.hosts.items() if until > now)
+        return dict(nlargest(RESTS_MAX, resting, key=itemgetter(1)))
+
+    def learn_rests(self, rests: Mapping[int, float], now: float) -> None:
+        """Take in what another shard's `recovered_rests` returned. Where this process dies too they are not kept."""
+        known = self._recovered.hosts
+        known.update({host: max(known.get(host, 0.0), now + left_s) for host, left_s in rests.items()})
 
     def of(self, first: int, end: int) -> Iterable[Host]:
         """Return the hosts in memory of some partitions."""

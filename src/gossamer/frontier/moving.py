@@ -11,7 +11,7 @@ full from the arrival.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -51,6 +51,19 @@ class FrontierMoves:
         self._epochs = epochs
         self.frozen: set[int] = set()
         """Partitions of which no URL is leased."""
+
+    @property
+    def held_until(self) -> float:
+        """No partition is given before: the delay of a host without a record, which is unknown, would not move."""
+        return self._hosts.unknown_until
+
+    def recovered_rests(self, now: float) -> dict[int, float]:
+        """Return the delays that must move although the records of their hosts may be lost."""
+        return self._hosts.recovered_rests(now)
+
+    def learn_rests(self, rests: Mapping[int, float], now: float) -> None:
+        """Take in such delays, before `admit`."""
+        self._hosts.learn_rests(rests, now)
 
     @property
     def round(self) -> int:
