@@ -30,6 +30,7 @@ from tests.cli.conftest import until
 from tests.ring.hostile import MIB, Answer, HostileServer, noise, whole
 
 Done = subprocess.CompletedProcess[str]
+WAY = 150
 QUICK = ("--allow-private", "--politeness", "own", "--quiet", "--set", "frontier.retry_s_first=0.1")
 
 
@@ -115,9 +116,11 @@ def test_an_interrupted_check_is_finished_by_the_same_command(tmp_path: Path) ->
     def interrupting() -> Iterator[bytes]:
         if begun:
             begun.pop().send_signal(signal.SIGINT)
-        yield b"<!doctype html><title>A</title><a href=/gone>gone</a>"
+        yield b"<!doctype html><title>A</title><a href=/0>on</a>"
 
-    answers = {"/": page("Home", "/a"), "/a": Answer(interrupting)}
+    # Page after page, so that it is not at its end when the signal arrives.
+    way = {f"/{number}": page("On the way", f"/{number + 1}") for number in range(WAY)}
+    answers = {"/": page("Home", "/a"), "/a": Answer(interrupting), **way, f"/{WAY}": page("End", "/gone")}
     with HostileServer(answers) as server:
         words = [sys.executable, "-m", "gossamer", "check", server.root, *QUICK]
         environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parents[1])}
