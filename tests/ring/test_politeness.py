@@ -73,7 +73,7 @@ def early_after_backoff(log: Sequence[Logged], backoff_s: float) -> list[tuple[L
 
 def robots_asked_again(log: Sequence[Logged], kills: Sequence[float], commits: Sequence[float] = ()) -> list[Logged]:
     """Return requests for a robots.txt that was known for longer than an epoch when the crawler was last killed: it
-    was committed twice in between.
+    was committed twice in between. An answer may be on its way to a crawler that is dead: its start counts.
     """
     found = []
     known: dict[tuple[str, str], float] = {}
@@ -86,7 +86,7 @@ def robots_asked_again(log: Sequence[Logged], kills: Sequence[float], commits: S
         ):
             found.append(one)
         if one.whole and one.status and one.status < 500 and one.status != 429 and not 300 <= one.status < 400:
-            known.setdefault((one.host, one.path), one.ended_at)
+            known.setdefault((one.host, one.path), one.started_at)
     return [one for one in found if one.path == "/robots.txt"]
 
 
