@@ -10,8 +10,8 @@ import pytest
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.origins import ORIGINS_MAX, PORTS_MAX, UNANSWERED_MAX, key_of
-from gossamer.frontier.record import LEVELS
-from gossamer.model.visits import Contact, Prerequisite
+from gossamer.frontier.record import LEVELS, range_end
+from gossamer.model.visits import Contact, Prerequisite, RevisitPlan
 from tests.frontier.names import T0, Shard, linked, named
 
 DELAY_S = 1.0
@@ -214,6 +214,27 @@ def test_an_origin_that_comes_back_has_its_urls_fetched_in_order(directory: Path
     crawl.shard.commit_all(crawl.now)
     assert record.origins is None, "what is well takes no room"
     assert all(level < LEVELS for level in record.levels)
+    crawl.shard.crash()
+
+
+def test_a_url_that_was_queued_twice_waits_twice_for_its_origin(directory: Path) -> None:
+    crawl = Crawl(directory, {"http"}, unanswered_failures_max=0)
+    frontier, host = crawl.frontier, crawl.frontier._hosts.get("a.test", named("http://a.test/").partition)
+    crawl.add("https://a.test/1", "https://a.test/1", "https://a.test/2")
+    answered = 0
+    while crawl.now < T0 + 100 and (wake_at := frontier.wake_at()) is not None:
+        crawl.now = max(crawl.now, wake_at)
+        if (lease := frontier.select(crawl.now)) is not None and not lease.address:
+            frontier.locate(lease, "10.0.0.1", crawl.now + 1e9, crawl.now)
+        elif lease is not None:
+            assert frontier.begin(lease, crawl.now)
+            answered += 1
+            ended = Contact(0.01, "answered") if answered <= 2 else Contact(0.01, "failed", error="refused")
+            frontier.ended(lease, ended, crawl.now)
+            frontier.retry(lease, RevisitPlan(lease.url, crawl.now + 10, 2, 0, "it failed"), crawl.now)
+    crawl.shard.commit_all(crawl.now)
+    due = list(crawl.shard.epochs.scan("due", host.prefix, range_end(host.prefix)))
+    assert host.record.due == len(due) == 3
     crawl.shard.crash()
 
 

@@ -79,6 +79,10 @@ FOUND = {
             Fault("write", 24, 20, in_disk=True, power=True, jump_s=0.0),
         ],
     ),
+    "a URL that was queued twice, and whose origin failed, was counted twice and stored once": (
+        9417173,
+        [Fault("dns", 2, 16, in_disk=False, power=False, jump_s=83.4317038303781)],
+    ),
 }
 """Seeds and faults by what they found."""
 

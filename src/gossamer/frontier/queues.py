@@ -41,6 +41,8 @@ ITEM_BYTES = 320
 ASIDE_URLS_MAX = 256
 """URLs of a host that are set aside at once, about 2 ms; the others follow `ASIDE_PAUSE_S` later."""
 ASIDE_PAUSE_S = 0.005
+SAME_URL_S = 0.001
+"""Between two entries of one URL that wait for the same instant."""
 PROBE_OUT_S = 1.0
 """A due URL of an origin of which another URL is out is looked at again after this time."""
 
@@ -179,13 +181,15 @@ class Queues:
         assert host.record.origins is not None
         one = host.record.origins[key]
         if item.due_key:
-            at = max(one.wait_until, now + PROBE_OUT_S)
+            at, fingerprint = max(one.wait_until, now + PROBE_OUT_S), item.url.fingerprint
+            while self._epochs.get("due", due_key(host.prefix, at, fingerprint)) is not None:
+                at += SAME_URL_S  # It was queued twice, and each counts.
             entry = QueueEntry(
                 item.url.text, item.depth, item.hops, item.link_type, item.referrer, item.attempt, item.seed,
                 item.error, item.revisit,
             )  # fmt: skip
             self.finish(host, item)
-            self.put_due(host, entry, at, item.url.fingerprint)
+            self.put_due(host, entry, at, fingerprint)
         else:
             self.finish(host, item)
             link = Link(item.url, item.link_type, item.depth, item.hops, item.referrer, item.seed)
