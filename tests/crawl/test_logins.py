@@ -90,7 +90,7 @@ def test_the_form_is_sent_with_its_hidden_fields(book: Book) -> None:
     posted = book.answer(first, reply(), FORM)
     assert posted is not None
     assert posted.url.text == "https://www.a.test/in/session?x=1"
-    assert posted.form == b"csrf=%3C1%3E&lang=de&keep=on&user=me&pw=s3cret+%26"
+    assert posted.form == b"csrf=%3C1%3E&lang=de&keep=on&go=Submit&user=me&pw=s3cret+%26"
     landing = book.answer(posted, reply(302, posted.url.text, Location="/home"))
     assert landing is not None
     assert (landing.url.text, landing.form) == ("https://www.a.test/home", b"")
@@ -235,6 +235,29 @@ def test_an_answer_without_token_is_a_login_that_failed(tmp_path: Path, status: 
     assert book.answer(book.begin(), reply(status), body) is None
     assert book.logins.verdict(PAGE, 0.0).wait_until == 30.0
     book.close()
+
+
+@pytest.mark.parametrize(
+    ("controls", "sent"),
+    [
+        ("<button>Go</button><button name=b>", []),
+        (
+            "<button type=button name=a></button><button name=b value=1></button><input type=submit name=c>",
+            [("b", "1")],
+        ),
+        ("<input type=submit name=a disabled><input type=submit name=login value='Log in'>", [("login", "Log in")]),
+        ("<input type=image name=go src=go.png><button name=b>", [("go.x", "0")]),
+        ("<button name=cancel value=1></button><button name=named value=2></button>", []),
+        ("<input name=off value=1 disabled><input type=reset name=r><input type=file name=f>", []),
+        ("<select name=s><option value=''>choose<option value=1>one</select>", [("s", "")]),
+        ("<select name=s><option> one </select><input type=radio name=r value='' checked>", [("s", "one"), ("r", "")]),
+    ],
+)
+def test_a_form_is_sent_as_a_browser_sends_it(controls: str, sent: list[tuple[str, str]]) -> None:
+    names = ["user", "named"] if "named" in controls else ["user"]
+    found = form_of(f"<form method=post><input name=user>{controls}</form>".encode(), "", LOGIN, names)
+    assert found is not None
+    assert found.fields[1:] == sent
 
 
 def test_a_form_is_found_by_its_selector() -> None:

@@ -15,7 +15,9 @@ MARKUP_BYTES_MAX = 1 << 20
 TAGS_MAX = 20_000
 """A page with more tags has no form that we read: the cost of a tree may grow with the square of its depth."""
 FIELDS_MAX = 200
-_UNSENT = frozenset({"submit", "button", "image", "reset", "file"})
+_UNSENT = frozenset({"button", "reset", "file"})
+_LABEL = "Submit"
+"""What a button without value sends."""
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -30,7 +32,8 @@ class Form(msgspec.Struct, frozen=True):
 
 def form_of(body: bytes, charset: str, url: str, names: Collection[str], selector: str = "") -> Form | None:
     """Return the first form of a page that has fields of all these names, or the one that a CSS selector finds; None
-    where there is none. Hidden fields (CSRF tokens) are among its fields.
+    where there is none. Hidden fields (CSRF tokens) are among its fields, and its button: servers look at it for what
+    to do. That is the one named, or else the first, as for who presses Enter.
     """
     tree = _tree(body, charset)
     if tree is None:
@@ -38,8 +41,10 @@ def form_of(body: bytes, charset: str, url: str, names: Collection[str], selecto
     base = tree.css_first("base[href]")
     base_url = join(url, base.attributes.get("href") or "") if base is not None else None
     for form in tree.css(selector or "form"):
-        fields = _fields(form)
-        if selector or set(names) <= {name for name, _ in fields}:
+        fields, buttons = _fields(form)
+        if selector or set(names) <= {name for name, _ in fields + buttons}:
+            if not any(name in names for name, _ in buttons):
+                fields += [(name, value) for name, value in buttons[:1] if name]
             action = join(base_url or url, form.attributes.get("action") or "") or url
             return Form(action, (form.attributes.get("method") or "get").strip().lower(), fields)
     return None
@@ -67,19 +72,34 @@ def _tree(body: bytes, charset: str) -> LexborHTMLParser | None:
     return LexborHTMLParser(markup) if markup.count(b"<") <= TAGS_MAX else None
 
 
-def _fields(form: LexborNode) -> list[tuple[str, str]]:
-    fields = []
-    for node in form.css("input[name], select[name], textarea[name]")[:FIELDS_MAX]:
-        name, kind = node.attributes.get("name") or "", (node.attributes.get("type") or "text").lower()
-        if node.tag == "textarea":
-            fields.append((name, node.text()))
-        elif node.tag == "select":
-            chosen = node.css_first("option[selected]") or node.css_first("option")
-            if chosen is not None:
-                fields.append((name, chosen.attributes.get("value") or chosen.text()))
-        elif kind in ("checkbox", "radio"):
-            if "checked" in node.attributes:
-                fields.append((name, node.attributes.get("value") or "on"))
-        elif kind not in _UNSENT:
-            fields.append((name, node.attributes.get("value") or ""))
-    return fields
+def _fields(form: LexborNode) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return what a form sends, and which of its buttons would be sent with it."""
+    fields: list[tuple[str, str]] = []
+    buttons: list[tuple[str, str]] = []
+    for node in form.css("input, select, textarea, button")[:FIELDS_MAX]:
+        name = node.attributes.get("name") or ""
+        kind = (node.attributes.get("type") or ("submit" if node.tag == "button" else "text")).lower()
+        if "disabled" in node.attributes:
+            continue
+        if kind == "submit" and node.tag in ("input", "button"):
+            buttons.append((name, _value(node, _LABEL if node.tag == "input" else "")))
+        elif kind == "image":
+            buttons.append((f"{name}.x" if name else "x", "0"))
+        elif name:
+            fields += [(name, value) for value in _values(node, kind)]
+    return fields, buttons
+
+
+def _values(node: LexborNode, kind: str) -> list[str]:
+    if node.tag == "textarea":
+        return [node.text()]
+    if node.tag == "select":
+        chosen = node.css_first("option[selected]") or node.css_first("option")
+        return [_value(chosen, chosen.text().strip())] if chosen is not None else []
+    if kind in ("checkbox", "radio"):
+        return [_value(node, "on")] if "checked" in node.attributes else []
+    return [] if kind in _UNSENT else [_value(node, "")]
+
+
+def _value(node: LexborNode, missing: str) -> str:
+    return node.attributes["value"] or "" if "value" in node.attributes else missing
