@@ -9,6 +9,7 @@ import pytest
 
 from gossamer.crawl.logins import FormLogins
 from gossamer.crawl.options import LoginRule
+from gossamer.crawl.sessions import Jars, Sessions
 from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.options import convert
 from gossamer.process.forms import form_of
@@ -265,3 +266,20 @@ def test_a_form_is_found_by_its_selector() -> None:
     assert found is not None
     assert (found.action, found.method, found.fields) == (LOGIN, "post", [])
     assert form_of(b"<form>" * 30_000, "", LOGIN, ["y"]) is None, "a page that is made to cost much"
+
+
+@pytest.mark.parametrize(
+    ("header", "shown"),
+    [
+        ("a=s3cret; Path=/", "a=[redacted]; Path=/"),
+        ("s3cret; Path=/", "=[redacted]; Path=/"),
+        ("=s3cret", "=[redacted]"),
+    ],
+)
+def test_no_value_of_a_cookie_is_shown(tmp_path: Path, header: str, shown: str) -> None:
+    store = Store(tmp_path)
+    sessions = Sessions(Jars(Epochs(store), None))
+    assert sessions.received(PAGE, reply(200, PAGE.text, **{"Set-Cookie": header}), 0.0).headers == (
+        ("Set-Cookie", shown),
+    )
+    store.close()

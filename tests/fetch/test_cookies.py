@@ -114,6 +114,10 @@ def test_a_new_value_takes_the_place_of_the_old_one_and_keeps_its_turn() -> None
     assert jar.changed
 
 
+def test_cookies_of_one_response_keep_their_order() -> None:
+    assert sent(HOME, ["a=1", "b=1", "a=2"], HOME) == "a=2; b=1"
+
+
 def test_longer_paths_come_first() -> None:
     headers = ["a=1; Path=/", "b=1; Path=/a/b", "c=1; Path=/a/"]
     assert sent(HOME, headers, HOME) == "b=1; c=1; a=1"

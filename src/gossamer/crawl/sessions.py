@@ -153,7 +153,8 @@ def _is_set_cookie(name: str) -> bool:
 def _hidden(value: str) -> str:
     """Return a Set-Cookie header without the cookie's value: its name and attributes are no secrets."""
     pair, semicolon, attributes = value.partition(";")
-    return f"{pair.partition('=')[0]}={REDACTED}{semicolon}{attributes}"
+    name, equals, _ = pair.partition("=")
+    return f"{name if equals else ''}={REDACTED}{semicolon}{attributes}"  # Without "=" all of it is the value.
 
 
 def _embedded_elsewhere(url: Url, visit: Visit | None) -> bool:

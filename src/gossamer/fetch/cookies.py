@@ -102,10 +102,12 @@ class Jar:
         cookie = parsed(text, url, now)
         if cookie is None or (not cookie.secure and url.scheme != "https" and self._shadows_secure(cookie)):
             return
-        before = self._cookies.pop(cookie.identity, None)
+        before = self._cookies.get(cookie.identity)
         if not cookie.is_over(now):
             self.put(cookie, before)
             self._bound(now)
+        elif before is not None:
+            del self._cookies[cookie.identity]
         self.changed = self.changed or cookie != before or cookie.is_over(now)
 
     def put(self, cookie: Cookie, before: Cookie | None = None) -> None:
@@ -140,6 +142,7 @@ def parsed(text: str, url: Url, now: float) -> Cookie | None:
     pair, *attributes = text.split(";")
     name, equals, value = pair.partition("=")
     name, value = name.strip(), value.strip()
+    # RFC 6265bis would keep cookies without a name; RFC 6265 and the http-state tests ignore them.
     if not equals or not name or len(name) + len(value) > COOKIE_BYTES_MAX:
         return None
     said = _attributes(attributes)
