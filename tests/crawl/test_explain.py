@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,23 @@ def test_what_failed_and_waits_for_its_next_attempt(tmp_path: Path) -> None:
         assert told["reason"] == "attempt 2 is due after: it took too long"
         assert told["next_due"]
         assert told["error"] == "it took too long"
+
+
+def test_a_revisit_that_failed_is_due_with_its_next_attempt(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: GONE}, frontier={"retry_s_first": 100}) as ring:
+        began = ring.clock.now()
+        explainer = Explainer(
+            ring.urls,
+            ring.chain,
+            ring.frontier.facts,
+            ring.frontier.lent,
+            lambda _: {"next_due_at": began, "recent": []},
+        )
+        ring.crawl(ROOT, until=began + 50)
+        told = explainer.why(ROOT)
+        assert told["state"] == "waiting"
+        assert told["next_due"] == ring.explainer.why(ROOT)["next_due"]
+        assert datetime.fromisoformat(str(told["next_due"])).timestamp() >= began + 100
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,10 @@ class Explainer:
             answer |= {"depth": way[0], "hops": way[1]}
         answer |= {"state": "", "reason": "", "rule": None}
         answer |= self._forgotten(url) or self._state(url, record, facts, way)
-        answer |= _revisited(self._revisits(url))
+        known = _revisited(self._revisits(url))
+        if answer["state"] == "waiting":  # Another attempt comes before the next revisit is planned.
+            known.pop("next_due", None)
+        answer |= known
         if learned := self._rendering(url):
             answer["rendering"] = learned
         answer["host_state"] = _host_state(facts)
