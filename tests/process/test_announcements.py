@@ -129,6 +129,17 @@ def test_atom_with_bases_and_many_links() -> None:
     assert told(findings).entries[0].changed_at == at(2026, 11, 2)
 
 
+@pytest.mark.parametrize(
+    "before",
+    ['<source><link href="http://other.example/"/></source>', '<content><div><link href="/not"/></div></content>'],
+)
+def test_an_entry_has_no_link_of_what_it_holds(before: str) -> None:
+    body = f'<feed xmlns="http://www.w3.org/2005/Atom"><entry>{before}<link href="/a"/></entry></feed>'
+    assert links(found(body.encode())) == [("/a", "feed")]
+    body = f'<feed xmlns="http://www.w3.org/2005/Atom"><entry>{before}</entry></feed>'
+    assert links(found(body.encode())) == []
+
+
 def test_json_feed() -> None:
     feed = {
         "version": "https://jsonfeed.org/version/1.1", "feed_url": "https://e.example/feed.json",

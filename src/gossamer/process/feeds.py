@@ -172,7 +172,7 @@ class FeedHandler:
             if "rdf:about" in attributes:  # RSS 1.0, section 5.5: its address, unless a `link` says so.
                 self._guid, self._guid_is_link = attributes["rdf:about"], True
         elif local == "link" and "href" in attributes:
-            self._linked(attributes)
+            self._linked(attributes, depth)
         elif local == "guid":
             self._guid_is_link = attributes.get("isPermaLink", "true").lower() != "false"
 
@@ -189,13 +189,13 @@ class FeedHandler:
         while self._bases and self._bases[-1][0] >= depth:
             self._bases.pop()
 
-    def _linked(self, attributes: Mapping[str, str]) -> None:
+    def _linked(self, attributes: Mapping[str, str], depth: int) -> None:
         relations = attributes.get("rel", "alternate").lower().split()
         href = self._based(attributes["href"].strip())
         if not self._entry_depth:
             self._related.extend((relation, href) for relation in relations)
-        elif "alternate" in relations and not self._link:
-            self._link = href
+        elif depth == self._entry_depth + 1 and "alternate" in relations and not self._link:
+            self._link = href  # Deeper are those of `source`, the feed that the entry is from, and of its content.
 
     def _said_of_entry(self, local: str, text: str) -> None:
         if local == "link" and text and not self._link:
