@@ -9,6 +9,8 @@ import re
 from gossamer.process.scan import attributes
 
 PRESCAN_BYTES_MAX = 1024
+LATE_BYTES_MAX = 32_768
+"""Bytes in which a declaration counts though it comes late: a parser that meets one begins again (section 13.2.3.4)."""
 DETECTED_BYTES_MAX = 65_536
 """Bytes looked at when an encoding is guessed."""
 
@@ -96,6 +98,10 @@ _SINGLE_BYTE = frozenset(
     name for name in _ENCODINGS if name.startswith(("iso-8859", "windows-", "koi8", "ibm", "mac", "x-"))
 )
 _META = re.compile(rb"<(?:(?P<comment>!--)|(?P<meta>(?i:meta)[\t\n\f\r /])|(?P<tag>/?[a-zA-Z][^\t\n\f\r >]*)|[!/?])")
+_RAW_ENDS = {
+    name: re.compile(rb"</" + name + rb"(?=[\t\n\f\r />])", re.IGNORECASE)
+    for name in (b"script", b"style", b"title", b"textarea", b"noscript")
+}
 _INSIDE = rb"(?:[^<>\"']|\"[^<>\"]*\"|'[^<>']*')*>\s*"
 _PLAIN_HEAD = re.compile(
     rb"\s*(?:<\?xml" + _INSIDE + rb")?(?:<!doctype" + _INSIDE + rb")?(?:<html(?=[\s>])" + _INSIDE + rb")?<head>\s*"
@@ -209,7 +215,10 @@ def _declared(body: bytes, header_charset: str) -> tuple[str | None, int]:
     if body[:2] == codecs.BOM_UTF16_BE:
         return "utf-16be", 2
     name = encoding_of_label(header_charset.strip("\"'")) if header_charset else None
-    return name or _prescan(body[:PRESCAN_BYTES_MAX]), 0
+    name = name or _prescan(body[:PRESCAN_BYTES_MAX])
+    if name is None and len(body) > PRESCAN_BYTES_MAX:
+        name = _of_metas(body[:LATE_BYTES_MAX], raw_text=True)
+    return name, 0
 
 
 def _prescan(head: bytes) -> str | None:
@@ -221,25 +230,36 @@ def _prescan(head: bytes) -> str | None:
         return "utf-16le"
     if head[:6] == b"\0<\0?\0x":
         return "utf-16be"
+    if (name := _of_metas(head)) is not None:
+        return name
     xml = _XML_ENCODING.match(head)
-    if b"harset" in head or b"HARSET" in head:
-        position = 0
-        while (match := _META.search(head, position)) is not None:
-            if match.lastgroup == "comment":
-                end = head.find(b"-->", match.start() + 2)
-                position = end + 3
-            elif match.lastgroup in ("meta", "tag"):
-                found, end = attributes(head, match.end())
-                position = end
-                if match.lastgroup == "meta" and end > 0 and (name := _of_meta(found)) is not None:
-                    return name
-            else:
-                end = head.find(b">", match.end())
-                position = end + 1
-            if end < 0:
-                break
-    if xml is not None:
-        return _usable((xml[1] or xml[2]).decode("latin-1"))
+    return _usable((xml[1] or xml[2]).decode("latin-1")) if xml is not None else None
+
+
+def _of_metas(head: bytes, *, raw_text: bool = False) -> str | None:
+    """Return what the first `meta` declares that declares an encoding; with `raw_text` outside of scripts and styles,
+    which the standard's first look does not know.
+    """
+    if b"harset" not in head and b"HARSET" not in head:
+        return None
+    position = 0
+    while (match := _META.search(head, position)) is not None:
+        if match.lastgroup == "comment":
+            end = head.find(b"-->", match.start() + 2)
+            position = end + 3
+        elif match.lastgroup in ("meta", "tag"):
+            found, end = attributes(head, match.end())
+            position = end
+            if match.lastgroup == "meta" and end > 0 and (name := _of_meta(found)) is not None:
+                return name
+            if raw_text and end > 0 and match.lastgroup == "tag" and (closing := _RAW_ENDS.get(match["tag"].lower())):
+                ending = closing.search(head, end)
+                position = ending.end() if ending is not None else len(head)
+        else:
+            end = head.find(b">", match.end())
+            position = end + 1
+        if end < 0:
+            break
     return None
 
 
