@@ -94,6 +94,21 @@ def test_what_an_anchor_names(case: str, options: ProcessOptions) -> None:
 
 
 @READERS
+def test_links_of_svg_are_anchors(options: ProcessOptions) -> None:
+    body = (
+        "<svg><a href=x xlink:href=no></a><a class='c' xlink:href=y>t</a><a xlink:href='a>b'></a></svg><a xlink:href=z>"
+    )
+    assert urls(findings(body, options), "anchor") == [D + "x", D + "y", D + "a%3Eb", D + "z"]
+
+
+@READERS
+def test_elements_without_content_hide_no_links_where_a_page_is_xml(options: ProcessOptions) -> None:
+    body = "<title/><script src='s.js' /><style/><a href='x'>n</a>"
+    assert urls(findings(body, options, media_type="application/xhtml+xml"), "anchor") == [D + "x"]
+    assert urls(findings(body, options), "anchor") == []
+
+
+@READERS
 def test_every_link_type(options: ProcessOptions) -> None:
     found = findings(
         "<head><link rel='NEXT nofollow' href=n><link rel=previous href=p><link rel='alternate stylesheet' href=no>"

@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from gossamer.model.visits import Page
 from gossamer.process.charset import to_utf8
 from gossamer.process.options import ProcessOptions
-from gossamer.process.scan import Element, ScannedMarkup
+from gossamer.process.scan import XLINK_HREF, Element, ScannedMarkup
 from gossamer.process.walk import RAW, ElementWalk
 
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
@@ -54,6 +54,7 @@ class TreeMarkup:
                 (href or "", attributes.get("rel") or "", node)
                 for node in self._tree.tags("a")
                 if (href := (attributes := node.attrs).get("href", _ABSENT)) is not _ABSENT
+                or (href := attributes.get(XLINK_HREF, _ABSENT)) is not _ABSENT
             ]
         return self._anchors
 
@@ -96,7 +97,10 @@ def _alternative(node: LexborNode) -> str:
     return ""
 
 
-HTML_TYPES = frozenset(("text/html", "application/xhtml+xml"))
+XHTML = "application/xhtml+xml"
+HTML_TYPES = frozenset(("text/html", XHTML))
+_EMPTY = re.compile(rb"<(script|style|title|textarea|iframe|template|xmp|noembed|noframes)([\t\n\r ][^<>]*)?/>")
+"""In XML these tags are elements without content. HTML knows none, and would read the rest of the page as theirs."""
 
 
 class Markup(Protocol):
@@ -172,7 +176,10 @@ class HtmlDocument:
 
     def _decode(self) -> tuple[bytes, str]:
         if self._decoded is None:
-            self._decoded = to_utf8(self._bytes(), self._page.charset)
+            body, name = to_utf8(self._bytes(), self._page.charset)
+            if self._page.media_type == XHTML:
+                body = _EMPTY.sub(rb"<\1\2></\1>", body)
+            self._decoded = body, name
         return self._decoded
 
     def _bytes(self) -> bytes:

@@ -99,6 +99,9 @@ TITLE_SCAN_BYTES_MAX = 65_536
 _LONG_BYTES = 8_192
 """A shorter tag, or stretch of plain tags, cannot hold many attributes or anchors: there they are not counted."""
 
+XLINK_HREF = "xlink:href"
+"""What an anchor of SVG 1.1 has in place of an href."""
+
 Anchor = tuple[str, str, bytes]
 """href, rel, and the markup within: most pages name an address many times, and one text of it is enough."""
 Element = tuple[str, Mapping[str, str | None]]
@@ -229,9 +232,10 @@ class ScannedMarkup:
                 href, rel = usual.decode("utf-8", "replace"), ""
             else:
                 found = _plain_attributes(tag)
-                if "href" not in found:
+                target = found.get("href", found.get(XLINK_HREF))
+                if target is None:
                     continue
-                href, rel = found["href"], found.get("rel", "")
+                href, rel = target, found.get("rel", "")
             # Without an edge, the line was broken inside the anchor.
             anchors.append((href, rel, markup if edge else self._up_to_edge(end - len(markup), end)))
 
@@ -240,8 +244,9 @@ class ScannedMarkup:
         body = self._body
         found, end = attributes(body, start + 2)
         # Of the names of interest only `a` comes here: the others are known by their names alone.
-        if end >= 0 and "href" in found and not self._template and _ANCHOR_EDGE.match(body, start, start + 3):
-            self._anchors.append((found["href"], found.get("rel", ""), self._up_to_edge(end, end)))
+        href = found.get("href", found.get(XLINK_HREF))
+        if end >= 0 and href is not None and not self._template and _ANCHOR_EDGE.match(body, start, start + 3):
+            self._anchors.append((href, found.get("rel", ""), self._up_to_edge(end, end)))
         return end
 
     def _up_to_edge(self, start: int, search_from: int) -> bytes:
