@@ -121,8 +121,10 @@ def test_a_paused_crawl_that_stops_is_stopping(run: Run, make: Make) -> None:
                     await asyncio.sleep(0.01)
                     states.append(crawler.status()["state"])
                 assert states[-1] == "stopping"
+                assert crawler.status()["waiting"] is None
                 site.open.set()
             assert crawler.status()["state"] == "stopped"
+            assert crawler.status()["waiting_for"] == ""
 
     run(scenario())
 

@@ -15,16 +15,16 @@ QUIET_S = 3.0
 def waiting(ring: CrawlRing, uploads: Uploads | None, telemetry: Telemetry) -> WaitingReason | None:
     """Return what the crawl waits for; None while it works, or is over. A pass over the hosts in memory at worst."""
     crawl = ring.loop
-    if crawl.paused:
-        return WaitingReason("operator", "`gossamer unpause`")
-    if crawl.held:
-        who, why = next(iter(crawl.held.items()))
-        return WaitingReason(who, why)
     counts = uploads.counts if uploads is not None else None
     if counts is not None and counts.waiting_files and crawl.state in ("finished", "stopped"):
         return WaitingReason("uploads", f"uploads to {counts.store}")
     if crawl.state != "running":
         return None
+    if crawl.paused:
+        return WaitingReason("operator", "`gossamer unpause`")
+    if crawl.held:
+        who, why = next(iter(crawl.held.items()))
+        return WaitingReason(who, why)
     if crawl.in_flight:
         return _answer(ring, telemetry) or (WaitingReason("blocked", crawl.blocked) if crawl.blocked else None)
     if blocked := crawl.blocked:
