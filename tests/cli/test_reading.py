@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,22 @@ def test_what_only_looks_needs_not_write(kept: Path, original: Path, tmp_path_fa
     target = tmp_path_factory.mktemp("elsewhere") / "pages.csv"
     assert as_anybody(kept, "export", "crawl", "--to", "csv", "-o", str(target), "--quiet")[0] == 0
     assert url in target.read_text()
+
+
+@pytest.mark.promise("Operation", "A crawl in a read-only directory can be inspected.")
+def test_it_can_be_served(kept: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", AS_ANYBODY, "-m", "gossamer", "serve", "crawl", "--port", "0"],
+        cwd=kept, env=Real(kept).environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as serving:  # fmt: skip
+        try:
+            assert serving.stdout is not None
+            address, _, token = serving.stdout.readline().strip().partition("/#token=")
+            assert len(token) >= 32
+            with urllib.request.urlopen(f"{address}/api/status", timeout=60) as answer:
+                assert json.load(answer)["pages"] == 1
+        finally:
+            serving.terminate()
 
 
 @pytest.mark.heavy

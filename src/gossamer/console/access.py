@@ -11,6 +11,7 @@ about itself.
 
 from __future__ import annotations
 
+import errno
 import hmac
 import os
 import re
@@ -150,12 +151,14 @@ def token_of(state: Path) -> str:
     One that others could read, that is not ours, or that is cut short is replaced.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: it cannot be written, and not because the directory is read-only.
     """
     path = state / FILE
     try:
         return _kept(path) or _made(path)
     except OSError as error:
+        if error.errno in (errno.EROFS, errno.EACCES):  # Nothing can be changed there: a token for this server will do.
+            return secrets.token_urlsafe(CHANCE_BYTES)
         raise ConfigError(f"cannot keep a token in {path}: {error.strerror}; see that it can be written") from error
 
 
