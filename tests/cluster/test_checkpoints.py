@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.api.restoring import gather
+from gossamer.api.maintenance import verify_of
+from gossamer.api.restoring import gather, restore_of
 from gossamer.archive.checkpoints import Checkpoints, ShardClaim, SnapshotFile
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.uploads import StoreError
-from gossamer.config import configure
+from gossamer.cluster.partitions import PartitionMap
+from gossamer.config import configure, effective_toml
+from gossamer.lab.shards import Shards
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
+from tests.cluster.crawls import config_of, crawl
 
 
 def checkpoints(tmp_path: Path, shard: int = 3) -> Checkpoints:
@@ -138,3 +144,29 @@ def test_what_is_not_as_it_was_saved_is_refused(tmp_path: Path) -> None:
 def test_a_place_that_is_none_is_the_operators_mistake() -> None:
     with pytest.raises(ConfigError, match="no object store"):
         Checkpoints(ArchiveOptions(), "https://example.org/", 0)
+
+
+@pytest.mark.promise("Several shards", "Checkpoints of all shards in the crawl's directory restore it.")
+def test_checkpoints_of_all_shards_are_restored_together(tmp_path: Path) -> None:
+    made: list[str] = []
+
+    async def save(running: Shards) -> None:
+        shards = [member.assembled for member in running.members.values() if member.assembled is not None]
+        if not made and sum(report.pages for report in running.reports()) > 30 and len(shards) == 2:
+            made.extend([str(await shard.kept.checkpoint()) for shard in shards])
+
+    with SimwebProcess(SimwebOptions.plain(seed=7, hosts=10, pages=200), tmp_path / "web") as simweb:
+        directory = tmp_path / "crawl"
+        config = config_of(simweb, directory, 2)
+        PartitionMap.even(2).save(directory)
+        (directory / "crawl.toml").write_text(effective_toml(config))
+        ends, _ = crawl(config, directory, 2, save)
+        assert verify_of(directory).damage == ()
+        for some in (made[:1], made[:1] * 2, [*made, made[0]]):
+            with pytest.raises(ConfigError, match="name the directories that one `gossamer checkpoint` made"):
+                restore_of(some[0], tmp_path / "back", (), some[1:])
+        restore_of(made[0], tmp_path / "back", (), made[1:])
+        assert verify_of(tmp_path / "back", deep=True).damage == ()
+        assert PartitionMap.load(tmp_path / "back") == PartitionMap.even(2)
+        again, _ = crawl(config_of(simweb, tmp_path / "back", 2), tmp_path / "back", 2)
+    assert again == ends

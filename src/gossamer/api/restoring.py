@@ -276,18 +276,18 @@ async def _bring_list(checkpoints: Checkpoints, directory: Path) -> None:
         await asyncio.to_thread(write_whole, directory / FORGOTTEN, listed)
 
 
-def restore_of(source: str, directory: Path, sets: Sequence[str] = ()) -> str:
-    """Make a crawl in a new directory of a checkpoint: of a directory that `gossamer checkpoint` made, or of the newest
-    checkpoints at a `state.checkpoint_uri`. Return what was restored, for people.
+def restore_of(source: str, directory: Path, sets: Sequence[str] = (), others: Sequence[str] = ()) -> str:
+    """Make a crawl in a new directory of a checkpoint: of a directory that `gossamer checkpoint` made, with those of
+    the `others` shards, or of the newest checkpoints at a `state.checkpoint_uri`. Return what was restored, for people.
 
     Raises:
-        ConfigError: there is no checkpoint, it cannot be read, or the directory is not empty.
+        ConfigError: there is no checkpoint, one is missing or cannot be read, or the directory is not empty.
         OSError: the disk is full.
     """
     if directory.exists() and any(directory.iterdir()):
         raise ConfigError(f"{directory} is not empty; name another directory with -o")
-    if "://" not in source:
-        return _restore_copy(Path(source), directory)
+    if others or "://" not in source:
+        return _restore_copies([Path(one) for one in (source, *others)], directory)
     directory.mkdir(parents=True, exist_ok=True)
     try:
         return asyncio.run(_restore_newest(source, directory, sets))
@@ -300,16 +300,27 @@ def _without_secrets(key: str, value: object) -> object:
     return None if shows_secret(key, value) else value
 
 
-def _restore_copy(source: Path, directory: Path) -> str:
-    if not (source / "crawl.toml").exists():
+def _restore_copies(sources: Sequence[Path], directory: Path) -> str:
+    there: list[int] = []
+    for source in sources:
+        if not (source / "crawl.toml").exists():
+            raise ConfigError(
+                f"{source} holds no checkpoint (it has no crawl.toml); name a directory that `gossamer checkpoint` "
+                "made, or a URI such as file:///PATH or s3://BUCKET/PREFIX"
+            )
+        shards = reopen(source / "crawl.toml").cluster.workers
+        there += [home.shard for home in homes(source, shards) if home.is_there]
+    if sorted(there) != list(range(shards)):
+        numbers = ", ".join(map(str, sorted(there))) or "none"
         raise ConfigError(
-            f"{source} holds no checkpoint (it has no crawl.toml); name a directory that `gossamer checkpoint` made, "
-            "or a URI such as file:///PATH or s3://BUCKET/PREFIX"
+            f"these checkpoints hold the shards {numbers} of {shards}; name the directories that one `gossamer "
+            "checkpoint` made, one of each shard"
         )
-    reopen(source / "crawl.toml")
-    # Copies: files that were growing are shared with the crawl that the checkpoint was made of.
-    shutil.copytree(source, directory, dirs_exist_ok=True)
-    return f"{directory} is a copy of the checkpoint {source}"
+    for source in sources:
+        # Copies: files that were growing are shared with the crawl that the checkpoint was made of.
+        shutil.copytree(source, directory, dirs_exist_ok=True)
+    copied = f"checkpoint {sources[0]}" if len(sources) == 1 else f"checkpoints {', '.join(map(str, sources))}"
+    return f"{directory} is a copy of the {copied}"
 
 
 async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str:

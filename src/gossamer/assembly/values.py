@@ -67,6 +67,12 @@ class DurableState(msgspec.Struct, frozen=True):
         for file in [*storage.journals.files(), "crawl.toml", *lists]:
             journals.path(file).parent.mkdir(parents=True, exist_ok=True)
             journals.path(file).hardlink_to(storage.journals.path(file))
+        if home.shards > 1:
+            from gossamer.assembly.mapping import map_in  # noqa: PLC0415 - of several shards alone
+
+            # As it is now: nothing moves while a checkpoint is made. A machine of a cluster may have none.
+            if (partitions := map_in(home.directory)) is not None:
+                partitions.save(begun)
         return begun.rename(folder / name)
 
 

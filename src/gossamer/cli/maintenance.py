@@ -69,8 +69,12 @@ def verify(
 
 @commands.command("restore")
 def restore(
-    source: Annotated[
-        str, typer.Argument(metavar="FROM", help="A checkpoint's directory, or a URI as in state.checkpoint_uri.")
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FROM",
+            help="A checkpoint's directory, or those of all shards, or a URI as in state.checkpoint_uri.",
+        ),
     ],
     directory: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A new directory for the crawl.")],
     sets: Sets = None,
@@ -78,7 +82,7 @@ def restore(
     """Restore a crawl from a checkpoint into a new directory."""
     from gossamer.api.restoring import restore_of
 
-    typer.echo(harmless(restore_of(source, directory, sets or ())))
+    typer.echo(harmless(restore_of(sources[0], directory, sets or (), sources[1:])))
     typer.echo(
         f"gossamer verify {harmless(shell_word(directory))} checks it; "
         f"gossamer resume {harmless(shell_word(directory))} continues it"
