@@ -21,6 +21,18 @@ def test_a_crawl_of_any_number_of_shards_knows_the_verbs_of_the_table(tmp_path: 
     assert set(crawler._verbs()) == set(VERBS)
 
 
+def test_a_crawl_of_several_shards_answers_orders_with_its_status(tmp_path: Path, run: Run) -> None:
+    crawler = ClusterCrawler(["https://a.example/"], workers=2, contact="a@example.org", output=tmp_path / "crawl")
+
+    async def order() -> None:
+        answer = await crawler._verbs()["stop"]({"verb": "stop"})
+        assert isinstance(answer, dict)
+        assert answer == {**crawler.status(), "state": "stopping", "waiting": None, "waiting_for": ""}
+        assert "pages" in answer
+
+    run(order())
+
+
 def test_a_crawl_answers_each_verb_of_the_table_and_before_and_after_it_runs(make: Make, run: Run) -> None:
     async def work() -> None:
         async with Site(star(3)) as site:

@@ -85,6 +85,7 @@ def test_prometheus_reads_it(call: Caller) -> None:
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     found = {family.name: family for family in text_string_to_metric_families(answer.body.decode())}
     assert found["gossamer_pages"].samples[0].value > 3
+    assert [name for name, family in found.items() if not family.documentation] == []
     assert {sample.labels["state"] for sample in found["gossamer_state"].samples if sample.value} <= {
         "running",
         "paused",

@@ -401,18 +401,22 @@ class ClusterCrawler:
         }
         return checked({name: own.get(name) or self._for_all(name) for name in VERBS})
 
+    def _soon(self, state: str) -> dict[str, object]:
+        """Return the last status, of a state that the shards have from now on."""
+        return {**self._status, "state": state, "waiting": None, "waiting_for": ""}
+
     async def _pause(self, _: Nothing) -> object:
         await self._calls.call("pause", paused=True)
-        return {"state": "paused"}
+        return self._soon("paused")
 
     async def _unpause(self, _: Nothing) -> object:
         await self._calls.call("pause", paused=False)
-        return {"state": "running"}
+        return self._soon("running")
 
     async def _stopped(self, request: StopCrawl) -> object:
         require_restart(request)
         self.stop(now=request.now, again=request.again)
-        return {"state": "stopping"}
+        return self._soon("stopping")
 
     async def _scaled(self, request: ScaleCrawl) -> object:
         shards = request.workers

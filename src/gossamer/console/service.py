@@ -72,11 +72,14 @@ def counts_of(figures: Figures, searches: Searches) -> ConsoleCounts:
 def as_metrics(counts: ConsoleCounts) -> str:
     """Return the counts in Prometheus' text format."""
     lines = []
-    for name, value in msgspec.structs.asdict(counts).items():
+    for field in msgspec.structs.fields(counts):
+        value = getattr(counts, field.name)
         if isinstance(value, int):
-            kind = "gauge" if name in ("connections", "streams") else "counter"
-            full = f"gossamer_console_{name}" + ("_total" if kind == "counter" else "")
-            lines += [f"# TYPE {full} {kind}", f"{full} {value}"]
+            kind = "gauge" if field.name in ("connections", "streams") else "counter"
+            full = f"gossamer_console_{field.name}" + ("_total" if kind == "counter" else "")
+            [meta] = field.type.__metadata__
+            says = meta.description.rstrip(".")
+            lines += [f"# HELP {full} {says}", f"# TYPE {full} {kind}", f"{full} {value}"]
     return "\n".join(lines) + "\n"
 
 
