@@ -326,6 +326,20 @@ def test_a_token_that_others_could_read_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere").read_text().strip() == third
 
 
+def test_a_request_to_two_hosts_is_refused(call: Caller) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", call.port, timeout=60)
+    connection.putrequest("GET", "/api/status", skip_host=True)
+    for host in ("localhost", "evil.test"):
+        connection.putheader("Host", host)
+    connection.endheaders()
+    assert connection.getresponse().status == 400
+    connection.close()
+
+
+def test_a_url_is_explained_as_it_is_typed(call: Caller, web: str) -> None:
+    assert call.get(f"/api/why?url=%20{web.replace('http', 'HTTP')}%23part").json["url"] == web
+
+
 @pytest.mark.promise("Console", "Beyond loopback nothing is read without the token.")
 def test_elsewhere_than_on_loopback_every_request_needs_the_token(run: Commands, web: str) -> None:
     caller, process = run.served(

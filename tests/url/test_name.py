@@ -211,3 +211,20 @@ def test_equal_keys_of_a_split_site_meet_in_one_partition(
         assert first.partition == second.partition
     again = named_by(namer, first.key)
     assert again.partition == first.partition
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("http://H.TEST:80/a#b", "http://h.test/a"),
+        (" http://me:pw@h.test/./a ", "http://h.test/a"),
+        ("http://h.test", "http://h.test/"),
+        ("http://h.test/a%31?B#request=POST+1", "http://h.test/a%31?B#request=POST+1"),
+        ("h.test/a", None),
+        ("mailto:me@h.test", None),
+        ("http://a\r\nX: 1/", None),
+    ],
+)
+def test_addresses_are_named_as_people_write_them(text: str, named: str | None) -> None:
+    url = Namer().typed(text)
+    assert (url.text if url is not None else None) == named

@@ -100,6 +100,8 @@ class Guard:
     def _refused(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
+        if len(headers.getlist("host")) > 1:  # RFC 9112, section 3.2: proxies may go by the other one.
+            return error(400, "a request has one Host header", CLOSE)
         is_page = scope["method"] in READS and PAGE.fullmatch(scope["path"]) is not None
         if self._is_local and not _is_loopback(host):
             return error(421, "this name is not served here", CLOSE)

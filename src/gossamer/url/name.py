@@ -13,7 +13,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.url.canonical import Canonicalizer, Search, is_plain_start
 from gossamer.url.join import absolute
 from gossamer.url.site import partition_of, site_of
-from gossamer.url.url import DEFAULT_PORTS, Url, fingerprint, split_authority
+from gossamer.url.url import DEFAULT_PORTS, Url, drop_user_info, fingerprint, split_authority
 
 SCHEMES: Final = ("http", "https", "ftp", "ftps", "gopher", "file")
 """Schemes whose addresses can be visited without a protocol module of the operator's."""
@@ -97,6 +97,14 @@ class Namer:
         if start is None or not start.plain or "%" in text or "#" in text:
             return self.names((text,))[0]
         return Url(text, text, xxh3_64_intdigest(text.encode()), start.host, start.site, start.partition)
+
+    def typed(self, text: str) -> Url | None:
+        """Name an address that a person wrote: with spaces around it, capitals in its host, a user's name. As `name`
+        otherwise.
+        """
+        before, mark, request = text.strip().partition(REQUEST_MARK)
+        address = absolute(drop_user_info(before))
+        return self.name(address + mark + request) if address is not None else None
 
     def port(self, url: Url) -> int:
         """Return the port that a URL names, or its scheme's; 0 if that has none."""
