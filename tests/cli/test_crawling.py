@@ -79,6 +79,13 @@ def test_a_directory_that_holds_a_crawl_is_refused(run: Gossamer) -> None:
     assert (run.directory / "crawl/crawl.toml").read_bytes() == before
 
 
+def test_what_is_shown_of_a_crawl_that_goes_on_is_up_to_who_looks(run: Gossamer) -> None:
+    words = ("crawl", seed("pages/2"), LOCAL, "--or-resume")
+    assert "2 pages" in run(*words, "--log-format", "plain")[1]
+    assert run(*words, "--quiet", "--set", "crawl.concurrency=3") == (0, "", "")
+    assert "crawl.concurrency                 3" not in run("config", "show", "crawl")[1], "it goes on as it began"
+
+
 def test_resume_keeps_the_configuration_and_takes_changes(run: Gossamer) -> None:
     run("crawl", seed("pages/2"), LOCAL, "--max-depth", "7", "--quiet")
     status, out, _ = run("resume", "crawl", "--max-pages", "50", "--set", "progress.style=plain")

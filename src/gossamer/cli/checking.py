@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from gossamer.cli.directory import holds_crawl, make_writable, require_crawl, there_before, unmake
 from gossamer.cli.job import CrawlJob, CrawlRequest
 from gossamer.config import Config, configure
+from gossamer.config.flags import BY_NAME
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
@@ -20,6 +21,7 @@ from gossamer.model.words import shell_word
 
 SPOOLED = "seeds.txt"
 """What came on standard input or through a pipe, in the crawl's directory."""
+PROGRESS = "progress."
 STANDARD_INPUT = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
 
 Spool = Callable[[Path], None]
@@ -40,7 +42,7 @@ def checked(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
     config = configure(request.file, options=request.options, sets=request.sets, seeds=request.seeds)
     directory = Path(config.output.directory)
     if holds_crawl(directory) and request.or_resume:
-        return _to_go_on(directory, config)
+        return _to_go_on(directory, config, request)
     if holds_crawl(directory):
         raise ConfigError(
             f"{directory} already holds a crawl: "
@@ -69,16 +71,23 @@ def _look_at(config: Config) -> None:
     check_seeds(config)
 
 
-def _to_go_on(directory: Path, given: Config) -> tuple[CrawlJob, Config]:
+def _to_go_on(directory: Path, given: Config, request: CrawlRequest) -> tuple[CrawlJob, Config]:
     """Return the job of continuing where a crawl was interrupted, as it was begun; one that has ended stays as it is.
+    What is shown of it is up to who looks now.
 
     Raises:
         ConfigError: it was begun with something else.
     """
-    config = reopen(directory / "crawl.toml")
+    shown = {name: value for name, value in request.options.items() if _is_shown(name)}
+    sets = [one for one in request.sets if one.startswith(PROGRESS)]
+    config = reopen(directory / "crawl.toml", options=shown, sets=sets)
     if (given.crawl.mode, *_begun_with(given)) != (config.crawl.mode, *_begun_with(config)):
         raise ConfigError(f"{directory} holds a crawl of other seeds or segments; -o DIR starts another")
     return job_of(config, directory, resume=True)._replace(settle=True), config
+
+
+def _is_shown(option: str) -> bool:
+    return option in BY_NAME and BY_NAME[option].key.startswith(PROGRESS)
 
 
 def _begun_with(config: Config) -> tuple[object, ...]:
