@@ -261,11 +261,25 @@ def test_a_form_is_sent_as_a_browser_sends_it(controls: str, sent: list[tuple[st
     assert found.fields[1:] == sent
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<table><form method=post><tr><td><input name=user><input name=pw></form></table><form><input name=q></form>",
+        "<form id=f method=post><input name=user></form><form><input name=q><input form=f name=pw></form>",
+    ],
+)
+def test_controls_are_their_forms_own(body: str) -> None:
+    found = form_of(body.encode(), "", LOGIN, ["user", "pw"])
+    assert found is not None
+    assert (found.method, found.fields) == ("post", [("user", ""), ("pw", "")])
+
+
 def test_a_form_is_found_by_its_selector() -> None:
     found = form_of(b"<form id=a><input name=x></form><form id=b method=post></form>", "", LOGIN, ["y"], "#b")
     assert found is not None
     assert (found.action, found.method, found.fields) == (LOGIN, "post", [])
-    assert form_of(b"<form>" * 30_000, "", LOGIN, ["y"]) is None, "a page that is made to cost much"
+    for made in (b"<form>" * 30_000, b"<table>" + b"<form id=x></form><input form=x>" * 6_000):
+        assert form_of(made, "", LOGIN, ["y"]) is None, "a page that is made to cost much"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ MARKUP_BYTES_MAX = 1 << 20
 TAGS_MAX = 20_000
 """A page with more tags has no form that we read: the cost of a tree may grow with the square of its depth."""
 FIELDS_MAX = 200
+_CONTROLS = "input, select, textarea, button"
 _UNSENT = frozenset({"button", "reset", "file"})
 _LABEL = "Submit"
 """What a button without value sends."""
@@ -40,8 +41,9 @@ def form_of(body: bytes, charset: str, url: str, names: Collection[str], selecto
         return None
     base = tree.css_first("base[href]")
     base_url = join(url, base.attributes.get("href") or "") if base is not None else None
+    controls = _Controls(tree)
     for form in tree.css(selector or "form"):
-        fields, buttons = _fields(form)
+        fields, buttons = _fields(controls.of(form))
         if selector or set(names) <= {name for name, _ in fields + buttons}:
             if not any(name in names for name, _ in buttons):
                 fields += [(name, value) for name, value in buttons[:1] if name]
@@ -72,11 +74,38 @@ def _tree(body: bytes, charset: str) -> LexborHTMLParser | None:
     return LexborHTMLParser(markup) if markup.count(b"<") <= TAGS_MAX else None
 
 
-def _fields(form: LexborNode) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return what a form sends, and which of its buttons would be sent with it."""
+class _Controls:
+    """The controls of a page's forms."""
+
+    def __init__(self, tree: LexborHTMLParser) -> None:
+        self._named: dict[str, list[LexborNode]] = {}
+        self._after: dict[int, list[LexborNode]] = {}
+        """Those between a form and the next one, in or behind it."""
+        following: list[LexborNode] = []
+        for node in tree.css(f"form, {_CONTROLS}"):
+            if node.tag == "form":
+                following = self._after[node.mem_id] = []
+            elif owner := node.attributes.get("form"):
+                self._named.setdefault(owner, []).append(node)
+            else:
+                following.append(node)
+
+    def of(self, form: LexborNode) -> list[LexborNode]:
+        """Return those in a form and those that name it. Where a form begins between the rows of a table the tree has
+        it empty, and those after it are its own (HTML standard, section 13.2.6.4.9).
+        """
+        after = self._after.get(form.mem_id, [])
+        inside = form.css(_CONTROLS) if form.child is not None else after
+        # The first form of an id has it.
+        named = self._named.pop(form.attributes.get("id") or "", [])
+        return [one for one in inside if "form" not in one.attributes] + named
+
+
+def _fields(controls: list[LexborNode]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return what controls send, and which buttons would be sent with them."""
     fields: list[tuple[str, str]] = []
     buttons: list[tuple[str, str]] = []
-    for node in form.css("input, select, textarea, button")[:FIELDS_MAX]:
+    for node in controls[:FIELDS_MAX]:
         name = node.attributes.get("name") or ""
         kind = (node.attributes.get("type") or ("submit" if node.tag == "button" else "text")).lower()
         if "disabled" in node.attributes:
