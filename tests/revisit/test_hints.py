@@ -122,7 +122,10 @@ def test_indexes_are_followed_so_deep_and_no_host_has_more_than_its_bound(epochs
     given = links(*(f"https://e.example/{n}.xml" for n in range(9)), link_type=SITEMAP_FILE)
     assert len(hints.admitted(url(MAP), SITEMAP_FILE, 0, index, given)) == 3
     assert len(hints.admitted(url(MAP), SITEMAP_FILE, 0, index, given)) == 3, "those that are known are no further ones"
+    assert index.error == "6 sitemaps of it are left: discovery.sitemaps_per_host_max is 3"
+    index = Announcement("sitemap_index")
     assert hints.admitted(url(MAP), SITEMAP_FILE, NESTED_MAX, index, given) == []
+    assert index.error == "9 sitemaps of it are left: indexes are followed 3 deep"
 
 
 def test_a_feed_is_a_page_with_links_unless_it_stands_for_a_sitemap(hints: SitemapHints) -> None:

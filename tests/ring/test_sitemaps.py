@@ -199,6 +199,7 @@ def test_indexes_without_end_end(site: HostileServer, tmp_path: Path) -> None:
     pages(site, "linked.html")
     crawled = crawl((root,), tmp_path / "c", *OWN, "discovery.sitemaps_per_host_max=5")
     assert sum(count for path, count in site.counts.items() if path.endswith(".xml")) <= 6
+    assert any("left: discovery.sitemaps_per_host_max is 5" in str(row["error"]) for row in crawled.rows)
     assert crawled.critical() == ""
 
 

@@ -310,6 +310,8 @@ class Outcomes:
         if stages.chain.judges_language:
             links = self._links.in_wanted_language(reply, examined, row, links)
         links = self._links.named(visit, examined.findings, links)
+        if examined.findings.announcement is not None:
+            row.error = row.error or examined.findings.announcement.error
         self._conclude(lease, visited, now, outlinks=self._links.outlinks(links) if stages.chain.depth_limited else ())
         if examined.findings.announcement is not None and stages.hints is not None:
             stages.hints.heard(url, examined.findings.announcement, reply.headers, now)

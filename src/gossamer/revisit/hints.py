@@ -16,6 +16,7 @@ import msgspec
 from gossamer.model.headers import max_age_s
 from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Announced, Announcement, Link
 from gossamer.model.revisits import Notice
+from gossamer.model.words import counted
 from gossamer.revisit.options import DiscoveryOptions
 from gossamer.revisit.schedule import Schedule
 from gossamer.state.epoch import Epochs
@@ -195,18 +196,25 @@ class SitemapHints:
     def admitted(
         self, page: Url, link_type: str, depth: int, announcement: Announcement, links: list[Link]
     ) -> list[Link]:
-        """Return those of a document's links that it may name. `link_type` and `depth` are of the visit to it."""
+        """Return those of a document's links that it may name; `announcement.error` says that sitemaps were left.
+        `link_type` and `depth` are of the visit to it.
+        """
         if announcement.kind == "feed" and link_type != SITEMAP_FILE:
             return links
         hosts = {page.host, *(self._sources.get(page).vouchers if link_type == SITEMAP_FILE else ())}
         below = "" if link_type == SITEMAP_FILE else page.text.partition("?")[0].rpartition("/")[0] + "/"
-        found = []
+        found, left = [], 0
         for link in links:
             if link.url.host not in hosts or not link.url.text.startswith(below):
                 continue
             if link.link_type == SITEMAP_FILE and not self._leads_on(link.url, hosts, depth):
+                left += 1
                 continue
             found.append(link)
+        if left and not announcement.error:
+            most = f"discovery.sitemaps_per_host_max is {self._options.sitemaps_per_host_max:,}"
+            why = most if depth < NESTED_MAX else f"indexes are followed {NESTED_MAX} deep"
+            announcement.error = f"{counted(left, 'sitemap')} of it {'is' if left == 1 else 'are'} left: {why}"
         return found
 
     def feeds(self, links: list[Link]) -> list[Link]:
