@@ -30,7 +30,7 @@ from gossamer.cli.status_text import (
 )
 from gossamer.model.health import health_of
 from gossamer.model.status import ShardHealth, Status
-from gossamer.model.words import count, duration, size
+from gossamer.model.words import count, counted, duration, size
 
 SHOWN_MAX = 6
 INTERVAL_S = 1.0
@@ -176,7 +176,7 @@ def _host(one: Mapping[str, Any]) -> str:
     if one["fetch_s"] is not None:
         parts.append(f"{one['fetch_s'] * 1000:,.0f} ms a request")
     if one["failures"]:
-        parts.append(f"{count(one['failures'])} failures in a row")
+        parts.append(f"{counted(one['failures'], 'failure')} in a row")
     if one["reason"]:
         parts.append(one["reason"])
     return ", ".join(parts)

@@ -9,7 +9,7 @@ import msgspec
 from gossamer.crawl.history import PageRecord, UrlMemory, holding
 from gossamer.model.links import Link
 from gossamer.model.visits import BudgetFacts, HostFacts, OriginFacts
-from gossamer.model.words import iso_time
+from gossamer.model.words import counted, iso_time
 from gossamer.ports import UrlSeen, WaylessUrlSeen
 from gossamer.scope.chain import Chain
 from gossamer.scope.forgotten import NAME as FORGOTTEN
@@ -108,7 +108,8 @@ class Explainer:
         elif origin is not None:
             next_at = max(next_at, origin.next_at)
             since = f", since {_instant(origin.first_failed_at)}" if origin.first_failed_at else ""
-            waits = f"{origin.origin} does not answer ({origin.failures} failures in a row{since}): {origin.reason}"
+            failed = counted(origin.failures, "failure")
+            waits = f"{origin.origin} does not answer ({failed} in a row{since}): {origin.reason}"
         return {"state": "queued", "reason": waits, "next_due": _instant(next_at)}
 
     def _forgotten(self, url: Url) -> dict[str, object]:

@@ -67,13 +67,17 @@ class PageLinks:
         row.error = row.error or f"the filter `language` rejects {spoken}: its links are not followed"
         return []
 
-    def named(self, visit: Visit, findings: Findings, links: list[Link]) -> list[Link]:
-        """Return the links that their page may name: a sitemap only those of the hosts that it speaks for."""
+    def named(self, visit: Visit, findings: Findings, row: PageRow, links: list[Link]) -> list[Link]:
+        """Return the links that their page may name: a sitemap only those of the hosts that it speaks for. The error
+        in its row says that sitemaps were left.
+        """
         hints, announcement = self._hints, findings.announcement
         if hints is None:
             return links
         if announcement is not None:
-            return hints.admitted(visit.url, visit.link_type, visit.depth, announcement, links)
+            links = hints.admitted(visit.url, visit.link_type, visit.depth, announcement, links)
+            row.error = row.error or announcement.error
+            return links
         return hints.feeds(links) if hints.wants_feeds else links
 
     def outlinks(self, links: list[Link]) -> list[str]:

@@ -309,9 +309,7 @@ class Outcomes:
             stages.trapping.fetched(url, examined.content, row)
         if stages.chain.judges_language:
             links = self._links.in_wanted_language(reply, examined, row, links)
-        links = self._links.named(visit, examined.findings, links)
-        if examined.findings.announcement is not None:
-            row.error = row.error or examined.findings.announcement.error
+        links = self._links.named(visit, examined.findings, row, links)
         self._conclude(lease, visited, now, outlinks=self._links.outlinks(links) if stages.chain.depth_limited else ())
         if examined.findings.announcement is not None and stages.hints is not None:
             stages.hints.heard(url, examined.findings.announcement, reply.headers, now)
@@ -331,7 +329,7 @@ class Outcomes:
         self._logs.info(row.outcome, url=row.url, error=refusal)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
         links = self._links.found(visit, findings, Visited(visit.url, row))
-        links = self._links.named(visit, findings, links)
+        links = self._links.named(visit, findings, row, links)
         self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks(links))
         return links
 
