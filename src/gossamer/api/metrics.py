@@ -53,6 +53,8 @@ LABELLED_COUNTERS = (
     ("rendering", "rendering", "what", "What rendering took and brought: processor seconds, links, resources"),
     ("pages_with_text", "text_methods", "text_method", "Pages fetched by how their text was found"),
 )
+DNS_WITHIN = {"dns_within_10_ms": "0.01", "dns_within_100_ms": "0.1", "dns_within_1_s": "1"}
+"""Counters that have a label in place of a unit in their name."""
 SHARD_GAUGES = (
     ("commit_last_seconds", "commit_s", "How long the last commit took"),
     ("commit_under_way_seconds", "commit_under_way_s", "How long the commit under way has taken; 0 without one"),
@@ -113,7 +115,15 @@ class _Collected(Collector):
             for value, count in getattr(status, key).items():
                 counter.add_metric([str(value) or "unknown"], _float(count))
             yield counter
+        within = CounterMetricFamily(
+            PREFIX + "dns_within", "Lookups by the seconds that they took at most", labels=["seconds"]
+        )
+        for name, seconds in DNS_WITHIN.items():
+            within.add_metric([seconds], status.counters.get(name, 0.0))
+        yield within
         for name, what in SAYS.items():
+            if name in DNS_WITHIN:
+                continue
             metric = name.removesuffix("_s") + "_seconds" if name in ("dns_s", "requests_s") else name
             yield CounterMetricFamily(PREFIX + metric, f"{what}, in this process", status.counters.get(name, 0.0))
         for name, key, what in (
