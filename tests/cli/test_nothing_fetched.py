@@ -172,6 +172,11 @@ def test_of_many_seeds_the_first_are_named_and_the_others_counted(run: Gossamer,
     assert lines[-1] == "gossamer:   and 15 more"
 
 
+def test_a_seed_that_is_given_twice_is_one(run: Gossamer, site: str) -> None:
+    seed = f"http://open.test{site}/404"
+    assert crawl(run, seed, seed) == crawl(run, seed, "-o", "once")
+
+
 @pytest.mark.heavy
 def test_resume_knows_it_too(run: Gossamer, site: str) -> None:
     first = crawl(run, f"http://open.test{site}/404")

@@ -124,8 +124,9 @@ class CrawlCounters:
     def seeded(self, texts: Sequence[str]) -> None:
         """Count URLs that the crawl begins with."""
         seeds = self.totals.seeds
-        seeds.count += len(texts)
-        seeds.first += texts[: SEEDS_NAMED_MAX - len(seeds.first)]
+        new = [text for text in dict.fromkeys(texts) if text not in seeds.first]  # One that was typed twice is one.
+        seeds.count += len(new)
+        seeds.first += new[: SEEDS_NAMED_MAX - len(seeds.first)]
 
     def ended(self, visited: Visited, *, seed: bool) -> None:
         """Count a finished attempt; `seed`: the crawl began with its URL, or a redirect led there from such a one."""
