@@ -280,7 +280,7 @@ def test_a_host_that_a_lost_epoch_found_and_requested_waits_where_it_moves(tmp_p
     asyncio.run(moved())
 
 
-@pytest.mark.promise("Several shards", "Partitions stay while a delay that nobody knows could not move with them.")
+@pytest.mark.promise("Several shards", "No partition moves before unknown delays of its hosts are over.")
 def test_partitions_stay_while_a_host_may_wait_of_which_nothing_is_known(tmp_path: Path) -> None:
     config, clock = config_of_two(tmp_path), FakeClock()
     owner = PartitionMap.even(2).owner
