@@ -175,6 +175,15 @@ def test_a_reader_that_has_gone_away_is_no_error(form: str) -> None:
     progress.end(STATUS, "d", "finished")
 
 
+def test_quiet_says_once_each_time_that_the_disk_is_full(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = progress_for("quiet", 1.0, Gone())
+    full = {"waiting": {"kind": "disk", "says": "room"}, "waiting_for": "room on the disk"}
+    for more in ({}, full, full, {}, full, {"waiting": {"kind": "operator", "says": "you"}, "waiting_for": "you"}):
+        progress.show({**STATUS, **more})
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", 2 * "gossamer: waiting for room on the disk\n")
+
+
 @pytest.mark.promise("Operation", "Text from the web never reaches a terminal unescaped.")
 @pytest.mark.parametrize("form", ["plain", "json"])
 def test_hostile_text_is_shown_not_obeyed(form: str) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
-from gossamer.cli.output import harmless, obeys_escapes, write_line
+from gossamer.cli.output import complain, harmless, obeys_escapes, write_line
 from gossamer.cli.status_text import StatusFields, line_of, summary_of
 from gossamer.model.status import read_status
 
@@ -122,13 +122,17 @@ async def follow(progress: Progress, status: Callable[[], StatusFields], interva
 
 
 class Quiet:
-    """Shows nothing."""
+    """Shows that the disk is full, once each time: else a crawl would wait for room in silence."""
 
-    interval_s = 3600.0
-    by_lines = False
+    interval_s = 10.0
+    by_lines = True
+    _is_full = False
 
     def show(self, status: StatusFields) -> None:
-        pass
+        waiting = read_status(status).waiting
+        was_full, self._is_full = self._is_full, waiting is not None and waiting.kind == "disk"
+        if self._is_full and not was_full:
+            complain(f"waiting for {read_status(status).waiting_for}")
 
     def note(self, sentence: str) -> None:
         pass
@@ -142,8 +146,6 @@ class Quiet:
 
 class PlainLines(Quiet):
     """One line of text every interval: for logs."""
-
-    by_lines = True
 
     def __init__(self, out: TextIO, interval_s: float) -> None:
         self.interval_s = interval_s
