@@ -66,8 +66,10 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
     if "docs" in trials:
         made.append(_speed("Python's documentation behind nginx", each, trials["docs"], denied=False))
     if "web" in trials:
-        note = f"{each} Twenty hosts with robots.txt of many kinds, redirects, frames, encodings and spellings; the "
-        note += "generator knows which pages a right crawl finds, and which addresses robots.txt forbids."
+        note = f"{each} The web has twenty hosts with robots.txt of many kinds, redirects, frames, encodings and "
+        note += (
+            "spellings; its generator knows which pages a correct crawl finds, and which addresses robots.txt forbids."
+        )
         made.append(_speed("Synthetic web", note, trials["web"], denied=True))
     if "polite" in trials:
         made.append(_polite(result, trials["polite"]))
@@ -76,12 +78,13 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
     if result["text"]:
         cells = [Cell(f"{result['text'][name]:.3f}", result["text"][name]) for name in ("f1", "precision")]
         note = (
-            f"WCXB (folder dev), {result['text']['pages']:,} pages. The others make no main text. Gossamer's model is "
-            "trained on these pages; on hosts it was not trained on, F1 is 0.861."
+            f"The {result['text']['pages']:,} pages of the Web Content Extraction Benchmark (WCXB, folder `dev`). The "
+            "other crawlers extract no main text. Gossamer's model is trained on these pages; on hosts that it was not "
+            "trained on, F1 is 0.861."
         )
         made.append(Table("Main text", note, ("F1", "precision"), [("Gossamer", cells)]))
     stores = [(name, [Cell(peer["stores"])]) for name, peer in result["peers"].items()]
-    made.append(Table("What each stores", "In all tables above.", ("stores",), stores))
+    made.append(Table("What each crawler stores", "In all measurements above.", ("stores",), stores))
     return made
 
 
@@ -109,11 +112,12 @@ def _polite(result: Mapping[str, Any], trial: Mapping[str, Rounds]) -> Table:
         ])
         for name, rounds in trial.items()
     ]  # fmt: skip
+    delay = f"{result['delay_s']:g} s"
     note = (
-        f"A synthetic web of eight hosts, two with a Crawl-delay of {result['crawl_delay_s']:g} s. Each crawler has a "
+        f"A synthetic web of eight hosts, two of them with a Crawl-delay of {result['crawl_delay_s']:g} s. Each "
+        f"crawler is set to a delay of {delay} and, if it has such a limit, to one request at once to a host."
     )
-    note += f"delay of {result['delay_s']:g} s and one request at once to a host, where it knows such a limit."
-    columns = ("pages found", "wall time, s", f"sooner than {result['delay_s']:g} s", "sooner than Crawl-delay")
+    columns = ("pages found", "wall time, s", f"requests sooner than {delay}", "requests sooner than Crawl-delay")
     return Table("Polite", note, columns, rows)
 
 
@@ -128,9 +132,10 @@ def _kill(result: Mapping[str, Any], trial: Mapping[str, Rounds]) -> Table:
         rows.append((name, cells))
     exist = next(iter(trial.values()))[0]["exist"]
     note = (
-        f"`kill -9` of all processes when half of the documentation ({exist:,} pages) was sent, then a restart in the "
+        f"All processes are killed with `kill -9` when half of the documentation ({exist:,} pages) was sent; then the "
+        "crawler is restarted in its own way. Lost pages and pages kept twice are counted in its final output, in the "
+        "worst round."
     )
-    note += "crawler's own way. Lost and doubled count in what it kept at the end; the worst round."
     columns = ("pages lost", "pages kept twice", "requested again", "resumes by")
     return Table("Killed in the middle", note, columns, rows)
 

@@ -152,7 +152,7 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/damaged-files.md"
 
 def cases() -> dict[tuple[str, str], tuple[str, str]]:
     """The table of all damages in the documentation: what `verify --deep` and `resume` do about each."""
-    lines = PAGE.read_text(encoding="utf-8").partition("## Every case")[2].splitlines()
+    lines = PAGE.read_text(encoding="utf-8").partition("## What `verify` and `resume` do in every case")[2].splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     damages, _, *kinds = rows
     found = {(kind, damage): cell for kind, *cells in kinds for damage, cell in zip(damages[1:], cells, strict=True)}

@@ -345,7 +345,7 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
         if claimed is not None and home.shards == 1:  # What is restored is its only owner from now on.
             write_whole(home.state / CLAIM, f"{claimed.opening} {claimed.opening}".encode())
         age_s = WallClock().now() - saved.at
-        described.append(f"commit {saved.epoch:,} of {age_s:.0f} s ago, {len(saved.parts):,} files")
+        described.append(f"commit {saved.epoch:,} ({age_s:.0f} s old), {len(saved.parts):,} files")
     # Last: without it the directory holds no crawl.
     save(config, directory)
     return f"{directory} is restored from {uri}: {'; '.join(described)}"

@@ -6,7 +6,7 @@ from gossamer.options import Key, Section
 
 
 class ArchiveOptions(Section, frozen=True):
-    """The section `archive` of the configuration."""
+    """What is written and where: WARC files, tables, uploads."""
 
     warc: Annotated[bool, Key("Write WARC files.", basic=True)] = True
     warc_segment_bytes_max: Annotated[
@@ -14,7 +14,7 @@ class ArchiveOptions(Section, frozen=True):
     ] = 1_000_000_000
     warc_compression: Annotated[
         Literal["gzip", "zstd"],
-        Key("Of each record by itself. Few tools read zstd yet; docs/reference/output.md names them."),
+        Key("Compression of each record. Few tools read zstd yet; docs/reference/output.md names them."),
     ] = "gzip"
     warc_gzip_level: Annotated[int, Key("ISA-L's level: 0 is quickest, 3 is smallest.", ge=0, le=3)] = 2
     warc_zstd_level: Annotated[int, Key("Zstandard's level: 1 is quickest, 19 is smallest.", ge=1, le=19)] = 3
@@ -49,30 +49,32 @@ class ArchiveOptions(Section, frozen=True):
     ] = ""
     store_options: Annotated[
         dict[str, str],
-        Key("Of the store, as obstore names them: endpoint, region, allow_http …", basic=True, secret=True),
+        Key("Options of the store, as obstore names them: endpoint, region, allow_http …", basic=True, secret=True),
     ] = {}
     store_secrets_file: Annotated[
-        str, Key("TOML file of more such options, those that must not be archived: secret_access_key …", basic=True)
+        str, Key("TOML file with secret options of the store, which are not archived: secret_access_key …", basic=True)
     ] = ""
     store_keep_warc: Annotated[
-        bool, Key("Keep WARC files here when the store holds them, verified. Tables and index always stay.", basic=True)
+        bool, Key("Keep local WARC files after their upload was verified. Tables and index always stay.", basic=True)
     ] = True
     store_verify: Annotated[
         Literal["auto", "read", "size"],
         Key(
-            "auto: by the ETag where it is a sum of the content, else by reading back; read: always; size: no more "
-            "than the size."
+            "auto: by the ETag if it is a checksum of the content, else by reading back; read: always by reading "
+            "back; size: only the size."
         ),
     ] = "auto"
     store_uploads_max: Annotated[int, Key("Files uploaded at once.", ge=1, le=64)] = 2
     store_part_bytes: Annotated[
         int, Key("Larger files are sent in parts of this size, two of them at once.", ge=5_242_880)
     ] = 8_388_608
-    store_request_s_max: Annotated[float, Key("For one request to the store: one part.", gt=0)] = 300.0
+    store_request_s_max: Annotated[
+        float, Key("Time limit of one request to the store, which sends one part, in seconds.", gt=0)
+    ] = 300.0
     store_retry_s_first: Annotated[float, Key("Pause after the store failed; doubled each time.", gt=0)] = 1.0
     store_retry_s_max: Annotated[float, Key("Longest such pause.", gt=0)] = 60.0
     store_wait_s: Annotated[
-        float, Key("At the crawl's end, how long to wait for a store that takes nothing.", ge=0)
+        float, Key("At the crawl's end, how long to wait for a store that accepts nothing, in seconds.", ge=0)
     ] = 600.0
     index_sort_bytes_max: Annotated[
         int, Key("Bytes of index lines sorted in memory at once; more are merged from files.", ge=1)
@@ -80,13 +82,13 @@ class ArchiveOptions(Section, frozen=True):
 
 
 class SearchOptions(Section, frozen=True):
-    """The section `search` of the configuration."""
+    """The full-text index."""
 
     enabled: Annotated[bool, Key("Keep a full-text index while crawling; needs gossamer[search].", basic=True)] = False
     memory_bytes_max: Annotated[
         int, Key("Bytes of the index held in memory before they are written.", ge=15_000_000)
     ] = 50_000_000
-    commit_s: Annotated[float, Key("What was fetched can be found after about this many seconds.", gt=0)] = 4.0
+    commit_s: Annotated[float, Key("Pages can be found about this many seconds after their commit.", gt=0)] = 4.0
     commit_pages: Annotated[int, Key("Or after this many pages, if that comes first.", ge=1)] = 2_000
     frame_bytes_max: Annotated[
         int, Key("Text held in memory before it goes to the log, even within an epoch.", ge=1)

@@ -118,7 +118,7 @@ def export(
         typer.Option(
             "--permitted",
             metavar="PURPOSE",
-            help="Export only pages that may be used so: search, ai-train, ai-input or archive.",
+            help="Export only pages whose owners allow a use: search, ai-train, ai-input or archive.",
         ),
     ] = "",
     unknown: Annotated[

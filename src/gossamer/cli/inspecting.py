@@ -77,7 +77,7 @@ def why(
 ) -> int:
     """Explain the state of one URL.
 
-    Shows its state, the rule that decided, its history and when it is due.
+    Shows its state, the rule that decided it, its history and its next visit.
     """
     from gossamer.config.seeds import seed
 

@@ -60,7 +60,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "maintenance": {
         "verify": "Check a crawl's files for loss and damage.",
         "restore": "Restore a crawl from a checkpoint into a new directory.",
-        "forget": "Remove pages from all that a crawl keeps, and keep them out.",
+        "forget": "Remove pages from all files of a crawl, and keep them out.",
         "cookies": "Print the cookies of a stopped crawl in Netscape format.",
         "scale": "Change the number of shards of a crawl.",
     },

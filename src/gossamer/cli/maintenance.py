@@ -41,7 +41,7 @@ def verify(
     directory: Directory,
     deep: Annotated[bool, typer.Option("--deep", help="Read every file and compare all checksums.")] = False,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Go on without the files that are missing, for good.")
+        bool, typer.Option("--accept-loss", help="Accept the loss of missing files, permanently.")
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -101,10 +101,12 @@ def forget(
     whom: Annotated[str, typer.Option("--for", metavar="NAME", help="Who requested it, for the log.")] = "",
     *,
     everything: Annotated[bool, typer.Option("--all", help="Accept a pattern that matches every page.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would go, and change nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count what would be removed, and change nothing.")
+    ] = False,
     quiet: Quiet = False,
 ) -> int:
-    """Remove pages from all that a crawl keeps, and keep them out.
+    """Remove pages from all files of a crawl, and keep them out.
 
     A running crawl stops for it and then continues where it ran. Repeat the command to finish an interrupted removal.
     """

@@ -36,7 +36,7 @@ class Exit(IntEnum):
     NOTHING = 3, "The crawl ended, but no seed could be fetched. `segment build`: nothing new to list."
     WAITING = (
         4,
-        "Finished but for URLs whose servers asked to wait longer than `crawl.patience_s`; `resume` tries those.",
+        "Finished, except for URLs whose servers asked to wait longer than `crawl.patience_s`; `resume` tries these.",
     )
     INTERRUPTED = 130, "Interrupted by a signal or by `gossamer stop`; everything is saved."
 

@@ -103,9 +103,9 @@ def check(
     """Crawl a site, and list its faults.
 
     Faults are broken links, redirect chains and loops, duplicate or missing titles, missing descriptions, and pages of
-    the sitemap that no page links to. Exit status 1: there are some. All are in DIR/faults.csv. Links to other sites
-    are checked too, with one request each; --set scope.outlinks=false leaves them out. Repeat the command to finish a
-    check that was interrupted.
+    the sitemap that no page links to. The exit status is 1 if there are any. All are in DIR/faults.csv. Links to other
+    sites are checked too, with one request each; --set scope.outlinks=false leaves them out. Repeat the command to
+    finish a check that was interrupted.
     """
     _require_folders(page, records)
     status = carried_out("check", urls, config, sets, options, show_config=show_config)

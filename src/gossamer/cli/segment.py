@@ -58,7 +58,8 @@ def segment_build(
         list[str] | None, typer.Option("--exclude", metavar="RE", help="Skip URLs that match (repeatable).")
     ] = None,
     max_depth: Annotated[
-        int | None, typer.Option("--max-depth", metavar="N", help="Skip URLs more links away from a seed than this.")
+        int | None,
+        typer.Option("--max-depth", metavar="N", help="Skip URLs that are more than this many clicks from a seed."),
     ] = None,
     sets: Sets = None,
     per_host: Annotated[

@@ -103,7 +103,7 @@ def mcp(
     ] = "",
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="Start crawls by this TOML configuration file."),
+        typer.Option("--config", "-c", metavar="FILE", help="Start crawls with this TOML configuration file."),
     ] = None,
     sets: Sets = None,
 ) -> int:

@@ -62,7 +62,7 @@ def fetch(
 ) -> int:
     """Fetch one page as a crawl does, and print it.
 
-    Robots.txt, delays and the configuration apply. Nothing is kept.
+    Robots.txt, delays and the configuration apply. Nothing is saved.
     """
     fetched = fetched_by(url, configured(config, options, sets))
     if not (headers or text or markdown or links):

@@ -6,13 +6,13 @@ from gossamer.options import Key, Section
 
 
 class ClusterOptions(Section, frozen=True):
-    """How many shards a crawl has, and where they run. One runs without any engine, more run on Ray."""
+    """How many shards a crawl has, and where they run. One shard runs without Ray, two or more run on Ray."""
 
     workers: Annotated[
         int,
         Key(
-            "Shards of the crawl, each a process; more than one run on Ray and need gossamer[cluster]. `gossamer "
-            "scale` changes it later.",
+            "Number of shards, each a process; two or more run on Ray and need gossamer[cluster]. `gossamer scale` "
+            "changes it later.",
             ge=1,
             le=1024,
             basic=True,
@@ -76,8 +76,8 @@ class ClusterOptions(Section, frozen=True):
     tenure_s: Annotated[
         float,
         Key(
-            "Seconds without contact to the coordinator after which a shard ends itself; its successor on another "
-            "machine starts no sooner. Longer than a restart of the coordinator.",
+            "Seconds without contact to the coordinator after which a shard ends itself; its replacement on another "
+            "machine starts no sooner. Must be longer than a restart of the coordinator.",
             gt=0,
         ),
     ] = 20.0
@@ -85,13 +85,13 @@ class ClusterOptions(Section, frozen=True):
         float, Key("How long Ray may take to place all shards, in seconds, before the crawl gives up.", gt=0)
     ] = 180.0
     object_store_bytes: Annotated[
-        int, Key("Shared memory of a Ray of this crawl's own; hardly any of it is used.", ge=80 << 20)
+        int, Key("Shared memory of a private Ray; hardly any of it is used.", ge=80 << 20)
     ] = 80 << 20
     gather: Annotated[
         bool,
         Key(
-            "Bring what shards left elsewhere into the crawl's directory at its end, so that report, search and "
-            "export find it. Only with state.checkpoint_uri."
+            "Copy results from the machines into the crawl's directory at its end, so that report, search and "
+            "export find them. Only with state.checkpoint_uri."
         ),
     ] = True
     arrived_bytes_max: Annotated[

@@ -66,7 +66,7 @@ FLAGS = (
         resumable=True,
     ),
     Flag(
-        "render", "crawl.render", str, "Render pages in a browser: never, auto (those that gain by it) or always.",
+        "render", "crawl.render", str, "Render pages in a browser: never, auto (those that gain from it) or always.",
         "WHEN", resumable=True,
     ),
     Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N", resumable=True),
@@ -83,7 +83,7 @@ FLAGS = (
     Flag("per-host", "politeness.per_host", int, "Maximum concurrent requests to one host.", "N", resumable=True),
     Flag("concurrency", "crawl.concurrency", int, "Maximum concurrent requests in all.", "N", resumable=True),
     Flag(
-        "workers", "cluster.workers", int, "Number of shards; more than one need Ray.", "N", resumable=True,
+        "workers", "cluster.workers", int, "Number of shards; two or more need Ray.", "N", resumable=True,
     ),
     Flag("cluster", "cluster.address", str, "Run the shards on an existing Ray cluster.", "ADDRESS", resumable=True),
     Flag(
@@ -99,7 +99,7 @@ FLAGS = (
     ),
     Flag(
         "cookies", "cookies.file", str,
-        "Begin with the cookies of a file (Netscape format, Playwright's storage state).", "FILE", resumable=True,
+        "Load cookies from a file (Netscape format or Playwright's storage state).", "FILE", resumable=True,
     ),
     Flag(
         "dns", "resolve.servers", str, "Use this DNS server (repeatable).", "SERVER[:PORT]", many=True, resumable=True,

@@ -206,5 +206,5 @@ def _too_small(config: Config, fixed: dict[str, int]) -> str:
     parts = ", ".join(f"{name} {-(-size // MIB)} MiB" for name, size in fixed.items())
     return (
         f"memory.budget_bytes = {config.memory.budget_bytes // MIB} MiB does not hold this configuration: {parts}, "
-        f"caches and buffers {-(-least // MIB)} MiB at the least; set {needed} MiB or more (--memory {needed}MiB)"
+        f"caches and buffers {-(-least // MIB)} MiB at least; set {needed} MiB or more (--memory {needed}MiB)"
     )

@@ -19,14 +19,15 @@ HEAD = """\
 # Configuration
 
 A crawl takes its values from a TOML file (`--config FILE`), from options, and from `--set section.key=value`; later
-ones override earlier ones. Repeatable options replace the file's list. Relative paths in a file begin at the file.
-`--set section.key=none` unsets a key. An unknown key is an error that names the line and the nearest right name.
+ones override earlier ones. Repeatable options replace the file's list. Relative paths in a file are relative to its
+directory. `--set section.key=none` unsets a key. An unknown key is an error that names the line and the nearest valid
+name.
 
 | command | purpose |
 | --- | --- |
-| `gossamer init` | write a file that explains the keys that operators set |
+| `gossamer init` | write a file that explains the most important keys |
 | `gossamer config check FILE` | check a file |
-| `gossamer config show DIR` | show what a crawl runs with, and where each value comes from |
+| `gossamer config show DIR` | show the values of a crawl, and where each comes from |
 | `gossamer config schema` | print the JSON schema |
 
 Keys marked *live* can change while the crawl runs: `gossamer set DIR section.key=value`
@@ -37,11 +38,11 @@ Keys marked *live* can change while the crawl runs: `gossamer set DIR section.ke
 EXPERT = """\
 ## Expert keys
 
-Set them as other keys. Their defaults are measured or follow a standard; a crawl rarely needs others.
+Set them like other keys. Their defaults are measured or follow a standard; a crawl rarely needs other values.
 """
 
 
-TABLE = "| key | default | live | what | option |\n| --- | --- | --- | --- | --- |"
+TABLE = "| key | default | live | meaning | option |\n| --- | --- | --- | --- | --- |"
 HOSTS = """\
 Each key is a host's name as in a URL, its value a table; all keys are live (`gossamer host DIR HOST delay_s=5`):
 
@@ -52,8 +53,9 @@ per_host = 4
 ```
 """
 REQUESTS = """\
-Where several rules cover a URL, the most specific wins value by value: `.example.org`, then `example.org`, then the
-longer path. A place without scheme covers http and https, and sends secrets over https alone
+If several rules cover a URL, the most specific one wins, for each value separately: a longer path before a shorter
+one, then `example.org`, then `.example.org`. A key without scheme covers http and https, and sends secrets over https
+only
 ([guide](../how-to/login.md)).
 
 ```toml
@@ -71,7 +73,7 @@ TABLES: Mapping[str, tuple[str, type[Section]]] = {
 }
 """Sections whose keys are names: what the page says of them, and what a value is."""
 EXTRACT = """\
-Each key names a kind of item, its value is a table ([items](items.md) lists its keys):
+[Items](items.md) lists the keys of each table. For example:
 
 ```toml
 [extract.book]
@@ -103,6 +105,7 @@ def _sections(heading: str, *, expert: bool) -> Iterator[str]:
         yield TABLE
         for key, field in fields.items():
             what = field.key.what.replace("|", "\\|")
+            what += "." if field.choices and not what.endswith(".") else ""
             choices, live = _choices(field), "live" if is_live(f"{section}.{key}") else ""
             option = options.get(f"{section}.{key}", "")
             yield f"| `{key}` | {_default(field)} | {live} | {what}{choices} | {option} |"

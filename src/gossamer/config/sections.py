@@ -59,7 +59,7 @@ def bytes_of(value: object) -> object:
 
 
 class SeedsOptions(Section, frozen=True):
-    """Where the crawl begins, and what an offline one fetches."""
+    """Where the crawl begins, and what an offline crawl fetches."""
 
     urls: Annotated[tuple[str, ...], Key("Seeds; those on the command line are added.", basic=True)] = ()
     file: Annotated[
@@ -79,25 +79,28 @@ class SeedsOptions(Section, frozen=True):
             "A file of domains, one a line; the front page of each, stripped of its subdomains, is a seed.", basic=True
         ),
     ] = ""
-    segments: Annotated[tuple[str, ...], Key("Segments that an offline crawl takes in, in order.", basic=True)] = ()
+    segments: Annotated[tuple[str, ...], Key("Segments that an offline crawl fetches, in order.", basic=True)] = ()
     watch_directory: Annotated[
         str,
         Key(
             "Where an offline crawl looks for its next segment when fewer than frontier.hosts_min hosts are left; "
-            "what it has taken in it renames."
+            "it renames the segments that it has taken."
         ),
     ] = ""
     watch_s_max: Annotated[
-        float | None, Key("How long it waits there with nothing to fetch, in seconds; none: until it is stopped.", ge=0)
+        float | None,
+        Key(
+            "How long it waits for a segment there when it has nothing to fetch, in seconds; none: "
+            "until it is stopped.",
+            ge=0,
+        ),
     ] = None
 
 
 class OutputOptions(Section, frozen=True):
-    """Where the crawl goes."""
+    """Where the results of the crawl are written."""
 
-    directory: Annotated[str, Key("The crawl's directory; one crawl, one directory.", min_length=1, basic=True)] = (
-        "crawl"
-    )
+    directory: Annotated[str, Key("The crawl's directory; it holds one crawl.", min_length=1, basic=True)] = "crawl"
 
 
 def _known_purposes(purposes: tuple[str, ...]) -> tuple[str, ...]:
@@ -140,8 +143,8 @@ class OperatorOptions(Section, frozen=True):
     purpose: Annotated[
         tuple[str, ...],
         Key(
-            "What the crawl is for: search, ai-train, ai-input, archive. What sites or pages refuse for all of these "
-            "is not fetched, or not kept. Empty: nothing is refused.",
+            "What the crawl is for: search, ai-train, ai-input, archive. Pages whose owners refuse all of these are "
+            "not fetched, or not kept. Empty: no page is left out.",
             basic=True,
             check=_known_purposes,
         ),
@@ -162,7 +165,11 @@ class IdentityOptions(Section, frozen=True):
     """How the crawl proves who sends its requests, and what its own page says."""
 
     key_file: Annotated[
-        str, Key("Key file of `gossamer identity new`: each HTTP request is signed (Web Bot Auth). Empty: none is.")
+        str,
+        Key(
+            "Key file of `gossamer identity new`: each HTTP request is signed (Web Bot Auth). Empty: no "
+            "request is signed."
+        ),
     ] = ""
     directory: Annotated[
         str,
@@ -192,16 +199,16 @@ def _require_scheme(scheme: str) -> None:
 class ComponentsOptions(Section, frozen=True):
     """Components of your own in place of ours, or beside them: each `module:Name` or an entry point's name."""
 
-    frontier: Annotated[str, Key("A frontier around ours, which keeps the gates.")] = ""
+    frontier: Annotated[str, Key("A frontier that wraps the built-in one, which still applies politeness.")] = ""
     prioritizer: Annotated[str, Key("Replaces what frontier.priority names.")] = ""
     url_seen: Annotated[str, Key("The duplicate URL eliminator.")] = ""
     content_seen: Annotated[str, Key("The content-seen test.")] = ""
     resolver: Annotated[str, Key("Finds the addresses of hosts.")] = ""
-    filters: Annotated[tuple[str, ...], Key("Filters beside ours, in order.")] = ()
-    archives: Annotated[tuple[str, ...], Key("Archives beside WARC and tables, in order.")] = ()
+    filters: Annotated[tuple[str, ...], Key("Filters after the built-in ones, in order.")] = ()
+    archives: Annotated[tuple[str, ...], Key("Archives in addition to WARC and tables, in order.")] = ()
     protocols: Annotated[
         dict[str, str],
-        Key("Protocol modules by scheme: in place of ours, or of a scheme of your own.", names=_require_scheme),
+        Key("Protocol modules by scheme: in place of a built-in one, or for a further scheme.", names=_require_scheme),
     ] = {}
 
 
@@ -211,17 +218,15 @@ class MemoryOptions(Section, frozen=True):
     budget_bytes: Annotated[
         int,
         Key(
-            "Memory of the process tree; also written 512MiB or 4GiB. Parts whose keys are not set take their share "
-            "of it: see docs/reference/memory.md.",
+            "Memory of the process tree; also written 512MiB or 4GiB. Keys that are not set get a share of it: see "
+            "docs/reference/memory.md.",
             ge=1,
             le=1 << 40,
             basic=True,
             read=bytes_of,
         ),
     ] = 512 << 20
-    huge_pages: Annotated[
-        bool, Key("Ask the system for pages of 2 MiB for what the process holds (Linux 6.1); elsewhere nothing.")
-    ] = True
+    huge_pages: Annotated[bool, Key("Use memory pages of 2 MiB (Linux 6.1 or later).")] = True
 
 
 class ProgressOptions(Section, frozen=True):
@@ -231,7 +236,7 @@ class ProgressOptions(Section, frozen=True):
         Literal["auto", "live", "plain", "json", "quiet"],
         Key("auto: live on a terminal, plain lines elsewhere.", basic=True),
     ] = "auto"
-    interval_s: Annotated[float, Key("Between plain or JSON lines, in seconds.", gt=0, live=True)] = 5.0
+    interval_s: Annotated[float, Key("Seconds between plain or JSON lines.", gt=0, live=True)] = 5.0
 
 
 def _is_ours(address: str) -> str:
@@ -242,7 +247,7 @@ def _is_ours(address: str) -> str:
 
 
 class ConsoleOptions(Section, frozen=True):
-    """What is served while the crawl runs, on loopback unless another address is named."""
+    """The dashboard and HTTP API, served while the crawl runs."""
 
     port: Annotated[
         int | None, Key("Serve on this port; 0 takes any. None: not served.", ge=0, le=65_535, basic=True)
@@ -250,7 +255,7 @@ class ConsoleOptions(Section, frozen=True):
     public_url: Annotated[
         str,
         Key(
-            "Where the console is reached from outside, through a proxy of yours; hubs call back there.",
+            "URL at which the console is reached from outside, through your proxy; hubs call back there.",
             basic=True,
             check=web_address,
         ),

@@ -47,8 +47,8 @@ def effective_toml(config: Config, *, shown: Callable[[str, object], object] = l
 def starter_toml(preset: str = "") -> str:
     """Return a file that explains the keys which operators set, and sets none but a preset's: what `init` writes."""
     lines = [
-        "# Configuration of Gossamer. What is commented out holds its default. To check: gossamer config check FILE",
-        f"# Keys for experts are not listed: {EXPERT_PAGE}",
+        "# Configuration of Gossamer. Commented keys have their defaults. To check: gossamer config check FILE",
+        f"# Expert keys are not listed here: {EXPERT_PAGE}",
     ]
     values = preset_values(preset) if preset else {}
     if preset:

@@ -25,7 +25,7 @@ PACKAGES = (
 
 
 class LimitsOptions(Section, frozen=True):
-    """Where the crawl ends even though there is more. None: no limit."""
+    """When the crawl ends although URLs are left. None: no limit."""
 
     max_pages: Annotated[
         int | None, Key("Documents to fetch (outcome `fetched`), never exceeded", ge=1, basic=True, live=True)
@@ -34,7 +34,7 @@ class LimitsOptions(Section, frozen=True):
     max_bytes: Annotated[
         int | None,
         Key(
-            "Bytes received, by robots.txt requests and failures too; what is under way is finished",
+            "Bytes received, including robots.txt requests and failures; requests under way are finished",
             ge=1,
             basic=True,
             live=True,
@@ -45,20 +45,24 @@ class LimitsOptions(Section, frozen=True):
 class WatchOptions(Section, frozen=True):
     """What the crawl watches of itself and of its machine: see docs/how-to/monitoring.md."""
 
-    look_s: Annotated[float, Key("Between two looks, in seconds", ge=0.05, live=True)] = 1.0
+    look_s: Annotated[float, Key("Seconds between two checks", ge=0.05, live=True)] = 1.0
     stall_s: Annotated[
         float, Key("Seconds without progress of the event loop that count as a stall", ge=0.5, live=True)
     ] = 5.0
-    commit_s_max: Annotated[float, Key("A commit that takes longer is stuck", gt=0, live=True)] = 10.0
+    commit_s_max: Annotated[float, Key("A commit that takes longer raises the alarm", gt=0, live=True)] = 10.0
     disk_free_bytes_min: Annotated[
-        int, Key("With less room on a disk the crawl pauses; with a quarter more than that it goes on", ge=0, live=True)
+        int, Key("With less free space on a disk the crawl pauses; with a quarter more it continues", ge=0, live=True)
     ] = 256 << 20
     memory_share_max: Annotated[
         float,
-        Key("Share of memory.budget_bytes from which on requests become fewer and commits earlier", gt=0, live=True),
+        Key(
+            "Share of memory.budget_bytes above which the crawl sends fewer requests and commits earlier",
+            gt=0,
+            live=True,
+        ),
     ] = 0.95
     files_share_max: Annotated[
-        float, Key("Share of the open files allowed from which on requests become fewer", gt=0, le=1, live=True)
+        float, Key("Share of the limit of open files above which the crawl sends fewer requests", gt=0, le=1, live=True)
     ] = 0.9
     clock_jump_s_min: Annotated[
         float, Key("A change of the system's clock by more than this is logged", gt=0, live=True)
@@ -77,11 +81,11 @@ def _require_package(package: str) -> None:
 class LogsOptions(Section, frozen=True):
     """Content and size of `logs/`: see docs/how-to/monitoring.md."""
 
-    level: Annotated[Level, Key("Least level that is written", basic=True, live=True)] = "info"
+    level: Annotated[Level, Key("Lowest level that is written", basic=True, live=True)] = "info"
     levels: Annotated[
         dict[str, Level],
         Key(
-            "The same by package: fetch, resolve, robots, scope, process, seeds, watch, config …",
+            "Lowest level by package: fetch, resolve, robots, scope, process, seeds, watch, config …",
             live=True,
             names=_require_package,
         ),
@@ -89,25 +93,25 @@ class LogsOptions(Section, frozen=True):
     file_bytes_max: Annotated[int, Key("A new file starts before one gets longer than this", ge=1 << 10, live=True)] = (
         64 << 20
     )
-    files_kept: Annotated[int, Key("Files before the one that grows", ge=0, le=100, live=True)] = 3
+    files_kept: Annotated[int, Key("Older log files that are kept", ge=0, le=100, live=True)] = 3
 
 
 class CrawlOptions(Section, frozen=True):
-    """How the shard runs."""
+    """How the crawl runs."""
 
     mode: Annotated[
         Literal["batch", "continuous", "offline"],
         Key(
-            "batch: each URL once, then the end; continuous: pages again and again, without end; offline: what is "
-            "given, links recorded and none followed",
+            "batch: fetch each URL once, then end; continuous: visit pages repeatedly, without end; offline: fetch "
+            "only the given URLs, and record links without following them",
             basic=True,
         ),
     ] = "batch"
     render: Annotated[
         Literal["never", "auto", "always"],
         Key(
-            "Whether pages are rendered in a browser, so that what their scripts add is found: see [render]. auto: "
-            "those that gain by it, as samples show",
+            "Whether pages are rendered in a browser, to find what their scripts add: see [render]. auto: pages "
+            "that gain from it, as samples show",
             basic=True,
         ),
     ] = "never"
@@ -115,9 +119,9 @@ class CrawlOptions(Section, frozen=True):
     patience_s: Annotated[
         float | None,
         Key(
-            "The crawl ends when all that is left waits for longer than this, in seconds (Retry-After, Crawl-delay, "
-            "failing servers), or than your own longest delay; `resume` continues. none: it always waits, as a "
-            "continuous crawl does",
+            "The crawl ends when all remaining URLs must wait for longer than this, in seconds (Retry-After, "
+            "Crawl-delay, failing servers), or than your own longest delay; `resume` continues. none: it always "
+            "waits, as a continuous crawl does",
             ge=0,
             basic=True,
             live=True,
@@ -125,10 +129,10 @@ class CrawlOptions(Section, frozen=True):
     ] = 600.0
     commit_s: Annotated[float, Key("Longest time between two commits, in seconds", gt=0, live=True)] = 1.0
     commit_pages: Annotated[int, Key("Visits after which a commit comes early", ge=1, live=True)] = 2_000
-    epoch_bytes_max: Annotated[
-        int, Key("Memory of what waits for a commit, at which the commit comes early", ge=1 << 20)
-    ] = 32 << 20
-    stop_s: Annotated[float, Key("How long a stop waits for what is in flight, in seconds", ge=0, live=True)] = 10.0
+    epoch_bytes_max: Annotated[int, Key("Memory of uncommitted work at which a commit comes early", ge=1 << 20)] = (
+        32 << 20
+    )
+    stop_s: Annotated[float, Key("How long a stop waits for requests in flight, in seconds", ge=0, live=True)] = 10.0
     errors_max: Annotated[int, Key("Internal errors within errors_s that end the crawl", ge=1, live=True)] = 20
     module_failures_max: Annotated[
         int,
@@ -141,7 +145,9 @@ class CrawlOptions(Section, frozen=True):
     ] = 100
     errors_s: Annotated[float, Key("See errors_max", gt=0, live=True)] = 60.0
     request_s_max: Annotated[float, Key("Longest wait for a request of any protocol module", gt=0, live=True)] = 300.0
-    process_s_max: Annotated[float, Key("Time to decode and process one page before it is suspected", gt=0)] = 30.0
+    process_s_max: Annotated[
+        float, Key("Time to decode and process one page, in seconds, before it counts as hanging", gt=0)
+    ] = 30.0
     process_copies: Annotated[
         bool,
         Key(
@@ -250,13 +256,16 @@ class LoginRule(Section, frozen=True, kw_only=True):
     form: Annotated[str, Key("CSS selector of the form; empty: the first that has all the fields.", basic=True)] = ""
     check: Annotated[
         LoginCheck | None,
-        Key("What shows that it worked: {text}, {selector}, {cookie} or {redirect}. Needed without token.", basic=True),
+        Key(
+            "What shows that the login worked: {text}, {selector}, {cookie} or {redirect}. Needed without token.",
+            basic=True,
+        ),
     ] = None
     logged_out: Annotated[
         str,
         Key(
-            "CSS selector of what only a page without session has; such a page is requested again after a new login. "
-            "So are pages with the login form, redirects to it, and 401.",
+            "CSS selector of an element that only pages without a session have; such a page is requested again "
+            "after a new login. So are pages with the login form, redirects to it, and 401.",
             basic=True,
         ),
     ] = ""

@@ -10,14 +10,14 @@ _MIB = 1024 * 1024
 
 
 class FetchOptions(Section, frozen=True):
-    """Section `[fetch]` of the configuration."""
+    """Requests: times, sizes, headers, proxy and TLS."""
 
     connect_s_max: Annotated[float, Key("Time to connect, TLS included.", gt=0)] = 20.0
     request_s_max: Annotated[float, Key("Time for a whole request, connecting included.", gt=0, basic=True)] = 120.0
     low_speed_bytes_s: Annotated[
-        int, Key("A transfer that brings less content is ended; headers count, framing does not; 0 never.", ge=0)
+        int, Key("A transfer with less content per second is ended; headers count, framing does not; 0: never.", ge=0)
     ] = 50
-    low_speed_s: Annotated[int, Key("How long a transfer may be that slow.", ge=1)] = 60
+    low_speed_s: Annotated[int, Key("How long a transfer may be that slow, in seconds.", ge=1)] = 60
     head_bytes_max: Annotated[int, Key("Bytes of a reply's status line and headers.", ge=256)] = 64 * 1024
     body_bytes_max: Annotated[int, Key("Bytes of a body as sent; the rest is cut and marked.", ge=1, basic=True)] = (
         10 * _MIB
@@ -40,7 +40,7 @@ class FetchOptions(Section, frozen=True):
     decode_ratio_max: Annotated[int, Key("Decoded bytes for one byte sent, beyond the first MiB.", ge=1)] = 200
     http_versions: Annotated[Literal["1.1", "2"], Key("The newest version to offer; 2 over TLS only.")] = "2"
     connections_max: Annotated[int, Key("Connections kept open for the next request, in all.", ge=1)] = 1000
-    connections_per_host: Annotated[int, Key("Connections to one host at once; 0 is no bound.", ge=0)] = 8
+    connections_per_host: Annotated[int, Key("Connections to one host at once; 0: no limit.", ge=0)] = 8
     connection_idle_s: Annotated[int, Key("How long an idle connection may be used again.", ge=1)] = 60
     accept: Annotated[str, Key("The Accept header.")] = (
         "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -49,8 +49,8 @@ class FetchOptions(Section, frozen=True):
     proxy: Annotated[
         str,
         Key(
-            "Proxy URL, or env:NAME or file:PATH where it is to be read at every start. The variables of other "
-            "programs, such as http_proxy, are never read.",
+            "Proxy URL; or env:NAME or file:PATH, which is read at every start. The variables of other programs, "
+            "such as http_proxy, are never read.",
             basic=True,
             secret=True,
         ),
@@ -61,16 +61,16 @@ class FetchOptions(Section, frozen=True):
     proxy_resolves: Annotated[
         bool | None,
         Key(
-            "The proxy resolves names, so that the guard against private addresses judges an address that the proxy "
-            "need not use. false: requests go through a tunnel (CONNECT) to the address that was checked. Not set: as "
-            "resolve.allow_private says."
+            "true: the proxy resolves names, and may use another address than the one that the guard against "
+            "private addresses checked. false: requests go through a tunnel (CONNECT) to the address that was "
+            "checked. Not set: the value of resolve.allow_private."
         ),
     ] = None
     headers: Annotated[
         dict[str, str],
         Key(
-            "Further headers of every request. Those that carry credentials (Authorization, Cookie …) go to the "
-            "seed's origin alone, and are refused where seeds have several; the section [request] names the origin.",
+            "Further headers of every request. Headers with credentials (Authorization, Cookie …) go only to the "
+            "origin of the seeds, and are refused if the seeds have several; then use the section [request].",
             basic=True,
             secret=True,
         ),
@@ -87,7 +87,7 @@ class FetchOptions(Section, frozen=True):
         Literal["LIST", "MLSD"], Key("How a directory is requested from FTP servers: all know LIST, MLSD is exact.")
     ] = "LIST"
     file_roots: Annotated[
-        tuple[str, ...], Key("Directories of this machine that file: addresses may be under; none is off.", basic=True)
+        tuple[str, ...], Key("Local directories that file: URLs may read; none: no file: URLs.", basic=True)
     ] = ()
 
 
@@ -164,6 +164,6 @@ class RequestRule(Section, frozen=True):
 
 
 class RequestOptions(NamedSection, frozen=True):
-    """Rules for requests: each key is a host, a host with all below it, or the beginning of URLs; its value a table."""
+    """Headers, credentials and proxies: each key is a host, a domain (`.example.org`) or the beginning of URLs."""
 
     rules: Annotated[dict[str, RequestRule], Key("By place.", names=where_of)] = {}

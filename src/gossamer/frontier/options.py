@@ -23,7 +23,7 @@ Preset = Literal["polite", "gentle", "broad", "weak", "own"]
 
 
 class PolitenessOptions(Section, frozen=True):
-    """How long a host is left alone. A preset fills every key that is not given."""
+    """Delays and concurrent requests. A preset sets every key that is not given."""
 
     preset: Annotated[Preset, Key("polite, gentle, broad, weak or own; sets the keys below", basic=True, live=True)] = (
         "polite"
@@ -69,11 +69,11 @@ class PolitenessOptions(Section, frozen=True):
 
 
 class FrontierOptions(Section, frozen=True):
-    """How much is kept ready, and what becomes of failures."""
+    """The order of URLs, hosts in memory, and retries."""
 
-    active_hosts_max: Annotated[int, Key("Hosts in memory at once, at the most", ge=1, live=True)] = 100_000
+    active_hosts_max: Annotated[int, Key("Maximum number of hosts in memory", ge=1, live=True)] = 100_000
     active_hosts_first: Annotated[
-        int, Key("Hosts in memory from the beginning; more come when requests wait for hosts", ge=1)
+        int, Key("Hosts in memory at the beginning; more are added when requests wait for hosts", ge=1)
     ] = 1_000
     active_site_hosts_first: Annotated[
         int,
@@ -95,7 +95,7 @@ class FrontierOptions(Section, frozen=True):
     ] = "sweep"
     priority: Annotated[
         Literal["breadth_first", "best_first", "in_links", "rank", "opic", "larger_sites", "combined"],
-        Key("What is urgent; components.prioritizer puts your own in its place", basic=True),
+        Key("The order of URLs; components.prioritizer replaces it", basic=True),
     ] = "breadth_first"
     scores: Annotated[
         dict[str, int],
@@ -130,8 +130,8 @@ class FrontierOptions(Section, frozen=True):
     errors_remembered_s: Annotated[
         float,
         Key(
-            "How long an origin that was given up stays closed; also how long failures count for later crawls, where "
-            "state.hosts_store keeps them",
+            "How long an origin that was given up stays closed; also how long failures in state.hosts_store count "
+            "for later crawls",
             ge=0,
         ),
     ] = 86_400.0
@@ -154,7 +154,12 @@ class FrontierOptions(Section, frozen=True):
         ),
     ] = 5
     hosts_min: Annotated[
-        int, Key("When fewer hosts than this are left, ask for more seeds, or stop and save the rest", ge=0, basic=True)
+        int,
+        Key(
+            "When fewer hosts than this have URLs left, get more seeds, or stop and save the remaining URLs",
+            ge=0,
+            basic=True,
+        ),
     ] = 0
     more_seeds_command: Annotated[
         tuple[str, ...],
@@ -169,7 +174,7 @@ class HostOverride(Section, frozen=True):
     delay_s: Annotated[
         float | None,
         Key(
-            "Its delay after each request, in seconds, which overrides the preset; a longer Crawl-delay or "
+            "Delay after each request to it, in seconds; overrides the preset, but a longer Crawl-delay or "
             "Retry-After still wins",
             ge=0,
             le=DELAY_S_MAX,
@@ -177,13 +182,13 @@ class HostOverride(Section, frozen=True):
         ),
     ] = None
     per_host: Annotated[
-        int | None, Key("Requests at once to it; its address has no other gate then", ge=1, le=256, basic=True)
+        int | None, Key("Requests at once to it; its address then has no other limit", ge=1, le=256, basic=True)
     ] = None
     pages: Annotated[int | None, Key("Requests for its URLs in a round, as budget.host_pages", ge=1, basic=True)] = None
 
 
 class HostsOptions(NamedSection, frozen=True):
-    """Hosts with rules of their own: each key is a host's name, its value a table."""
+    """Settings for single hosts: each key is a host's name, its value a table."""
 
     overrides: Annotated[dict[str, HostOverride], Key("By host.", names=_require_host)] = {}
 
@@ -204,7 +209,7 @@ class BudgetOverride(Section, frozen=True):
 
 
 class BudgetOptions(Section, frozen=True):
-    """What one host or site may take before the others had their turn. None: no limit."""
+    """What one host or site may use in a round, before the others have had their turn. None: no limit."""
 
     host_pages: Annotated[int | None, Key("Requests for a host's URLs in a round", ge=1, basic=True, live=True)] = None
     host_bytes: Annotated[int | None, Key("Bytes received from a host in a round", ge=1, basic=True, live=True)] = None
@@ -219,7 +224,12 @@ class BudgetOptions(Section, frozen=True):
         None
     )
     growth_max: Annotated[
-        float, Key("How many times these the site gets that the most other sites link to; the rest between", ge=1)
+        float,
+        Key(
+            "Factor by which budgets of a site grow with the number of other sites that link to it: 1 "
+            "without links, this for the most",
+            ge=1,
+        ),
     ] = 1.0
     round_s: Annotated[
         float | None, Key("Seconds after which a round ends; none: when all other hosts are done", gt=0, live=True)
@@ -249,5 +259,5 @@ class WalkOptions(Section, frozen=True):
     restart_share: Annotated[float, Key("Chance to restart the walk at a page of a random known host", gt=0, lt=1)] = (
         1 / 7
     )
-    steps_max: Annotated[int, Key("Steps of all walkers together, over all runs; the last is the end", ge=1)] = 20_000
-    links_max: Annotated[int, Key("Links kept of one page; of more, as many by chance", ge=1)] = 500
+    steps_max: Annotated[int, Key("Steps of all walkers together, over all runs; then the crawl ends", ge=1)] = 20_000
+    links_max: Annotated[int, Key("Links kept of one page; of a page with more links, a random choice", ge=1)] = 500

@@ -324,10 +324,8 @@ VERBS: Mapping[str, Verb] = {
     "about": Verb(Nothing, CrawlAbout, False, "Describe the crawl."),
     "recent": Verb(RecentOf, RecentAttempts, False, "List the last attempts. They are kept from the first request on."),
     "course": Verb(Nothing, TimelineAnswer, False, "Return the counts over time."),
-    "seed": Verb(
-        Seed, Added, True, "Add seeds to a running crawl. All are added or none, and committed before the answer."
-    ),
-    "exclude": Verb(ExcludeHosts, Excluded, True, "Exclude hosts from a running crawl. Committed before the answer."),
+    "seed": Verb(Seed, Added, True, "Add seeds to a running crawl: all or none. Returns after the commit."),
+    "exclude": Verb(ExcludeHosts, Excluded, True, "Exclude hosts from a running crawl. Returns after the commit."),
     "release": Verb(
         Release,
         Released,
@@ -338,13 +336,13 @@ VERBS: Mapping[str, Verb] = {
         Set,
         SettingsChanged,
         True,
-        "Change configuration keys of a running crawl. All or none; durable before the answer.",
+        "Change configuration keys of a running crawl: all or none. Returns when they are saved.",
     ),
     "host": Verb(
         HostSettings,
         SettingsChanged,
         True,
-        "Override settings for one host of a running crawl. Durable before the answer.",
+        "Override settings for one host of a running crawl. Returns when they are saved.",
     ),
     "pause": Verb(Nothing, Status, True, "Pause a running crawl. Requests in flight are finished."),
     "unpause": Verb(Nothing, Status, True, "Continue a paused crawl."),
@@ -353,7 +351,7 @@ VERBS: Mapping[str, Verb] = {
         ScaleCrawl,
         Scaling,
         True,
-        "Change the number of shards of a running crawl. Partitions move while it crawls; durable before the answer.",
+        "Change the number of shards of a running crawl, while it crawls. Returns when the change is saved.",
         is_whole=False,
     ),
     "stop": Verb(StopCrawl, Status, True, "Stop a running crawl and save everything. It can be resumed."),

@@ -19,7 +19,7 @@ def _require_media_type(pattern: str) -> None:
 
 
 class ProcessOptions(Section, frozen=True):
-    """Bounds on what one page may cost and yield."""
+    """Processing modules, and bounds on the cost and results of one page."""
 
     tree_tags_max: Annotated[
         int,
@@ -30,7 +30,8 @@ class ProcessOptions(Section, frozen=True):
         ),
     ] = 1000
     tree_bytes_max: Annotated[
-        int, Key("So are those of longer pages: a tag's attributes, too, cost a tree the square of their number.", ge=0)
+        int,
+        Key("The same for longer pages: the attributes of a tag, too, cost a tree the square of their number.", ge=0),
     ] = 65_536
     open_tags_max: Annotated[
         int,
@@ -41,20 +42,20 @@ class ProcessOptions(Section, frozen=True):
         ),
     ] = 1000
     links_max: Annotated[
-        int, Key("Distinct links taken from one page, and as many repeats of them; the rest is left.", ge=0)
+        int, Key("Distinct links taken from one page, and as many repeats of them; the others are ignored.", ge=0)
     ] = 50_000
-    url_bytes_max: Annotated[int, Key("Longer addresses are no links.", ge=1)] = 8_192
+    url_bytes_max: Annotated[int, Key("Longer addresses do not count as links.", ge=1)] = 8_192
     anchor_bytes_max: Annotated[int, Key("Anchor text kept of one link, in bytes of UTF-8.", ge=0)] = 1_000
     title_bytes_max: Annotated[int, Key("Title kept of one page, in bytes of UTF-8.", ge=0)] = 2_000
-    text: Annotated[bool, Key("Also find the plain text of each page (about as costly as the links).", basic=True)] = (
-        False
-    )
+    text: Annotated[
+        bool, Key("Also extract the plain text of each page (costs about as much as extracting links).", basic=True)
+    ] = False
     text_bytes_max: Annotated[int, Key("Plain text kept of one page, in bytes of UTF-8.", ge=0)] = 1_000_000
     items_bytes_max: Annotated[
         int,
         Key(
-            "Longer pages are not searched for items by CSS or XPath. Pages above tree_bytes_max are, where their "
-            "elements nest in order.",
+            "Longer pages are not searched for items by CSS or XPath. Pages above tree_bytes_max are searched only "
+            "if their elements are properly nested.",
             ge=0,
         ),
     ] = 4_194_304
@@ -80,20 +81,20 @@ class ProcessOptions(Section, frozen=True):
     modules: Annotated[
         tuple[str, ...],
         Key(
-            "Further processing modules, for the types that they want themselves, each a name of ours, `module:Name`, "
-            "`file.py:Name` or a component's name, in order.",
+            "Further processing modules, in order, for the types that they declare: a built-in name, `module:Name`, "
+            "`file.py:Name` or the name of a component.",
             basic=True,
         ),
     ] = ()
     isolated: Annotated[
         tuple[str, ...],
-        Key("Names of modules that run in separate processes, beside those that declare it themselves."),
+        Key("Names of modules that run in separate processes, in addition to those that declare it themselves."),
     ] = ()
     module_s_max: Annotated[
         float,
         Key(
-            "Processor time of one module on one page, and a tenth of the time it may take on a busy machine: then it "
-            "is given up, and the others go on.",
+            "Processor time of one module on one page, in seconds; it may take ten times as long on a busy machine. "
+            "Then it is interrupted, and the other modules run.",
             gt=0,
         ),
     ] = 10.0
@@ -104,8 +105,8 @@ class ProcessOptions(Section, frozen=True):
         Literal["auto", "on", "off"],
         Key(
             "Whether the processes of `gossamer crawl` may open nothing but the crawl's directory, what the "
-            "configuration names, and the system's programs (Linux 5.19). auto: where the system can, and no "
-            "component or command is your own. on: or else the crawl is refused."
+            "configuration names, and the system's programs (Linux 5.19). auto: if the system can, and no component "
+            "or command is your own. on: if the system cannot, the crawl does not start."
         ),
     ] = "off"
     isolated_processes: Annotated[

@@ -30,7 +30,7 @@ def _spelled(servers: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class ResolveOptions(Section, frozen=True):
-    """Section `[resolve]` of the configuration."""
+    """How host names are resolved."""
 
     servers: Annotated[
         tuple[str, ...], Key("Name servers, ADDRESS[:PORT]; none takes the system's.", basic=True, check=_spelled)
@@ -47,8 +47,10 @@ class ResolveOptions(Section, frozen=True):
     failure_ttl_s: Annotated[float, Key("How long a failure counts.", ge=0, le=3600)] = 60.0
     cache_hosts_max: Annotated[int, Key("Hosts whose answers are kept in memory.", ge=1)] = 100_000
     lookups_max: Annotated[int, Key("Lookups under way at once.", ge=1)] = 100
-    timeout_s: Annotated[float, Key("How long one try waits at most; less for a server known to be quick.", gt=0)] = 3.0
-    tries: Annotated[int, Key("Tries at each name server.", ge=1, le=10)] = 3
+    timeout_s: Annotated[
+        float, Key("Longest wait for one attempt, in seconds; shorter for a server known to be quick.", gt=0)
+    ] = 3.0
+    tries: Annotated[int, Key("Attempts at each name server.", ge=1, le=10)] = 3
     lookup_s_max: Annotated[float, Key("Time for a whole lookup.", gt=0)] = 15.0
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ DAY_S = 86_400.0
 
 
 class RevisitOptions(Section, frozen=True):
-    """How a continuous crawl (`crawl.mode`) keeps fresh what it has."""
+    """How often a continuous crawl (`crawl.mode`) visits its pages."""
 
     policy: Annotated[
         str,
@@ -26,13 +26,13 @@ class RevisitOptions(Section, frozen=True):
         Key("The budget never exceeds this many visits a second, for any number of pages", gt=0, basic=True),
     ] = None
     interval_s_min: Annotated[
-        float, Key("No page is visited again sooner than this, unless promised", gt=0, basic=True)
+        float, Key("No page is visited again sooner than this, unless max_age_s demands it", gt=0, basic=True)
     ] = 300.0
     interval_s_max: Annotated[
-        float, Key("No page that is there is left alone for longer than this", gt=0, basic=True)
+        float, Key("Longest interval between two visits to a page that exists", gt=0, basic=True)
     ] = 30 * DAY_S
     share_new: Annotated[
-        float, Key("Share of visits for pages never seen, where pages of both kinds wait", ge=0, le=1)
+        float, Key("Share of visits for new pages, if new and known pages wait at a host", ge=0, le=1)
     ] = 0.5
     importance: Annotated[
         dict[str, float],
@@ -45,7 +45,7 @@ class RevisitOptions(Section, frozen=True):
     max_age_s: Annotated[
         dict[str, float],
         Key(
-            "Regular expressions (RE2) and the age that copies of pages that match never exceed, as far as politeness "
+            "Regular expressions (RE2) and the maximum age of the copies of matching pages, as far as politeness "
             "permits",
             basic=True,
             check=regular,
@@ -53,21 +53,24 @@ class RevisitOptions(Section, frozen=True):
     ] = {}
     change: Annotated[
         Literal["words", "text", "payload"],
-        Key("What counts as a change: other words; any other character of the text; any other byte.", basic=True),
+        Key(
+            "What counts as a change: different words, any different character of the text, or any different byte.",
+            basic=True,
+        ),
     ] = "words"
-    conditional: Annotated[bool, Key("Ask for what changed only (If-None-Match, If-Modified-Since)")] = True
+    conditional: Annotated[bool, Key("Send conditional requests (If-None-Match, If-Modified-Since)")] = True
     failed_s_first: Annotated[
         float, Key("Wait before a page that failed is visited again, at least; doubles each time", gt=0)
     ] = 3_600.0
     failures_max: Annotated[int, Key("Failures in a row after which a page is given up", ge=1)] = 12
     gone_max: Annotated[int, Key("Answers 404 or 410 in a row after which a page is given up", ge=1)] = 5
     host_sleep_s_max: Annotated[
-        float, Key("Longest sleep of a failing host: a continuous crawl closes no host for failing", gt=0)
+        float, Key("Longest wait of a failing host: a continuous crawl closes no host because of failures", gt=0)
     ] = DAY_S
     memory_visits: Annotated[
-        int, Key("Visits after which what was learned of a page weighs a third: pages change their habits", ge=4)
+        int, Key("Visits after which an observation of a page has a third of its weight", ge=4)
     ] = 60
-    rhythms_cached_max: Annotated[int, Key("Hosts whose rhythm is kept in memory", ge=16)] = 500
+    rhythms_cached_max: Annotated[int, Key("Hosts whose visit intervals are kept in memory", ge=16)] = 500
 
 
 def web_address(text: str) -> str:
@@ -81,18 +84,18 @@ When = Literal["auto", "always", "never"]
 
 
 class DiscoveryOptions(Section, frozen=True):
-    """What is made of sitemaps and feeds."""
+    """How sitemaps and feeds are used."""
 
     sitemaps: Annotated[
         When,
         Key(
-            "Read the sitemaps that robots.txt names. auto: unless scope.depth_max is set or the crawl walks: both go "
-            "by clicks, and an address in a sitemap is none.",
+            "Read the sitemaps that robots.txt names. auto: yes, unless scope.depth_max is set or the crawl is a "
+            "random walk, because addresses in a sitemap have no depth.",
             basic=True,
         ),
     ] = "auto"
     sitemap_guess: Annotated[
-        bool, Key("Where robots.txt names none, also ask for /sitemap.xml: one request more per host.", basic=True)
+        bool, Key("If robots.txt names no sitemap, request /sitemap.xml: one more request per host.", basic=True)
     ] = False
     sitemap_bytes_max: Annotated[int, Key("Bytes of a sitemap as sent; the rest is cut and marked.", ge=1)] = 50 << 20
     sitemaps_per_host_max: Annotated[int, Key("Sitemaps of one host that are read.", ge=0)] = 1_000
@@ -118,20 +121,20 @@ class WebsubOptions(Section, frozen=True):
     callback_url: Annotated[
         str,
         Key(
-            "Where hubs reach the console from outside, such as https://crawler.example.org/hooks; empty takes "
-            "console.public_url. Without either nothing is subscribed to.",
+            "Where hubs reach the console from outside, such as https://crawler.example.org/hooks; empty: "
+            "console.public_url. Without either, the crawl does not subscribe.",
             basic=True,
             check=web_address,
         ),
     ] = ""
     enabled: Annotated[bool, Key("Subscribe to hubs, in continuous mode, where the console is served.")] = True
-    lease_s: Annotated[int, Key("Lease to ask for, in seconds; the hub has the last word.", ge=60)] = 864_000
+    lease_s: Annotated[int, Key("Lease to request, in seconds; the hub may grant another one.", ge=60)] = 864_000
     renew_share: Annotated[float, Key("A lease is renewed when this share of it is over.", gt=0, lt=1)] = 0.8
     secret: Annotated[
         Literal["https", "always", "never"],
         Key(
             "When hubs are given a secret to sign with: https as the recommendation asks (section 5.1), or always, "
-            "where the way to the hub is trusted."
+            "if the connection to the hub is trusted."
         ),
     ] = "https"  # noqa: S105 - when, not what
     subscriptions_max: Annotated[int, Key("Topics subscribed to at once.", ge=0)] = 1_000
@@ -149,4 +152,4 @@ class WebsubOptions(Section, frozen=True):
     ] = 120.0
     retry_s_first: Annotated[float, Key("First pause after a hub refused; doubles.", gt=0)] = 60.0
     retry_s_max: Annotated[float, Key("The longest such pause.", gt=0)] = 86_400.0
-    unsubscribe: Annotated[bool, Key("Unsubscribe at a stop; else leases run out by themselves.")] = False
+    unsubscribe: Annotated[bool, Key("Unsubscribe at a stop; otherwise leases expire.")] = False

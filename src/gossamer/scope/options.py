@@ -95,12 +95,13 @@ def _hosts(hosts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class ScopeOptions(Section, frozen=True):
-    """Which links are ours."""
+    """Which links are followed."""
 
     scope: Annotated[
         Mode,
         Key(
-            "What a seed brings in: its directory (prefix), host, registrable domain, or the whole web (any).",
+            "What each seed adds to the scope: its directory (prefix), host, registrable domain, or the whole web "
+            "(any).",
             basic=True,
         ),
     ] = "host"
@@ -128,7 +129,8 @@ class ScopeOptions(Section, frozen=True):
     exclude_hosts: Annotated[
         tuple[str, ...],
         Key(
-            "Hosts whose owners asked us not to come; `.example.org` is the domain and all under it.",
+            "Hosts that are not visited, for example at their owners' request; `.example.org` is the domain and all "
+            "hosts under it.",
             basic=True,
             check=_hosts,
         ),
@@ -136,8 +138,8 @@ class ScopeOptions(Section, frozen=True):
     only_hosts: Annotated[
         tuple[str, ...],
         Key(
-            "Request these hosts alone, also if redirects, sitemaps or a robots.txt name others; `.example.org` is "
-            "the domain and all under it. None: all.",
+            "Request only these hosts, even if redirects, sitemaps or a robots.txt name others; `.example.org` is "
+            "the domain and all hosts under it. None: all hosts.",
             check=_hosts,
         ),
     ] = ()
@@ -146,20 +148,29 @@ class ScopeOptions(Section, frozen=True):
     exclude_hosts_file: Annotated[
         str, Key("A file of further excluded hosts, one a line, # a comment; read again when it changes.", basic=True)
     ] = ""
-    exclude_hosts_reread_s: Annotated[float, Key("How often that file is looked at while the crawl runs.", gt=0)] = 5.0
+    exclude_hosts_reread_s: Annotated[
+        float, Key("How often exclude_hosts_file is checked for changes, in seconds.", gt=0)
+    ] = 5.0
     against: Annotated[
         tuple[str, ...],
-        Key("Directories of earlier crawls; what they have is not fetched again, seeds, sitemaps and feeds excepted."),
+        Key(
+            "Directories of earlier crawls; the pages that they have are not fetched again, except seeds, sitemaps "
+            "and feeds."
+        ),
     ] = ()
     forgotten_file: Annotated[
-        str, Key("A list of forgotten pages that crawls share; `gossamer forget` adds to it, a start reads it.")
+        str,
+        Key(
+            "A list of forgotten pages that crawls share; `gossamer forget` adds to it, and a crawl reads it "
+            "when it starts."
+        ),
     ] = ""
     whitelist_file: Annotated[
         str, Key("A file of domains, one a line, # a comment; only their sites are visited.", basic=True)
     ] = ""
     useless_paths: Annotated[
         tuple[str, ...],
-        Key(f"Kinds of address that only show again what others show: {', '.join(USELESS)}.", live=True, check=_kinds),
+        Key(f"Kinds of addresses to skip, because they repeat others: {', '.join(USELESS)}.", live=True, check=_kinds),
     ] = USELESS_DEFAULT
     media_types: Annotated[
         tuple[str, ...],
@@ -206,7 +217,7 @@ class ScopeOptions(Section, frozen=True):
     embeds: Annotated[
         bool,
         Key(
-            "Also fetch what pages need to be shown (images, scripts, stylesheets, fonts, media, frames), one hop "
+            "Also fetch the files that pages need (images, scripts, stylesheets, fonts, media, frames), one hop "
             "beyond the scope.",
             basic=True,
         ),
@@ -214,34 +225,36 @@ class ScopeOptions(Section, frozen=True):
     outlinks: Annotated[
         bool,
         Key(
-            "Also request the pages outside the scope that pages link to, for their status alone: content and links "
-            "of these are not used."
+            "Also request the pages outside the scope that pages link to, only to get their status: their content "
+            "and links are not used."
         ),
     ] = False
 
     traps: Annotated[
         bool,
         Key(
-            "Cut off templates of addresses, and hosts of a site, that grow without end and bring nothing.", basic=True
+            "Cut off spider traps and host farms: URL templates, and hosts of a site, that grow without end and "
+            "have nothing new.",
+            basic=True,
         ),
     ] = True
     trap_pages_min: Annotated[
         int, Key("Pages of a template, or hosts of a site, fetched before these may be called a trap.", ge=40)
     ] = 150
-    trap_near_pages_min: Annotated[int, Key("The same where its pages are only nearly the same as others.", ge=40)] = (
+    trap_near_pages_min: Annotated[int, Key("The same for pages that are only nearly the same as others.", ge=40)] = (
         1_000
     )
     trap_maze_pages_max: Annotated[
         int,
         Key(
-            "Pages of a template, or hosts of a site, that may all be new while nearly all that they name of it is "
-            "new, too.",
+            "Pages of a template, or hosts of a site, that may all have new content while nearly all addresses of "
+            "it that they name are new too.",
             ge=1_000,
         ),
     ] = 10_000
     trap_exempt: Annotated[
         tuple[str, ...],
         Key(
-            "Regular expressions (RE2); addresses that contain a match are never counted as a trap's.", check=_patterns
+            "Regular expressions (RE2); addresses that contain a match never count as part of a trap.", check=_patterns
         ),
     ] = ()

@@ -10,17 +10,17 @@ RUN_BITS = 4
 
 
 class SeenOptions(Section, frozen=True):
-    """What counts as the same, and how much of it is kept in memory."""
+    """How seen URLs and duplicate pages are recognized."""
 
     backend: Annotated[
         Literal["rocksdb", "memory", "diskmerge", "bloom"],
         Key("How URLs are remembered; a crawl keeps the backend that it began with.", basic=True),
     ] = "rocksdb"
-    popular_bytes_max: Annotated[
-        int, Key("Memory for recently offered URLs, in front of the store: 12 bytes each (rocksdb).", ge=0)
-    ] = 20 << 20
+    popular_bytes_max: Annotated[int, Key("Memory for recently looked-up URLs: 12 bytes each (rocksdb).", ge=0)] = (
+        20 << 20
+    )
     popular_urls_max: Annotated[
-        int, Key("Recently offered URLs, in memory in front of the files: 12 bytes each (diskmerge).", ge=0)
+        int, Key("Recently looked-up URLs that are kept in memory: 12 bytes each (diskmerge).", ge=0)
     ] = 1_740_000
     front_urls_max: Annotated[
         int, Key("New URLs gathered in memory before they are merged with files (diskmerge).", ge=1)
@@ -32,21 +32,22 @@ class SeenOptions(Section, frozen=True):
         int, Key("Bits of memory for each URL by which new ones are recognized (diskmerge).", ge=1, le=64)
     ] = 8
     expected_urls: Annotated[
-        int, Key("URLs that memory is set aside for, or the first filters are sized for (diskmerge, bloom).", ge=1)
+        int,
+        Key("Number of URLs for which memory is reserved, or the first filters are sized (diskmerge, bloom).", ge=1),
     ] = 10_000_000
     false_positive_rate: Annotated[
         float, Key("Share of new URLs that may be taken for known and lost (bloom).", gt=0, lt=1)
     ] = 1e-4
     log_urls_max: Annotated[
-        int, Key("New URLs that an opening must read again, before filters are saved (bloom).", ge=1)
+        int, Key("New URLs in the log, which opening the crawl reads again, before filters are saved (bloom).", ge=1)
     ] = 1_000_000
     content_scope: Annotated[
         Literal["host", "site", "shard"],
-        Key("Within what an identical body is archived as a revisit, and a copy is called one."),
+        Key("Where exact duplicates are looked for; there an identical body is archived as a revisit record."),
     ] = "site"
     near_scope: Annotated[
         Literal["off", "host", "site", "shard"],
-        Key("Within what near-duplicates are looked for and marked; costs about 0.15 ms a page.", basic=True),
+        Key("Where near-duplicates are looked for and marked; costs about 0.15 ms a page.", basic=True),
     ] = "off"
     near_bits_max: Annotated[
         int, Key("Bits of 64 in which the simhashes of near-duplicates may differ.", ge=0, le=3)

@@ -6,17 +6,17 @@ from gossamer.options import Key, Section
 
 
 class StateOptions(Section, frozen=True):
-    """The store: its memory, and where copies of it go."""
+    """The memory of the store, and checkpoints."""
 
     hosts_store: Annotated[
         str,
         Key(
-            "A directory in which what is learned of hosts (robots.txt, delays, errors, budgets) is kept from crawl "
-            "to crawl; one crawl at a time uses it",
+            "A directory that shares facts about hosts (robots.txt, delays, errors, budgets) between crawls; only "
+            "one crawl at a time can use it",
             basic=True,
         ),
     ] = ""
-    hosts_store_cache_bytes: Annotated[int, Key("Blocks of that store kept in memory", ge=1 << 20)] = 8 << 20
+    hosts_store_cache_bytes: Annotated[int, Key("Blocks of the hosts store kept in memory", ge=1 << 20)] = 8 << 20
     cache_bytes: Annotated[int, Key("Blocks of the store kept in memory", ge=1 << 20)] = 52 << 20
     write_buffer_bytes: Annotated[int, Key("Writes gathered in memory before they are sorted", ge=1 << 20)] = 40 << 20
     background_bytes_s: Annotated[
@@ -25,9 +25,10 @@ class StateOptions(Section, frozen=True):
     checkpoint_uri: Annotated[
         str,
         Key(
-            "Where checkpoints are kept, so that the disk or a machine may be lost: s3://BUCKET/PREFIX, gs://, az://, "
-            "or file:///PATH of a directory, which all machines of a cluster share. Options and secrets are "
-            "archive.store_options and archive.store_secrets_file. `gossamer restore URI -o DIR` restores the newest.",
+            "Where checkpoints are stored, to survive the loss of a disk or a machine: s3://BUCKET/PREFIX, gs://, "
+            "az://, or file:///PATH, a directory that all machines of a cluster share. Its options and secrets are "
+            "archive.store_options and archive.store_secrets_file. `gossamer restore URI -o DIR` restores the "
+            "newest.",
             basic=True,
         ),
     ] = ""

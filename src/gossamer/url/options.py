@@ -54,8 +54,8 @@ class UrlOptions(Section, frozen=True):
     split_sites: Annotated[
         tuple[str, ...],
         Key(
-            "Large sites (registrable domains) whose hosts are divided among the shards of a crawl; of others one "
-            "shard has all hosts. A crawl keeps what it began with.",
+            "Large sites (registrable domains) whose hosts are divided among the shards of a crawl; one shard has "
+            "all hosts of any other site. A crawl keeps the value that it began with.",
             check=_sorted,
         ),
     ] = ()
