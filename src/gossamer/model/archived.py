@@ -1,4 +1,5 @@
-"""Archived: what is read from a crawl's archive on request, a part at a time: versions, items, a host, a comparison.
+"""Archived: answers to queries of a crawl's archive, one part at a time: versions of a page, items, a host's history, a
+comparison.
 
 All text is untrusted, and cut to `CHARACTERS_MAX` where it may be long.
 """
@@ -14,7 +15,7 @@ from gossamer.model.decodable import decodable
 
 CHARACTERS_MAX = 300
 VERSIONS_MAX = 100
-"""Of one page in one answer, the newest."""
+"""Versions of a page in one answer: the newest."""
 COLUMNS_MAX = 30
 ROWS_MAX = 100
 """Items, or pages of a comparison, in one answer."""

@@ -1,4 +1,4 @@
-"""Counters: what lookups of names and caches did. Status, metrics, `epochs` and the report follow from it."""
+"""Counters: figures of DNS lookups and caches. Status, metrics, `epochs` and the report derive from them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Counters(msgspec.Struct):
     requests_s: float = 0.0
 
     def since(self, before: Counters) -> Counters:
-        """Return what came since then."""
+        """Return the difference from an earlier value."""
         pairs = zip(self.__struct_fields__, values(self), values(before), strict=True)
         return msgspec.convert({name: now - then for name, now, then in pairs}, Counters)
 
@@ -52,7 +52,7 @@ SAYS: Mapping[str, str] = {
     "requests_s": "Seconds that requests for pages took",
 }
 CACHES = ("dns", "robots", "records", "urls")
-"""Each has `_hits` and `_misses`."""
+"""Prefixes of the fields that end in `_hits` and `_misses`."""
 
 
 def values(counters: Counters) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""Errors: mistakes that the operator can fix, what a crawl cannot go on for, and damage to its files."""
+"""Errors: mistakes that the operator can fix, failures that end a crawl, and damage to its files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class ConfigError(Exception):
-    """A mistake that the operator can fix; one line that says how."""
+    """A mistake that the operator can fix. The text is one line that says how."""
 
 
 class OtherFormatError(ConfigError):
@@ -17,7 +17,7 @@ class OtherFormatError(ConfigError):
 
 
 class CrawlFailedError(Exception):
-    """What a crawl cannot go on for, in one line for people; its state is saved."""
+    """A failure that ends a crawl; its state is saved. The text is one line for people."""
 
 
 class DamagedError(CrawlFailedError):
@@ -27,7 +27,9 @@ class DamagedError(CrawlFailedError):
 
 
 class ComponentFailedError(CrawlFailedError):
-    """A component of the operator's failed, and the crawl cannot go on without it. `trace` says where, in lines."""
+    """A component that the operator added failed, and the crawl cannot go on without it. `trace` is the stack trace, in
+    lines.
+    """
 
     def __init__(self, line: str, trace: str) -> None:
         super().__init__(line)
@@ -52,18 +54,18 @@ class Damage(msgspec.Struct, frozen=True, omit_defaults=True):
     remedy: str
     """What to do, with the command where there is one."""
     offset: int | None = None
-    """In the file, where that is known."""
+    """Byte offset in the file, if known."""
     url: str = ""
-    """The URL concerned, where that is known."""
+    """The URL concerned, if known."""
 
     def says(self) -> str:
-        """Return one line."""
+        """Return the damage as one line for people."""
         where = f" at offset {self.offset}" if self.offset is not None else ""
         of = f" ({self.url})" if self.url else ""
         return f"{self.file} {self.what}{where}{of}; affected: {self.affects}; {self.remedy}"
 
     def as_object(self) -> dict[str, object]:
-        """Return it as JSON has it, with the line for people in `says`."""
+        """Return the fields as a JSON object, with the line for people as `says`."""
         found: dict[str, object] = msgspec.to_builtins(self)
         return {**found, "says": self.says()}
 

@@ -26,7 +26,7 @@ EXTRAS: Mapping[str, str] = {
 }
 """The extra of each module that is imported only where it is needed."""
 PACKAGES: Mapping[str, str] = {"jsonpath": "python-jsonpath"}
-"""Packages that are not called after their module."""
+"""Packages whose name differs from that of their module."""
 
 
 def require(module: str, what: str) -> None:
@@ -65,8 +65,8 @@ def _requirement(package: str) -> str:
 
 
 def _command(requirements: Sequence[str]) -> str:
-    # For the interpreter that runs us: a bare `pip` may be another one's, and environments made by uv have no pip. The
-    # package rather than the extra: that works whether Gossamer was installed from an index or from a checkout.
+    # For the interpreter that runs us: a bare `pip` may belong to another one, and environments made by uv have no pip.
+    # The command names the package and not the extra, which works both for an install from an index and for a checkout.
     python = shlex.quote(sys.executable or "python3")
     install = f"{python} -m pip install" if find_spec("pip") is not None else f"uv pip install --python {python}"
     return f"{install} {shlex.join(requirements)}"

@@ -1,4 +1,4 @@
-"""Headers: times in the headers of replies. Pure; nothing here raises, for any input."""
+"""Headers: times in the headers of replies. Pure functions that raise for no input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gossamer.model.visits import Reply
 _MAX_AGE = re.compile(r"(?:^|,)[ \t]*max-age[ \t]*=[ \t]*\"?([0-9]+)\"?[ \t]*(?:$|,)", re.IGNORECASE)
 _SECONDS = re.compile(r"[0-9]+\Z")
 _DIGITS_MAX = 18
-"""Digits of a number of seconds that are read: a longer number means forever in any case."""
+"""Digits that are read of a number of seconds: a longer number means forever anyway."""
 
 
 def retry_after_s(reply: Reply, now: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Health: whether a crawl is well, what limits it and how long it still takes, in words for every view of it."""
+"""Health: whether a crawl runs well, what limits it and how long it still takes, in the words that all views show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gossamer.model.words import duration
 
 Level = Literal["good", "warning", "bad", "over"]
 TROUBLES: Final = MAY_PASS | {"http_error", "process_crashed", "internal_error"}
-"""Outcomes that no rule of the crawl or of the site explains."""
+"""Outcomes that indicate a problem: no rule of the crawl or of the site explains them."""
 ATTEMPTS_MIN = 20
 """Fewer attempts than these say nothing about a crawl."""
 TROUBLE_SHARE_MAX = 0.5
@@ -37,23 +37,25 @@ LIMITS: Final = {
     "closed": "hosts that are closed",
     "ready": "this machine",
 }
-"""What limits a crawl whose hosts wait for this; the names are those of `frontier/overview.py`."""
+"""What limits the crawl, by what most hosts wait for; the keys are those of `frontier/overview.py`."""
 
 
 class Health(msgspec.Struct, frozen=True):
-    """How a crawl is, for people. Sentences may repeat what servers said: escape them."""
+    """The condition of a crawl, for people. The sentences may contain text from servers: escape them."""
 
     level: Level
     says: str
     """One sentence without its full stop."""
     trend: str
-    """rising, steady or falling; empty while that is unknown."""
+    """rising, steady or falling; empty while unknown."""
     limited_by: str
     remaining: str
 
 
 def health_of(status: Status) -> Health:
-    """Return how a crawl is. About 20 µs; with `hosts` and `course` of a detailed status it knows more."""
+    """Return the condition of a crawl. A detailed status, with `hosts` and `course`, gives a fuller answer. About 20
+    µs.
+    """
     level, says = _judged(status)
     runs = status.state not in OVER
     return Health(

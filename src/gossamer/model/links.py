@@ -1,4 +1,4 @@
-"""Links: what pages name, before and after we know where it leads, and what sitemaps and feeds say of other pages."""
+"""Links: links as pages state them, links with their path from a seed, and announcements of sitemaps and feeds."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ LINK_TYPES = (
 EMBED = "embed"
 """Part of a page rather than somewhere to go."""
 OUTLINK = "outlink"
-"""To a page outside the scope, of which only the status is fetched. Pages name it by another type."""
+"""To a page outside the scope: only its status is fetched. In the page the link has another type."""
 SITEMAP, FEED = "sitemap", "feed"
 """To a page that a sitemap or a feed names."""
 SITEMAP_FILE, FEED_FILE = "sitemap_file", "feed_file"
@@ -24,7 +24,7 @@ ANNOUNCING = frozenset((SITEMAP_FILE, FEED_FILE))
 HUB, SELF = "hub", "self"
 """The hub that publishes a document's changes, and the document's name there (WebSub, section 4). Never followed."""
 REQUEST = "request"
-"""To a page that an extractor asks for."""
+"""To a page that an extractor requests."""
 SCRIPT = "script"
 """To where a script of a rendered page would have navigated."""
 NOT_SEED, SEED_ARGUMENT, SEED_FILE = 0, 1, 2
@@ -41,11 +41,11 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     nofollow: bool = False
     """The link itself says so (`rel`); for a page's directive see `Findings.nofollow`."""
     level: int | None = None
-    """How urgent it is, where the module that found it says so: 0 to 7."""
+    """Priority level, 0 (most urgent) to 7, if the module that found the link sets one."""
 
 
 class Link(msgspec.Struct, frozen=True, gc=False):
-    """A link with the way that led to it: what filters judge and the frontier takes."""
+    """A link with the path that led to it: what filters judge and the frontier takes."""
 
     url: Url
     link_type: str
@@ -54,35 +54,35 @@ class Link(msgspec.Struct, frozen=True, gc=False):
     hops: int = 0
     """Redirects in a row that led here."""
     referrer: str = ""
-    """The address of the page that names it; empty for a seed."""
+    """The address of the page that contains the link; empty for a seed."""
     seed: int = NOT_SEED
     """Whether a redirect from here widens the scope: `SEED_ARGUMENT` and `SEED_FILE` do, each in its way."""
     level: int | None = None
-    """How urgent it is, in place of what the prioritizer says. Not known to another shard."""
+    """Priority level, in place of the prioritizer's. Not sent to other shards."""
 
 
 AnnouncementKind = Literal["sitemap", "sitemap_index", "feed"]
 
 
 class Announced(msgspec.Struct, frozen=True, gc=False):
-    """What is said of one address."""
+    """What a sitemap or a feed says of one address."""
 
     url: str
     """Absolute, without fragment."""
     changed_at: float = 0.0
-    """Wall time of its last change, as they say; 0 if they say nothing."""
+    """Wall time of the last change according to the document; 0 if it gives none."""
     period_s: float = 0.0
-    """How often it changes, as they say; 0 if they say nothing."""
+    """Seconds between changes according to the document; 0 if it gives none."""
     weight: float = -1.0
-    """How important it is among its site's pages, from 0 to 1; below 0 if they say nothing."""
+    """Importance among the pages of the site according to the document, from 0 to 1; below 0 if it gives none."""
 
 
 class Announcement(msgspec.Struct):
-    """What one document announces, and how often it wants to be asked."""
+    """What one sitemap or feed announces, and how often it asks to be fetched."""
 
     kind: AnnouncementKind
     entries: list[Announced] = msgspec.field(default_factory=list)
-    """In order; each address once."""
+    """In document order; each address once."""
     ttl_s: float = 0.0
     """Interval that it requests (RSS `ttl`, `sy:updatePeriod`); 0 if it names none."""
     skip_hours: tuple[int, ...] = ()
@@ -90,4 +90,4 @@ class Announcement(msgspec.Struct):
     skip_days: tuple[int, ...] = ()
     """Days of the week, Monday is 0, at which it does not change (RSS `skipDays`)."""
     error: str = ""
-    """Why it was not read to its end; what came before counts."""
+    """Why reading stopped before the end; the entries before that count."""

@@ -1,4 +1,4 @@
-"""Modules: what processing modules did on pages, as counts and errors, and what they may add to the tables."""
+"""Modules: counts and errors of processing modules, and what modules may add to the tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ModuleError(msgspec.Struct, frozen=True):
 
     module: str
     error: str
-    """The exception, as `Type: text`, or what became of its process."""
+    """The exception, as `Type: text`, or how its process ended."""
     kind: Literal["failed", "timeout", "died", "invalid"] = "failed"
     """`invalid`: a page's value does not fit a field of an item; `module` is `items/NAME.FIELD`."""
 
@@ -63,7 +63,7 @@ def module_facts(counts: Mapping[str, ModuleCounts]) -> dict[str, dict[str, obje
 
 
 def summed(shards: list[Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    """Return what `module_facts` gives of several shards as one."""
+    """Return the sums of what `module_facts` returned in several shards."""
     sums: dict[str, ModuleCounts] = {}
     for facts in shards:
         for name, one in facts.items():
@@ -72,10 +72,10 @@ def summed(shards: list[Mapping[str, object]]) -> dict[str, dict[str, object]]:
 
 
 KINDS = ("text", "int", "float", "bool", "time", "texts", "json")
-"""Kinds of value: `time` is wall time in seconds or a datetime, `texts` a list of texts, `json` what JSON can say."""
+"""Kinds of value: `time` is wall time in seconds or a datetime, `texts` a list of texts, `json` any JSON value."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 """What a column or a table may be called."""
 TABLES_TAKEN = frozenset(
     ("pages", "links", "epochs", "warc", "state", "logs", "search", "checkpoints", "index", "items")
 )
-"""Names that stand for something else in a crawl's directory."""
+"""Names that a module may not use: they have another meaning in a crawl's directory."""

@@ -1,4 +1,4 @@
-"""Outcomes: how an attempt at a URL can end, and what each of these ends means. The one declaration of them."""
+"""Outcomes: how an attempt at a URL can end, and what each outcome means. Outcomes are declared only here."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Outcome = Literal[
 
 
 class Meaning(NamedTuple):
-    """What an outcome says of its URL."""
+    """What an outcome says about its URL."""
 
     has_content: bool = False
-    """The page is there, and we have what it holds."""
+    """The page exists, and we have its content."""
     succeeded: bool = False
-    """The server answered as it should: with the page, or with where it is."""
+    """The server answered with the page, or with its new address."""
     may_pass: bool = False
-    """A crawl of another day may end differently: a trouble of the network, of the server, or of its robots.txt."""
+    """The cause may be temporary: an error of the network, of the server, or of its robots.txt."""
     unconnected: bool = False
-    """There was no connection, so trying again costs the server nothing."""
+    """There was no connection, so a retry costs the server nothing."""
     never_again: bool = False
-    """A continuous crawl does not come back."""
+    """A continuous crawl does not visit the URL again."""
 
 
 MEANINGS: Final[dict[Outcome, Meaning]] = {
@@ -58,16 +58,17 @@ OUTCOMES: Final = tuple(MEANINGS)
 
 
 def status_error(status: int | str) -> str:
-    """Return the error of an attempt whose reply has an HTTP status that is no success."""
+    """Return the error text of an attempt whose reply has an HTTP status other than success."""
     return f"HTTP {status}"
 
 
 CUT_SHORT: Final = "its answer was cut short"
-"""The error of a robots.txt of which not all came."""
+"""The error of a robots.txt that was received only in part."""
 ANSWERED: Final = f": ({status_error('[0-9]+')}|{CUT_SHORT})$"
-"""A regular expression: matches the error of a `robots_unreachable` whose server answered. Tables have no other mark of
-it."""
-# Sets, for the places that ask for each page.
+"""A regular expression that matches the error of a `robots_unreachable` whose server answered. Tables do not mark these
+rows in any other way.
+"""
+# Sets, for fast lookups once per page.
 WITH_CONTENT: Final[frozenset[str]] = frozenset(name for name, one in MEANINGS.items() if one.has_content)
 SUCCEEDED: Final[frozenset[str]] = frozenset(name for name, one in MEANINGS.items() if one.succeeded)
 MAY_PASS: Final[frozenset[str]] = frozenset(name for name, one in MEANINGS.items() if one.may_pass)

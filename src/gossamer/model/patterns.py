@@ -1,4 +1,4 @@
-"""Patterns: many regular expressions in one pass (RE2 sets), so that their number hardly matters."""
+"""Patterns: matches many regular expressions in one pass (RE2 sets), so that their number hardly affects the cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ PATTERN_MEMORY_BYTES_MAX = 64 << 20
 """Memory of RE2 for the automaton of one set; RE2 restarts the automaton when it reaches this."""
 
 ONE_PATTERN_MEMORY_BYTES_MAX = 4 << 20
-"""What RE2 may use for one pattern: one that needs more, such as `.{0,1000}` thirty times, takes seconds to compile."""
+"""Memory of RE2 for one pattern: a pattern that needs more, such as `.{0,1000}` thirty times, takes seconds to compile.
+"""
 
 _ALWAYS = "^"
 """A pattern that every text matches: a set that does not report it has run out of memory."""
@@ -22,7 +23,7 @@ _ALWAYS = "^"
 class PatternSet:
     """Regular expressions in RE2 syntax, matched anywhere in a text. Under 1 µs a text, for one pattern or thousands.
 
-    Raises ConfigError naming the pattern that is none, and why.
+    Raises ConfigError, which names the pattern that is not valid and why.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -53,7 +54,7 @@ class PatternSet:
         return len(found) > 1 if found else self.first(text) is not None
 
     def matching(self, text: str) -> list[int]:
-        """Return the places, in the order given, of all patterns that match."""
+        """Return the indexes of all patterns that match, ascending."""
         found = self._set.Match(text)
         if found:
             return sorted(place - 1 for place in found if place)
@@ -64,7 +65,7 @@ class PatternSet:
         ]
 
     def first(self, text: str) -> str | None:
-        """Return the first pattern, in the order given, that matches: for people who ask why."""
+        """Return the first pattern, in the order given, that matches: for explanations."""
         for pattern in self.patterns:
             if re2.search(pattern, text, self._options):  # type: ignore[no-untyped-call]
                 return pattern
@@ -72,7 +73,7 @@ class PatternSet:
 
     def _add(self, pattern: str, alone: re2.Options) -> None:
         try:
-            # Alone first: a set does not say what it minds.
+            # Alone first: a set does not say why it rejects a pattern.
             re2.compile(pattern, alone)  # type: ignore[no-untyped-call]
             self._set.Add(pattern)
         except re2.error as error:
@@ -87,7 +88,9 @@ P = TypeVar("P", bound=Collection[str])
 
 
 def regular(patterns: P) -> P:
-    """Return patterns, or a table by pattern. Raises ValueError naming the pattern that is none, and why."""
+    """Check `patterns`, or a table with patterns as keys, and return it. Raises ValueError, which names the pattern
+    that is not valid and why.
+    """
     try:
         PatternSet(tuple(patterns))
     except ConfigError as error:

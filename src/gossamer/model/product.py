@@ -4,4 +4,4 @@ __version__ = "1.0.0rc1"
 PRODUCT = "gossamer"
 """Also our token in robots.txt."""
 FORMAT = 1
-"""Format of a crawl's directory: one more with each change that an older Gossamer cannot read."""
+"""Format of a crawl's directory: increased by 1 with each change that an older Gossamer cannot read."""

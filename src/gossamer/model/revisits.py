@@ -1,4 +1,4 @@
-"""Revisits: what is said of a page's changes, by visits and by others, and what follows from it."""
+"""Revisits: what hints and visits say about a page's changes, and what the next request needs of the last visit."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from gossamer.url.url import Url
 
 
 class Notice(msgspec.Struct, frozen=True, gc=False):
-    """What another source says of a page: a sitemap, a feed, a hub."""
+    """A hint about a page from another source: a sitemap, a feed, a hub, the operator."""
 
     url: Url
     source: Literal["sitemap", "feed", "websub", "operator"]
     changed_at: float | None = None
-    """Wall time of the page's last change, if the source has it (`lastmod`, `updated`, the instant of a ping)."""
+    """Wall time of the page's last change, if the source gives it (`lastmod`, `updated`, the time of a ping)."""
     complete: bool = False
     """The source reports every change, so no report means no change, and the page needs no visit in between."""
     due_now: bool = False
-    """Visit the page as soon as politeness permits, at any value of the visit."""
+    """Visit the page as soon as politeness permits, even if the visit is worth little."""
     not_before: float = 0.0
     """With `due_now`: wall time at which the visit becomes due, where several hints are to share one visit."""
     interval_hint_s: float | None = None
-    """Seconds between changes, as the source guesses (`changefreq`): a prior, which visits correct."""
+    """Seconds between changes as the source estimates them (`changefreq`): a prior that visits correct."""
     interval_s: float | None = None
-    """Fixed interval of visits, which overrides the policy, for feeds. 0: by policy again."""
+    """Seconds between visits, in place of the policy, for feeds. 0: by policy again."""
     importance: float | None = None
     """Relative to the crawl's other pages, 1 being ordinary (a sitemap's `priority` times two)."""
 
 
 class Sight(msgspec.Struct, frozen=True, gc=False):
-    """What one visit saw of a page, once it was final."""
+    """What one visit saw of a page, after its outcome was final."""
 
     url: Url
     outcome: str
@@ -40,10 +40,10 @@ class Sight(msgspec.Struct, frozen=True, gc=False):
     """Wall time of the request."""
     status: int | None = None
     digest: int = 0
-    """Of the normalised content; 0 if nothing was seen of it."""
+    """Digest of the normalised content; 0 if there was none."""
     etag: str = ""
     last_modified: str = ""
-    """As the header has it."""
+    """The header's text."""
     original: Original | None = None
     """The archived response that a later `304` may refer to."""
     payload: bytes = b""
@@ -54,7 +54,7 @@ class Sight(msgspec.Struct, frozen=True, gc=False):
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):
-    """What the last visit left: what the next request may be conditional on, and what its answer is compared with."""
+    """What is kept of the last visit, for the conditional headers of the next request and to compare its reply."""
 
     etag: str
     last_modified: str

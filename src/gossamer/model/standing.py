@@ -1,6 +1,4 @@
-"""Standing: figures of hosts, from which a prioritizer computes urgency, and of pages, from which a policy computes
-visits.
-"""
+"""Standing: figures of hosts for a prioritizer, and of pages for a revisit policy."""
 
 from __future__ import annotations
 
@@ -8,29 +6,29 @@ import msgspec
 
 
 class Standing(msgspec.Struct, frozen=True, gc=False):
-    """What the crawl knows of a host, and of the site that it belongs to."""
+    """What the crawl knows of a host and its site."""
 
     host: str
     queued: int = 0
-    """Its URLs that are not finished."""
+    """URLs of the host that are not finished."""
     requests: int = 0
     failures: int = 0
-    """Of the host, in a row."""
+    """Consecutive failures of the host."""
     linking_sites: float = 0.0
-    """Other sites with a link to its site, estimated; 0 if they are not counted."""
+    """Estimated number of other sites that link to the host's site; 0 if not counted."""
     cash: float = 0.0
-    """What pages gave to the host by their links and it has not given on (OPIC), as a multiple of the mean host's."""
+    """OPIC cash: what links gave to the host and it has not passed on yet, as a multiple of the mean over hosts."""
 
 
 class Habits(msgspec.Struct, frozen=True, gc=False):
-    """What is known of how a page changes: what a policy goes by."""
+    """How often a page changes and how important it is: the input of a revisit policy."""
 
     change_rate: float
-    """Changes a second, estimated."""
+    """Estimated changes per second."""
     importance: float
     interval_s: float = 0.0
-    """Between the last two visits; 0 before there were two."""
+    """Seconds between the last two visits; 0 before the second visit."""
     changed: bool = False
     """Whether the last visit found something new."""
     since_change_s: float | None = None
-    """How long before the last visit the change was, where that is known."""
+    """Seconds from the change to the last visit, if known."""

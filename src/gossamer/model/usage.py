@@ -17,7 +17,7 @@ SYNONYMS: Final[Mapping[str, str]] = {"train-ai": "ai-train", "archiving": "arch
 ALLOWED, REFUSED, UNKNOWN = "allowed", "refused", "unknown"
 AI: Final = ("ai-train", "ai-input")
 TEXT_CHARACTERS_MAX = 500
-"""Of one statement as written, this much is kept."""
+"""Characters that are kept of one statement as written."""
 STATEMENTS_MAX = 20
 """Statements of one page that are kept as text. All of them count."""
 CONTENT_USAGE = "Content-Usage"
@@ -37,26 +37,26 @@ class Rank(IntEnum):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """One statement, and what it says about the purposes that it speaks of."""
+    """One statement, and the purposes that it allows or refuses."""
 
     rank: Rank
     source: str
     """Where it is: `robots.txt`, `tdmrep.json`, `header`, `meta`, `link`."""
     kind: str
-    """The standard's own name of it: `Content-Usage`, `X-Robots-Tag`."""
+    """Its name in the standard: `Content-Usage`, `X-Robots-Tag`."""
     text: str
     """As written, at most `TEXT_CHARACTERS_MAX` characters on one line."""
     allows: tuple[str, ...] = ()
     refuses: tuple[str, ...] = ()
     since: float = 0.0
-    """Wall time from which it counts (`unavailable_after`)."""
+    """Wall time from which it applies (`unavailable_after`)."""
 
     def __str__(self) -> str:
         return f"{self.source} {self.kind}: {self.text}"
 
 
 class UsageAnswer(msgspec.Struct, frozen=True):
-    """What holds for one purpose, and by which statement; without one it is unknown."""
+    """The answer for one purpose, and the statement that decided; `unknown` without a statement."""
 
     value: str
     by: Statement | None = None
@@ -120,7 +120,7 @@ def content_usage(value: bytes) -> dict[str, bool]:
 
     What cannot be parsed, and labels and values that are not defined, say nothing.
     """
-    # Most crawls meet none, and the import takes 38 ms.
+    # Most crawls see no such header, and the import takes 38 ms.
     from http_sf import StructuredFieldError, Token, parse  # noqa: PLC0415
 
     try:
@@ -138,7 +138,7 @@ def content_usage(value: bytes) -> dict[str, bool]:
 
 
 def content_signal(value: str) -> dict[str, bool]:
-    """Return what a content signal says: `search=yes, ai-train=no`. Of a signal given twice, no counts."""
+    """Return what a content signal says: `search=yes, ai-train=no`. If a signal is given twice, `no` counts."""
     found: dict[str, bool] = {}
     for part in value.split(","):
         said = _SIGNAL.fullmatch(part)

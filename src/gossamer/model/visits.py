@@ -1,4 +1,4 @@
-"""Visits: one URL's turn, from the request to the row it leaves in `pages`."""
+"""Visits: the values of one visit to a URL, from the lease to its row in `pages`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gossamer.url.url import Url
 
 
 class Visit(msgspec.Struct, frozen=True, gc=False):
-    """One URL whose turn it is, with the way that led to it."""
+    """A URL to fetch now, with the path that led to it."""
 
     url: Url
     depth: int
@@ -25,14 +25,14 @@ class Visit(msgspec.Struct, frozen=True, gc=False):
     attempt: int = 1
     seed: int = NOT_SEED
     revisit: bool = False
-    """It was visited before, and a revisit is what brings us."""
+    """This is a revisit: the URL was visited before."""
 
 
 class RevisitPlan(msgspec.Struct, frozen=True, gc=False):
-    """How a URL is to be visited again."""
+    """When and how a URL is visited again."""
 
     url: Url
-    """The same key; another text when a redirect led from one form of it to another."""
+    """The same key; its text may differ if a redirect led from one form of the address to another."""
     at: float
     """Not before this wall time."""
     attempt: int
@@ -41,8 +41,8 @@ class RevisitPlan(msgspec.Struct, frozen=True, gc=False):
 
 
 class Prerequisite(msgspec.Struct, frozen=True, gc=False):
-    """A request that no page asked for: a robots.txt or another document about a site, on behalf of an origin that may
-    be elsewhere; a word to a hub; a step of a login.
+    """A fetch that no link led to: a robots.txt or another document about a site, for an origin that may be elsewhere;
+    a request to a hub; a step of a login; a resource of a rendered page.
     """
 
     origin: Url
@@ -51,23 +51,23 @@ class Prerequisite(msgspec.Struct, frozen=True, gc=False):
     hops: int = 0
     """Redirects in a row that led here."""
     form: bytes = b""
-    """What is sent to a hub, by POST; empty for a robots.txt."""
+    """Body of a POST to a hub; empty for a robots.txt."""
     token: str = ""
-    """Of the subscription that a word to a hub is about."""
+    """Token of the subscription that a request to a hub is about."""
     document: str = ""
     """The address at which the origin names a document about its use; empty for a robots.txt."""
     login: str = ""
-    """Name of the login of which it is a request; `form` is what that sends."""
+    """Name of the login that this request is a step of; `form` is its body."""
     resource: str = ""
-    """The type of a resource that a page needs that is being rendered."""
+    """Type of the resource, if a page that is being rendered needs it."""
 
     def is_robots_of(self, url: Url) -> bool:
-        """Say whether it asks for the robots.txt, or a document, of a URL's origin, for that origin itself."""
+        """Say whether this is a request, for a URL's origin itself, for its robots.txt or a document about its use."""
         return not (self.token or self.login or self.resource) and url.origin == self.origin.origin
 
 
 class Contact(msgspec.Struct, frozen=True, gc=False):
-    """A request that was made, as its host felt it."""
+    """A finished request, as far as the politeness towards its host depends on it."""
 
     fetch_s: float
     kind: Literal["answered", "busy", "failed", "left"]
@@ -83,21 +83,21 @@ class LargeBody(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Its length in bytes."""
         ...
 
     @property
     def digest(self) -> bytes:
-        """By the crawl's digest algorithm, made while it came in."""
+        """Its digest by the crawl's algorithm, computed while the body arrived."""
         ...
 
     def open(self) -> BinaryIO:
-        """Return a reader of its own, from the first byte. Close it, or drop it."""
+        """Return a new, independent reader from the first byte. Close it, or drop it."""
         ...
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """One request that passed every gate: what a protocol module may send, and to which address alone."""
+    """One request that passed every gate: what a protocol module may send, and the only address it may connect to."""
 
     url: str
     ip: str
@@ -108,18 +108,19 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     body_bytes_max: int = 0
     """Cut the body here and mark it; 0 takes the module's own bound."""
     media_types: tuple[str, ...] = ()
-    """Types (`text/html`, `image/*`) whose bodies are wanted; none means all. A module that sees another type before
-    the body may skip the body and mark the reply as cut: `unspecified`."""
+    """Types (`text/html`, `image/*`) whose bodies are wanted; empty: all. A module may skip a body of another type, and
+    marks the reply as cut then: `unspecified`.
+    """
     method: str = "GET"
-    """For modules that speak HTTP, as is `body`."""
+    """Only for modules that speak HTTP, like `body`."""
     body: bytes = b""
-    """`headers` say of which type it is."""
+    """Body of the request; its type is in `headers`."""
     fresh: bool = False
-    """Over a new connection: another attempt must not fail for a kept one that has died, as the last one may have."""
+    """Use a new connection: the last attempt may have failed because a kept connection had died."""
 
 
 class Located(msgspec.Struct, frozen=True, gc=False):
-    """Where a host is."""
+    """The addresses of a host."""
 
     addresses: tuple[str, ...]
     """Best first, IPv6 without brackets; never empty."""
@@ -128,7 +129,7 @@ class Located(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a server sent, byte for byte, transfer coding removed and content coding kept."""
+    """A server's reply as sent, with its transfer coding removed and its content coding kept."""
 
     url: str
     status: int
@@ -140,15 +141,15 @@ class Reply(msgspec.Struct, frozen=True):
     started_at: float
     """Wall time in seconds since 1970, UTC."""
     fetch_s: float
-    """From the start of the request to its last byte."""
+    """Seconds from the start of the request to the last byte of the reply."""
     wire_bytes: int
-    """Received for it over the network: headers, body, framing, and TLS where there is any."""
+    """Bytes received over the network: headers, body, framing, and TLS where it is used."""
     http_version: str = "1.1"
     reason: str = ""
     request_head: bytes = b""
     """The request as sent: request line and headers, up to and with the empty line."""
     request_body: bytes = b""
-    """What was sent behind them."""
+    """The body that was sent after these."""
     truncated: str = ""
     """Why the body was cut: `length`, `time`, `disconnect` (the server went), `unspecified` (it was not wanted, or the
     rest cannot be read), or empty (WARC 1.1, section 5.13).
@@ -160,17 +161,17 @@ class Reply(msgspec.Struct, frozen=True):
     file: LargeBody | None = None
     """The body, where it is too large for memory."""
     authenticated: bool = False
-    """The request carried a credential: what came may be for its owner alone."""
+    """The request carried a credential: the reply may be private to its owner."""
     challenged: bool = False
     """A 401 whose challenge the next request for the same URL answers."""
     page_id: str = ""
-    """Of the rendered page that this is, or is a resource of; empty where nothing was rendered."""
+    """Id of the rendered page that this reply is, or is a resource of; empty if nothing was rendered."""
     resource_type: str = ""
-    """What it is to that page: `document`, `script`, `xhr` …"""
+    """Its role in that page: `document`, `script`, `xhr` …"""
 
     @property
     def body_bytes(self) -> int:
-        """How long the body is, wherever it is."""
+        """Length of the body in memory or in `file`."""
         return self.file.size if self.file is not None else len(self.body)
 
     def header(self, name: str) -> str | None:
@@ -182,21 +183,22 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """The web's errors are values: why no reply came, or not a whole one."""
+    """An error of the web, as a value: why there is no reply, or only a part of one."""
 
     outcome: str
     """One of `outcomes.OUTCOMES`."""
     error: str
     """One line for people."""
     retry: bool = False
-    """Worth asking again."""
+    """A retry may succeed."""
     host_level: bool = False
-    """Says something about the host (no route, no name, refused, timed out), not about this URL alone."""
+    """The error concerns the host (no route, no name, refused, timed out), not only this URL."""
     ip: str = ""
     started_at: float = 0.0
     fetch_s: float = 0.0
     came: Reply | None = None
-    """The part that came before the server broke off, marked as cut. It is archived, but never processed as a page."""
+    """The part of the reply before the connection broke, marked as cut. It is archived, but never processed as a page.
+    """
     wire_bytes: int = 0
     """Received over the network, as in `Reply`."""
 
@@ -205,11 +207,11 @@ class Content(msgspec.Struct, frozen=True):
     """A reply's body with its content coding removed, within limits."""
 
     body: bytes
-    """All of it, or its beginning where `file` holds the whole."""
+    """The whole content, or its beginning if `file` holds the whole."""
     truncated: str = ""
     """`length` when the decoded form was cut at its bound."""
     error: str = ""
-    """Why decoding stopped early, when the coding was broken; `body` is what came before."""
+    """Why decoding stopped early, if the coding is broken; `body` holds what was decoded before."""
     file: LargeBody | None = None
     """The whole, where it is too large for memory."""
 
@@ -220,18 +222,18 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What processing modules look at."""
+    """The input of processing modules."""
 
     url: str
     media_type: str
     charset: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    """Decoded content; of one that is too large for memory its beginning."""
+    """Decoded content; only its beginning if it is too large for memory."""
     file: LargeBody | None = None
     """The whole, where it is too large for memory."""
     link_type: str = ""
-    """Type of the link to it, if known: it may announce a sitemap or a feed."""
+    """Type of the link that led to the page, if known: it can mark the page as a sitemap or a feed."""
 
     @property
     def body_bytes(self) -> int:
@@ -239,7 +241,7 @@ class Page(msgspec.Struct, frozen=True):
         return self.file.size if self.file is not None else len(self.body)
 
     def open(self) -> BinaryIO:
-        """Return a reader of the whole, from its first byte, as often as wanted."""
+        """Return a new reader of the whole content, from its first byte."""
         return self.file.open() if self.file is not None else BytesIO(self.body)
 
 
@@ -257,17 +259,17 @@ class Findings(msgspec.Struct):
     """meta robots or X-Robots-Tag: links are recorded, not followed."""
     noindex: bool = False
     statements: list[Statement] = msgspec.field(default_factory=list)
-    """What its headers and markup state about its use."""
+    """What the page's headers and markup state about its use."""
     columns: dict[str, object] = msgspec.field(default_factory=dict)
     """Further columns of `pages`, by name."""
     rows: dict[str, list[dict[str, object]]] = msgspec.field(default_factory=dict)
     """Rows of further tables, by table; each row gets the page's `url`."""
     announcement: Announcement | None = None
-    """What it says of other pages, where it is a sitemap or a feed."""
+    """What the page says about other pages, if it is a sitemap or a feed."""
     fields: list[str] = msgspec.field(default_factory=list)
-    """Fields of items that were looked for, as `items/NAME.FIELD`, for counts."""
+    """Fields of items that were extracted or tried, as `items/NAME.FIELD`, for counts."""
     invalid: list[ModuleError] = msgspec.field(default_factory=list)
-    """Those of them that were missing or did not fit, each once."""
+    """The `fields` that were missing or invalid, each once."""
 
 
 RENDERED = "rendered"
@@ -288,9 +290,9 @@ class Rendered(msgspec.Struct, frozen=True):
     html: bytes
     """UTF-8."""
     page_id: str
-    """Of the records that belong to the page (WARC-Page-ID)."""
+    """Id of the records that belong to the page (WARC-Page-ID)."""
     records: tuple[PageCapture, ...] = ()
-    """Those that `render.page_records` names."""
+    """The records that `render.page_records` selects."""
 
 
 class PageRow(msgspec.Struct):
@@ -341,7 +343,7 @@ class PageRow(msgspec.Struct):
     text_method: str = ""
     """How its text was found (`Findings.text_method`)."""
     usage_search: str = UNKNOWN
-    """Whether its owner allows this use: `allowed`, `refused` or `unknown`; so the next three."""
+    """Whether the owner allows this use: `allowed`, `refused` or `unknown`; likewise the next three."""
     usage_ai_train: str = UNKNOWN
     usage_ai_input: str = UNKNOWN
     usage_archive: str = UNKNOWN
@@ -354,15 +356,16 @@ class PageRow(msgspec.Struct):
     offer: str = ""
     """What a reply with status 402 says of its price."""
     authenticated: bool = False
-    """The request carried a credential (`Reply.authenticated`)."""
+    """As `Reply.authenticated`."""
     rendered: str = ""
-    """`rendered`, or why not; empty where the page was not to be rendered. `timeout`: it took too long with all its
-    waiting. `hangs`, `crashed`, `memory`: it kept its browser busy, ended it, or took too much memory. `too_large`,
-    `too_many_requests`: more than the bounds. `not_loaded`: the browser shows no document of it."""
+    """`rendered`, or why not; empty if the page was not to be rendered. `timeout`: it took too long, waiting included.
+    `hangs`, `crashed`, `memory`: it kept its browser busy, crashed it, or took too much memory. `too_large`,
+    `too_many_requests`: it exceeded a bound. `not_loaded`: the browser shows no document of it.
+    """
     links_gained: int | None = None
     """Different links of the rendered page that the page as sent does not have; null where it was not rendered."""
     render_reason: str = ""
-    """Of a page that `crawl.render` = `auto` chose: `signal`, `sample` or `gain`; `budget` where it was left out."""
+    """Why `crawl.render` = `auto` chose the page: `signal`, `sample` or `gain`; `budget`: why it was left out."""
 
 
 class Visited(msgspec.Struct):
@@ -387,11 +390,11 @@ class EpochRow(msgspec.Struct, frozen=True, gc=False):
 
     epoch: int
     committed_at: float
-    """Wall time in seconds at which it was durable; a UTC timestamp in the table."""
+    """Wall time in seconds at which the commit was durable; a UTC timestamp in the table."""
     took_s: float
-    """From the cut until then."""
+    """Seconds from the cut until the commit was durable."""
     cut_s: float
-    """The part that the loop paid for."""
+    """The part of `took_s` that held up the event loop."""
     attempts: int
     pages: int
     wire_bytes: int
@@ -403,21 +406,21 @@ class EpochRow(msgspec.Struct, frozen=True, gc=False):
     due: int = 0
     """Pages that were due for a revisit."""
     counters: Counters = msgspec.field(default_factory=Counters)
-    """What came since the commit before; in the table a column each."""
+    """Counts since the previous commit; one column each in the table."""
 
 
 class Original(msgspec.Struct, frozen=True, gc=False):
-    """Who had a content first: the archived response."""
+    """The first archived response with a content."""
 
     url: str
     fetched_at: float
     record_id: str = ""
     links: int = 0
-    """Hash of the keys of the links that may be followed from it, in order; 0 if it was not computed."""
+    """Hash of the keys of its links that may be followed, in order; 0 if not computed."""
 
 
 class Archived(msgspec.Struct, frozen=True, gc=False):
-    """Where a response went."""
+    """Where a response is archived."""
 
     warc_file: str = ""
     warc_offset: int | None = None
@@ -432,7 +435,7 @@ class Awaited(msgspec.Struct, frozen=True):
     at: float
     """Wall time of its next request."""
     reason: str
-    """Why not before."""
+    """Why it is not requested earlier."""
     queued: int
 
 
@@ -441,11 +444,11 @@ class BudgetFacts(msgspec.Struct, frozen=True):
 
     round: int
     growth: float
-    """How many times the configured budget they have."""
+    """Factor by which the round multiplies the configured budgets."""
     linking_sites: float
-    """Other sites that link to the site, estimated; 0 if they are not counted."""
+    """Estimated number of other sites that link to the site; 0 if not counted."""
     host: dict[str, object]
-    """What is limited: spent, of how much, and what is used up."""
+    """Per limited quantity: how much is spent, of how much, and whether it is used up."""
     site: dict[str, object]
 
 
@@ -454,16 +457,16 @@ class OriginFacts(msgspec.Struct, frozen=True):
 
     origin: str
     state: Literal["waiting", "closed"]
-    """`waiting`: it is requested again at `next_at`. `closed`: it was given up until then, and its URLs end."""
+    """`waiting`: it is requested again at `next_at`. `closed`: it is given up until `next_at`, and its URLs end."""
     failures: int
     """In a row."""
     first_failed_at: float
-    """Wall time of the first of them; 0: there was none."""
+    """Wall time of the first of these failures; 0: none."""
     next_at: float
     """Wall time."""
     reason: str
     queued: int
-    """URLs that are set aside for it."""
+    """URLs that are set aside until the origin answers."""
 
 
 class HostFacts(msgspec.Struct, frozen=True):
@@ -483,13 +486,13 @@ class HostFacts(msgspec.Struct, frozen=True):
     parked: str = ""
     """What it waits for before its next page."""
     due_at: float | None = None
-    """When the URL that was asked about is due again, if it waits for a time of its own."""
+    """When the URL of the query is due, if it waits for its own time."""
     attempt: int = 1
     error: str = ""
     site_gate: str = ""
     """Why its registrable domain may not be requested at once, where sites have a gate."""
     deferred: bool = False
-    """It has used up its budget and waits for the next round."""
+    """The host has used up its budget and waits for the next round."""
     budget: BudgetFacts | None = None
     origin: OriginFacts | None = None
-    """Of the URL that was asked about, where that does not answer."""
+    """The origin of the URL of the query, if it does not answer."""

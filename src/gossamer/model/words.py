@@ -1,4 +1,4 @@
-"""Words: quantities and instants as they are shown and written, the same everywhere."""
+"""Words: formats quantities and times for people, the same way everywhere."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def counted(number: float, noun: str) -> str:
 
 
 def size(size_bytes: float) -> str:
-    """Return bytes in the decimal unit that leaves few digits: 12.3 MB."""
+    """Return a size in decimal units: 12.3 MB."""
     return f"{size_bytes:.0f} B" if size_bytes < 1000 else _scaled(size_bytes, ("B", "kB", "MB", "GB", "TB", "PB"))
 
 
 def bit_rate(bits_s: float) -> str:
-    """Return bits a second in decimal units."""
+    """Return a rate of bits per second in decimal units."""
     return _scaled(bits_s, ("bit/s", "kbit/s", "Mbit/s", "Gbit/s"))
 
 
 def shell_word(path: object) -> str:
-    """Return a path as it is typed in a shell."""
+    """Return a path quoted for a shell."""
     return shlex.quote(str(path))
 
 
@@ -42,9 +42,7 @@ def _scaled(number: float, units: Sequence[str]) -> str:
 
 
 def duration(seconds: float, decimals: int = 0) -> str:
-    """Return seconds as people say them: 8 s, 2 min 5 s, 3 h 12 min, 2 d 4 h. `decimals` are those of a time below a
-    minute.
-    """
+    """Return a duration in one or two units: 8 s, 2 min 5 s, 3 h 12 min, 2 d 4 h. `decimals` applies below a minute."""
     whole = max(0, round(seconds))
     minutes, s = divmod(whole, 60)
     hours, minutes_left = divmod(minutes, 60)
@@ -61,5 +59,5 @@ def duration(seconds: float, decimals: int = 0) -> str:
 def iso_time(
     at: float, precision: Literal["seconds", "milliseconds", "microseconds"] = "seconds", zone: str = "Z"
 ) -> str:
-    """Return a wall time as ISO 8601 in UTC, cut at `precision`; `zone` is how UTC is written, `Z` or `+00:00`."""
+    """Return a wall time in ISO 8601, UTC, truncated to `precision`; `zone` is the suffix, `Z` or `+00:00`."""
     return datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(timespec=precision) + zone

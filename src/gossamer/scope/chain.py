@@ -19,11 +19,11 @@ from gossamer.scope.roots import Roots
 from gossamer.url.url import Url
 
 DEPTH = "depth"
-"""The only reason that may pass, so it comes last: a shorter path to the same URL can appear."""
+"""The only reason that may change, so it comes last: a shorter path to the same URL can appear."""
 LEADING_OUT = frozenset(("anchor", "area", "frame", "iframe", "redirect", "meta_refresh"))
-"""Types of link that may become outlinks: those by which readers get elsewhere."""
+"""Types of link that may become outlinks: those that readers follow to other pages."""
 OF_RESOURCES = frozenset((Scheme.name, Length.name, ExcludePatterns.name))
-"""Filters that also judge what a rendered page needs: that may be anywhere."""
+"""Filters that also judge the resources of a rendered page, which may be on any host."""
 
 
 class Chain:
@@ -33,8 +33,8 @@ class Chain:
         self, filters: Sequence[Filter], language: WantedLanguages | None = None, made_of: bytes = b"",
         inside: Roots | None = None,
     ) -> None:  # fmt: skip
-        """`made_of` is equal for chains whose filters judge queued URLs alike. Links out of `inside` are outlinks;
-        None: no link is.
+        """`made_of` is equal for chains whose filters judge queued URLs alike. Links to pages outside `inside` are
+        outlinks; None: there are no outlinks.
         """
         names = [one.name for one in filters]
         assert len(set(names)) == len(names), f"two filters of one name among {names}"
@@ -43,27 +43,27 @@ class Chain:
         self.depth_limited = DEPTH in names
         self.hops_max = min((one.hops_max for one in filters if isinstance(one, Hops)), default=0)
         self.counts: dict[str, int] = dict.fromkeys(names, 0)
-        """Links rejected by each filter, as far as `reason` and `reasons` were asked."""
+        """Links that each filter rejected, counted by `reason` and `reasons`."""
         self._media = next((one for one in filters if isinstance(one, MediaType)), None)
         self._language = language
         if language is not None:
             self.counts[language.name] = 0
         self.media_types = self._media.patterns if self._media is not None else ()
-        """Patterns of the types that are read; none means all."""
+        """Patterns of the media types that are read; empty: all."""
         self._steps = tuple((one.rejects, one.name) for one in filters)
         self._steps_but_depth = tuple(step for step in self._steps if step[1] != DEPTH)
         self._judging_again = tuple(one for one in filters if judges_again(one))
         self.by_place = frozenset(one.name for one in filters if getattr(one, "by_place", False))
-        """Names of the filters that judge where a link is or how it was found, not the address itself."""
+        """Names of the filters that judge the place of a link or how it was found, not the address itself."""
         self.made_of = made_of
         self._inside = inside
         self.leads_out = inside is not None
-        """Whether links may lead out of the scope; if not, `followed_as` returns what it is given."""
+        """Whether there are outlinks; if not, `followed_as` returns its argument."""
         self.judges_language = language is not None
-        """Whether `leads_nowhere` may return one."""
+        """Whether `leads_nowhere` may return a language."""
 
     def adopt(self, other: Chain) -> None:
-        """Judge as another chain from now on; what was counted stays."""
+        """Use the filters of another chain from now on; the counts stay."""
         self.filters, self.depth_limited, self.hops_max = other.filters, other.depth_limited, other.hops_max
         self._media, self._language, self.media_types = other._media, other._language, other.media_types
         self._steps, self._steps_but_depth = other._steps, other._steps_but_depth
@@ -73,16 +73,22 @@ class Chain:
             self.counts.setdefault(name, 0)
 
     def followed_as(self, link_type: str, url: Url) -> str:
-        """Return the type by which a link is followed: `outlink` where it leads out of the scope and may do so."""
+        """Return the type by which a link is followed: `outlink` if it leads out of the scope and its type permits
+        that.
+        """
         out = self._inside is not None and link_type in LEADING_OUT and not self._inside.contains(url)
         return OUTLINK if out else link_type
 
     def is_elsewhere(self, origin: Url) -> bool:
-        """Say whether an origin is outside the scope and only outlinks lead there: its sitemaps are not read."""
+        """Say whether an origin is outside the scope, so that only outlinks lead there and its sitemaps are not
+        read.
+        """
         return self._inside is not None and not self._inside.touches(origin)
 
     def reason(self, link: Link) -> str | None:
-        """Return the name of the first filter that rejects the link, and count it; None for a link that is ours."""
+        """Return the name of the first filter that rejects the link, and count the rejection; None for a link in
+        scope.
+        """
         for rejects, name in self._steps:
             if rejects(link):
                 self.counts[name] += 1
@@ -90,14 +96,14 @@ class Chain:
         return None
 
     def reason_but_depth(self, link: Link) -> str | None:
-        """Return the reason apart from depth, uncounted: None for a URL in scope, now or by a shorter path."""
+        """Return the reason without the depth filter, uncounted: None for a URL in scope, now or by a shorter path."""
         for rejects, name in self._steps_but_depth:
             if rejects(link):
                 return name
         return None
 
     def explain(self, link: Link) -> str | None:
-        """Return what `reason` returns, uncounted: for people who ask why."""
+        """Return what `reason` returns, uncounted, for explanations."""
         return next((name for rejects, name in self._steps if rejects(link)), None)
 
     def rejects_resource(self, link: Link) -> str | None:
@@ -105,9 +111,10 @@ class Chain:
         return next((name for rejects, name in self._steps if name in OF_RESOURCES and rejects(link)), None)
 
     def rejects_again(self, link: Link) -> tuple[str, str] | None:
-        """Judge a URL that was queued by other options, by the filters that hold for such (`judges_again`), uncounted.
+        """Judge a URL that was queued under other options, by the filters that apply to such URLs (`judges_again`),
+        uncounted.
 
-        Return name and reason, for people, of the one that rejects it; None if it may stay.
+        Return name and reason, for people, of the filter that rejects the URL; None if it may stay queued.
         """
         judge = next((one for one in self._judging_again if one.rejects(link)), None)
         if judge is None:
@@ -116,21 +123,24 @@ class Chain:
         return judge.name, f"the filter `{judge.name}` rejects it now" + (f": {detail}" if detail else "")
 
     def detail(self, link: Link) -> str:
-        """Return what the filter that rejects a link can say about it, for people; often nothing."""
+        """Return details from the filter that rejects a link, for people; often empty."""
         judge = next((one for one in self.filters if one.rejects(link)), None)
         return _detail(judge, link) if judge is not None else ""
 
     def unwanted(self, reply: Reply) -> str | None:
-        """Return the name of the filter that rejects what a server sent, by its header, and count it."""
+        """Return the name of the filter that rejects a reply by its header, and count the rejection; None if it is
+        wanted.
+        """
         if self._media is None or self._media.wants(reply.media_type):
             return None
         self.counts[MediaType.name] += 1
         return MediaType.name
 
     def leads_nowhere(self, reply: Reply, content: bytes, language: str = "") -> str | None:
-        """Return the language, for people, for whose sake a page's links are not followed, and count the page.
+        """Return the unwanted language of a page, for people, and count the page: its links are not followed. None:
+        they are.
 
-        `language` is what a module found out; without it what the page says of itself counts.
+        `language` is the one that a module detected; without it the language that the page declares counts.
         """
         if self._language is None:
             return None
@@ -142,7 +152,7 @@ class Chain:
 
 
 def _detail(judge: Filter, link: Link) -> str:
-    """Return what a filter says of a link that it rejects: few have more to say than their name."""
+    """Return a filter's details about a link that it rejects; most filters have none."""
     says = getattr(judge, "detail", None)
     return str(says(link)) if says is not None else ""
 
@@ -154,9 +164,10 @@ def scope_chain(
     more: Sequence[Filter] = (),
     lists: Lists = NO_LISTS,
 ) -> Chain:
-    """Build the chain of the configuration; `more` (the operator's own) stand before the depth filter.
+    """Build the chain of the configuration; `more` (the operator's own filters) come before the depth filter.
 
-    `excluded` is shared with what adds hosts while the crawl runs. Raises ConfigError for a bad pattern or host.
+    Hosts that are added to `excluded` while the crawl runs take effect at once. Raises ConfigError for a bad pattern or
+    host.
     """
     excluded = excluded if excluded is not None else ExcludedHost()
     for host in options.exclude_hosts:

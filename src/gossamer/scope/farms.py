@@ -1,4 +1,4 @@
-"""Farms: endless hosts of one registrable domain that bring nothing new (wildcard DNS), detected as `traps` detects
+"""Farms: detects endless hosts of one registrable domain that bring nothing new (wildcard DNS), as `traps` does for
 templates.
 
 The evidence is the first page of each host of a site. A site's first hosts are never judged, and a host that brought
@@ -24,32 +24,34 @@ from gossamer.url.url import Url
 HOSTS_FIRST = 32
 """First hosts of a site, which are never judged: most sites have no more."""
 SITES_COUNTED_MAX = 20_000
-"""Sites whose first hosts are in memory, 300 bytes each."""
+"""Sites whose first hosts are kept in memory, 300 bytes each."""
 FARMS_MAX = 100
 """Sites in memory whose hosts are judged, up to 150 KB each; the others wait in the store."""
 JUDGED_MAX = 2_048
-"""Judged hosts of such a site that are remembered; a forgotten one may be judged again."""
+"""Judged hosts of such a site that are kept in memory; others may be judged again."""
 SPARED_MAX = 1_000
 """Hosts of such a site that brought something new, and so are not cut off with the others."""
 OUTSIDE_SHARE = 0.5
-"""Ratio of new addresses named by other sites to those named by its own hosts, above which a site is no farm."""
+"""Ratio of new addresses that other sites link to, to those that its own hosts link to, above which a site is no
+farm.
+"""
 SAMPLED, SAMPLED_CALM = 4, 16
-"""One in this many hosts without suspicion is judged by its first page, as in `traps`; the others by their second, if
-they have one."""
+"""One in this many hosts without suspicion is examined with its first page, as in `traps`; the others with their second
+page, if any."""
 JUDGED_MIN = 16
 FRESH_MEMORY_PAGES = 64
 NAMING_PAGES_MAX = 4
-"""Pages of one host whose links to new hosts count: a directory of hosts has more."""
+"""Pages of one host whose links to other hosts count. A directory of hosts has more such pages."""
 CLOSE_FROM_HOSTS, CLOSE_EVERY_HOSTS, CLOSE_HOSTS, CLOSE_SHARE = 150, 1_024, 128, 0.5
 """From 150 hosts on, the links of a site's pages are examined for the first 128 of each 1,024 hosts, and longer while
 half of the links are new."""
 ANY = "*."
-"""Before a site's name: all of its hosts."""
+"""Prefix of a site's name that means all of its hosts."""
 
 
 @decodable
 class FarmRecord(msgspec.Struct, array_like=True, frozen=True):
-    """A site under watch as the store keeps it."""
+    """The stored form of a watched site."""
 
     node: NodeRecord
     inside: int
@@ -60,7 +62,7 @@ class FarmRecord(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Farm:
-    """One site under watch. Its `node` counts hosts where that of a template counts pages."""
+    """One watched site. Its `node` counts hosts, while that of a template counts pages."""
 
     __slots__ = ("dirty", "first", "inside", "judged", "namers", "naming", "node", "outside", "partition", "spared")
 
@@ -70,15 +72,17 @@ class Farm:
         self.first = {fingerprint_of(host) for host in first}
         self.spared = set(self.first)
         self.judged: OrderedDict[int, bool] = OrderedDict()
-        """Hosts that were counted; true: and looked at."""
+        """Hosts that were counted; True: their content was examined too."""
         self.namers: OrderedDict[int, int] = OrderedDict()
-        """Pages of hosts that named others."""
+        """Per host: how many of its pages link to other hosts of the site."""
         self.inside = self.outside = self.naming = 0
-        """New addresses on its hosts that hosts like its own named, and other sites, while it was watched closely."""
+        """While the site was watched closely: new addresses on its hosts that its own or similar hosts linked to
+        (`inside`) and that other sites linked to (`outside`); pages with such links (`naming`).
+        """
         self.dirty = False
 
     def judge(self, host: int, sketch: Callable[[], Sketch]) -> bool:
-        """Take a page in; say whether it is evidence: its host is new, or was not looked at before."""
+        """Take a page into account; say whether it is evidence: its host is new, or was not examined before."""
         was_looked_at = self.judged.get(host)
         if host in self.spared or was_looked_at:
             return False
@@ -96,7 +100,7 @@ class Farm:
         return True
 
     def named(self, new: int, total: int) -> None:
-        """Take in how many addresses on other hosts of the site a page of one of them named, and how many were new."""
+        """Count the links of a page to `total` addresses on other hosts of the site, `new` of them new."""
         self.dirty = True
         self.inside += new
         self.naming += 1
@@ -105,7 +109,7 @@ class Farm:
         self.node.fresh_links += (new / total - self.node.fresh_links) / FRESH_MEMORY_PAGES
 
     def is_witness(self, host: int) -> bool:
-        """Say whether what a page of a host names is evidence, and count it: directories of hosts are none."""
+        """Count a page and say whether its links are evidence: those of directories of hosts are not."""
         if host in self.first:
             return False
         pages = self.namers[host] = self.namers.get(host, 0) + 1
@@ -115,7 +119,7 @@ class Farm:
 
     @property
     def is_close(self) -> bool:
-        """What its pages name is to be looked at."""
+        """Whether the links of its pages are examined."""
         node = self.node
         more = node.pages - CLOSE_FROM_HOSTS
         return node.suspected or (
@@ -124,7 +128,7 @@ class Farm:
 
     @property
     def is_known_elsewhere(self) -> bool:
-        """Other sites name its hosts, so they are there for others than each other."""
+        """Whether other sites link to its hosts, so that these do not exist only for each other."""
         return self.outside > OUTSIDE_SHARE * self.inside
 
     def dump(self) -> bytes:
@@ -139,22 +143,22 @@ class Farm:
 
 
 class Farms:
-    """Watches sites of many hosts. A page of a site of few hosts costs 0.4 µs, of another one 1 µs and at times a
-    sketch; links cost nothing but where a site is watched closely.
+    """Watches sites with many hosts. A page of a site with few hosts costs 0.4 µs, any other page 1 µs and sometimes a
+    sketch; links cost something only if a site is watched closely.
     """
 
     def __init__(self, recall: Callable[[int, str], bytes | None]) -> None:
-        """`recall` returns what was dumped of a site, by partition and name."""
+        """`recall` returns the stored dump of a site, by partition and name."""
         self._recall = recall
         self._first: OrderedDict[str, list[str]] = OrderedDict()
         self._farms: OrderedDict[str, Farm] = OrderedDict()
         self._close: dict[str, Farm] = {}
-        """Those of them that are watched closely."""
+        """The farms that are watched closely."""
         self.passed: dict[str, tuple[int, bytes]] = {}
         """Sites that left the memory since the last `take_dirty`: partition and dump, by `*.` and name."""
 
     def visited(self, url: Url, sketch: Callable[[], Sketch]) -> Farm | None:
-        """Take a fetched page in; return its site where another one of its many hosts was judged."""
+        """Take a fetched page into account; return its farm if the page is evidence about it."""
         site = url.site
         first = self._first.get(site)
         if first is None:
@@ -174,7 +178,7 @@ class Farms:
         return farm
 
     def counts(self, links: Sequence[Link]) -> bool:
-        """Say whether `offered` may need the answers to a page's links."""
+        """Say whether `offered` may need the eliminator's answers to a page's links."""
         if not self._close or not links or not links[0].referrer:
             return False
         page_host = host_of(links[0].referrer) or ""
@@ -183,7 +187,7 @@ class Farms:
         )
 
     def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None:
-        """Take in which of a page's links were new. Costs nothing unless a site is watched closely."""
+        """Note which of a page's links were new. Costs nothing unless a site is watched closely."""
         if not self._close or not links or not links[0].referrer:
             return
         page_host = host_of(links[0].referrer) or ""
@@ -198,7 +202,7 @@ class Farms:
                 named += answer == NEW and link.url.host != page_host
             elif (other := self._close.get(link.url.site)) is not None:
                 if ours is not None:
-                    other.named(int(answer == NEW), 1)  # Farms that name each other are one.
+                    other.named(int(answer == NEW), 1)  # Farms that link to each other count as one.
                 else:
                     other.outside += answer == NEW
                     other.dirty = True
@@ -206,18 +210,18 @@ class Farms:
             ours.named(named, total)
 
     def forget(self, site: str) -> None:
-        """Watch a site no more: it was cut off."""
+        """Stop watching a site closely, since it was cut off."""
         self._close.pop(site, None)
 
     def drop(self, site: str) -> None:
-        """Drop what memory has of a site."""
+        """Drop everything about a site from memory."""
         self.forget(site)
         self._first.pop(site, None)
         self._farms.pop(site, None)
         self.passed.pop(ANY + site, None)
 
     def take_dirty(self) -> list[tuple[int, str, bytes]]:
-        """Return partition, name and dump of what changed since this was last taken."""
+        """Return partition, name and dump of the farms that changed since the last call."""
         taken = [(partition, name, dumped) for name, (partition, dumped) in self.passed.items()]
         self.passed = {}
         for site, farm in self._farms.items():
@@ -253,12 +257,12 @@ class Farms:
 
 
 def fingerprint_of(host: str) -> int:
-    """Return the value that represents a host in the set of spared hosts."""
+    """Return the 64-bit value that represents a host in sets of hosts."""
     return xxh3_64_intdigest(host.encode())
 
 
 def packed(fingerprints: set[int]) -> bytes:
-    """Return fingerprints as the store keeps them, 8 bytes each."""
+    """Return fingerprints in their stored form, 8 bytes each."""
     return array("Q", sorted(fingerprints)).tobytes()
 
 

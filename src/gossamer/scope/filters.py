@@ -1,9 +1,9 @@
-"""Filters: the questions a link must pass, one small class each, and their order. A filter's name is what `why` shows.
+"""Filters: the tests that a link must pass, one small class each, and their order. `why` shows the name of a filter.
 
 To add one, write its class here and its option in `ScopeOptions`, and put the class in its place in `FILTERS`. A class
-declares `keys`, the options that it is made of, and `by_place`: whether it judges where a link is and how it was found
-(true) or the address itself (false). The chain, what holds for queued URLs while options change (`judges_again`), and
-the check of `docs/reference/scope.md`, which shows each filter with an example, derive from these.
+declares `keys`, the options that it depends on, and `by_place`: whether it judges the place of a link and how it was
+found (true) or the address itself (false). The chain, the rules for queued URLs when options change (`judges_again`),
+and the check of `docs/reference/scope.md`, which has an example of each filter, derive from these.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gossamer.url.site import site_of
 
 
 class Given(msgspec.Struct, frozen=True):
-    """What filters are made of."""
+    """What filters are built from."""
 
     options: ScopeOptions
     roots: Roots
@@ -37,20 +37,20 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class Declared(Protocol):
-    """A filter that options make."""
+    """A filter that is built from options."""
 
     name: str
     keys: tuple[str, ...]
-    """Those options, by their names in the section `scope`."""
+    """The options that it depends on, by their names in the section `scope`."""
     by_place: bool
-    """Judges where a link is or how it was found; false: the address itself."""
+    """Whether it judges the place of a link or how it was found; false: the address itself."""
 
     @classmethod
     def made(cls, given: Given) -> Filter | None:
-        """Return the filter; None if it would have nothing to do: the chain runs for every link of every page."""
+        """Return the filter; None if it would never reject, since the chain runs for every link of every page."""
 
     def rejects(self, link: Link) -> bool:
-        """Say whether the link is none of ours."""
+        """Say whether this filter rejects a link."""
 
 
 class Scheme:
@@ -86,7 +86,7 @@ class Length:
         return cls(given.options.url_bytes_max)
 
     def rejects(self, link: Link) -> bool:
-        # Joined addresses are ASCII: a character is a byte.
+        # Joined addresses are ASCII, so characters are bytes.
         return len(link.url.text) > self._url_bytes_max
 
     def detail(self, link: Link) -> str:
@@ -129,7 +129,7 @@ class PathDepth:
 
     def rejects(self, link: Link) -> bool:
         text = link.url.text
-        # Two slashes stand before the host; a query may hold more.
+        # Two slashes come before the host; a query may contain more.
         if text.count("/") <= self._segments_max + 2:
             return False
         return text.partition("?")[0].count("/") > self._segments_max + 2
@@ -162,7 +162,7 @@ class RepeatedPath:
 
 
 class UselessPath:
-    """Addresses that only show again what others show: the kinds of `USELESS` that are named."""
+    """Addresses that only repeat what others show: the selected kinds of `USELESS`."""
 
     name = "useless_path"
     keys: tuple[str, ...] = ("useless_paths",)
@@ -178,7 +178,7 @@ class UselessPath:
 
     def rejects(self, link: Link) -> bool:
         text = link.url.text
-        # The query identifies all kinds.
+        # All kinds are recognized by their query.
         return "?" in text and self._any(text) is not None
 
     def detail(self, link: Link) -> str:
@@ -208,12 +208,14 @@ class ExcludePatterns:
 
 
 ASKED_FOR = ("seed", EMBED, OUTLINK, SITEMAP_FILE)
-"""Types of link that need not be in the scope: the operator named a seed, an embed is part of a page that is, an
-outlink leads out of one, and a sitemap is no page: what it names is judged by itself."""
+"""Types of link that need not be in the scope: the operator gave a seed, an embed is part of a page in scope, an
+outlink leads out of the scope by intent, and the links in a sitemap are judged by themselves."""
 
 
 class ScopeRoots:
-    """Addresses under no root. A seed is its own root, an embed belongs to its page, an outlink is out by intent."""
+    """Addresses under no root. A seed is its own root, an embed belongs to its page, an outlink is outside by
+    intent.
+    """
 
     name = "scope"
     keys: tuple[str, ...] = ("scope",)
@@ -231,7 +233,7 @@ class ScopeRoots:
 
 
 class OwnSite:
-    """Addresses that are not of the site (the registrable domain) of the page that names them."""
+    """Addresses outside the site (the registrable domain) of the page that links to them."""
 
     name = "own_site"
     keys: tuple[str, ...] = ("own_site",)
@@ -250,7 +252,7 @@ class OwnSite:
             return False
         if (
             referrer is not self._referrer
-        ):  # Links of one page come one after another, and have one text for its address.
+        ):  # Links of one page come one after another, and share one string as their referrer.
             self._referrer, self._site = referrer, site_of(host_of(referrer, None) or "")
         return link.url.site != self._site
 
@@ -326,16 +328,16 @@ FILTERS: tuple[type[Declared], ...] = (
     Scheme, Length, LinkType, PathDepth, RepeatedPath, ExcludedHost, UselessPath, ExcludePatterns, ScopeRoots, OwnSite,
     Whitelist, Include, MediaType, Hops, Depth,
 )  # fmt: skip
-"""In the order of the chain. The operator's own stand before `Depth`."""
+"""In the order of the chain. The operator's own filters come before `Depth`."""
 LIVE_KEYS = frozenset(name for name, field in declared(ScopeOptions).items() if field.key.live)
 """Options that may change while the crawl runs."""
 
 
 def judges_again(one: Filter | type[Declared]) -> bool:
-    """Say whether a filter judges queued URLs again once options differ from those by which they were queued.
+    """Say whether a filter judges queued URLs again after options have changed.
 
-    Filters that judge the address itself do. Of those that judge how a link was found, only the ones do that can change
-    while the crawl runs: the others stand by what they said then. Filters that declare no options do not.
+    Filters that judge the address itself do. Filters that judge how a link was found do only if their options can
+    change while the crawl runs; otherwise their first decision holds. Filters that declare no options do not.
     """
     keys: tuple[str, ...] = getattr(one, "keys", ())
     return bool(keys) and (not getattr(one, "by_place", False) or not LIVE_KEYS.isdisjoint(keys))

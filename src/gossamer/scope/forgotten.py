@@ -1,7 +1,7 @@
 """Forgotten: pages that were removed from a crawl on request, and stay out of it until a date.
 
-A pattern is written as elsewhere in the scope: a host, a domain with all under it, or a regular expression as in
-`exclude`; and an address, in which `*` stands for any characters.
+A pattern is a host, a domain with all hosts under it (`.example.org`), or a regular expression as in `exclude`, as
+elsewhere in the scope, or an address in which `*` matches any characters.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ForgottenEntry(msgspec.Struct, frozen=True, omit_defaults=True, rename={"w
     at: str
     """When it was removed: ISO 8601, in UTC."""
     until: str = ""
-    """From when on these pages may be fetched again, as `at`; empty: never."""
+    """When these pages may be fetched again, as `at`; empty: never."""
     reason: str = ""
     whom: str = ""
     """Who requested it."""
@@ -42,11 +42,11 @@ class ForgottenEntry(msgspec.Struct, frozen=True, omit_defaults=True, rename={"w
 
     @property
     def until_at(self) -> float:
-        """Wall time at which it ends."""
+        """Wall time at which the entry ends."""
         return datetime.fromisoformat(self.until).timestamp() if self.until else inf
 
     def says(self) -> str:
-        """Return it for people."""
+        """Return the entry as text for people."""
         until = f"until {self.until[:10]}" if self.until else "for good"
         details = [f"reason: {self.reason}"] if self.reason else []
         details += [f"for {self.whom}"] if self.whom else []
@@ -54,10 +54,10 @@ class ForgottenEntry(msgspec.Struct, frozen=True, omit_defaults=True, rename={"w
 
 
 def expression(pattern: str) -> str:
-    """Return the regular expression (RE2) that finds the addresses that a pattern means.
+    """Return the regular expression (RE2) that matches the addresses that a pattern means.
 
     Raises:
-        ConfigError: it is empty, or no regular expression.
+        ConfigError: the pattern is empty, or not a regular expression.
     """
     text = pattern.strip()
     if not text:
@@ -78,7 +78,7 @@ def expression(pattern: str) -> str:
 
 
 def moment(text: str) -> str:
-    """Return a date, or a date with a time, as ISO 8601 in UTC. Raises ConfigError."""
+    """Return a date, or a date with a time, in ISO 8601, UTC. Raises ConfigError if the text is neither."""
     try:
         at = datetime.fromisoformat(text.strip())
         return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
@@ -87,17 +87,17 @@ def moment(text: str) -> str:
 
 
 class Matching:
-    """Says whether an address, as it is written or as it is compared, is among those that patterns mean."""
+    """Matches addresses, in their text or their canonical form, with patterns."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._set = PatternSet(tuple(expression(pattern) for pattern in patterns))
 
     def matches(self, text: str, key: str) -> bool:
-        """Say so of one address; `key` is its canonical form. About 1 µs."""
+        """Say whether any pattern matches an address; `key` is its canonical form. About 1 µs."""
         return self._set.matches(text) or (key != text and self._set.matches(key))
 
     def matching(self, text: str, key: str) -> list[int]:
-        """Return the places of the patterns that match."""
+        """Return the indexes of the patterns that match."""
         found = self._set.matching(text)
         return found if key == text else sorted({*found, *self._set.matching(key)})
 
@@ -115,7 +115,7 @@ class Forgotten:
         self._now = now
 
     def entry(self, text: str, key: str) -> ForgottenEntry | None:
-        """Return the entry in force that keeps an address out for the longest; None if there is none."""
+        """Return the entry in force that excludes an address for the longest time; None if there is none."""
         found = self._matching.matching(text, key)
         if not found:
             return None

@@ -1,4 +1,4 @@
-"""Lists: what the operator lists: excluded hosts, whose owners asked us not to come, sites, and patterns."""
+"""Lists: the operator's lists: hosts to exclude, for example because their owners object, sites, and patterns."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from gossamer.scope.filters import Given
 
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
-"""A host as `absolute` has it, and as a name server may know it: URLs may have other marks in theirs."""
+"""A host in the form of `absolute`, with only the characters that host names in DNS have: URLs may contain others."""
 
 
 class HostSet:
-    """Hosts, and domains with all under them. Raises ConfigError for what is neither."""
+    """Hosts, and domains with all hosts under them. Raises ConfigError for text that is neither."""
 
     def __init__(self, hosts: Iterable[str] = ()) -> None:
         self._hosts: set[str] = set()
@@ -42,7 +42,9 @@ class HostSet:
     __hash__ = None  # type: ignore[assignment]
 
     def add(self, host: str) -> None:
-        """Add a host, or with a leading dot a domain and all under it."""
+        """Add a host, or with a leading dot a domain and all hosts under it. Raises ConfigError for text that is
+        neither.
+        """
         domain = host.strip().removeprefix(".")
         whole = absolute(f"http://{domain}/")
         name = (whole or "")[len("http://") : -1].removesuffix(".")
@@ -51,7 +53,7 @@ class HostSet:
         (self._domains if host.strip().startswith(".") else self._hosts).add(name)
 
     def covers(self, host: str) -> bool:
-        """Say whether a host, as `Url.host` has it, is in. The cost grows with its labels, not with the list."""
+        """Say whether a host, as in `Url.host`, is included. The cost grows with its labels, not with the list."""
         if host in self._hosts:
             return True
         if not self._domains:
@@ -63,18 +65,18 @@ class HostSet:
         return True
 
     def written(self) -> list[str]:
-        """Return all of it as it was added, sorted."""
+        """Return all entries as they were added, sorted."""
         return sorted(self._hosts) + sorted("." + domain for domain in self._domains)
 
 
 class ExcludedHost:
-    """Hosts that get no request: those whose owners object to crawling, as permanent entries and as a list that can be
-    replaced; where `only_hosts` names some, all other hosts too.
+    """Hosts that get no request: permanent entries, a list that can be replaced and, if `only_hosts` is set, all hosts
+    that it does not name.
     """
 
     name = "excluded_host"
     keys: tuple[str, ...] = ()
-    """Queued URLs of a host end when it is excluded: no filter judges them again."""
+    """None: excluding a host ends its queued URLs, so no filter has to judge them again."""
     by_place = False
 
     def __init__(self, hosts: Iterable[str] = (), *, only: Iterable[str] = ()) -> None:
@@ -82,22 +84,24 @@ class ExcludedHost:
         self._listed = HostSet()
         self._only = HostSet(only) or None
         self._is_empty = not (self._added or self._only)
-        """No host is excluded."""
+        """Whether no host is excluded."""
         self.revision = 0
-        """Grows with every host added: what was dumped at an earlier one is stale."""
+        """Grows with every added host: a dump of an earlier revision is outdated."""
 
     @classmethod
     def made(cls, given: Given) -> ExcludedHost:
         return given.excluded
 
     def add(self, host: str) -> None:
-        """Exclude a host, or with a leading dot a domain and all under it. Raises ConfigError for what is neither."""
+        """Exclude a host, or with a leading dot a domain and all hosts under it. Raises ConfigError for text that is
+        neither.
+        """
         self._added.add(host)
         self._is_empty = False
         self.revision += 1
 
     def set_listed(self, hosts: HostSet) -> bool:
-        """Exclude these in place of those listed before; say whether they are others. What was added stays."""
+        """Replace the list of excluded hosts; return whether it changed. Permanent entries stay."""
         before, self._listed = self._listed, hosts
         self._is_empty = not (self._added or hosts or self._only)
         return before != hosts
@@ -108,7 +112,7 @@ class ExcludedHost:
         return self._listed
 
     def covers(self, host: str) -> bool:
-        """Say whether a host, as `Url.host` has it, is excluded."""
+        """Say whether a host, as in `Url.host`, is excluded."""
         if self._is_empty:
             return False
         return self._added.covers(host) or self._listed.covers(host) or self._is_other(host)
@@ -127,7 +131,7 @@ class ExcludedHost:
         return self._only is not None and not self._only.covers(host)
 
     def dump(self) -> bytes:
-        """Return all hosts that were added, for the commit. A list is read again at each start."""
+        """Return the permanent entries, for the commit. A list is read again at each start."""
         return msgspec.msgpack.encode(self._added.written())
 
     def load(self, dumped: bytes) -> None:
@@ -137,14 +141,14 @@ class ExcludedHost:
 
 
 VERDICTS_MAX: Final = 16_384
-"""Sites whose verdict is remembered: about 2 MB."""
+"""Sites whose result is cached: about 2 MB."""
 
 
 class Whitelist:
-    """Sites by 64-bit fingerprint, sorted: 8 bytes each, and as much again while they are read.
+    """Sites as sorted 64-bit fingerprints: 8 bytes each, and twice that while the list is read.
 
-    Among a million listed sites the chance that one that is not listed passes for one is 1 in 18 million million.
-    A look-up costs 0.1 µs for a site asked about before and 1.4 µs for any other (benchmarks/bench_scope.py).
+    With a million listed sites, the chance that another site is taken for a listed one is 1 in 18 million million. A
+    lookup costs 0.1 µs for a cached site and 1.4 µs for any other (benchmarks/bench_scope.py).
     """
 
     name = "whitelist"
@@ -152,8 +156,8 @@ class Whitelist:
     by_place = True
 
     def __init__(self, domains: Iterable[str]) -> None:
-        """Take domains or hosts; each stands for its site. Raises ConfigError for what is neither."""
-        # By their first byte, so that sorting needs room for a 256th of them as objects.
+        """`domains` are domains or hosts; each means its site. Raises ConfigError for text that is neither."""
+        # Split by their first byte, so that sorting needs memory for only a 256th of them as objects.
         heaps = [array("Q") for _ in range(256)]
         for domain in domains:
             found = xxh3_64_intdigest(listed_site(domain).encode())
@@ -173,7 +177,7 @@ class Whitelist:
 
     @property
     def bytes(self) -> int:
-        """What the list itself holds in memory."""
+        """Memory of the list."""
         return len(self._fingerprints) * self._fingerprints.itemsize
 
     def covers(self, url: Url) -> bool:
@@ -199,7 +203,7 @@ class Whitelist:
 
 
 def listed_site(domain: str) -> str:
-    """Return the site that a line of a list means. Raises ConfigError when it is no domain."""
+    """Return the site that a line of a list means. Raises ConfigError if it is not a domain."""
     name = domain
     if not (domain.isascii() and domain.replace(".", "").replace("-", "").isalnum() and domain.islower()):
         whole = absolute(f"http://{domain}/")
@@ -213,7 +217,7 @@ def listed_site(domain: str) -> str:
 
 
 class Lists(msgspec.Struct, frozen=True):
-    """What is in the operator's files, as `config` read it."""
+    """The contents of the operator's list files, as `config` read them."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ FOLLOWED = (
     "seed", "anchor", "area", "frame", "iframe", "redirect", "meta_refresh", "sitemap", "feed", "sitemap_file",
     "cite", "request", "script",
 )  # fmt: skip
-"""Types of link that are always followed; the others are recorded, and followed where `follow` names them."""
+"""Types of link that are always followed; others are recorded, and followed if `follow` names them."""
 
 
 USELESS: Final[Mapping[str, str]] = MappingProxyType(
@@ -31,16 +31,16 @@ USELESS: Final[Mapping[str, str]] = MappingProxyType(
         "listing_order": r"/\?(?:C=[NMSD][;&]O=[AD]|O=[AD][;&]C=[NMSD]|[NMSD]=[AD])$",
         # MediaWiki: sources, histories and forms of a page.
         "wiki_actions": r"[?&](?:action=(?:edit|history|raw|info|delete|protect|submit|watch)|oldid=|diff=|redlink=1)",
-        # WordPress: the form that answers a comment, on a page that is there without it.
+        # WordPress: the form for a reply to a comment, on a page that also exists without the form.
         "reply_forms": r"[?&](?:replytocom|like_comment)=",
-        # Buttons that hand the page on to others.
+        # Buttons that share the page.
         "share_links": r"[?&]share=(?:facebook|twitter|x|email|reddit|linkedin|tumblr|pinterest|pocket|telegram)\b",
     }
 )
-"""Kinds of address that only show again what others show."""
+"""Kinds of address that only repeat what others show."""
 
 USELESS_DEFAULT: Final = ("listing_order",)
-"""Those that are left out unless configured."""
+"""The kinds that are rejected by default."""
 
 
 def _known(names: tuple[str, ...], known: Sequence[str], what: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Pages: what is not read of the web's kinds and languages, judged by name, by header and by what a page says."""
+"""Pages: rejects media types and languages, by a URL's extension, a reply's header, and what a page declares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gossamer.model.visits import Reply
 if TYPE_CHECKING:
     from gossamer.scope.filters import Given
 
-# Python's own table and not the system's: the same crawl has the same types on every machine.
+# Python's own table and not the system's, so that a crawl has the same types on every machine.
 _TABLE: Final = mimetypes.MimeTypes().types_map[True]
 _MORE: Final = {
     ".7z": "application/x-7z-compressed", ".avif": "image/avif", ".bz2": "application/x-bzip2",
@@ -28,16 +28,16 @@ _MORE: Final = {
 _SAYING_NOTHING: Final = re.compile(
     r"application/(?:octet-stream|x-troff.*|x-c?sh|x-python.*)|text/(?:plain|x-.*)|message/.*"
 )
-"""Types that the table has for names which servers use for anything: programs (`.pl`, `.exe`), `.me`, `.tr`."""
+"""Types in the table for extensions that servers use for anything: programs (`.pl`, `.exe`), `.me`, `.tr`."""
 _LANG: Final = re.compile(
     rb"<html\b[^>]{0,2000}?\s(?:xml:)?lang\s*=\s*[\"']?\s*([A-Za-z0-9-]{2,35})", re.IGNORECASE
 ).search
 HEAD_BYTES: Final = 4_096
-"""Of a page: where its `<html>` is looked for."""
+"""The beginning of a page in which `<html>` is searched for."""
 
 
 def type_by_name(text: str) -> str:
-    """Return the media type that an address's extension promises, empty when it promises none."""
+    """Return the media type that an address's extension indicates; empty if there is none."""
     path = text[text.find("/", text.find("://") + 3) :].partition("?")[0]
     name, dot, extension = path.rpartition("/")[2].rpartition(".")
     # A name with a colon is a title: `/wiki/File:Fish.jpg` is a page about a picture.
@@ -49,9 +49,9 @@ def type_by_name(text: str) -> str:
 
 
 class MediaType:
-    """Kinds of content that are not wanted, by the extension before and by the header after the request.
+    """Unwanted media types: by the extension before the request, by the header after it.
 
-    Patterns are types or `image/*`. Content whose type is unknown is wanted.
+    Patterns are media types, or groups such as `image/*`. Content of unknown type is wanted.
     """
 
     name = "media_type"
@@ -78,15 +78,15 @@ class MediaType:
 
 
 def wanted_type(media_type: str, patterns: Iterable[str]) -> bool:
-    """Say whether a type is one of the patterns'."""
+    """Say whether a media type matches one of the patterns."""
     kind = media_type.partition("/")[0] + "/*"
     return any(pattern in (media_type, kind, "*/*") for pattern in patterns)
 
 
 class WantedLanguages:
-    """Pages in other languages than those wanted: they are kept, and their links are not followed.
+    """Pages in unwanted languages: they are kept, but their links are not followed.
 
-    A range matches as in RFC 4647, section 3.3.1: `de` is `de` and `de-AT`. A page that says nothing is wanted.
+    A range matches as in RFC 4647, section 3.3.1: `de` matches `de` and `de-AT`. A page without a language is wanted.
     """
 
     name = "language"
@@ -103,7 +103,7 @@ class WantedLanguages:
 
 
 def declared_languages(reply: Reply, content: bytes) -> list[str]:
-    """Return the languages that a page says it is in: by `<html lang>`, else by Content-Language. About 2 µs."""
+    """Return the languages that a page declares: by `<html lang>`, else by Content-Language. About 2 µs."""
     found = _LANG(content, 0, HEAD_BYTES)
     if found is not None:
         return [found[1].decode("ascii")]

@@ -1,5 +1,5 @@
-"""Roots: seeds as the operator types them, made addresses or a clear word about what is wrong with them; what they
-bring into scope, and what their redirects add.
+"""Roots: converts seeds as typed to addresses, or explains what is wrong with them; keeps what they, and their
+redirects, bring into scope.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ _LOCAL = re.compile(r"localhost\b|\d+(\.\d+){3}\b|\[").match
 _COLONLESS = re.compile("(https?)/+(.*)", re.IGNORECASE).fullmatch
 _SHOWN_CHARACTERS_MAX = 200
 _ON_REQUEST = frozenset(("ftp", "ftps", "gopher", "file"))
-"""Schemes that have a protocol module and are visited where the operator says so."""
+"""Schemes that have a protocol module and are visited if the operator enables them."""
 
 
 def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https"), what: str = "seed") -> str:
-    """Return a seed as an absolute address without fragment, user name and password: these are never sent in it.
+    """Return a seed as an absolute address without fragment, user name and password, which are never sent as part of
+    it.
 
     Raises ConfigError with one line that says how to fix it.
 
-    `schemes` are those that can be visited; None: any will do. A byte order mark, left where files were joined, is no
-    part of an address. `what` names the text in messages.
+    `schemes` are those that can be visited; None: any. A byte order mark, as joined files contain, is removed. `what`
+    names the text in messages.
     """
     text = text.strip("\ufeff \t\r\n\f\v")
     text = drop_user_info(text)
@@ -76,14 +77,14 @@ def _suggestion(text: str) -> str:
 
 
 STARTS_MAX: Final = 16_384
-"""Starts of addresses (`https://host:port`) whose verdict is remembered: about 3 MB."""
+"""Starts of addresses (`https://host:port`) whose result is cached: about 3 MB."""
 
 START_BYTES_MAX: Final = 300
-"""Longer ones are not remembered."""
+"""Longer starts are not cached."""
 
 
 class Dump(msgspec.Struct, frozen=True, array_like=True):
-    """Roots as the commit keeps them."""
+    """The stored form of roots."""
 
     mode: str
     sites: list[str]
@@ -96,8 +97,8 @@ class Roots:
 
     `mode` says what a seed makes a root: `prefix` its directory (all up to the last slash of its path), `host` its
     host, `domain` its registrable domain; with `any` everything is in scope. The scheme does not matter, nor do the
-    ports of http and https; any other port makes another host. Looking costs the same for one root and for a million
-    (about 150 bytes each).
+    default ports of http and https; any other port makes another host. A lookup costs the same for one root and for a
+    million (about 150 bytes each).
     """
 
     def __init__(self, mode: Mode) -> None:
@@ -107,8 +108,8 @@ class Roots:
         self._prefixes: set[str] = set()
         self._starts: dict[str, bool] = {}
         self._new = Dump(mode, [], [], [])
-        # Directories are compared as RFC 3986 says, independent of the operator's canonical rules: with
-        # drop_trailing_slash the key of /a/ would make the directory of a seed that of its parent.
+        # Directories are compared as in RFC 3986, independent of the operator's canonical rules: with
+        # drop_trailing_slash the key of /a/ would turn the directory of a seed into its parent.
         self._canonicalizer = Canonicalizer()
 
     def add_seed(self, url: Url) -> None:
@@ -116,7 +117,7 @@ class Roots:
         self._add(url, whole=True)
 
     def contains(self, url: Url) -> bool:
-        """Say whether a URL is in scope. 0.2 µs; where there are prefixes 1 µs more and 0.2 µs a directory."""
+        """Say whether a URL is in scope. 0.2 µs; if there are prefixes, 1 µs more and 0.2 µs per directory."""
         text = url.text
         known = self._starts.get(text[: text.find("/", 8)])
         if known is None:
@@ -124,16 +125,16 @@ class Roots:
         return known or (bool(self._prefixes) and self._under_prefix(url))
 
     def touches(self, url: Url) -> bool:
-        """Say whether a page of a URL's host and port can be in scope. 0.1 µs a prefix, where there are any."""
+        """Say whether any page of a URL's host and port can be in scope. 0.1 µs per prefix."""
         start = authority_of(url) + "/"
         return self._judge(url) or any(prefix.startswith(start) for prefix in self._prefixes)
 
     def redirected(self, seed: Url, target: Url, *, from_argument: bool) -> str | None:
-        """Widen the scope to where a seed redirects. Return a sentence for people, or None when nothing changed.
+        """Widen the scope to the target of a seed's redirect. Return a sentence for people, or None if nothing changed.
 
-        Within the seed's site the target counts as a seed. On another site it does so only for a seed that was given as
-        an argument; for one from a file only the target's directory is added: an expired domain among a million seeds
-        must not bring in the shop that it redirects to.
+        Within the seed's site the target counts as a seed. On another site this holds only for a seed that was given as
+        an argument; for a seed from a file only the target's directory is added: an expired domain among a million
+        seeds must not bring in the whole shop that it redirects to.
         """
         if self.contains(target):
             return None
@@ -145,12 +146,14 @@ class Roots:
         return f"{what} is now in scope: the seed {seed.text} redirects there"
 
     def dump(self) -> bytes:
-        """Return all roots, for a commit. Grows with the seeds; `take_new` is for the commits after the first."""
+        """Return all roots, for the first commit. The size grows with the seeds; later commits use `take_new`."""
         whole = Dump(self.mode, sorted(self._sites), sorted(self._hosts), sorted(self._prefixes))
         return msgspec.msgpack.encode(whole)
 
     def take_new(self) -> bytes | None:
-        """Return the roots added since it was last asked, None if there are none. `load` takes them in any order."""
+        """Return the roots that were added since the last call, None if there are none. `load` accepts these in any
+        order.
+        """
         new = self._new
         if not (new.sites or new.hosts or new.prefixes):
             return None
@@ -158,14 +161,14 @@ class Roots:
         return msgspec.msgpack.encode(new)
 
     def absorb(self, dumped: bytes) -> None:
-        """Add what `dump` returned in another shard, as roots that are new here."""
+        """Add the roots of another shard's `dump`, as roots that are new here."""
         was = msgspec.msgpack.decode(dumped, type=Dump)
         self.load(dumped)
         new = self._new
         self._new = Dump(self.mode, [*new.sites, *was.sites], [*new.hosts, *was.hosts], [*new.prefixes, *was.prefixes])
 
     def load(self, dumped: bytes) -> None:
-        """Add what `dump` or `take_new` returned. Raises ConfigError when it is of another mode."""
+        """Add the roots that `dump` or `take_new` returned. Raises ConfigError if they have another mode."""
         self._starts.clear()
         was = msgspec.msgpack.decode(dumped, type=Dump)
         if was.mode != self.mode:
@@ -175,10 +178,12 @@ class Roots:
         self._prefixes.update(was.prefixes)
 
     def _judge(self, url: Url) -> bool:
-        """Say whether the whole site or host is in scope, and remember it for all addresses that begin alike."""
+        """Say whether a URL's whole site or host is in scope, and cache the result for all addresses with the same
+        start.
+        """
         whole = self.mode == "any" or url.site in self._sites or authority_of(url) in self._hosts
         end = url.text.find("/", 8)
-        # An address of the web has a path, so this slash ends its authority.
+        # An http address always has a path, so this slash ends its authority.
         if url.text.startswith(("http://", "https://")) and 0 < end <= START_BYTES_MAX:
             if len(self._starts) >= STARTS_MAX:
                 self._starts.clear()
@@ -210,7 +215,7 @@ class Roots:
 
 
 def authority_of(url: Url) -> str:
-    """Return host and port, the port left out where it is one of the web's own or the scheme's."""
+    """Return host and port, without a port that is the default of http, https or the scheme."""
     text = url.text
     start = text.index("://") + 3
     authority = text[start : text.find("/", start)]

@@ -1,5 +1,5 @@
 """Templates: patterns that many addresses of a host share, from the narrowest to the widest, and how much of a
-template's content is new. Traps are detected from this evidence.
+template's content is new, which is the evidence for traps.
 """
 
 import re
@@ -12,21 +12,23 @@ from gossamer.model.decodable import decodable
 from gossamer.model.digests import Sketch
 
 SEGMENT_CHARACTERS_MAX = 48
-"""Of a longer segment the rest is cut: no template is longer than a screen is wide."""
+"""Longer segments are cut, so that a template fits on a screen."""
 NAMES_MAX = 12
-"""Parameters of a query that are named; the rest is dots."""
+"""Parameters of a query that a template names; dots stand for the others."""
 DEEP_SEGMENTS = 4
-"""Addresses of this many segments are also taken together by the first alone."""
+"""Addresses with this many segments are also grouped by the first segment alone."""
 VERY_DEEP_SEGMENTS = 6
-"""Addresses of this many segments are also taken together, all of a host; shorter ones by their number of segments."""
+"""All addresses of a host with this many segments form a group too; shorter ones are grouped by their number of
+segments.
+"""
 ADDRESSES_MAX, DIRECTORIES_MAX = 256, 1024
-"""Addresses and directories whose templates are remembered: a page is looked at again as the source of its links, and
-most links of a page lead to a few directories.
+"""Addresses and directories whose templates are cached: a page appears again as the source of its links, and most links
+of a page lead to a few directories.
 """
 ID_CHARACTERS_MIN = 6
-"""What is shorter is no id."""
+"""Shorter segments are not ids."""
 SLUG_HYPHENS = 3
-"""A segment with this many hyphens is a title, and every page has its own."""
+"""A segment with this many hyphens is a title, which differs for every page."""
 
 _ID = re.compile(
     r"""(?x)
@@ -37,7 +39,7 @@ _ID = re.compile(
 )
 _NUMBER = re.compile(r"[0-9]+")
 _PARTICULAR = re.compile(r"[0-9;(]").search
-"""A segment without any of these holds no number, no id (but for a UUID that is all letters) and no session."""
+"""A segment without any of these contains no number, no id (except a UUID of letters only) and no session."""
 _SESSION = re.compile(r"(?i)(;[a-z]*(?:sess|sid)[a-z_]*=)[^/;]*|\([SAF]\([^)]*\)\)")
 
 
@@ -74,20 +76,24 @@ def _directory(path: str) -> tuple[str, str, int]:
 
 
 def width_of(template: str) -> int:
-    """Return 1 for a template of one shape, 2 for one that is open at its end, 4 for one that is open at once."""
+    """Return 1 for a template of one shape, 2 for one that is open at its end, 4 for one that is open from its
+    beginning.
+    """
     if "*" not in template:
         return 1
     return 4 if template.startswith("/*") else 2
 
 
 def literal_start(template: str) -> str:
-    """Return how every address of a template begins, from its path on: a quick test before the exact one."""
+    """Return the beginning that the paths of all addresses of a template share: a quick test before the exact one."""
     ends = [at for at in map(template.find, "{*?") if at >= 0]
     return template[: min(ends, default=len(template))]
 
 
 def years_of(text: str) -> list[int]:
-    """Return the numbers in an address that may be years: before a month of two digits, or called so in a query."""
+    """Return the numbers in an address that may be years: before a month of two digits, or with such a name in the
+    query.
+    """
     return [int(path or parameter) for path, parameter in _YEAR.findall(text)]
 
 
@@ -121,53 +127,55 @@ def _names(query: str) -> str:
 WATCHED_FROM_PAGES = 32
 """Pages of a template before it is watched: most templates never reach it."""
 SHINGLES_KEPT = 512
-"""Of all that a template ever said: the least hashes, a fair sample of its distinct shingles. As many as a sketch has,
-so that the union of sketches is the sketch of the union (Cohen and Kaplan 2007)."""
+"""Smallest hashes that are kept of all shingles of a template, an unbiased sample. As many as in a sketch, so that the
+union of sketches is the sketch of the union (Cohen and Kaplan 2007)."""
 FRESH_SHINGLES_MIN = 5
 """New shingles that make a page worth its visit: half a sentence."""
 FRESH_SHARE_MIN = 0.01
-"""The same as a share of its shingles: long pages say a little that is new by accident."""
+"""The same as a share of its shingles: long pages contain a little new text by accident."""
 NEAR_SHINGLES_MAX, NEAR_SHARE_MAX = 32, 0.05
 """A page with fewer new shingles than both is nearly the same as others: worth a visit, but not thousands of them."""
 EVIDENCE_MIN = 6.0
-"""New shingles that a sample must show of pages which are just worth it; until then pages are judged together."""
+"""New shingles that a sample is expected to show for pages that are just worth their visit; pages are judged together
+until there are enough for that.
+"""
 MEMORY_PAGES = 32
-"""Pages over which the share of stale ones is a mean, older ones counting less and less."""
+"""Pages over which the share of stale pages is averaged, with exponentially decreasing weights."""
 SUSPECTED_FROM, CLEARED_BELOW = 0.5, 0.25
-"""Share of such pages from which every page is looked at and growth is counted, and below which that ends."""
+"""Share of stale pages from which every page is examined and growth is counted, and below which that ends."""
 CALM_BELOW = 0.75 / MEMORY_PAGES
-"""Share that is left nine pages after a single one of them."""
+"""The share nine pages after a single stale page."""
 CONFIRMED_PAGES, CONFIRMED_JUDGEMENTS = 32, 2
-"""Pages and judgements since the suspicion without which nothing is certain."""
+"""Pages and judgements that are needed after the suspicion begins before a template counts as a trap."""
 _ALL = (1 << 64) - 1
 
 
 class Suspicion(msgspec.Struct, array_like=True):
-    """That a template goes on without end and says nothing new, or nearly nothing."""
+    """Evidence that a template has endless pages with nothing new, or nearly nothing new."""
 
     share: float = 0.0
-    """Of its pages, of late, that make it suspicious."""
+    """Share of its recent pages that support the suspicion."""
     since: int = 0
-    """Pages fetched since it is suspected."""
+    """Pages fetched since the suspicion began; 0: not suspected."""
     confirmed: int = 0
-    """Judgements since then that agree."""
+    """Judgements since then that support it."""
     grown: int = 0
-    """New addresses of this template that the pages since then named."""
+    """New addresses of this template in the links of pages since then."""
 
     @property
     def growth(self) -> float:
-        """New addresses a page."""
+        """New addresses per page."""
         return self.grown / self.since if self.since else 0.0
 
     @property
     def score(self) -> float:
-        """From 0 to 1: how surely this is a trap. Growth counts up to one new address a page."""
+        """How certainly this is a trap, from 0 to 1. Growth counts up to one new address per page."""
         if self.since < CONFIRMED_PAGES or self.confirmed < CONFIRMED_JUDGEMENTS:
             return 0.0
         return self.share * min(1.0, self.growth)
 
     def note(self, *, agrees: bool, pages: int) -> None:
-        """Count pages for or against it."""
+        """Count pages for or against the suspicion."""
         self.share = agrees + (self.share - agrees) * (1 - 1 / MEMORY_PAGES) ** pages
         if not self.since and self.share >= SUSPECTED_FROM:
             self.since = 1
@@ -179,7 +187,7 @@ class Suspicion(msgspec.Struct, array_like=True):
 
 @decodable
 class NodeRecord(msgspec.Struct, array_like=True, frozen=True):
-    """A watched template as the store keeps it."""
+    """The stored form of a watched template."""
 
     name: str
     pages: int
@@ -191,7 +199,7 @@ class NodeRecord(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TemplateNode:
-    """One template of one host, watched. 4 KB when its sample is full."""
+    """A watched template of a host. 4 KB when its sample is full."""
 
     __slots__ = (
         "_due", "_due_near", "_found", "_together",
@@ -202,13 +210,13 @@ class TemplateNode:
         self.pages = pages
         """Pages fetched."""
         self.judged = 0
-        """Pages that were looked at."""
+        """Pages whose content was examined."""
         self.doubted = False
-        """The last of these showed nothing new: the next one is looked at, too."""
+        """Whether the last of these showed nothing new; then the next page is examined too."""
         self.stale = Suspicion()
         self.near = Suspicion()
         self.fresh_links = 0.0
-        """Share of new ones among the addresses of this template that its pages name, of late: mazes stay near 1."""
+        """Recent share of new addresses among those of this template that its pages link to: stays near 1 in mazes."""
         self.known = array("Q")
         self._due = self._due_near = self._found = 0.0
         self._together = 0
@@ -219,7 +227,7 @@ class TemplateNode:
 
     @property
     def calm(self) -> bool:
-        """Whether none of its last pages was stale or near: it takes one of them to end that."""
+        """Whether no recent page was stale or near; a single such page ends this."""
         return self.stale.share < CALM_BELOW and self.near.share < CALM_BELOW
 
     def visit(self) -> None:
@@ -230,18 +238,18 @@ class TemplateNode:
                 suspicion.since += 1
 
     def grow(self) -> None:
-        """Count a new address that one of its pages named."""
+        """Count a new address that one of its pages links to."""
         for suspicion in (self.stale, self.near):
             if suspicion.since:
                 suspicion.grown += 1
 
     def judge(self, sketch: Sketch) -> bool:
-        """Take a page in; say whether it seems to be worth its visit. About 40 µs for one with new words, 20 µs for one
-        without.
+        """Take a page into account; say whether it seems worth its visit. About 40 µs for a page with new words, 20 µs
+        for one without.
 
-        While the sample is everything the template ever said, each page is judged by itself. Later a page whose words
-        are few beside all those may have new ones that the sample does not show: then pages are judged together, as
-        many as it takes to be sure.
+        While the sample holds all shingles of the template, each page is judged by itself. Later a short page may have
+        new shingles that the sample does not show: then several pages are judged together, as many as are needed to be
+        sure.
         """
         fresh_min = max(FRESH_SHINGLES_MIN, FRESH_SHARE_MIN * sketch.shingles)
         near_max = max(fresh_min, min(NEAR_SHINGLES_MAX, NEAR_SHARE_MAX * sketch.shingles))
@@ -268,13 +276,15 @@ class TemplateNode:
         self.near.note(agrees=near, pages=pages)
 
     def record(self, name: str) -> NodeRecord:
-        """Return what the store keeps."""
+        """Return the stored form."""
         return NodeRecord(name, self.pages, self.judged, self.stale, self.near, self.fresh_links, self.known.tobytes())
 
     def _take(self, sketch: Sketch) -> tuple[int, float]:
-        """Return how many of a page's shingles in the sample were never seen here, and the sample's share of all."""
+        """Return how many of a page's shingles in the sample are new to the template, and the sample's share of all
+        shingles.
+        """
         known, page = self.known, sketch.lowest
-        # Up to here each sample is complete: a hash that is missing in one is missing in the whole.
+        # Up to this value each sample is complete: a hash that is missing in a sample is missing in the whole.
         reach = known[-1] if len(known) == SHINGLES_KEPT else _ALL
         if len(page) == SHINGLES_KEPT:
             reach = min(reach, page[-1])
@@ -286,7 +296,7 @@ class TemplateNode:
 
 
 def node_of(record: NodeRecord) -> TemplateNode:
-    """Return the template that was kept."""
+    """Return a template from its stored form."""
     node = TemplateNode(record.pages)
     node.judged, node.fresh_links = record.judged, record.fresh_links
     node.stale, node.near = record.stale, record.near

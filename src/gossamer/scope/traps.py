@@ -1,13 +1,13 @@
-"""Traps: endless addresses that bring nothing new, detected by their growth and their content.
+"""Traps: detects endless addresses that bring nothing new, by their growth and their content.
 
-A template of a host is cut off when three conditions meet: many of its pages were fetched; nearly all recent ones
-repeat content of earlier ones; and they keep naming new addresses of the template, at least one a page. A large
+A template of a host is cut off if three conditions hold: many of its pages were fetched; nearly all recent pages repeat
+content of earlier ones; and they keep linking to new addresses of the template, at least one per page. A large
 catalogue, a wiki or a dated blog lacks the second condition, a finite calendar or gallery the third.
 
 A page whose address has a year far from the present counts as repeated content. A maze of pages that all differ
 (random words) shows only by its size and its shape: nearly every link between its pages is a new address.
 
-`farms` applies the same test to the hosts of one site: a farm is a trap whose addresses differ in their hosts.
+`farms` applies the same test to the hosts of one site: a farm is a trap whose addresses differ in their host.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ from gossamer.url.url import Url
 HOST_FROM_PAGES = 32
 """Pages of a host before its templates are counted: most hosts have fewer."""
 HOSTS_COUNTED_MAX = 100_000
-"""Such counts in memory, 150 bytes each."""
+"""Hosts whose pages are counted in memory, 150 bytes each."""
 WARDS_MAX = 500
 """Hosts in memory whose templates are counted, 5 KB each; the others wait in the store."""
 COUNTS_MAX, NODES_MAX = 64, 16
 """Templates of one host that are counted, and that are watched (4 KB each); those with the fewest pages make room."""
 TRAPS_OF_HOST_MAX = 64
-"""A host that has more is a trap as a whole."""
+"""A host with more traps is a trap as a whole."""
 HELD_MAX = 64
-"""Rejected addresses that a trap keeps, to go on from when it is released."""
+"""Rejected addresses that a trap keeps, so that the crawl can continue from them if the trap is released."""
 SAMPLED, SAMPLED_CALM = 8, 32
 """One in this many pages of a watched template without suspicion is examined, chosen by fingerprint. The second value
 applies while all recent pages brought something new."""
 EXAMINED_MIN, EXAMINED_CALM_MIN = 16, 8
-"""Pages examined before sampling starts; the second value applies where all of them brought something new."""
+"""Pages examined before sampling starts; the second value applies if all of them brought something new."""
 MAZE_FROM_PAGES = 1_000
-"""Pages of a template from which on the links of its pages are examined."""
+"""Pages of a template before the links of its pages are examined."""
 MAZE_SAMPLED = 4
 """One in this many pages of a template without suspicion is examined."""
 MAZE_MEMORY_PAGES = 64
-"""Pages over which the share of new links is a mean."""
+"""Pages over which the share of new links is averaged."""
 MAZE_SHARE = 0.95
 SCORE_MIN = 0.9
 CHAIN_GROWTH, CHAIN_FACTOR = 1.5, 2
@@ -66,7 +66,7 @@ YEARS_AHEAD_MAX, YEAR_MIN = 10, 1500
 WHOLE_HOST = "/**"
 
 Recall = Callable[[int, str], bytes | None]
-"""Partition and host to what was dumped of it."""
+"""Returns the dump of a host, by partition and host; None: there is none."""
 
 
 class Trap(msgspec.Struct):
@@ -78,20 +78,20 @@ class Trap(msgspec.Struct):
     pages: int
     reason: str
     held: list[tuple[str, int, str]] = msgspec.field(default_factory=list)
-    """Rejected addresses with depth and referrer, as far as there is room."""
+    """Rejected addresses with depth and referrer, at most `HELD_MAX`."""
     released: bool = False
-    """It counts no more, and never will again."""
+    """Whether it was released: it no longer rejects, permanently."""
     spared: bytes = b""
-    """Of a farm: fingerprints of the hosts of the site that are not cut off, 8 bytes each."""
+    """For a farm: fingerprints of the hosts of the site that are not cut off, 8 bytes each."""
 
     @property
     def name(self) -> str:
-        """What people call it: host and template."""
+        """Host and template: the name for people."""
         return self.host + self.template
 
     @property
     def is_farm(self) -> bool:
-        """It is made of hosts: `host` is `*.` and a site."""
+        """Whether it consists of hosts: then `host` is `*.` and a site."""
         return self.host.startswith(ANY)
 
     def says(self) -> str:
@@ -102,29 +102,31 @@ class Trap(msgspec.Struct):
 
 @decodable
 class WardRecord(msgspec.Struct, array_like=True, frozen=True):
-    """A host as the store keeps it."""
+    """The stored form of a watched host."""
 
     counts: dict[str, int]
     nodes: list[NodeRecord]
 
 
 class Ward:
-    """One host under watch."""
+    """One watched host."""
 
     __slots__ = ("counts", "dirty", "nodes", "partition", "touched")
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.counts: dict[str, int] = {}
-        """Pages of templates that few share."""
+        """Pages per template, while they are too few to watch it."""
         self.nodes: dict[str, TemplateNode] = {}
         """Templates that are watched."""
         self.touched = False
         self.dirty = False
-        """What is watched changed: the next commit is to hold it. Mere counts may be lost with the process."""
+        """Whether a watched template changed, so that the next commit stores this. Counts alone may be lost with the
+        process.
+        """
 
     def node(self, name: str) -> TemplateNode | None:
-        """Count a page of a template and return it if it is watched, from now on or already."""
+        """Count a page of a template; return the template if it is watched, from now on or already."""
         self.touched = True
         node = self.nodes.get(name)
         if node is None:
@@ -143,7 +145,7 @@ class Ward:
         return node
 
     def first_watched(self, address: str) -> TemplateNode | None:
-        """Return the narrowest of an address's templates that is watched: where its evidence goes."""
+        """Return the narrowest watched template of an address, which gets its evidence."""
         if not self.nodes:
             return None
         for name in templates_of(address):
@@ -167,9 +169,9 @@ class Ward:
 
 
 class Traps:
-    """Knows the templates that are cut off, and watches for more.
+    """The templates that are cut off, and those that are watched.
 
-    A page of a template that few share costs 10 µs; of a watched one a sketch now and then, of a suspected one always.
+    A page of a rare template costs 10 µs; a page of a watched one sometimes a sketch, of a suspected one always.
     """
 
     def __init__(self, options: ScopeOptions, recall: Recall = lambda _partition, _host: None) -> None:
@@ -182,17 +184,17 @@ class Traps:
         self._counted: OrderedDict[str, int] = OrderedDict()
         self._wards: OrderedDict[str, Ward] = OrderedDict()
         self._passed: dict[str, tuple[int, bytes]] = {}
-        """Hosts that left the memory since the last commit: partition and dump."""
-        self._curious: set[str] = set()
-        """Hosts of which links are looked at, too."""
+        """Hosts that were dropped from memory since the last commit: partition and dump."""
+        self._close_hosts: set[str] = set()
+        """Hosts whose links are examined too."""
         self._traps: dict[str, list[Trap]] = {}
         self._farms = Farms(recall)
         self._cut: dict[str, tuple[Trap, set[int]]] = {}
-        """Farms by site, with the fingerprints of the hosts that they spare."""
+        """Farms that are cut off, by site, with the fingerprints of their spared hosts."""
         self._changed: dict[tuple[str, str], tuple[int, Trap]] = {}
 
     def load(self, partition: int, dumped: bytes) -> None:
-        """Take a trap that `take_changed` gave, in an earlier run or another shard."""
+        """Load a trap that `take_changed` returned in an earlier run or another shard."""
         trap = msgspec.msgpack.decode(dumped, type=Trap)
         self._traps.setdefault(trap.host, []).append(trap)
         if trap.is_farm and not trap.released:
@@ -200,7 +202,9 @@ class Traps:
         del partition  # The key's, not the trap's.
 
     def forget(self, hosts: Iterable[str], sites: Iterable[str]) -> None:
-        """Drop what memory has of hosts, and of sites as farms: another shard has them, or they are loaded again."""
+        """Drop everything about some hosts, and about some sites as farms, from memory: another shard has them now, or
+        they are loaded again.
+        """
         for site in sites:
             self._cut.pop(site, None)
             self._traps.pop(ANY + site, None)
@@ -208,12 +212,14 @@ class Traps:
         for host in hosts:
             for known in (self._counted, self._wards, self._passed, self._traps):
                 known.pop(host, None)
-            self._curious.discard(host)
+            self._close_hosts.discard(host)
 
     # ---- what is cut off
 
     def trap_of(self, url: Url) -> Trap | None:
-        """Return the trap that a URL is in. 0.1 µs for a host without any, 8 µs for an address that may be in one."""
+        """Return the trap that a URL is in, or None. 0.1 µs for a host without traps, 8 µs for an address that may be
+        in one.
+        """
         if self._cut and (found := self._cut.get(url.site)) is not None and fingerprint_of(url.host) not in found[1]:
             return found[0]
         if url.host not in self._traps:
@@ -227,7 +233,7 @@ class Traps:
         return next((trap for trap in near if trap.template in names), None)
 
     def hold(self, links: Sequence[Link]) -> None:
-        """Keep some of the links that a trap rejected, to go on from if it is released."""
+        """Keep some of the links that a trap rejected, so that the crawl can continue from them if it is released."""
         if not self._traps:
             return
         for link in links:
@@ -250,7 +256,7 @@ class Traps:
 
     @property
     def all(self) -> list[Trap]:
-        """Every trap there is, released ones included."""
+        """Return all traps, released ones included."""
         return [trap for traps in self._traps.values() for trap in traps]
 
     # ---- what is watched
@@ -271,7 +277,7 @@ class Traps:
         sketch_but_hosts = sketch_but_hosts or sketch
         if sketch_but_hosts is not None and url.host != url.site and ANY + url.site not in self._traps:
             farm = self._farms.visited(url, sketch_but_hosts)
-            if farm is not None and (trap := self._spring_farm(url, farm)) is not None:
+            if farm is not None and (trap := self._confirm_farm(url, farm)) is not None:
                 return trap
         ward = self._ward(url) if self.trap_of(url) is None else None
         if ward is None:
@@ -279,21 +285,23 @@ class Traps:
         for name in templates_of(url.text):
             node = ward.node(name)
             if node is not None:
-                # What a narrow template explains is no evidence against a wider one.
+                # A page that counts for a narrow template is no evidence against a wider one.
                 self._judge(url, ward, node, sketch, year)
-                return self._spring(url, ward, name, node)
+                return self._confirm(url, ward, name, node)
         return None
 
     def counts(self, links: Sequence[Link]) -> bool:
-        """Say whether `offered` needs the answers to a page's links. Costs nothing but for suspected hosts."""
+        """Say whether `offered` needs the eliminator's answers to a page's links. Costs nothing except for suspected
+        hosts.
+        """
         return self._farms.counts(links) or self._counting(links) is not None
 
     def _counting(self, links: Sequence[Link]) -> tuple[str, Ward, TemplateNode] | None:
         """Return the host, its ward and the template of a page whose links are counted."""
-        if not self._curious or not links or not links[0].referrer:
+        if not self._close_hosts or not links or not links[0].referrer:
             return None
         host = _host_of(links[0].referrer)
-        ward = self._wards.get(host) if host in self._curious else None
+        ward = self._wards.get(host) if host in self._close_hosts else None
         node = ward.first_watched(links[0].referrer) if ward is not None else None
         if ward is None or node is None:
             return None
@@ -301,7 +309,7 @@ class Traps:
         return (host, ward, node) if counts else None
 
     def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None:
-        """Take in which of a page's links were new (1) and which were known. Costs nothing but for suspected hosts."""
+        """Note which of a page's links were new (1) and which were known. Costs nothing except for suspected hosts."""
         self._farms.offered(links, answers)
         counting = self._counting(links)
         if counting is None:
@@ -320,13 +328,13 @@ class Traps:
             node.fresh_links += (new / total - node.fresh_links) * stands_for / MAZE_MEMORY_PAGES
 
     def take_changed(self) -> Iterator[tuple[int, str, str, bytes]]:
-        """Yield partition, host, template and dump of the traps that changed since it was last asked."""
+        """Yield partition, host, template and dump of the traps that changed since the last call."""
         changed, self._changed = self._changed, {}
         for (host, template), (partition, trap) in changed.items():
             yield partition, host, template, msgspec.msgpack.encode(trap)
 
     def take_watched(self) -> Iterator[tuple[int, str, bytes]]:
-        """Yield partition, host and dump of what is watched of hosts where that changed since it was last asked."""
+        """Yield partition, host and dump of the watched hosts and farms that changed since the last call."""
         passed, self._passed = self._passed, {}
         for host, (partition, dumped) in passed.items():
             yield partition, host, dumped
@@ -339,7 +347,7 @@ class Traps:
     # ---- inside
 
     def _ward(self, url: Url) -> Ward | None:
-        """Return what is known of a host; None as long as it has few pages."""
+        """Return the ward of a host; None as long as the host has few pages."""
         host = url.host
         ward = self._wards.get(host)
         if ward is not None:
@@ -367,7 +375,7 @@ class Traps:
 
     def _pass_oldest(self) -> None:
         host, ward = self._wards.popitem(last=False)
-        self._curious.discard(host)
+        self._close_hosts.discard(host)
         if ward.touched or ward.dirty:
             self._passed[host] = (ward.partition, ward.dump())
 
@@ -388,17 +396,17 @@ class Traps:
 
     def _look_closer(self, host: str, ward: Ward) -> None:
         if any(node.suspected or node.pages >= MAZE_FROM_PAGES for node in ward.nodes.values()):
-            self._curious.add(host)
+            self._close_hosts.add(host)
         else:
-            self._curious.discard(host)
+            self._close_hosts.discard(host)
 
-    def _spring(self, url: Url, ward: Ward, name: str, node: TemplateNode) -> Trap | None:
-        found = self._found_out(node, width_of(name))
+    def _confirm(self, url: Url, ward: Ward, name: str, node: TemplateNode) -> Trap | None:
+        found = self._verdict(node, width_of(name))
         if found is None:
             return None
         traps = self._traps.setdefault(url.host, [])
         if any(one.template in (name, WHOLE_HOST) for one in traps):
-            return None  # It was released.
+            return None  # The trap was released.
         trap = Trap(url.host, name, found[0], node.pages, found[1])
         if len(traps) >= TRAPS_OF_HOST_MAX:
             trap = Trap(url.host, WHOLE_HOST, found[0], node.pages, f"it has more than {TRAPS_OF_HOST_MAX} traps")
@@ -409,13 +417,13 @@ class Traps:
         self._look_closer(url.host, ward)
         return trap
 
-    def _spring_farm(self, url: Url, farm: Farm) -> Trap | None:
-        """Return the trap that the hosts of a site certainly are."""
+    def _confirm_farm(self, url: Url, farm: Farm) -> Trap | None:
+        """Return the trap that the hosts of a site form, if that is certain."""
         if farm.is_known_elsewhere:
             return None
         node = farm.node
-        found = self._found_out(node, 1, "hosts")
-        # A ring of hosts that each name the next one may have an end; what branches without coming back has none.
+        found = self._verdict(node, 1, "hosts")
+        # A chain of hosts that each link to the next one may end; hosts that branch without links back do not.
         branches = farm.naming >= self._near_pages_min / 2 and farm.inside >= CHAIN_GROWTH * farm.naming
         if found is None and branches and node.pages >= self._near_pages_min and node.fresh_links >= MAZE_SHARE:
             found = node.fresh_links, f"{node.fresh_links:.0%} of the hosts that its hosts name are new, without end"
@@ -428,10 +436,10 @@ class Traps:
         self._farms.forget(url.site)
         return trap
 
-    def _found_out(self, node: TemplateNode, width: int, pages: str = "pages") -> tuple[float, str] | None:
-        """Return score and reason of a template that is certainly a trap. Wide ones need more pages: a narrower one
-        among them may be all that is wrong. So do those that grow by no more than one address a page: calendars,
-        galleries and lists do, and some of them have an end.
+    def _verdict(self, node: TemplateNode, width: int, pages: str = "pages") -> tuple[float, str] | None:
+        """Return score and reason if a template is certainly a trap, else None. A wide template needs more pages:
+        perhaps only a narrower one within it is a trap. So does one that grows by at most one address per page:
+        calendars, galleries and lists do too, and some of them end.
         """
         if not (node.suspected or node.pages >= self._maze_pages_max):
             return None
@@ -462,7 +470,7 @@ class Trapped:
         return self._traps.trap_of(link.url) is not None
 
     def detail(self, link: Link) -> str:
-        """Return which trap it is in, with its score, for people."""
+        """Return which trap a link is in, with its score, for people."""
         trap = self._traps.trap_of(link.url)
         return trap.says() if trap is not None else ""
 

@@ -1,8 +1,8 @@
-"""Bloom: the duplicate URL eliminator in a few bytes a URL, which takes a stated share of new URLs for seen ones.
+"""Bloom: a duplicate URL eliminator with a few bytes per URL, which takes a configured share of new URLs for seen ones.
 
 Fingerprints divide URLs evenly among 16 groups, so that a file has a sixteenth of them. Each group has a chain of Bloom
-filters (Almeida et al. 2007, "Scalable Bloom Filters"): each is twice as large as the one before and has half its rate,
-so the sum of all rates stays below the configured one for any number of URLs.
+filters (Almeida et al. 2007, "Scalable Bloom Filters"): each is twice as large as the previous one and has half its
+false-positive rate, so the sum of all rates stays below the configured one for any number of URLs.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gossamer.url.url import Url
 from gossamer.world.files import publish, sync_directory
 
 _TAIL = struct.Struct("<QQQ")
-"""URLs held, URLs that fit, checksum of all before it."""
+"""URLs in the filter, its capacity, checksum of everything before this."""
 _GROUP_AT = 64 - (GROUPS - 1).bit_length()
 """A URL's group is its fingerprint shifted right by this."""
 _DEVIATIONS = 4.0
-"""Standard deviations above the mean number of URLs in a group for which its first filter has room, so that a second
-filter is rarely started too early."""
+"""The first filter of a group has room for this many standard deviations above the mean number of URLs in a group, so
+that a second filter is rarely started too early."""
 
 
 class _Filter:
@@ -42,31 +42,32 @@ class _Filter:
         self.urls = urls
         self.urls_max = urls_max
         self.file = ""
-        """Where it was saved last."""
+        """The file to which it was last saved."""
         self.saved_urls = 0
 
 
 class _Saving:
-    """Filters of one group on their way to files."""
+    """Filters of one group that are being saved."""
 
     def __init__(self, group: int, through: int) -> None:
         self.group = group
         self.through = through
         self.files: list[tuple[_Filter, str, int]] = []
-        """Filter, name of its new file, URLs in it."""
+        """Filter, name of its new file, number of its URLs."""
         self.written: Future[list[Sums]] | None = None
 
 
 class BloomUrlSeen:
-    """Promises: an offered URL is seen. A new URL counts as seen, and is lost, at a rate of at most
+    """Promises: an offered URL counts as seen from then on. A new URL is taken for seen, and lost, at a rate of at most
     `false_positive_rate`.
 
-    It stores no paths: `way` is None, and a shorter path changes nothing, so with a limit on depth the crawled pages
-    depend on the order of arrival. About 3 bytes a URL at a rate of 1 in 10,000, in memory and in files.
+    Paths are not stored: `way` returns None, and a shorter path changes nothing, so with a limit on depth the crawled
+    pages depend on the order in which links are found. About 3 bytes a URL at a rate of 1 in 10,000, in memory and in
+    files.
     """
 
     def __init__(self, epochs: Epochs, journals: Journals, options: SeenOptions) -> None:
-        """Open what is committed.
+        """Load the committed filters.
 
         Raises:
             OSError: a file is missing or damaged.
@@ -87,7 +88,7 @@ class BloomUrlSeen:
             self._logged[group] += len(fingerprints)
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:  # noqa: ARG002
-        """Return for each URL `KNOWN` or `NEW`, for any path. About 0.4 µs each."""
+        """Return `KNOWN` or `NEW` for each URL; paths are ignored. About 0.4 µs each."""
         answers = [KNOWN] * len(urls)
         for index, url in enumerate(urls):
             fingerprint = url.fingerprint
@@ -107,13 +108,13 @@ class BloomUrlSeen:
         return
 
     def knows(self, url: Url) -> bool:
-        """Say whether a URL was offered; of those that were not, True for the stated share."""
+        """Say whether a URL was offered. Also True for the configured share of other URLs."""
         return any(url.fingerprint in one.bits for one in self._chains[url.fingerprint >> _GROUP_AT])
 
     def cut(self, now: float) -> None:  # noqa: ARG002 - the same for every backend
-        """Give the epoch what was offered; save the filters of one group when its log is long.
+        """Put the offers of this epoch into the store; save the filters of one group if its log is long.
 
-        The loop copies a filter's bytes, about 0.3 ms a MiB; the disk's part is a thread's.
+        The loop copies a filter's bytes, about 0.3 ms a MiB; a thread writes them to disk.
 
         Raises:
             OSError: the disk is full.
@@ -128,7 +129,9 @@ class BloomUrlSeen:
 
     @property
     def memory(self) -> dict[str, int]:
-        """What is held: `filters`, `filter_bytes` of all, `urls` in them, `logged` since their files."""
+        """Memory in use: number of `filters`, their `filter_bytes` and `urls`, and URLs `logged` since they were
+        saved.
+        """
         filters = [one for chain in self._chains for one in chain]
         return {
             "filters": len(filters),
@@ -138,7 +141,7 @@ class BloomUrlSeen:
         }
 
     def close(self) -> None:
-        """Wait for files under way, which do not count."""
+        """Wait for files that are being written, which are not used."""
         self._thread.shutdown(wait=True)
 
     def _add(self, group: int, fingerprint: int) -> None:
@@ -146,7 +149,7 @@ class BloomUrlSeen:
         if not chain or chain[-1].urls >= chain[-1].urls_max:
             urls_max = 2 * chain[-1].urls_max if chain else _first_urls(self._options)
             rate = self._options.false_positive_rate / 2 ** (len(chain) + 1)
-            # A fingerprint is a hash already; `int` hands it on as it is.
+            # A fingerprint is a hash already; `int` returns it unchanged.
             chain.append(_Filter(Bloom(urls_max, rate, int), 0, urls_max))
         last = chain[-1]
         last.bits.add(fingerprint)
@@ -175,7 +178,7 @@ class BloomUrlSeen:
 
     def _open_filters(self) -> None:
         committed = [entry.name for entry in self._journals.finals(FOLDER + "/")]
-        for name in committed:  # Sorted: a chain's filters come in their order.
+        for name in committed:  # Sorted, so in the order of each chain.
             group, _, serial = Path(name).stem.split("-")
             one = _read(self._journals.path(name))
             one.file, one.saved_urls = name, one.urls

@@ -1,8 +1,8 @@
-"""Content: which page had this body first, exactly by digest, or nearly by simhash.
+"""Content: which page first had the same body, by digest, or nearly the same, by simhash.
 
-Simhashes are in tables of blocks, in the shard's store. Two fingerprints of 64 bits that differ in at most three have
-one of their four blocks of 16 bits in common (Manku, Jain and Das Sarma 2007, section 3). So each is kept under its
-four blocks; a question looks at four entries of the store.
+Simhashes are in tables of blocks, in the shard's store. Two simhashes of 64 bits that differ in at most three bits have
+one of their four blocks of 16 bits in common (Manku, Jain and Das Sarma 2007, section 3). So each is stored under its
+four blocks, and a lookup reads four entries of the store.
 """
 
 import struct
@@ -21,7 +21,7 @@ from gossamer.url.url import Url
 
 
 class OriginalRecord(msgspec.Struct, array_like=True, frozen=True):
-    """What is kept of an `Original`."""
+    """The stored form of an `Original`."""
 
     url: str
     fetched_at: float
@@ -34,15 +34,17 @@ _decode = msgspec.msgpack.Decoder(OriginalRecord).decode
 
 
 class ExactContentSeen:
-    """Remembers the first holder of each digest within a host, a site or the shard. A put and a get a page."""
+    """The original, the first page with a digest, within a host, a site or the shard. Costs a get and a put per
+    page.
+    """
 
     def __init__(self, epochs: Epochs, scope: str, split: frozenset[str] = frozenset()) -> None:
-        """`split` are sites whose hosts have a partition each: a shard compares those that it has."""
+        """`split` are sites whose hosts have a partition each: for them a shard compares only the hosts that it has."""
         self._epochs = epochs
         self._owner = _owner_by(scope, split)
 
     def find(self, digest: bytes, url: Url) -> Original | None:
-        """Return who had it first, or None."""
+        """Return the original of a content that `url` has, or None."""
         value = self._epochs.get("content", self._owner(url) + digest)
         if value is None:
             return None
@@ -50,25 +52,27 @@ class ExactContentSeen:
         return Original(holder.url, holder.fetched_at, holder.record_id, holder.links)
 
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
-        """Note the first holder, after `find` found none: this does not look again."""
+        """Store the original, after `find` returned None: this does not check again."""
         value = _encode(OriginalRecord(original.url, original.fetched_at, original.record_id, original.links))
         self._epochs.put("content", self._owner(url) + digest, value)
 
 
 OWNERS_MAX = 1024
-"""Hosts or sites whose beginning of keys is kept in memory: a host's pages come one after another."""
+"""Hosts or sites whose key prefix is cached: a host's pages come one after another."""
 BITS_MAX = 3
-"""Of difference: what four blocks can find without fail."""
+"""Largest difference in bits that four blocks always find."""
 SHINGLES_MIN = 24
-"""Of fewer a simhash says nothing: two menus differ in less."""
+"""Pages with fewer shingles have no meaningful simhash: two menus may differ in less."""
 ENTRIES_MAX = 64
-"""Pages under one block; the oldest make room. At a million pages of one owner 16 are expected."""
+"""Pages per block; the oldest are dropped. With a million pages of one owner, 16 are expected."""
 BLOCKS = 4
 
 _ENTRY = struct.Struct("<QHQ")
 """Simhash, partition, fingerprint."""
 _TABLE = b"\0near"
-"""Exact and near share a family; no digest is as short as what follows this."""
+"""Separates near entries from exact ones in the same family: every digest is longer than the rest of a key with
+this.
+"""
 
 
 def without(
@@ -78,8 +82,9 @@ def without(
     has: Callable[[int, int], bool],
     heirs: Mapping[str, Original],
 ) -> bytes:
-    """Return what an entry of either test says without some pages; nothing if it speaks of these alone. `has_url`
-    knows them by address, `has` by partition and fingerprint; `heirs` have their payloads now, by the record before.
+    """Return an entry of either test without some pages; empty if no other page is left. `has_url` selects these pages
+    by address, `has` by partition and fingerprint; `heirs` are the records that hold their payloads now, by the id of
+    the record before.
     """
     if key[-8:-3] == _TABLE and len(value) % _ENTRY.size == 0:
         left = [entry for entry in _ENTRY.iter_unpack(value) if not has(entry[1], entry[2])]
@@ -92,10 +97,10 @@ def without(
 
 
 class NearContentSeen:
-    """Remembers the simhashes of pages unlike all before, within a host, a site or the shard.
+    """Simhashes of pages that differed from all pages before, within a host, a site or the shard.
 
-    A near-duplicate is not remembered itself, so a flood of them takes no room. Costs four gets and, for a page unlike
-    all others, four puts: about 12 µs. In memory is only what the open epoch holds: at most 5 KB for such a page.
+    Near-duplicates are not stored, so a flood of them takes no space. Costs four gets and, for a page that differs from
+    all others, four puts: about 12 µs. Only the open epoch takes memory: at most 5 KB for such a page.
     """
 
     def __init__(
@@ -120,7 +125,7 @@ class NearContentSeen:
         return nearest
 
     def remember(self, sketch: Sketch, url: Url) -> None:
-        """Note a page after `find` found none like it. Durable with the epoch."""
+        """Store a page's simhash, after `find` returned None. Durable with the epoch."""
         if sketch.shingles < SHINGLES_MIN:
             return
         entry = _ENTRY.pack(sketch.simhash, url.partition, url.fingerprint)
@@ -137,7 +142,7 @@ class NearContentSeen:
 
 
 def _owner_by(scope: str, split: frozenset[str]) -> Callable[[Url], bytes]:
-    """Return what says how the keys of those contents begin that a URL's content is compared with."""
+    """Return a function from a URL to the key prefix of the contents that its content is compared with."""
     if scope == "shard":
         return lambda _: CONTENT
     if scope == "host":

@@ -1,10 +1,10 @@
-"""Disk merge: fingerprints in sorted files. New URLs become part of them, and known ones are found in them, in batches.
+"""Disk merge: a duplicate URL eliminator with fingerprints in sorted files, which are updated and searched in batches.
 
-Mercator's eliminator (Heydon and Najork 1999, figure 4), IRLbot's DRUM (Lee et al. 2008) and BUbiNG's sieve gather
-questions until a batch of them is compared with the files in one pass. Here that is done for those that memory cannot
-answer. A filter of all URLs is in memory: what it has not is new, at once and for certain. What it may have is held
-(`held`) if it is in no table. New URLs gather in a front buffer, which becomes sorted runs when it is full. See
-docs/decisions/0006-url-eliminators.md.
+Mercator's eliminator (Heydon and Najork 1999, figure 4), IRLbot's DRUM (Lee et al. 2008) and BUbiNG's sieve collect
+lookups and compare a batch of them with the files in one pass. Here only lookups that memory cannot answer are
+collected. A filter of all URLs is in memory: a URL that is not in it is certainly new. A URL that may be in it, and is
+in no table in memory, is held (`held`). New URLs are collected in a front buffer, which becomes sorted runs when it is
+full. See docs/decisions/0006-url-eliminators.md.
 """
 
 from __future__ import annotations
@@ -39,56 +39,57 @@ from gossamer.state.sums import Sums, crc_of
 from gossamer.url.url import Url
 
 RATIO = 4
-"""Each run is at least so much larger than the next newer one: few runs, and few times that a URL is rewritten."""
+"""Each run is at least this many times larger than the next newer one, so that there are few runs and URLs are rarely
+rewritten.
+"""
 FRONT_SPAN_MAX = 2
-"""How many front buffers full may gather while one is merged; then the crawl waits for the disk."""
+"""Front buffers that may fill while one is merged; after that the crawl waits for the disk."""
 
 Front = list[dict[int, int]]
-"""Per group: fingerprint to way."""
+"""Per group: fingerprint to path (`offers.way_of`)."""
 
 
 class Merged(NamedTuple):
-    """What a merge made of one group: a run in place of some others."""
+    """Result of a merge for one group: a run that replaces others."""
 
     group: int
     run: FingerprintRun
     crc: int
     replaced: int
-    """How many of the newest runs it holds."""
+    """How many of the newest runs it replaces."""
 
 
 class Compared(NamedTuple):
-    """What a comparison found of a batch of held links."""
+    """Result of a comparison of a batch of held links with the files."""
 
     fingerprints: Fingerprints
     ways: Ways
-    """The least known path to each; `NOWHERE` to a new one."""
+    """The shortest known path to each; `NOWHERE` for a new URL."""
     wanted: list[int]
-    """Places of those that are new, or have a shorter path."""
+    """Places in the batch of links that are new, or have a shorter path."""
     known: dict[int, int]
-    """Of these: fingerprint to known path."""
+    """For the wanted links: fingerprint to known path."""
 
 
 class Work(NamedTuple):
-    """What the thread did in one go."""
+    """Result of one task of the thread."""
 
     made: list[Merged]
     compared: Compared | None
 
 
 class DiskMergeUrlSeen:
-    """Promises what `RocksUrlSeen` promises: exact to 64 bits. `offer` answers at once; `offer_or_hold` answers what
-    memory can answer, and holds the others, so that no link costs a read of the disk of its own.
+    """Promises the same as `RocksUrlSeen`: exact to 64 bits. `offer` answers at once; `offer_or_hold` answers if memory
+    is enough, and holds other links, so that no link costs a separate read of the disk.
 
-    Memory: popular table, at most `FRONT_SPAN_MAX` + 1 front buffers and what one epoch brings (about 110 bytes a URL),
-    filters and indexes of 1.7 bytes for each URL ever seen, 32 bytes for each of `held_urls_max`. Disk: 12.5 bytes a
-    URL; while merging, what is merged twice; 80 bytes for each held link. The files are named by the journals'
-    manifest, so a run counts from the commit after it was synced; until then the store's log of offers holds its
-    content.
+    Memory: the popular table; at most `FRONT_SPAN_MAX` + 1 front buffers and the new URLs of one epoch (about 110 bytes
+    a URL); filters and indexes of 1.7 bytes for each URL ever seen; 32 bytes for each of `held_urls_max`. Disk: 12.5
+    bytes a URL, twice that for runs that are being merged; 80 bytes for each held link. The files are in the journals'
+    manifest, so a run is in use from the commit after its sync; until then the store's log of offers has its content.
     """
 
     def __init__(self, epochs: Epochs, journals: Journals, options: SeenOptions) -> None:
-        """Open what is committed; remove files of merges that never were.
+        """Open the committed runs; remove the files of merges that were not committed.
 
         Raises:
             OSError: a file is missing or damaged.
@@ -103,13 +104,13 @@ class DiskMergeUrlSeen:
         """Per group, oldest and largest first."""
         self._front: Front = [{} for _ in range(GROUPS)]
         self._frozen: Front = [{} for _ in range(GROUPS)]
-        """What a merge is writing: still asked, no longer changed."""
+        """The front buffer that a merge is writing: still read, no longer changed."""
         self._frozen_through = 0
         self._held = HeldLinks(epochs, options.held_urls_max)
         self._filter: UrlFilter | None = None
-        """Has all URLs; made when the first is offered, so that questions about a stopped crawl do without."""
+        """Has all URLs. Built at the first offer, so that queries of a stopped crawl do not need it."""
         self._compared: dict[int, int] = {}
-        """What the last comparison found of links that are given back, while the runs are as they were then."""
+        """Known paths from the last comparison, for links that are returned, as long as the runs do not change."""
         self._working: Future[Work] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="seen")
         self._serial = 0
@@ -118,10 +119,10 @@ class DiskMergeUrlSeen:
             self._front[group].update(zip(fingerprints, ways, strict=True))
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
-        """Return for each URL `KNOWN`, `NEW` or `SHORTER`. See docs/explanation/duplicates.md for what it costs.
+        """Return `KNOWN`, `NEW` or `SHORTER` for each URL. docs/explanation/duplicates.md has the cost.
 
         Raises:
-            OSError: the disk does not give back what was written.
+            OSError: a file cannot be read, or is damaged.
         """
         answers = [KNOWN] * len(urls)
         if not urls:
@@ -137,9 +138,9 @@ class DiskMergeUrlSeen:
         return answers
 
     def offer_or_hold(self, links: Sequence[Link]) -> Sequence[int]:
-        """Return for each link `KNOWN`, `NEW`, `SHORTER` or `HELD`. Reads no file.
+        """Return `KNOWN`, `NEW`, `SHORTER` or `HELD` for each link. Reads no file.
 
-        A link to a URL that is held already, by a path that is not longer, is `KNOWN`.
+        A link is `KNOWN` if another link to its URL is held with a path that is not longer.
         """
         answers = [KNOWN] * len(links)
         if not links:
@@ -184,11 +185,12 @@ class DiskMergeUrlSeen:
         return self._held.has(url.fingerprint)
 
     def released(self, most: int, name: Name, *, idle: bool) -> list[Link]:
-        """Return up to `most` held links, to be given to `offer` in this epoch. Few of them are known: when a batch was
-        compared only new ones and those with shorter paths; when there is nothing else to do (`idle`), the others too.
+        """Return up to `most` held links that have their answer; pass them to `offer` in this epoch. Of a batch that
+        was compared these are the new URLs and shorter paths; of a small batch, all links. With `idle` (there is
+        nothing else to do) a batch is not full yet.
 
         Raises:
-            DamagedStoreError: the store does not give back what was written.
+            DamagedStoreError: the store is damaged.
         """
         links = self._held.released(most, name, idle=idle)
         if links:
@@ -197,20 +199,20 @@ class DiskMergeUrlSeen:
         return links
 
     def count(self, into: Counters) -> None:
-        """Say how many URLs were found in memory, and how many were looked for in files."""
+        """Set the counts of URLs that were found in memory, and that were looked up in files."""
         self._popular.count(into)
         into.urls_on_disk = self._on_disk
 
     def way(self, url: Url) -> tuple[int, int] | None:
-        """Return the least depth and hops, or None when the URL was never offered."""
+        """Return the least depth and hops, or None if the URL was never offered."""
         way = self._popular.way(url.fingerprint)
         if way is None or way >= WAITS:
             way = self._find(url.partition >> GROUP_SHIFT, url.fingerprint)
         return None if way is None else depth_and_hops(way)
 
     def cut(self, now: float) -> None:
-        """Give the epoch what was offered and held; take in what the thread did, and begin what is due: a full front
-        buffer is merged with the runs, and held links are compared with them.
+        """Put the offers and held links of this epoch into the store; adopt the thread's result, and start its next
+        task if one is due: merge a full front buffer with the runs, and compare held links with them.
 
         Raises:
             OSError: a merge failed: the disk is full or damaged.
@@ -237,7 +239,9 @@ class DiskMergeUrlSeen:
 
     @property
     def memory(self) -> dict[str, int]:
-        """What is held: `links`, URLs in `popular`, `front` and `frozen`, `runs`, bytes of indexes and filter."""
+        """Memory in use: held `links`, URLs in `popular`, `front` and `frozen`, number of `runs`, bytes of indexes and
+        filter.
+        """
         return {
             "links": len(self._held),
             "popular": len(self._popular),
@@ -249,7 +253,7 @@ class DiskMergeUrlSeen:
         }
 
     def close(self) -> None:
-        """Wait for a running merge, whose work is lost, and close the files."""
+        """Wait for a running merge, whose result is dropped, and close the files."""
         self._thread.shutdown(wait=True)
         if self._working is not None and self._working.exception() is None:
             for made in self._working.result().made:
@@ -259,7 +263,7 @@ class DiskMergeUrlSeen:
                 run.close()
 
     def _note(self, group: int, fingerprint: int, way: int, known: int | None) -> int:
-        """Remember a URL by an offered path, and return the answer; `known` is the least path before."""
+        """Record an offered path to a URL, and return the answer; `known` is the shortest path before."""
         least = way if known is None else least_of(way, known)
         self._popular.note(fingerprint, least)
         if least == known:
@@ -273,7 +277,7 @@ class DiskMergeUrlSeen:
         return NEW
 
     def _filled(self) -> UrlFilter:
-        """Return the filter with all URLs in it: reads all runs, about 0.05 µs a URL."""
+        """Build the filter of all URLs, and return it: reads all runs, about 0.05 µs a URL."""
         known = sum(run.urls for of_group in self._runs for run in of_group)
         self._filter = filled = UrlFilter(max(self._options.expected_urls, known), self._options.filter_bits)
         for of_group in self._runs:
@@ -285,7 +289,9 @@ class DiskMergeUrlSeen:
         return filled
 
     def _find(self, group: int, fingerprint: int) -> int | None:
-        """Look from the newest to the oldest: the newest way is the least."""
+        """Return the shortest path to a URL, or None. Reads from the newest run to the oldest: the newest path is the
+        shortest.
+        """
         way = self._in_memory(group, fingerprint)
         if way is None:
             mask, reads = mask_of(fingerprint), 0
@@ -299,21 +305,23 @@ class DiskMergeUrlSeen:
         return None if way == NOWHERE else way
 
     def _in_memory(self, group: int, fingerprint: int) -> int | None:
-        """Return the least path to a URL, as far as memory has it; `NOWHERE` if a comparison found that it is new."""
+        """Return the shortest path to a URL if it is in memory; `NOWHERE` if a comparison showed that the URL is
+        new.
+        """
         way = self._front[group].get(fingerprint)
         if way is None:
             way = self._frozen[group].get(fingerprint)
         return way if way is not None or not self._compared else self._compared.get(fingerprint)
 
     def _work(self, front: Front, batch: HeldBatch | None, runs: list[list[FingerprintRun]], serial: int) -> Work:
-        """Merge a front buffer, and compare held links with all that is known then. In the thread."""
+        """Merge a front buffer, then compare held links with the resulting runs. Runs in the thread."""
         made = self._merge(front, runs, serial)
         for group, run, _, replaced in made:
             runs[group][len(runs[group]) - replaced :] = [run]
         return Work(made, _compared(batch, runs) if batch is not None else None)
 
     def _merge(self, front: Front, runs: list[list[FingerprintRun]], serial: int) -> list[Merged]:
-        """Write one new run for each group with new URLs. It reads immutable data."""
+        """Write one new run for each group with new URLs. Reads only immutable data."""
         made = []
         for group, added in enumerate(front):
             if not added:
@@ -369,7 +377,7 @@ class DiskMergeUrlSeen:
 
 
 def _compared(batch: HeldBatch, runs: Sequence[Sequence[FingerprintRun]]) -> Compared:
-    """Look for a batch of held links in the runs of all groups."""
+    """Look up a batch of held links in the runs of all groups."""
     fingerprints = np.frombuffer(batch.fingerprints, np.uint64)
     offered = np.frombuffer(batch.ways, np.uint32)
     groups = np.frombuffer(batch.groups, np.uint8)

@@ -1,8 +1,8 @@
-"""Filter: which URLs were certainly never seen, in memory, at any number of URLs.
+"""Filter: tells in memory which URLs were certainly never seen, for any number of URLs.
 
 A blocked Bloom filter (Putze, Sanders and Singler 2007): the four bits of a fingerprint are in one word, so that a
-lookup is one access to memory. When as many URLs came as it was made for, a second one of the same size begins, and so
-on, each as large as all before it.
+lookup is one access to memory. When it has as many URLs as it was made for, a second part of the same size is added,
+and so on, each as large as all parts before it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _MASKS = array("Q", (1 << (bits & 63) | 1 << (bits >> 6) for bits in range(4096)
 
 
 def mask_of(fingerprint: int) -> int:
-    """Return the four bits that a fingerprint has in its word."""
+    """Return the four bits of a fingerprint in its word."""
     return _MASKS[fingerprint & 4095] | _MASKS[fingerprint >> 12 & 4095]
 
 
 def mark(words: NDArray[np.uint64], fingerprints: Fingerprints) -> None:
-    """Set the bits of fingerprints that are in order: their words are in order too, so each is written once."""
+    """Set the bits of sorted fingerprints: their words are sorted too, so each word is written once."""
     if not len(fingerprints):
         return
     at = (fingerprints >> np.uint64(32)) * np.uint64(len(words)) >> np.uint64(32)
@@ -34,14 +34,14 @@ def mark(words: NDArray[np.uint64], fingerprints: Fingerprints) -> None:
 
 
 class UrlFilter:
-    """Promises: what was added it may have; it may have others, 4 in 100 with eight bits a URL."""
+    """Promises: `may_have` is True for every added URL, and for 4 % of others with eight bits a URL."""
 
     def __init__(self, urls_max: int, bits: int) -> None:
-        """`urls_max` is the number of URLs that memory is reserved for now, with `bits` of it for each."""
+        """Memory is reserved for `urls_max` URLs of `bits` each."""
         self._bits = bits
         self._urls = 0
         self._parts: list[tuple[memoryview, int]] = []
-        """Words and their number."""
+        """Words of each part, and their number."""
         self._extend(urls_max)
 
     def may_have(self, fingerprint: int) -> bool:
@@ -62,7 +62,7 @@ class UrlFilter:
         self._urls += 1
 
     def add_all(self, fingerprints: Fingerprints) -> None:
-        """Add fingerprints that are in order. About 0.02 µs each."""
+        """Add sorted fingerprints. About 0.02 µs each."""
         if self._urls >= self._urls_max:
             self._extend(self._urls)
         mark(self._words, fingerprints)
@@ -70,7 +70,7 @@ class UrlFilter:
 
     @property
     def bytes(self) -> int:
-        """What it takes of memory."""
+        """Memory of the filter."""
         return sum(8 * count for _, count in self._parts)
 
     def _extend(self, urls: int) -> None:

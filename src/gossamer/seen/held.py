@@ -1,8 +1,8 @@
-"""Held: links whose answers come with a batch. They are durable with the epoch that found them.
+"""Held: links that wait for a batch to be compared with the files. They are durable with the epoch that found them.
 
-Memory has 13 bytes a link: fingerprint, path and group. The links are in values of the store, which are deleted in the
-epoch in which the last of their batch was offered again. A crash before that epoch gives back the whole batch once
-more, and those that were queued are known by then.
+Each link takes 13 bytes in memory: fingerprint, path and group. The links themselves are in values of the store, which
+are deleted in the epoch in which the last link of their batch is offered again. After a crash before that epoch the
+whole batch is released again; links that were queued before are known by then.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from gossamer.state.schema import HELD_LINKS, under
 from gossamer.url.url import Url
 
 PART_LINKS_MAX = 2_048
-"""Links of one value: 160 KB. A larger one holds up the loop while it is put."""
+"""Links of one value: 160 KB. Putting a larger value holds up the loop."""
 READS_MAX = 10_000
-"""A batch of at most this size is answered by reads, 35 µs each, in place of a pass through all files."""
+"""A batch of at most this size is answered by single reads of 35 µs, in place of a pass through all files."""
 HELD_S_MAX = 600.0
-"""The longest time for which links are held while the batch is not full."""
+"""The longest time that links wait while their batch is not full."""
 
 Name = Callable[[str], Url | None]
 
 
 class HeldRun(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Links that differ in their addresses alone, as the store keeps them."""
+    """The stored form of links that differ only in their address."""
 
     link_type: str
     depth: int
@@ -42,7 +42,9 @@ class HeldRun(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class HeldPart(msgspec.Struct, array_like=True, frozen=True):
-    """One value of the store: links with what is compared of each; `pages` are encoded, so that few are decoded."""
+    """One value of the store: links, with the fields for the comparison separate; `pages` stay encoded until their
+    links are needed.
+    """
 
     fingerprints: bytes
     ways: bytes
@@ -58,10 +60,10 @@ _decode_page = msgspec.msgpack.Decoder(list[HeldRun]).decode
 
 
 class HeldBatch:
-    """Links in the order in which they came; a place is an index in this order."""
+    """Held links in the order in which they were added; a place is an index in this order."""
 
     def __init__(self, epochs: Epochs, numbers: Iterator[int]) -> None:
-        """`numbers` are for the keys of values: they rise from batch to batch."""
+        """`numbers` are for the keys of values: they increase from batch to batch."""
         self._epochs = epochs
         self._numbers = numbers
         self.fingerprints = array("Q")
@@ -96,7 +98,7 @@ class HeldBatch:
             self.store()
 
     def store(self) -> None:
-        """Give the open epoch what was added."""
+        """Put the added links into the open epoch."""
         start, self._stored = self._stored, len(self)
         if self._stored == start:
             return
@@ -121,7 +123,7 @@ class HeldBatch:
         self._stored = len(self)
 
     def links(self, places: Sequence[int], name: Name) -> Iterator[Link]:
-        """Yield the links of some places, which are in order. Reads each value that has one."""
+        """Yield the links at sorted places. Reads each value that has one of them."""
         at, ends = 0, [*self._starts[1:], len(self)]
         for key, start, end in zip(self._keys, self._starts, ends, strict=True):
             first = at
@@ -133,16 +135,18 @@ class HeldBatch:
                 yield from _links(_decode_part(value), [place - start for place in places[first:at]], name)
 
     def delete(self) -> None:
-        """Delete the links: all of them were offered again."""
+        """Delete the links from the store, after all of them were offered again."""
         if self._keys:
             self._epochs.delete_range("seen", self._keys[0], self._keys[-1] + b"\0")
 
 
 class HeldLinks:
-    """Gathers links, has a full batch compared, and gives back those that are new, or whose path is shorter."""
+    """Collects links, provides full batches for comparison, and returns the links that are new or have a shorter
+    path.
+    """
 
     def __init__(self, epochs: Epochs, urls_max: int) -> None:
-        """`urls_max` is the size of a batch. What an earlier process held is held again."""
+        """`urls_max` is the size of a batch. Links that an earlier process held are loaded."""
         self._epochs = epochs
         self._urls_max = urls_max
         stored = list(epochs.scan("seen", *under(HELD_LINKS)))
@@ -151,23 +155,23 @@ class HeldLinks:
         self._gathering = HeldBatch(epochs, self._numbers)
         self._since: float | None = None
         self._leaving: HeldBatch | None = None
-        """What is compared, and then given back."""
+        """The batch that is compared, and then returned."""
         self._wanted: Sequence[int] | None = None
-        """Places of those that are given back; None before the batch was compared."""
+        """Places of the links to return; None before the batch was compared."""
         self._at = 0
         self._hurries = False
         for key, value in stored:
             self._gathering.load(key, value)
 
     def __len__(self) -> int:
-        """Links that are not given back, and not known to be none to give back."""
+        """Links that are held: not returned yet, nor dropped by a comparison."""
         leaving = 0
         if self._leaving is not None:
             leaving = len(self._leaving) if self._wanted is None else len(self._wanted) - self._at
         return len(self._gathering) + leaving
 
     def hold(self, links: Sequence[Link], ways: Sequence[int], groups: Sequence[int]) -> None:
-        """Keep links until they are given back; see `HeldBatch.add`."""
+        """Hold links; see `HeldBatch.add`."""
         self._gathering.add(links, ways, groups)
 
     def has(self, fingerprint: int) -> bool:
@@ -180,15 +184,15 @@ class HeldLinks:
         )
 
     def cut(self) -> None:
-        """Give the open epoch what was held, and delete what was given back."""
+        """Put new held links into the open epoch, and delete the batch that was returned completely."""
         self._gathering.store()
         self._retire()
 
     def batch(self, now: float) -> HeldBatch | None:
-        """Return the links that are to be compared now; `compared` takes the result."""
+        """Return the batch to compare now, or None; pass the result to `compared`."""
         if self._leaving is not None or not self._gathering:
             return None
-        self._since = now if self._since is None else min(now, self._since)  # Clocks are set back.
+        self._since = now if self._since is None else min(now, self._since)  # The clock may be set back.
         is_due = self._hurries or now - self._since >= HELD_S_MAX
         if not is_due and len(self._gathering) < self._urls_max:
             return None
@@ -199,11 +203,13 @@ class HeldLinks:
         return self._leaving
 
     def compared(self, wanted: Sequence[int]) -> None:
-        """Take in the places of the links that are to be given back."""
+        """Set the places of the links to return."""
         self._wanted = wanted
 
     def released(self, most: int, name: Name, *, idle: bool) -> list[Link]:
-        """Return up to `most` links to offer again in this epoch. `idle`: there is nothing else to do."""
+        """Return up to `most` links to offer again in this epoch. `idle`: there is nothing else to do, so do not wait
+        for a full batch.
+        """
         self._retire()
         if idle and self._leaving is None and self._gathering:
             if len(self._gathering) <= READS_MAX:
@@ -228,7 +234,7 @@ class HeldLinks:
 
 
 def without(value: bytes, has: Callable[[str], bool]) -> bytes:
-    """Return a value without the links to some pages; nothing if there are no others."""
+    """Return a value without the links that `has` selects by URL; empty if no link is left."""
     part = _decode_part(value)
     runs = [run for page in part.pages for run in _decode_page(page)]
     kept = [place for place, text in enumerate(text for run in runs for text in run.urls) if not has(text)]
@@ -247,7 +253,7 @@ def without(value: bytes, has: Callable[[str], bool]) -> bytes:
 
 
 def _links(part: HeldPart, places: Sequence[int], name: Name) -> Iterator[Link]:
-    """Yield the links of some places of a part, which are in order."""
+    """Yield the links at sorted places of a part."""
     at = start = 0
     for links, page in zip(part.counts, part.pages, strict=True):
         first = at

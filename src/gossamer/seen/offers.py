@@ -1,11 +1,11 @@
 """Offers: a log of new URLs and shorter paths since the last write to files, kept in the store epoch by epoch.
 
-It makes the backends in memory and in files crash-safe: the offers of an epoch are one value per group of partitions,
-written when the epoch is cut. They are committed or lost with that epoch, need no extra fsync, and are read once, when
-a crawl is opened.
+The log makes the backends in memory and in files crash-safe: the offers of an epoch are one value per group of
+partitions, written when the epoch is cut. They are committed or lost with that epoch, need no extra fsync, and are read
+once, when a crawl is opened.
 
-Parts that all backends share are here too: paths (depth and hops as one small number), and groups of 256 partitions, so
-that a backend with files has few of them.
+This module also has what all backends share: paths (depth and hops as one small number), and groups of 256 partitions,
+so that a backend with files has few files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GROUPS = 16
 GROUP_SHIFT = 8
 """A URL's group is its partition shifted right by this."""
 FOLDER = "state/seen"
-"""Where the files of all forms are, in the crawl's directory."""
+"""Folder of all backends' files, in the crawl's directory."""
 
 assert GROUPS << GROUP_SHIFT == PARTITIONS
 
@@ -33,7 +33,7 @@ HOPS_MAX = 0xFF
 
 
 def way_of(depth: int, hops: int) -> int:
-    """Return depth and hops as one number below 2**24; what is too long to count stays at the most."""
+    """Return depth and hops as one number below 2**24; larger values are capped."""
     return min(depth, DEPTH_MAX) << 8 | min(hops, HOPS_MAX)
 
 
@@ -43,17 +43,17 @@ def least_of(one: int, other: int) -> int:
 
 
 def depth_and_hops(way: int) -> tuple[int, int]:
-    """Return what `way_of` was given."""
+    """Return depth and hops of a number by `way_of`."""
     return way >> 8, way & HOPS_MAX
 
 
 VALUE_URLS_MAX = 16_384
-"""192 KiB: a large value holds up the loop while it is put."""
+"""URLs of one value: 192 KiB. Putting a larger value holds up the loop."""
 _ENTRY_BYTES = 12
 
 
 class Offers:
-    """The log of the offers that changed something. About 0.1 µs and 12 bytes each."""
+    """The log of offers that changed something. About 0.1 µs and 12 bytes each."""
 
     def __init__(self, epochs: Epochs) -> None:
         self._epochs = epochs
@@ -61,12 +61,12 @@ class Offers:
         self._ways = [array("I") for _ in range(GROUPS)]
 
     def note(self, group: int, fingerprint: int, way: int) -> None:
-        """Remember with the open epoch that a fingerprint is known, and the way to it."""
+        """Log that a fingerprint is known by a path, with the open epoch."""
         self._fingerprints[group].append(fingerprint)
         self._ways[group].append(way)
 
     def cut(self) -> None:
-        """Give the open epoch what was noted: it closes now."""
+        """Put the logged offers into the open epoch, before it is cut."""
         number = self._epochs.number
         for group in range(GROUPS):
             fingerprints, ways = self._fingerprints[group], self._ways[group]
@@ -78,7 +78,7 @@ class Offers:
                 self._fingerprints[group], self._ways[group] = array("Q"), array("I")
 
     def replay(self) -> Iterator[tuple[int, array[int], array[int]]]:
-        """Yield group, fingerprints and paths of all logged and committed offers, oldest first in a group."""
+        """Yield group, fingerprints and paths of all committed offers in the log, the oldest of a group first."""
         for key, value in self._epochs.scan("seen", *PARTITIONED):
             count = len(value) // _ENTRY_BYTES
             yield (
@@ -88,7 +88,7 @@ class Offers:
             )
 
     def forget(self, group: int, through: int) -> None:
-        """Drop what epochs up to `through` brought to a group: files that the open epoch commits hold it."""
+        """Drop a group's offers of epochs up to `through`: the files that the open epoch commits have them."""
         self._epochs.delete_range("seen", _key(group, 0, 0), _key(group, through + 1, 0))
 
 
@@ -97,14 +97,14 @@ def _key(group: int, epoch: int, part: int) -> bytes:
 
 
 def bytes_of(numbers: array[int]) -> bytes:
-    """Return numbers as the store keeps them: little-endian."""
+    """Return numbers in their stored form: little-endian."""
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers.tobytes()
 
 
 def array_of(code: Literal["Q", "I"], data: bytes) -> array[int]:
-    """Return what `bytes_of` was given."""
+    """Return the numbers of bytes by `bytes_of`."""
     numbers = array(code)
     numbers.frombytes(data)
     if sys.byteorder == "big":

@@ -57,8 +57,8 @@ class SeenOptions(Section, frozen=True):
     def filter_bytes(self) -> int:
         """Memory of the filters for `expected_urls`, and as much on disk; 0 for a backend without filters.
 
-        Those of `diskmerge` grow with the URLs that come. A Bloom filter of rate p takes -ln p / (ln 2)² bits an entry
-        (Bloom 1970); the first of a chain has half of the configured rate.
+        Filters of `diskmerge` grow with the number of URLs. A Bloom filter of rate p takes -ln p / (ln 2)² bits an
+        entry (Bloom 1970); the first of a chain has half of the configured rate.
         """
         if self.backend == "diskmerge":
             return self.expected_urls * (self.filter_bits + RUN_BITS) // 8

@@ -12,17 +12,18 @@ from gossamer.seen.offers import HOPS_MAX, way_of
 from gossamer.url.url import Url
 
 POPULAR_BYTES = 12
-"""What one URL takes in memory."""
+"""Memory of one URL."""
 WAITS = 1 << 31
-"""Added to the path of a URL that awaits its answer: longer than any, so it is no hit."""
+"""Added to the path of a held URL: longer than any path, so that the URL is no hit."""
 TOGETHER_MIN = 20
-"""Number of links from which on one lookup of all is cheaper."""
+"""Number of links from which one vectorized lookup is cheaper than single ones."""
 
 
 class Popular:
-    """Fingerprints and the shortest paths to them, each in the slot of its last bits; the newest entry stays.
+    """Fingerprints and the shortest paths to them. The last bits of a fingerprint select its slot; a new entry replaces
+    the old one.
 
-    Each change of a path is written here, so the table is always right.
+    Each change of a path is written here too, so the table is always up to date.
     """
 
     __slots__ = ("_fingerprints", "_fingerprints_at_once", "_mask", "_ways", "_ways_at_once", "asked", "misses")
@@ -32,25 +33,26 @@ class Popular:
         places = 1 << max(urls_max.bit_length() - 1, 0)
         self._mask = places - 1
         self.asked = self.misses = 0
-        # Zeros that the system makes when they are first touched: a small crawl takes as little of the table.
+        # The system allocates pages of zeros when they are first touched, so a small crawl uses little of the table.
         self._fingerprints_at_once = np.zeros(places, np.uint64)
         self._ways_at_once = np.zeros(places, np.uint32)
-        # The same memory, for looking at one place: five times as quick there.
+        # The same memory as a view, which is five times as fast for single entries.
         self._fingerprints = self._fingerprints_at_once.data
         self._ways = self._ways_at_once.data
-        # No fingerprint is there yet: one that ends in zeros is not 2**64 - 1.
+        # Slot 0 must not match fingerprint 0: 2**64 - 1 belongs to another slot.
         self._fingerprints[0] = (1 << 64) - 1
 
     def __len__(self) -> int:
         return len(self._fingerprints)
 
     def unknown(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Return every URL's way, and the places of those that are not known here by that way or a shorter one.
+        """Return every URL's path, and the indexes of the URLs that are not in the table with that path or a shorter
+        one.
 
         60 links of one page take 10 µs.
         """
         if depths.count(depths[0]) == len(urls) and hops.count(hops[0]) == len(urls):
-            # The links of one page, nearly always.
+            # Nearly always, since these are the links of one page.
             way = way_of(depths[0], hops[0])
             ways, unknown = [way] * len(urls), self._unknown_by(urls, way)
         else:
@@ -61,12 +63,12 @@ class Popular:
         return ways, unknown
 
     def forget(self) -> None:
-        """Forget all: paths may have become shorter elsewhere."""
+        """Clear the table, after paths may have changed elsewhere."""
         self._fingerprints_at_once.fill(0)
         self._fingerprints[0] = (1 << 64) - 1
 
     def count(self, into: Counters) -> None:
-        """Say how many URLs were known here."""
+        """Set the counts of URLs that were found in the table, and that were not."""
         into.urls_hits, into.urls_misses = self.asked - self.misses, self.misses
 
     def way(self, fingerprint: int) -> int | None:
@@ -82,7 +84,7 @@ class Popular:
             self._ways[at] = way
 
     def settle(self, fingerprints: NDArray[np.uint64], ways: NDArray[np.uint32]) -> None:
-        """Take in the paths to URLs that awaited their answers. 10 ms for a million."""
+        """Set the paths of URLs that were held. 10 ms for a million."""
         places = (fingerprints & np.uint64(self._mask)).view(np.int64)
         waits = self._fingerprints_at_once.take(places) == fingerprints
         waits &= self._ways_at_once.take(places) >= WAITS

@@ -2,8 +2,8 @@
 
 A file has blocks of 4 KiB, then the first fingerprint of each block, then a Bloom filter, then a trailer. The parts
 after the blocks (about 0.7 bytes a URL) are in memory, so a lookup reads at most one block, and mostly none if the URL
-is not there. Blocks are read into a buffer, not mapped: so a damaged disk causes an error instead of a signal, memory
-stays bounded, and each block's checksum is checked.
+is not in the file. Blocks are read into a buffer, not mapped, so that a damaged disk causes an error instead of a
+signal, memory stays bounded, and the checksum of each block is verified.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gossamer.world.files import publish, sync_directory
 BLOCK_URLS = 372
 BLOCK_BYTES = 4096
 FILTER_BITS = 4
-"""Bits a URL of the own filter of a run, which is looked up after that of all URLs. It spares five of six reads."""
+"""Bits per URL in the filter of a run, which is read after the filter of all URLs and avoids five of six reads."""
 SLICE_BLOCKS = 64
 """Blocks of the largest run that are merged at a time: 24,000 URLs, about 2 ms."""
 MAGIC = b"gossamer run 1\0\0"
@@ -47,19 +47,19 @@ _DEPTHS_AT = 8 * BLOCK_URLS
 _HOPS_AT = 10 * BLOCK_URLS
 _CHECK_AT = 11 * BLOCK_URLS
 _TAIL = struct.Struct("<16sQQQ")
-"""Magic, URLs, words of the filter, checksum of the part in memory."""
+"""Magic, number of URLs, words of the filter, checksum of the part in memory."""
 
 assert _BLOCK.itemsize == BLOCK_BYTES
 
 Ways = NDArray[np.uint32]
 Slice = tuple[Fingerprints, Ways]
-"""Fingerprints in order, each once, and the way to each."""
+"""Sorted distinct fingerprints, and the path to each."""
 NOWHERE = 0xFFFFFFFF
-"""In place of the path to a fingerprint that no run has: longer than any."""
+"""In place of the path to a fingerprint that is in no run: longer than any path."""
 
 
 class FingerprintRun:
-    """One file, open for questions."""
+    """One file, open for lookups."""
 
     __slots__ = ("_fd", "_firsts", "bytes", "path", "urls", "word_count", "words")
 
@@ -67,7 +67,7 @@ class FingerprintRun:
         """Open a finished file.
 
         Raises:
-            OSError: it cannot be read, or is not what was written.
+            OSError: the file cannot be read, or is damaged.
         """
         self.path = path
         self.bytes = path.stat().st_size
@@ -87,19 +87,19 @@ class FingerprintRun:
 
     @property
     def index_bytes(self) -> int:
-        """What it takes of memory."""
+        """Memory of the index and the filter."""
         return 8 * (len(self._firsts) + len(self.words))
 
     def may_hold(self, fingerprint: int, mask: int) -> bool:
-        """Say whether a fingerprint may be here; False is sure. 0.15 µs."""
+        """Say whether a fingerprint may be in the run; False is certain. 0.15 µs."""
         word: int = self.words[(fingerprint >> 32) * self.word_count >> 32]
         return word & mask == mask
 
     def find(self, fingerprint: int) -> int | None:
-        """Return the way to a fingerprint, or None. Reads one block: 3 µs when the system has it in memory.
+        """Return the path to a fingerprint, or None. Reads one block: 3 µs if it is in the page cache.
 
         Raises:
-            OSError: the disk does not give back what was written.
+            OSError: the file cannot be read, or is damaged.
         """
         block = bisect_right(self._firsts, fingerprint) - 1
         if block < 0:
@@ -146,9 +146,10 @@ class FingerprintRun:
 
 
 def merged(runs: Sequence[FingerprintRun], fresh: Slice) -> Iterator[Slice]:
-    """Yield the union of runs and fresh entries, slice by slice; of two paths to a URL the least of each part.
+    """Yield the union of runs and fresh entries, slice by slice; for several paths to a URL, the least depth and the
+    least hops.
 
-    Memory: a few slices, at any size of the runs. About 0.15 µs a URL.
+    Takes memory for a few slices, for runs of any size. About 0.15 µs a URL.
     """
     bounds = max(runs, key=lambda run: run.urls).bounds() if runs else []
     edges = [0, *bounds, 1 << 64]
@@ -159,9 +160,9 @@ def merged(runs: Sequence[FingerprintRun], fresh: Slice) -> Iterator[Slice]:
 
 
 def least_ways(runs: Sequence[FingerprintRun], wanted: Fingerprints) -> Ways:
-    """Return the least path to each of some fingerprints, which are in order; `NOWHERE` to one that no run has.
+    """Return the shortest path to each of some sorted fingerprints; `NOWHERE` if no run has it.
 
-    Reads each slice of the runs that may have one, in their order. About 0.01 µs for each URL of the runs.
+    Reads, in order, each slice of the runs that may have one of them. About 0.01 µs for each URL of the runs.
     """
     known = np.full(len(wanted), NOWHERE, np.uint32)
     for run in runs:
@@ -179,12 +180,12 @@ def least_ways(runs: Sequence[FingerprintRun], wanted: Fingerprints) -> Ways:
 
 
 def is_shorter(ways: Ways, known: Ways) -> NDArray[np.bool_]:
-    """Say of each path whether it has less depth, or fewer hops, than the known one."""
+    """Say for each path whether it has less depth, or fewer hops, than the known one."""
     return (ways >> 8 < known >> 8) | (ways & HOPS_MAX < known & HOPS_MAX)
 
 
 def write_run(path: Path, slices: Iterable[Slice], urls_max: int) -> None:
-    """Write a run aside, sync it and give it its name. `urls_max` is at least what comes, and sizes the filter.
+    """Write a run to a temporary file, sync and rename it. `urls_max`, an upper bound of its URLs, sizes the filter.
 
     Raises:
         OSError: the disk is full.

@@ -1,9 +1,9 @@
 """Shingles: a page's words in runs of three, hashed all at once.
 
-No loop runs over words. Each byte of the text becomes a number of its own, times a power of one odd constant by its
-place; the running sum of these then holds the hash of every word as a difference of two of its entries, times the
-inverse of the power at which the word begins (Karp and Rabin 1987, modulo 2**64). What is left per page is some twenty
-passes over arrays: about 130 µs for a page of 26 KB (`benchmarks/bench_near.py`).
+There is no loop over words. Each byte value maps to a number, which is multiplied by the power of an odd constant for
+the byte's position. In the running sum of these products, the hash of a word is the difference of two entries times the
+inverse of the power at the word's beginning (Karp and Rabin 1987, modulo 2**64). This takes some twenty passes over
+arrays: about 130 µs for a page of 26 KB (`benchmarks/bench_near.py`).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from gossamer.model.digests import Sketch
 TEXT_BYTES_MAX = 1 << 16
 """Bytes of a page's text that are used, so that time and memory are bounded for any page."""
 BODY_BYTES_MAX = 1 << 18
-"""Text is sought in so much of a page."""
+"""Bytes of a page in which text is searched for."""
 WORD_BYTES_MIN = 3
-"""Shorter words, and what is left of numbers and ids when their digits are gone, say nothing."""
+"""Shorter words, and what remains of numbers and ids without their digits, mean nothing."""
 ADDRESS_WORDS_MAX = 256
-"""Words of a page's address that are passed over in its text."""
+"""Words of a page's address that are ignored in its text."""
 ADDRESS_BYTES_MAX = 1 << 15
-"""Bytes of an address in which they are sought."""
+"""Bytes of an address in which these words are searched for."""
 LOWEST_MAX = 512
 """Hashes that a sketch keeps."""
 
 SIGNATURE_VALUES = 128
 """16-bit values of a signature."""
 SHINGLES_MIN = 24
-"""Of fewer a signature says nothing."""
+"""Texts with fewer shingles have no meaningful signature."""
 
 Hashes = npt.NDArray[np.uint64]
 _U64 = np.uint64
@@ -43,12 +43,12 @@ _HIDDEN = ((b"<script", b"</script"), (b"<style", b"</style"))
 
 
 def sketch(body: bytes, charset: str = "", address: str = "", *, lowest: bool = True) -> Sketch:
-    """Return the sketch of a page. `charset` matters only where letters are no bytes (UTF-16). Words in the path of its
-    `address` are ignored: error pages and searches repeat them. Without `lowest` the least hashes are left out, which
-    near-duplicates do not need.
+    """Return the sketch of a page. `charset` matters only if a letter is not a byte (UTF-16). Words in the path of its
+    `address` are ignored: error pages and searches repeat them. Without `lowest` the smallest hashes are left out:
+    near-duplicates do not need them.
 
-    Any bytes have a sketch; without words it is that of an empty page. Costs about 130 µs for 26 KB with 61 links, at
-    most 2 ms.
+    Works for any bytes; a page without words has the sketch of an empty page. Costs about 130 µs for 26 KB with 61
+    links, at most 2 ms.
     """
     if charset.startswith("utf-16"):
         body = body[:BODY_BYTES_MAX].decode(charset, "replace").encode("utf-8", "replace")
@@ -68,8 +68,8 @@ def sketch(body: bytes, charset: str = "", address: str = "", *, lowest: bool = 
 
 
 def text_of(body: bytes) -> bytes:
-    """Return the text between tags, its pieces separated by a zero byte; all of a page without tags. Does not parse:
-    equal pages only need equal texts.
+    """Return the text between tags, its pieces separated by zero bytes; the whole page if there are no tags. Does not
+    parse: it is enough that equal pages have equal texts.
     """
     body = _without_scripts(body[:BODY_BYTES_MAX])
     if b"<" not in body:
@@ -78,7 +78,7 @@ def text_of(body: bytes) -> bytes:
 
 
 def words_of(text: bytes) -> tuple[Hashes, npt.NDArray[np.int32]]:
-    """Return a hash of each word, in order, and the number of its piece.
+    """Return the hash of each word, in order, and the number of its piece.
 
     A word is a run of at least three ASCII letters or non-ASCII bytes. Each character of the East Asian scripts without
     spaces is a word.
@@ -90,7 +90,7 @@ def words_of(text: bytes) -> tuple[Hashes, npt.NDArray[np.int32]]:
     sums = np.empty(len(codes) + 1, _U64)
     sums[0] = 0
     np.cumsum(_VALUES.take(codes) * _POWERS[: len(codes)], out=sums[1:])
-    after = np.zeros(len(codes) + 1, np.bool_)  # The byte before is a letter.
+    after = np.zeros(len(codes) + 1, np.bool_)  # Whether the byte before is a letter.
     after[1:] = letter
     begins = letter & (lead | ~after[:-1])
     ends = np.zeros(len(codes) + 1, np.bool_)
@@ -104,8 +104,8 @@ def words_of(text: bytes) -> tuple[Hashes, npt.NDArray[np.int32]]:
 
 
 def shingles_of(words: Hashes, blocks: npt.NDArray[np.int32]) -> Hashes:
-    """Return a hash for each word with the two that follow it in its piece, so that neighbours of a list entry do not
-    change its hashes.
+    """Return a hash for each three consecutive words of a piece. Shingles do not cross pieces, so the neighbours of a
+    list entry do not change its hashes.
     """
     hashes = words * _U64(_BASE)
     hashes[:-1] += np.where(blocks[1:] == blocks[:-1], words[1:], _U64(0)) * _SECOND
@@ -119,24 +119,27 @@ def shingles_of(words: Hashes, blocks: npt.NDArray[np.int32]) -> Hashes:
 
 
 def simhash_of(hashes: Hashes) -> int:
-    """Return the majority of each bit (Charikar 2002); a repeated shingle counts each time."""
+    """Return the simhash: the majority of each bit over all hashes (Charikar 2002). A repeated shingle counts each
+    time.
+    """
     bits = np.unpackbits(hashes.astype("<u8", copy=False).view(np.uint8).reshape(-1, 8), axis=1)
     ones = bits.sum(axis=0, dtype=np.uint32)
     return int.from_bytes(np.packbits(2 * ones > len(hashes)).tobytes(), "little")
 
 
 def lowest_of(hashes: Hashes) -> tuple[int, ...]:
-    """Return the `LOWEST_MAX` least distinct hashes, ascending."""
-    most = 2 * LOWEST_MAX  # Some are there more than once.
+    """Return the `LOWEST_MAX` smallest distinct hashes, ascending."""
+    most = 2 * LOWEST_MAX  # Some occur more than once.
     few = hashes if len(hashes) <= most else np.partition(hashes, most)[:most]
     lowest: list[int] = _distinct(few)[:LOWEST_MAX].tolist()
     return tuple(lowest)
 
 
 def signature(text: str) -> bytes:
-    """Return the MinHash signature of a text by one permutation (Li, Owen and Zhang 2012), empty bins filled from the
-    next (Shrivastava and Li 2014): 256 bytes. The share of equal values of two estimates the share of shingles that
-    their texts have in common (Jaccard), with a standard error of 0.04. Empty for a text of few words. 1.2 ms at most.
+    """Return the MinHash signature of a text by one permutation (Li, Owen and Zhang 2012), with empty bins filled from
+    the next bin (Shrivastava and Li 2014): 256 bytes. The share of equal values in two signatures estimates the share
+    of shingles that the texts have in common (Jaccard), with a standard error of 0.04. Empty for a text of few words.
+    At most 1.2 ms.
     """
     words, blocks = words_of(text.encode("utf-8", "replace")[:TEXT_BYTES_MAX])
     if len(words) < SHINGLES_MIN:
@@ -156,7 +159,7 @@ def _path_of(address: str) -> bytes:
 
 
 def _distinct(hashes: Hashes) -> Hashes:
-    """Return each hash once, ascending. `np.unique` does the same, and imports `numpy.ma` for it: 10 ms of a crawl."""
+    """Return each hash once, ascending. `np.unique` does the same but imports `numpy.ma`, which takes 10 ms."""
     ascending = np.sort(hashes)
     kept = np.ones(len(ascending), np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=kept[1:])
@@ -180,7 +183,7 @@ def _without_scripts(body: bytes) -> bytes:
 
 
 def _tables() -> tuple[Hashes, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return for each byte its number, whether it belongs to words, and whether it begins one by itself."""
+    """Return for each byte value its number, whether it is part of words, and whether it begins a word by itself."""
     values = np.zeros(256, _U64)
     lead = np.zeros(256, np.bool_)
     for code in range(256):

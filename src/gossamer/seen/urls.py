@@ -1,4 +1,4 @@
-"""URLs: the duplicate URL eliminator in the shard's store, and as one dictionary in memory; both exact to 64 bits."""
+"""URLs: duplicate URL eliminators in the shard's store and in one dictionary in memory, both exact to 64 bits."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 
 STARTS_MAX = 10_000
-"""Origins whose beginning of keys is kept in memory: about 1.5 MB."""
+"""Origins whose key prefix is cached: about 1.5 MB."""
 _SCHEME = len("https://")
-"""From here on the next slash ends an origin; where there is none, so does the last character."""
+"""From this index on, the next slash ends an origin; without a slash it ends before the last character."""
 
 
 class RocksUrlSeen:
-    """Promises: a URL is new once, across restarts; its least depth and its least hops are remembered.
+    """Promises: a URL is new only once, across restarts; its least depth and its least hops are stored.
 
-    Both are minimized separately, over all paths, so that the result does not depend on the order.
+    Both are minimized separately over all paths, so that the result does not depend on the order of offers.
 
-    Costs about 0.2 µs for a popular URL (navigation repeats on every page), else 1.5 µs. Recently offered URLs are
-    popular: `POPULAR_BYTES` for each of `popular_urls_max`, which is rounded down to a power of two. Two URLs of a host
-    with a million seen ones share a fingerprint once in 10¹³ offers: the second is then never fetched.
+    Costs about 0.2 µs for a recently offered URL (navigation repeats on every page), else 1.5 µs. Recently offered URLs
+    take `POPULAR_BYTES` for each of `popular_urls_max`, which is rounded down to a power of two. On a host with a
+    million seen URLs, one of 10¹³ offers has the fingerprint of another URL and is then never fetched.
     """
 
     def __init__(self, epochs: Epochs, popular_urls_max: int) -> None:
         self._epochs = epochs
         self._popular = Popular(popular_urls_max)
         self._starts: dict[str, bytes] = {}
-        """Origin to what its seen keys begin with."""
+        """Origin to its key prefix."""
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
-        """Return for each URL `KNOWN`, `NEW` or `SHORTER`."""
+        """Return `KNOWN`, `NEW` or `SHORTER` for each URL."""
         answers = [KNOWN] * len(urls)
         if not urls:
             return answers
@@ -46,11 +46,11 @@ class RocksUrlSeen:
         return answers
 
     def forget(self) -> None:
-        """Forget what memory has: partitions came whose URLs another shard had."""
+        """Clear the cache, after partitions have arrived whose URLs were in another shard."""
         self._popular.forget()
 
     def count(self, into: Counters) -> None:
-        """Say how many URLs were found in memory, and how many were looked for in the store."""
+        """Set the counts of URLs that were found in memory, and that were looked up in the store."""
         self._popular.count(into)
         into.urls_on_disk = self._epochs.keys_read("seen")
 
@@ -91,8 +91,8 @@ class RocksUrlSeen:
             self._epochs.put_many("seen", changed)
 
     def _start(self, url: Url) -> bytes:
-        """Return what the seen keys of a host's URLs begin with: they lie side by side, so that a page's links, which
-        mostly name their own host, are found in few blocks. The host is the key's: host rules compare several as one.
+        """Return the key prefix of a host's URLs: these keys are adjacent, so that a page's links, mostly to their own
+        host, are found in few blocks. The host is that of the key, since host rules compare several hosts as one.
         """
         origin = url.key[: url.key.find("/", _SCHEME)]
         start = self._starts.get(origin)
@@ -104,7 +104,7 @@ class RocksUrlSeen:
 
 
 def seen_key(url: Url) -> bytes:
-    """Return where `RocksUrlSeen` keeps a URL."""
+    """Return the key under which `RocksUrlSeen` stores a URL."""
     return _start_of(url.partition, url.key[: url.key.find("/", _SCHEME)]) + url.fingerprint.to_bytes(8)
 
 
@@ -113,21 +113,23 @@ def _start_of(partition: int, origin: str) -> bytes:
 
 
 class MemoryUrlSeen:
-    """Promises what `RocksUrlSeen` promises, for about 90 bytes of memory a URL, and never reads the disk to answer.
+    """Promises the same as `RocksUrlSeen`, with about 90 bytes of memory a URL, and never reads the disk to answer.
 
-    The store keeps a log of what each epoch brought; opening a crawl reads it whole, about 0.5 µs a URL.
+    The store has a log of the offers of each epoch; opening a crawl reads the whole log, about 0.5 µs a URL.
     """
 
     def __init__(self, epochs: Epochs) -> None:
         self._offers = Offers(epochs)
         self._known: dict[int, int] = {}
         self._ways: dict[int, int] = {}
-        """Each way once: a crawl has few of them, and a number of its own for every URL would take 32 bytes more."""
+        """Interned paths: a crawl has few different ones, and a separate number for every URL would take 32 bytes
+        more.
+        """
         for _, fingerprints, ways in self._offers.replay():
             self._known.update(zip(fingerprints, map(self._once, ways), strict=True))
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
-        """Return for each URL `KNOWN`, `NEW` or `SHORTER`. About 0.2 µs each."""
+        """Return `KNOWN`, `NEW` or `SHORTER` for each URL. About 0.2 µs each."""
         answers = [KNOWN] * len(urls)
         find = self._known.get
         for index, url in enumerate(urls):
@@ -148,7 +150,7 @@ class MemoryUrlSeen:
         return None if way is None else depth_and_hops(way)
 
     def cut(self, now: float) -> None:  # noqa: ARG002 - the same for every backend
-        """Give the epoch what was offered since the last one."""
+        """Put the offers of this epoch into the store."""
         self._offers.cut()
 
     def _once(self, way: int) -> int:

@@ -21,26 +21,26 @@ from gossamer.world.files import reserve, sync_directory
 
 FILE = "contacts"
 UNDER_WAY_MAX = 16_384
-"""Requests at once."""
+"""Requests in flight at once."""
 ENDED_MAX = 65_536
-"""Contacts from an earlier process, and requests that end between two commits."""
+"""Records in the ring: contacts from an earlier process, and requests that end between two commits."""
 KEPT_MAX = ENDED_MAX // 2
-"""Waiting hosts, and as many addresses, kept from an earlier process: those with the longest delay."""
+"""Hosts, and as many addresses, that are kept from an earlier process: those with the longest remaining delay."""
 
 _HEADER = struct.Struct("<16sddQ")
 """Boot id; `Recovered.unknown_at`; seconds by which the wall clock was ahead of the monotonic one, 0 if unknown;
 `Recovered.made_at_epoch`, plus one. A CRC-32 follows.
 """
 SHIFT_S_MIN = 1.0
-"""A smaller difference is clock discipline (NTP), not a changed clock."""
+"""A smaller difference comes from clock discipline (NTP), not from a changed clock."""
 _RECORD = struct.Struct("<QQdddd")
-"""Host's and address's fingerprint; then for one under way start and `Rest`, for one that ended two not-befores, and
-when that was.
+"""Fingerprints of host and address; then, for a running request, its start and its `Rest`; for an ended one, when host
+and address may be contacted again, and when it ended.
 """
 _SUM = struct.Struct("<Q")
-"""CRC-32 behind each record and the header, plus one: it is never that of zeros."""
+"""CRC-32 after each record and the header, plus one, so that a record of zeros never has a valid sum."""
 SLOT_BYTES = 64
-"""Size of a record with its sum: it never crosses a page boundary, since the system writes page by page."""
+"""Size of a record with its sum: no record crosses a page boundary, since the system writes page by page."""
 _EMPTY = bytes(SLOT_BYTES)
 _EMPTY_STEP = bytes(64 * SLOT_BYTES)
 _PAD = bytes(SLOT_BYTES - _RECORD.size - _SUM.size)
@@ -70,11 +70,11 @@ class Recovered(msgspec.Struct, frozen=True):
     made_at_epoch: int = -1
     """The crawl's last commit when there was no file; -1 if that is not known."""
     damaged: int = 0
-    """Records that are not what was written: `unknown_at` is now, then."""
+    """Number of damaged records; if there are any, `unknown_at` is now."""
 
     def was_missing_at(self, epoch: int) -> bool:
-        """Say whether there was no file after this commit: not even if a process has begun since, and died before it
-        committed anything.
+        """Say whether there was no file after this commit. A process that began since then and died before its first
+        commit does not change the answer.
         """
         return self.missing or self.made_at_epoch == epoch
 
@@ -96,7 +96,7 @@ class Contacts:
         if heir_of is not None:
             self.recovered = _both(self.recovered, _recovered(heir_of / FILE, boot_id, now, wall_offset_s))
         kept = _kept(self.recovered, now)
-        # Aside and renamed, so that a death half-way leaves the old file whole.
+        # Write a new file and rename it, so that a death half-way leaves the old file intact.
         fresh = path.with_name(FILE + ".new")
         self._made_at_epoch = epoch if self.recovered.missing else self.recovered.made_at_epoch
         self._boot_id, self._wall_offset_s = boot_id, wall_offset_s
@@ -107,18 +107,18 @@ class Contacts:
             file.seek(_ENDED_AT)
             file.write(kept)
         fresh.replace(path)
-        sync_directory(directory)  # Of a crawl that was never committed this file alone says that it sent requests.
+        sync_directory(directory)  # Before the first commit, only this file shows that the crawl sent requests.
         if heir_of is not None:
             (heir_of / FILE).unlink(missing_ok=True)
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), _SIZE)
         self._free = list(range(UNDER_WAY_MAX - 1, -1, -1))
         self._first = self._next = len(kept) // SLOT_BYTES
-        """The ring begins after what was kept."""
+        """The ring begins after the records that were kept."""
         self.ended_since_commit = 0
 
     def lost(self, now: float) -> None:
-        """Say that there were contacts before, and that their file is missing: it is unknown when they were."""
+        """Note that there were earlier contacts whose file is missing, so that their times are unknown."""
         self.recovered = Recovered({}, {}, unknown_at=now)
         self._map[:SLOT_BYTES] = self._header(now)
 
@@ -132,15 +132,15 @@ class Contacts:
         return ticket
 
     def end(self, ticket: int, host: int, address: int, host_at: float, address_at: float, now: float) -> None:
-        """Note that a request ended, and from when on its host and address may be asked again."""
+        """Note that a request ended, and when its host and address may be contacted again."""
         self._append(host, address, host_at, address_at, now)
-        # Only now: at no instant is the contact in neither table.
+        # Only after the append, so that the contact is always in one of the tables.
         at = _UNDER_WAY_AT + ticket * SLOT_BYTES
         self._map[at : at + SLOT_BYTES] = _EMPTY
         self._free.append(ticket)
 
     def prolong(self, host: int, host_at: float, now: float) -> None:
-        """Note a longer delay of a host than the end of its last request set."""
+        """Note a longer delay of a host than its last request set at its end."""
         self._append(host, 0, host_at, 0.0, now)
 
     def committed(self, ended_before: int) -> None:
@@ -149,7 +149,7 @@ class Contacts:
 
     @property
     def crowded(self) -> bool:
-        """The ring is half full: commit before it laps."""
+        """Whether the ring is half full: a commit is needed before it laps."""
         return self.ended_since_commit > (ENDED_MAX - self._first) // 2
 
     def close(self) -> None:
@@ -168,7 +168,7 @@ class Contacts:
 def _recovered(path: Path, boot_id: bytes, now: float, wall_offset_s: float) -> Recovered:
     if not path.exists():
         return Recovered({}, {}, missing=True)
-    if path.stat().st_size != _SIZE:  # What it held is unknown, and that it held something is not.
+    if path.stat().st_size != _SIZE:  # It held contacts, but which is unknown.
         return Recovered({}, {}, unknown_at=now, damaged=1)
     return _read(path.read_bytes(), boot_id, now, wall_offset_s)
 
@@ -194,40 +194,40 @@ def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Reco
     addresses: dict[int, float] = {}
     for host, address, start, least_s, per_second, most_s in _records(data, _UNDER_WAY_AT, _ENDED_AT):
         if host:
-            # It ended, at the latest, when its process did, and that is past.
+            # The request ended at the latest with its process, before now.
             rest_s = min(least_s + per_second * max(now - start - shift_s, 0.0), most_s)
             hosts[host] = max(hosts.get(host, 0.0), now + rest_s)
             addresses[address] = max(addresses.get(address, 0.0), now)
     for host, address, host_at, address_at, at, _ in _records(data, _ENDED_AT, _SIZE):
-        # What is in the future was written before the clock was set back by an unknown time: it waits in full from now.
+        # A time in the future was written before the clock was set back, by an unknown time: the full delay starts now.
         by_s = shift_s - max(at + shift_s - now, 0.0)
         if host:
             hosts[host] = max(hosts.get(host, 0.0), host_at + by_s)
         if address:
             addresses[address] = max(addresses.get(address, 0.0), address_at + by_s)
     if not is_same_boot or shift_s > 0.0 or damaged:
-        unknown_at = now  # For delays longer than the ring reaches back, the instants are too early.
+        unknown_at = now  # The recovered times are too early for delays that are longer than the ring reaches back.
     elif unknown_at:
         unknown_at += shift_s
     return Recovered(hosts, addresses, unknown_at, made_at_epoch=epochs - 1, damaged=len(damaged))
 
 
 def faults(data: bytes) -> list[int]:
-    """Return the offsets of the records of a file that are not what was written. About 1 ms, and 1 µs a record."""
+    """Return the offsets of the damaged records of a file. About 1 ms, and 1 µs a record."""
     if len(data) != _SIZE:
         return [min(len(data), _SIZE)]
     return [at for at, slot in _slots(data, 0, _SIZE) if not _is_sound(slot)] + ([] if any(data[:SLOT_BYTES]) else [0])
 
 
 def _records(data: bytes, begin: int, end: int) -> Iterator[tuple[int, int, float, float, float, float]]:
-    """Yield the sound records between two places."""
+    """Yield the undamaged records between two offsets."""
     for _, slot in _slots(data, begin, end):
         if _is_sound(slot):
             yield _RECORD.unpack_from(slot)
 
 
 def _slots(data: bytes, begin: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield what is not empty, with its offset. Most of a file is: it is passed over in large steps."""
+    """Yield the slots that are not empty, with their offsets. Most of a file is empty and is skipped in large steps."""
     for step in range(begin, end, len(_EMPTY_STEP)):
         if data[step : step + len(_EMPTY_STEP)] != _EMPTY_STEP:
             for at in range(step, min(step + len(_EMPTY_STEP), end), SLOT_BYTES):
@@ -241,13 +241,13 @@ def _is_sound(slot: bytes) -> bool:
 
 
 def _summed(record: bytes) -> bytes:
-    """Return what a slot holds: a record, its sum, and zeros."""
+    """Return the bytes of a slot: a record, its sum, and zeros."""
     padded = record.ljust(_RECORD.size, b"\0")
     return padded + _SUM.pack(crc(padded) + 1) + _PAD
 
 
 def _kept(recovered: Recovered, now: float) -> bytes:
-    """Return what must survive our own death too."""
+    """Return the records that this process takes over, since they must survive its death too."""
     hosts, addresses = _longest(recovered.hosts, now), _longest(recovered.addresses, now)
     pairs = zip_longest(hosts, addresses, fillvalue=(0, 0.0))
     return b"".join(

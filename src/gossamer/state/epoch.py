@@ -14,11 +14,13 @@ from gossamer.state.store import Store
 
 _NUMBER = {name: number for number, name in enumerate(FAMILIES)}
 _SCANNED = frozenset(_NUMBER[name] for name in ("ready", "sleep", "due", "deferred", "waiting", "scope"))
-"""Families that are scanned while an epoch grows: a walk through all that it changed would cost its square."""
+"""Families that are scanned while an epoch grows. Without an index, each scan would pass over all changes of the epoch,
+at a quadratic cost.
+"""
 
 
 OPERATION_BYTES = 200
-"""What an operation takes in memory beside its key's and value's bytes: two objects and a place in a dictionary."""
+"""Memory of an operation beside the bytes of its key and value: two objects and a dictionary slot."""
 
 
 _ABSENT = bytes((0,)) + b"absent"
@@ -26,7 +28,7 @@ _ABSENT = bytes((0,)) + b"absent"
 
 
 class Cleared:
-    """Ranges of keys, kept disjoint and in order. Asking costs O(log n)."""
+    """Ranges of keys, kept disjoint and in order. A lookup costs O(log n)."""
 
     __slots__ = ("begins", "ends")
 
@@ -35,7 +37,7 @@ class Cleared:
         self.ends: list[bytes] = []
 
     def add(self, begin: bytes, end: bytes) -> None:
-        """Take in [`begin`, `end`); ranges that it meets become one with it."""
+        """Add [`begin`, `end`), and merge it with the ranges that it touches."""
         if begin >= end:
             return
         low, high = bisect_left(self.ends, begin), bisect_right(self.begins, end)
@@ -58,18 +60,18 @@ class Changes:
     def __init__(self) -> None:
         self.families: dict[int, dict[bytes, bytes | None]] = {number: {} for number in range(len(FAMILIES))}
         self.memory_bytes = 0
-        """Memory that this takes, about; what is put twice counts twice."""
+        """Approximate memory of the changes; a key that is put twice counts twice."""
         self.cleared: dict[int, Cleared] = {}
-        """Per family; what is in `families` came later."""
+        """Per family. Entries of `families` are later than these ranges."""
         self._sorted: dict[int, dict[bytes, list[bytes]]] = {number: {} for number in _SCANNED}
-        """Per scanned family and partition the keys that are in `families`."""
+        """Per scanned family and partition: the keys of `families`, for scans."""
 
     def __len__(self) -> int:
         return sum(len(cleared.begins) for cleared in self.cleared.values()) + sum(map(len, self.families.values()))
 
     @property
     def ranges(self) -> list[Range]:
-        """All that was cleared."""
+        """Return all cleared ranges."""
         return [
             (family, begin, end)
             for family, cleared in self.cleared.items()
@@ -88,7 +90,7 @@ class Changes:
         changed[key] = value
 
     def clear(self, family: int, begin: bytes, end: bytes) -> None:
-        """Delete all keys in [`begin`, `end`), those that were put before included."""
+        """Delete all keys in [`begin`, `end`), including those that were put before."""
         changed = self.families[family]
         gone = self.between(family, begin, end)
         for key in gone:
@@ -119,8 +121,8 @@ class Changes:
 class Epochs:
     """The shard's state as the loop sees it. All methods but `commit` and `apply` are for the loop alone.
 
-    One epoch is open; at most one is closing. Nothing in `Changes` that is closing is changed any more, so the
-    commit's thread may read it without a lock.
+    One epoch is open; at most one is closing. The `Changes` of the closing epoch do not change any more, so the
+    commit's thread may read them without a lock.
     """
 
     def __init__(self, store: Store) -> None:
@@ -130,10 +132,10 @@ class Epochs:
         self.number = store.epoch + 1
         """Number of the open epoch."""
         self._read = dict.fromkeys(range(len(FAMILIES)), 0)
-        """Per number of a family: keys that `get_many` looked for in the store."""
+        """By family number: how many keys `get_many` looked up in the store."""
 
     def keys_read(self, family: str) -> int:
-        """Return how many keys of a family `get_many` did not find in an epoch and looked for in the store."""
+        """Return how many keys of a family `get_many` found in no epoch and looked up in the store."""
         return self._read[_NUMBER[family]]
 
     @property
@@ -143,7 +145,7 @@ class Epochs:
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of the open epoch, about."""
+        """Approximate memory of the open epoch."""
         return self._open.memory_bytes
 
     def put(self, family: str, key: bytes, value: bytes) -> None:
@@ -151,12 +153,12 @@ class Epochs:
         if number in _SCANNED:
             changes.set(number, key, value)
             return
-        changed = changes.families[number]  # As `Changes.set` does: each page puts a few.
+        changed = changes.families[number]  # Inlined `Changes.set`: each page puts a few values.
         changes.memory_bytes += len(value) if key in changed else len(value) + len(key) + OPERATION_BYTES
         changed[key] = value
 
     def put_many(self, family: str, pairs: Mapping[bytes, bytes]) -> None:
-        """Put several values of a family that is not scanned while an epoch grows."""
+        """Put several values. Not for families that are scanned while an epoch grows."""
         number = _NUMBER[family]
         assert number not in _SCANNED
         self._open.families[number].update(pairs)
@@ -167,7 +169,7 @@ class Epochs:
         self._open.set(_NUMBER[family], key, None)
 
     def delete_range(self, family: str, begin: bytes, end: bytes) -> None:
-        """Clear the keys in [`begin`, `end`); what is put later stays."""
+        """Clear the keys in [`begin`, `end`); later puts stay."""
         self._open.clear(_NUMBER[family], begin, end)
 
     def get(self, family: str, key: bytes) -> bytes | None:
@@ -183,16 +185,16 @@ class Epochs:
         return self._store.get(family, key)
 
     def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return the newest values in the order of `keys`; those of the store in one call."""
+        """Return the newest values in the order of `keys`; the store is read in one call."""
         number = _NUMBER[family]
         found: list[bytes | None] = [self._open.families[number].get(key, _ABSENT) for key in keys]
         cleared = self._open.cleared.get(number)
         if self._closing is None and not self._open.cleared and found.count(_ABSENT) == len(found):
             self._read[number] += len(keys)
-            return self._store.get_many(family, keys)  # Nearly always where most are new.
+            return self._store.get_many(family, keys)  # The usual case when most keys are new.
         asked = [index for index, value in enumerate(found) if value is _ABSENT]
         if asked and cleared is not None:
-            asked = _untold(asked, keys, found, cleared)
+            asked = _not_cleared(asked, keys, found, cleared)
         if asked and self._closing is not None:
             newer = self._closing.families[number]
             for index in asked:
@@ -200,7 +202,7 @@ class Epochs:
             asked = [index for index in asked if found[index] is _ABSENT]
             cleared = self._closing.cleared.get(number)
             if asked and cleared is not None:
-                asked = _untold(asked, keys, found, cleared)
+                asked = _not_cleared(asked, keys, found, cleared)
         if asked:
             self._read[number] += len(asked)
             values = self._store.get_many(family, [keys[index] for index in asked])
@@ -209,7 +211,7 @@ class Epochs:
         return found
 
     def scan(self, family: str, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the newest pairs of a range in the order of keys. What the epochs changed in it is gathered first.
+        """Yield the newest pairs of a range in the order of keys. The changes of the epochs are collected first.
 
         The epoch must not be changed while the iterator is in use.
         """
@@ -231,8 +233,9 @@ class Epochs:
     def changes(
         self, family: str, begin: bytes, end: bytes
     ) -> tuple[list[tuple[bytes, bytes]], list[tuple[bytes, bytes | None]]]:
-        """Return what the open epoch changed in a range: what it cleared, and then the keys that it put, or deleted
-        (None), in order. For families that are not scanned, a pass through all that it changed.
+        """Return the changes of the open epoch in a range: the ranges that it cleared, and the keys that it put or
+        deleted (None) after that, in order. For families that are not scanned, this passes over all changes of the
+        epoch.
         """
         number, changes = _NUMBER[family], self._open
         cleared = changes.cleared.get(number, Cleared())
@@ -244,8 +247,8 @@ class Epochs:
         return ranges, [(key, changes.families[number][key]) for key in changes.between(number, begin, end)]
 
     def replaced(self, family: str, begin: bytes, end: bytes) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """Yield what each value that the open epoch changed in a range was before, and what it is; None: there is, or
-        was, none. Only while no epoch is closing. A read of the store for each key.
+        """Yield the old and the new value of each key that the open epoch changed in a range; None: no value. Only
+        while no epoch is closing. Costs a read of the store for each key.
         """
         assert self._closing is None, "the store has not all of what was before"
         cleared, changed = self.changes(family, begin, end)
@@ -264,21 +267,21 @@ class Epochs:
         return number
 
     def commit(self, number: int) -> None:
-        """Make the closing epoch durable. For the commit's thread; one fsync."""
+        """Make the closing epoch durable with one fsync. For the commit's thread."""
         assert self._closing is not None
         self._store.commit(number, self._closing.ranges, self._closing.families)
 
     def apply(self, number: int) -> None:
-        """Bring the closing epoch to its families. For the commit's thread."""
+        """Apply the changes of the closing epoch to the store's families. For the commit's thread."""
         assert self._closing is not None
         self._store.apply(number)
 
     def settle(self) -> None:
-        """Forget the closing epoch: the store has it all."""
+        """Drop the changes of the closing epoch: the store has them."""
         self._closing = None
 
     def close_at_once(self) -> int:
-        """Close the open epoch, make it durable and bring it to its families, all in this thread; return its number."""
+        """Close the open epoch, commit and apply it, all in this thread; return its number."""
         number = self.cut()
         self.commit(number)
         self.apply(number)
@@ -286,8 +289,8 @@ class Epochs:
         return number
 
 
-def _untold(asked: list[int], keys: Sequence[bytes], found: list[bytes | None], cleared: Cleared) -> list[int]:
-    """Set to None what was cleared, and return the others' places."""
+def _not_cleared(asked: list[int], keys: Sequence[bytes], found: list[bytes | None], cleared: Cleared) -> list[int]:
+    """Set the values of cleared keys in `found` to None; return the indexes of the other keys."""
     left = []
     for index in asked:
         if cleared.covers(keys[index]):
@@ -311,7 +314,7 @@ def _merged(below: Iterator[tuple[bytes, bytes]], over: dict[bytes, bytes | None
                 yield keys[at], newer
             at += 1
         if at < len(keys) and keys[at] == key:
-            continue  # The newer one comes by itself.
+            continue  # The newer value is yielded in its turn.
         yield key, value
     for key in keys[at:]:
         newer = over[key]

@@ -1,8 +1,8 @@
 """Hosts store: facts about hosts, kept from crawl to crawl in a separate store.
 
-The facts are about the web, not about a crawl: they hold also if the epoch in which they were learned is lost. So the
-commit's thread writes them before the commit, without a sync: writes of a killed process are there, and after a power
-cut every host waits its longest delay (`Contacts`). One crawl at a time uses it.
+The facts are about the web, not about a crawl: they stay true if the epoch in which they were learned is lost. So the
+commit's thread writes them before the commit, without a sync: writes survive a killed process, and after a power cut
+every host waits its longest delay (`Contacts`). Only one crawl at a time uses the store.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VERSION = b"1"
 WRITE_BUFFER_BYTES = 4 << 20
 SLICE_ITEMS_MAX = 500
 SLICE_BYTES_MAX = 512 << 10
-"""Of what is written before the loop has a turn."""
+"""Bytes that are written before the event loop gets the interpreter again."""
 
 
 class OtherVersionError(Exception):
@@ -28,14 +28,16 @@ class OtherVersionError(Exception):
 
 
 class HostsStore:
-    """Keys begin with the partition of their site, as everywhere. Reading is for the loop, `write` for one thread."""
+    """The store and its pending changes. Keys begin with the partition of their site. Read on the loop; call `write`
+    from one thread at a time.
+    """
 
     def __init__(self, directory: Path, cache_bytes: int = 8 << 20) -> None:
         """Open or make the store in `directory`, whose lock the caller holds.
 
         Raises:
-            OSError: the disk does not answer.
-            OtherVersionError: it is of another version.
+            OSError: the store cannot be opened.
+            OtherVersionError: the store has another format.
         """
         path = directory / "store"
         with refusals(f"cannot open the hosts store {directory}"):
@@ -44,7 +46,7 @@ class HostsStore:
             self._db = Rdict(str(path), options, access_type=AccessType.read_write())
             found = self._db.get(HOSTS_VERSION)
         self.is_new = found is None
-        """No crawl has used it before."""
+        """Whether no crawl has used the store before."""
         if found is None:
             self._db.put(HOSTS_VERSION, VERSION)
         elif found != VERSION:
@@ -62,16 +64,16 @@ class HostsStore:
         return stored
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Keep a value from the next `cut` on."""
+        """Put a value; the next `cut` includes it."""
         self._open[key] = value
 
     def cut(self) -> None:
-        """Close what was gathered: it is written next."""
+        """Close the set of pending changes: the next `write` writes them."""
         assert not self._closing, "what was cut before is not settled"
         self._closing, self._open = self._open, {}
 
     def write(self) -> None:
-        """Write what was cut; survives the death of the process from then on. For the commit's thread.
+        """Write the changes that were cut; from then on they survive the death of the process. For the commit's thread.
 
         Raises:
             OSError: the disk refuses.
@@ -89,7 +91,7 @@ class HostsStore:
                 self._db.write(batch)
 
     def settle(self) -> None:
-        """Forget what was written: the store has it."""
+        """Drop the changes that were written: the store has them."""
         self._closing = {}
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
 """Journals: append-only files whose committed length is in the store.
 
-Phases of a journal: `open` (grows), `closed` (complete, still under its working name), `final` (renamed), then perhaps
-`uploaded` (an object store holds it too) or `away` (only the object store holds it), or dropped (its content was
-rewritten to other files). Each phase after the first takes effect with a commit. So after a crash the manifest gives
-the name, length and place of each valid file; everything else in the journals' directories is cut or removed.
+Phases of a journal: `open` (grows), `closed` (complete, still with its working name), `final` (renamed), then perhaps
+`uploaded` (an object store has a copy) or `away` (only the object store has it), or dropped (its content was rewritten
+to other files). Each phase after the first takes effect with a commit. So after a crash the manifest gives the name,
+length and place of each valid file; everything else in the journals' directories is cut or removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gossamer.world.files import AppendFile, sync_directory
 
 BUFFER_BYTES_MAX = 1 << 20
 STATE = "state/"
-"""Directory of the files that only the crawl itself reads."""
+"""Directory of files that only the crawl itself reads."""
 
 
 class Phase(enum.IntEnum):
@@ -46,7 +46,7 @@ class ManifestEntry(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Journal:
-    """One append-only file. Appending costs a copy; the disk is touched at 1 MiB and at the commit."""
+    """One append-only file. Appending costs a copy in memory; data is written at each MiB and at the commit."""
 
     def __init__(self, name: str, file: AppendFile, length: int, crc_before: int | None = 0) -> None:
         self.name = name
@@ -54,17 +54,17 @@ class Journal:
         self.length = length
         """Bytes appended so far, buffered ones included."""
         self.crc = crc_before
-        """CRC-32 of what was handed to the system; None if the beginning is not known."""
+        """CRC-32 of the bytes that were written to the file; None if that of the beginning is not known."""
         self._file = file
         self._buffer = bytearray()
         self._written = length
         self._committed = length, crc_before
 
     def append(self, data: bytes) -> int:
-        """Take `data` and return the offset at which it begins. Durable with the next commit.
+        """Append `data` and return the offset at which it begins. Durable with the next commit.
 
         Raises:
-            OSError: the disk is full; nothing of `data` counts then.
+            OSError: the disk is full; no part of `data` was appended.
         """
         offset = self.length
         self._buffer += data
@@ -73,14 +73,16 @@ class Journal:
             try:
                 self.flush()
             except OSError:
-                # The caller learns that `data` was not taken, and can retry.
+                # The caller sees that `data` was not appended, and can retry.
                 del self._buffer[len(self._buffer) - len(data) :]
                 self.length = offset
                 raise
         return offset
 
     def rewind(self, length: int) -> None:
-        """Take back what was appended beyond `length`, since the last cut: half of what belongs together."""
+        """Remove what was appended beyond `length` since the last cut: the first part of a group that could not be
+        completed.
+        """
         assert length <= self.length, "nothing can be taken back that was not appended"
         if length >= self._written:
             del self._buffer[length - self._written :]
@@ -94,7 +96,7 @@ class Journal:
         self.length = length
 
     def flush(self) -> None:
-        """Hand what is buffered to the system. After an error the buffer still holds what is not written."""
+        """Write the buffer to the file. After an error the buffer still holds what is not written."""
         pending, self._buffer = self._buffer, bytearray()
         try:
             self._file.write(pending)
@@ -108,7 +110,7 @@ class Journal:
             self.crc = crc(pending, self.crc)
 
     def cut(self) -> None:
-        """Hand everything to the system; `length` and `crc` are those of the file from here on."""
+        """Write the buffer to the file, so that `length` and `crc` are those of the file."""
         self.flush()
         self._committed = self.length, self.crc
 
@@ -134,7 +136,7 @@ class Journals:
         self.shard = shard
         self._state = state if state is not None else directory / STATE
         self.stray = "*" if shard is None else f"*-{shard:03d}-[0-9]*"
-        """Pattern of file names that only these journals use."""
+        """Glob pattern of file names that only these journals use."""
         self._open: dict[str, Journal] = {}
         self._manifest: dict[str, ManifestEntry] = {}
         self._dropped: list[str] = []
@@ -152,8 +154,8 @@ class Journals:
     def recover(self, manifest: Iterable[ManifestEntry], owned: Iterable[str] = ()) -> None:
         """Bring the files to the committed state: cut what is open, rename what is closed, remove the rest.
 
-        `owned` names directories (relative) in which only files of the manifest count; stray `*.open` files
-        there belong to an epoch that never was.
+        `owned` names directories (relative) in which only files of the manifest count; stray `*.open` files there
+        belong to an epoch that was not committed.
         """
         self._manifest = {entry.name: entry for entry in manifest}
         for entry in list(self._manifest.values()):
@@ -170,11 +172,11 @@ class Journals:
                     stray.unlink()
 
     def create(self, name: str) -> Journal:
-        """Begin a new journal; while it grows its file is called `name` + `.open`."""
+        """Begin a new journal; its file is called `name` + `.open` until it is final."""
         assert name not in self._manifest, f"journal {name} exists"
         path = self._working(name)
         if path.parent not in self._used:
-            # It is made now, or was by a process that was killed before the directory's name was synced.
+            # This call makes the directory, or a process did that was killed before it synced the directory's name.
             self._used.add(path.parent)
             self._changed_directories.add(path.parent.parent)
         journal = Journal(name, AppendFile(path), 0)
@@ -184,7 +186,9 @@ class Journals:
         return journal
 
     def opened(self, prefix: str) -> list[Journal]:
-        """Return the open journals whose name begins with `prefix`, oldest name first; not those closed already."""
+        """Return the open journals whose name begins with `prefix`, in the order of names; not those that are closed
+        already.
+        """
         return [
             self._open[name]
             for name in sorted(self._open)
@@ -200,9 +204,10 @@ class Journals:
         ]
 
     def to_upload(self) -> list[ManifestEntry]:
-        """Return the finished files that are to be copied elsewhere and were not yet, oldest name first.
+        """Return the finished files that are not uploaded yet, in the order of names.
 
-        Never those of `state/`, nor one whose place in the manifest is not committed: it may come to be another.
+        Excludes files of `state/`, and files whose entry in the manifest is not committed: the name may get another
+        content.
         """
         return [
             entry
@@ -228,8 +233,8 @@ class Journals:
             self._leaving.add(name)
 
     def files(self) -> list[str]:
-        """Return every local file of the manifest, under its present name. An upload, or the owner, may have moved
-        finished files away.
+        """Return every local file of the manifest by its current name. Files that an upload or the user has moved away
+        are not included.
         """
         return [
             name + ".open" if name in self._open else name
@@ -238,23 +243,23 @@ class Journals:
         ]
 
     def close(self, journal: Journal) -> None:
-        """Say that nothing more will be appended. The commit makes it `closed`, settling renames it."""
+        """End a journal. The next commit makes it `closed`; `settle` then renames its file."""
         self._manifest[journal.name] = ManifestEntry(journal.name, Phase.CLOSED, journal.length, crc=journal.crc)
 
     def drop(self, name: str) -> None:
-        """Say that a final file is no longer needed; it is removed once that is committed."""
+        """Mark a final file as no longer needed; it is removed after the commit."""
         del self._manifest[name]
         self._adopted.discard(name)
         self._dropped.append(name)
 
     def adopt(self, name: str, sums: Sums) -> None:
-        """Enter a finished file that was made aside (a view, such as a Parquet file) into the manifest."""
+        """Add a finished file that was written outside the journals (such as a Parquet file) to the manifest."""
         self._manifest[name] = ManifestEntry(name, Phase.FINAL, sums.length, sums.sha256, sums.crc)
         self._adopted.add(name)
 
     def unsealed(self, passing: AbstractSet[str] = frozenset()) -> ManifestEntry | None:
-        """Return the oldest finished file whose SHA-256 is not known; never one of `state/`, which does not stay, nor
-        one of `passing`.
+        """Return the first finished file by name whose SHA-256 is not known, except those of `passing` and of `state/`,
+        which are temporary.
         """
         for name, entry in sorted(self._manifest.items()):
             is_open = entry.phase == Phase.FINAL and not entry.digest
@@ -263,7 +268,7 @@ class Journals:
         return None
 
     def sealed(self, name: str, digest: str) -> None:
-        """Enter the SHA-256 of a finished file; of one that was dropped or uploaded meanwhile it is not needed."""
+        """Record the SHA-256 of a finished file. No effect on a file that was dropped or uploaded meanwhile."""
         entry = self._manifest.get(name)
         if entry is not None and not entry.digest:
             self._manifest[name] = msgspec.structs.replace(entry, digest=digest)
@@ -283,7 +288,7 @@ class Journals:
         self._sync_directories()
 
     def settle(self, committed: Iterable[ManifestEntry]) -> None:
-        """Do what the commit allows: rename the closed, remove the dropped and what is kept elsewhere."""
+        """Finish after a commit: rename closed files, remove dropped files and local copies that are not kept."""
         for entry in committed:
             if entry.phase == Phase.CLOSED and self._manifest.get(entry.name) == entry:
                 self._open.pop(entry.name).close_file()
@@ -319,8 +324,9 @@ class Journals:
             file = AppendFile(working, entry.length)  # Cut what a lost epoch may have added.
             file.close()
             working.replace(final)
-        # On the loop: the next commit's thread waits for the disk, before it commits that the file is final. A process
-        # that was killed may have renamed it, and not have come so far. After a restore it may be in the store alone.
+        # No sync here on the loop: the next commit's thread syncs the directory before it commits that the file is
+        # final. The file may have its final name already, from a process that was killed before that commit. After a
+        # restore only the object store may have it.
         if final.exists():
             self._changed_directories.add(final.parent)
         self._manifest[entry.name] = msgspec.structs.replace(entry, phase=Phase.FINAL)
@@ -330,10 +336,10 @@ class Journals:
 
 
 def lacking(entries: Iterable[ManifestEntry], path: Callable[[str], Path]) -> Iterator[tuple[ManifestEntry, Path, str]]:
-    """Yield the files of a committed manifest that are missing or have another size than was committed, with what is
-    wrong with each; not those that only an object store has. `path` says where a file is.
+    """Yield the files of a committed manifest that are missing or have another size than committed, with their path and
+    what is wrong; not those that only an object store has. `path` maps a name to a path.
 
-    About 2 µs a file; no file is opened. Only for a crawl that does not run.
+    About 2 µs a file; opens no file. Only for a crawl that does not run.
     """
     for entry in entries:
         place = path(entry.name)
@@ -353,8 +359,8 @@ DIFFERS = "does not hold what was written into it (its CRC-32 differs)"
 
 
 def differs(entry: ManifestEntry, path: Path) -> bool:
-    """Say whether a file of the manifest holds other bytes than were committed. Blocks: reads all of it. A crawl of a
-    version that recorded no checksum is taken as it is.
+    """Say whether a file of the manifest holds other bytes than were committed. Blocks: reads the whole file. False if
+    its checksum was not recorded (crawls of older versions).
 
     Raises:
         OSError: the file is missing, too short, or cannot be read.

@@ -1,11 +1,11 @@
-"""Redo: how an epoch becomes durable in a store of ordered keys, and what a store says when it cannot.
+"""Redo: how an epoch becomes durable in a store of ordered keys, and the errors of a store that fails.
 
-A commit must be atomic, synced, and must not hold up the event loop. One synced write of a large batch holds the
-interpreter lock for the whole fsync (measured: 10 to 40 ms), so the epoch goes in as a *redo record* instead: its
-operations are put under keys of their own with unsynced writes and one `flush_wal(sync)`, which releases the lock.
-From that moment the epoch is committed. Only then are the operations applied to their families, in slices of at most
-2 ms; the last slice says so. A restart that finds a redo record without that word applies it again: every operation
-is a put or a delete, so twice is as good as once.
+A commit must be atomic and synced, and must not hold up the event loop. One synced write of a large batch holds the
+interpreter lock for the whole fsync (measured: 10 to 40 ms). So the epoch is written as a *redo record* instead: its
+operations go under separate keys with unsynced writes and one `flush_wal(sync)`, which releases the lock. From that
+moment the epoch is committed. Only then are the operations applied to their families, in slices of at most 2 ms; the
+last slice marks the record as applied. A restart that finds a redo record without that mark applies it again: every
+operation is a put or a delete, so a second time changes nothing.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from gossamer.world.files import NO_ROOM, sync_directory
 SLICE_OPERATIONS_MAX = 2000
 """About 1 ms of applying, 0.6 µs each."""
 PART_OPERATIONS_MAX = 100
-"""Operations of one family that are taken together; a slice may exceed its bound by this number."""
+"""Operations of one family that stay together; a slice may exceed its bound by this number."""
 PART_BYTES_MAX = 64 << 10
 SLICE_BYTES_MAX = 512 << 10
-"""Large values take about 2 ms a MiB with the interpreter lock held."""
+"""Writing large values takes about 2 ms a MiB with the interpreter lock held."""
 
 _UNREADABLE = ("Corruption", "No such file or directory", "missing", "mismatch", "does not exist", "Not implemented")
-"""What RocksDB says of a store whose files are missing or hold other bytes than it wrote."""
+"""Words in RocksDB's errors about a store whose files are missing or hold other bytes than it wrote."""
 
 
 class DamagedStoreError(OSError):
@@ -41,20 +41,20 @@ class DamagedStoreError(OSError):
 
 
 Operations = tuple[int, list[bytes], list[bytes | None]]
-"""Family number, keys, their values in the same order; None deletes."""
+"""Family number, keys, and their values in the same order; None deletes a key."""
 Range = tuple[int, bytes, bytes]
-"""Family number, first key, first key that stays."""
+"""Family number, first key, and end key, which is not included."""
 
 
 class CommitRecord(msgspec.Struct, array_like=True, frozen=True):
-    """The last word of a redo record."""
+    """The end of a redo record: with it the epoch is committed."""
 
     epoch: int
     chunks: int
 
 
 class Chunk(msgspec.Struct, array_like=True, frozen=True):
-    """A slice of an epoch: ranges go before puts."""
+    """A slice of an epoch: its ranges are cleared before its operations."""
 
     ranges: list[Range]
     operations: list[Operations]
@@ -66,21 +66,21 @@ _chunk_decoder = msgspec.msgpack.Decoder(Chunk)
 
 
 class Redo(ABC):
-    """A store whose epochs are whole or not there. Reading is for the loop, `commit` and `apply` are for one thread at
-    a time.
+    """A store with atomic epochs: after a crash each is there completely or not at all. Read on the loop; call `commit`
+    and `apply` from one thread at a time.
     """
 
     def __init__(self, path: Path, *, fresh: bool, writable: bool = True) -> None:
-        """Finish what a crash left half-applied; the store in `path` can be read and written by now. The name of a
-        `fresh` one becomes durable.
+        """Finish what a crash left half-applied. The subclass has opened the store in `path` already. The directory
+        name of a `fresh` store becomes durable.
 
         Raises:
-            OSError: it is not `writable`, and a commit must be finished first.
+            OSError: the store is not `writable`, and a commit must be finished first.
         """
         if fresh:
             sync_directory(path.parent)
         self._to_apply: tuple[int, list[Chunk]] = (0, [])
-        """The epoch that was committed last, and what of it is not applied yet."""
+        """The epoch that was committed last, and its chunks that are not applied yet."""
         self.epoch = self._recover(writable=writable)
         """Number of the last committed epoch; 0 in a new store."""
 
@@ -102,7 +102,7 @@ class Redo(ABC):
 
     @abstractmethod
     def _wait_for_background(self) -> None:
-        """Wait until a write does not block."""
+        """Wait until flushes and compaction have caught up, so that a write does not block."""
 
     def commit(self, epoch: int, ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> int:
         """Make an epoch durable and return the number of its chunks. Blocks for one fsync, off the GIL.
@@ -124,10 +124,10 @@ class Redo(ABC):
         return len(chunks)
 
     def apply(self, epoch: int) -> None:
-        """Bring the epoch that was just committed to its families, giving way to the loop between slices.
+        """Apply the epoch that was just committed to the families, and let the loop run between slices.
 
         Raises:
-            OSError: the disk refuses. The epoch is committed all the same, and applied when the store is next opened.
+            OSError: the disk refuses. The epoch stays committed, and is applied when the store is next opened.
         """
         committed, chunks = self._to_apply
         assert committed == epoch, "only what was just committed can be applied"
@@ -154,7 +154,7 @@ class Redo(ABC):
                 self._write(_chunk_decoder.decode(chunk))
             self._forget_redo(committed.epoch, committed.chunks)
         if writable and (half := [key for key, _ in self.scan("meta", *under(REDO))]):
-            self._write_meta(dict.fromkeys(half))  # Half a redo record: an epoch that never was.
+            self._write_meta(dict.fromkeys(half))  # An incomplete redo record: its epoch was not committed.
         return committed.epoch
 
     def _forget_redo(self, epoch: int, chunks: int) -> None:
@@ -166,7 +166,7 @@ class Redo(ABC):
 
 
 def _chunks(ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> Iterator[Chunk]:
-    """Cut an epoch into parts that each hold up the loop for a moment only. About 0.1 µs an operation."""
+    """Split an epoch into chunks that each hold up the loop only briefly. About 0.1 µs an operation."""
     first = list(ranges)
     operations: list[Operations] = []
     count = size = 0
@@ -186,7 +186,7 @@ def _chunks(ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes 
 
 
 def _parts(changed: Mapping[bytes, bytes | None]) -> Iterator[tuple[list[bytes], list[bytes | None], int]]:
-    """Yield keys, values, and how many bytes the values are; large values come alone."""
+    """Yield groups of keys and values, with the bytes of the values; a large value is a group by itself."""
     pairs = iter(changed.items())
     while part := list(islice(pairs, PART_OPERATIONS_MAX)):
         keys, values = [key for key, _ in part], [value for _, value in part]
@@ -200,7 +200,7 @@ def _parts(changed: Mapping[bytes, bytes | None]) -> Iterator[tuple[list[bytes],
 
 @contextmanager
 def refusals(what: str) -> Iterator[None]:
-    """Make of what RocksDB reports an OSError that says what could not be done."""
+    """Convert errors of RocksDB to OSErrors that say what could not be done, such as `cannot read the store`."""
     try:
         yield
     except (AssertionError, OSError):
@@ -210,8 +210,8 @@ def refusals(what: str) -> Iterator[None]:
 
 
 def refusal(what: str, error: Exception) -> OSError:
-    """Return the OSError for what RocksDB reports."""
-    # rocksdict raises bare Exception for all that RocksDB reports: only its words tell a full disk.
+    """Return the OSError for an error of RocksDB."""
+    # rocksdict raises a bare Exception for every error of RocksDB: only the text distinguishes a full disk.
     said = " ".join(str(error).partition(" The file ")[0].split())
     number = next((number for number in NO_ROOM if os.strerror(number) in said), errno.EIO)
     is_damaged = number == errno.EIO and any(word in said for word in _UNREADABLE)

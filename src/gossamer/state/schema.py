@@ -1,9 +1,10 @@
-"""Schema: the families of a shard's store, and each durable key in them that is not that of a URL, a host or a site.
+"""Schema: the families of a shard's store, and each durable key in them that does not belong to a URL, a host or a
+site.
 
 Every key begins with two bytes of partition. Keys of hosts and URLs are built by their owners under the partition of
-their site (of a split site: of the host), and move with it. A key of the shard itself begins with `META_PARTITION`,
-behind all of them; it is declared here, and nowhere else. `assembly.scaling` derives from `sharing` what a new shard
-gets.
+their site (for a split site: of the host), and move with that partition. A key of the shard itself begins with
+`META_PARTITION`, after all partitions; it is declared only here. `assembly.scaling` derives from `sharing` what a new
+shard gets.
 """
 
 from __future__ import annotations
@@ -18,31 +19,33 @@ FAMILIES: Final = (
 )  # fmt: skip
 """Redo records name families by their place, so new ones go last."""
 HOSTS_STORE: Final = "hosts store"
-"""In place of a family: the key is of the store that hosts are kept in from crawl to crawl."""
+"""In place of a family: the key is in the store of hosts that is kept from crawl to crawl."""
 META_PARTITION: Final = b"\xff\xff"
-"""Partitions end at 4095, so keys of the shard itself stand after all of them."""
+"""The last partition is 4095, so keys of the shard itself sort after all partitions."""
 PARTITIONED: Final = (b"\0\0", META_PARTITION)
-"""First key, and first key that is not included, of all that belongs to a partition."""
+"""First key and end key (not included) of everything that belongs to a partition."""
 LAST: Final = b"\xff" * 8
-"""Behind all keys."""
+"""Sorts after all keys."""
 
 
 def partition_range(first: int, end: int) -> tuple[bytes, bytes]:
-    """Return the first key of the partitions from `first` up to, but without, `end`, and the first one behind them."""
+    """Return the first key and the end key (not included) of the partitions in [`first`, `end`)."""
     return first.to_bytes(2), end.to_bytes(2)
 
 
 class Sharing(Enum):
-    """Whose the value of a key is, and so what becomes of it when the number of shards changes."""
+    """What happens to the value of a key when the number of shards changes."""
 
     COPIED = "copied"
-    """All shards know the same: a new shard gets the value of shard 0."""
+    """The same in all shards: a new shard gets the value of shard 0."""
     ADDED = "added"
-    """Each shard's own: a new shard begins without, and what a shard that goes has is added to that of shard 0."""
+    """Separate for each shard: a new shard begins without a value, and that of a removed shard is added to shard
+    0's.
+    """
     OWN = "own"
-    """Each shard's own: a new shard begins without, and it goes with its shard."""
+    """Separate for each shard: a new shard begins without a value, and that of a removed shard is deleted."""
     CLEARED = "cleared"
-    """About other shards by their numbers: deleted in all of them."""
+    """About other shards, by their numbers: deleted in all shards."""
 
 
 class DurableKey(NamedTuple):
@@ -57,11 +60,11 @@ class DurableKey(NamedTuple):
     sharing: Sharing
     is_prefix: bool
     version: int
-    """Of the value's layout: 1 more with each change that an older crawl cannot be read with."""
+    """Version of the value's layout: increased by 1 with each change that cannot read the value of an older crawl."""
 
     @property
     def range(self) -> tuple[bytes, bytes]:
-        """First key that it declares, and first key behind those."""
+        """Return the first key that this declares, and the end key (not included)."""
         return under(self.key) if self.is_prefix else (self.key, self.key + b"\0")
 
 
@@ -92,7 +95,7 @@ SEEN_FORM: Final = _key("meta", b"seen_form", "gossamer.assembly.parts", "bytes"
 FRONTIER_COMPONENT: Final = _key("meta", b"components.frontier", "gossamer.assembly.frontiers", "bytes", _COPIED)
 FILTERS: Final = _key("meta", b"filters", "gossamer.assembly.parts", "bytes", _COPIED)
 COMPONENTS: Final = _key("meta", b"component:", "gossamer.plugins", "bytes", _COPIED, prefix=True)
-"""For components that are not ours: a name of theirs follows."""
+"""For third-party components: the name of one follows."""
 
 # Seeds, segments and settings.
 SEEDED: Final = _key("meta", b"seeded", "gossamer.api.seeding", "bytes", _COPIED)
@@ -124,7 +127,7 @@ SUSPECTS: Final = _key("meta", b"suspects", "gossamer.crawl.quarantine", "dict[i
 ENROLLED: Final = _key("meta", b"enrolled", "gossamer.crawl.revisiting", "bytes", _OWN)
 """The lowest of all shards' after scaling."""
 ABSORBED: Final = _key("meta", b"absorbed", "gossamer.assembly.scaling", "int", _OWN)
-"""Version of the partition map when the shard last took in what shards that went had done."""
+"""Version of the partition map when the shard last added the values of removed shards."""
 
 # The frontier.
 FRONTIER_COUNTS: Final = _key(
@@ -144,15 +147,15 @@ WALKED_HOSTS: Final = _key("walk", b"h", "gossamer.frontier.walked", "tuple[int,
 
 # Visits again, duplicates.
 REVISIT_STATE: Final = _key("meta", b"revisit", "gossamer.revisit.state", "gossamer.revisit.state.RevisitState", _ADDED)
-"""What is due is counted again after scaling."""
+"""Due pages are counted again after scaling."""
 HELD_LINKS: Final = _key("seen", b"held:", "gossamer.seen.held", "gossamer.seen.held.HeldPart", _OWN, prefix=True)
-"""Links that await the duplicate check: a number that rises follows."""
+"""Links that await the duplicate check: an increasing number follows."""
 CONTENT: Final = _key("content", b"", "gossamer.seen.content", "bytes", _OWN, prefix=True)
 """Where duplicates are found within a shard: the digest, or a block of the simhash, follows."""
 
 # Sessions.
 COOKIES_TAKEN: Final = _key("meta", b"cookies", "gossamer.crawl.sessions", "bytes", _COPIED)
-"""Digest of the file whose cookies were taken in."""
+"""Digest of the cookie file that was imported."""
 
 # Other shards.
 OUTBOX: Final = _key("meta", b"outbox", "gossamer.cluster.channels", "gossamer.cluster.channels.OutboxRecord", _OWN)
@@ -160,7 +163,7 @@ OUTBOX: Final = _key("meta", b"outbox", "gossamer.cluster.channels", "gossamer.c
 BATCHES: Final = _key("outbox", b"", "gossamer.cluster.channels", "gossamer.cluster.frames.Batch", _OWN, prefix=True)
 """The receiver's number and the batch's follow."""
 PLACES: Final = _key("meta", b"places", "gossamer.cluster.places", "gossamer.cluster.places.PlacesRecord", _CLEARED)
-"""Partitions that were moved while the crawl ran: what the map's file does not say."""
+"""Partitions that moved while the crawl ran, which are not in the map's file."""
 POSITIONS: Final = _key("inbox", b"", "gossamer.cluster.inbox", "dict[int, int]", _CLEARED, prefix=True)
 """The sender's number follows."""
 
@@ -172,10 +175,10 @@ KEYS: Final = tuple(_declared)
 
 
 def with_sharing(sharing: Sharing) -> list[DurableKey]:
-    """Return the keys that are shared among shards in one way."""
+    """Return the keys with this kind of sharing."""
     return [one for one in KEYS if one.sharing is sharing]
 
 
 def under(prefix: bytes) -> tuple[bytes, bytes]:
-    """Return the first key that begins with a prefix, and the first one behind all of those."""
+    """Return the first key with a prefix, and the end key (not included)."""
     return prefix, LAST if prefix == META_PARTITION else prefix[:-1] + bytes((prefix[-1] + 1,))

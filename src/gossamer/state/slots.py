@@ -1,8 +1,10 @@
-"""Slots: what a thread is feeding to native code right now, where a supervisor can read it after the thread died.
+"""Slots: which page each thread is passing to native code now, in a file that the supervisor can read after the process
+died.
 
 Native parsers read untrusted content. Before content goes into one, its fingerprint is written to a slot in a
-memory-mapped file; that costs under a microsecond and survives any death of the process. The supervisor reads the
-slot when the process died of a signal that native code dies of, or when a stage takes too long, and adds a strike.
+memory-mapped file; that costs under a microsecond and survives any death of the process. If a signal such as native
+code causes has ended the process, or a stage takes too long, the supervisor reads the slots and adds a strike to their
+pages.
 """
 
 from __future__ import annotations
@@ -19,20 +21,21 @@ FILE = "slots"
 STAGES = ("", "decode", "process")
 
 _RECORD = struct.Struct("<QdIBxxx")
-"""Fingerprint, wall time of the start, strikes, stage (0: idle). The stage is written last: a supervisor who reads at
-that moment never sees a new stage with an old start."""
+"""Fingerprint, wall time of the start, strikes, stage (0: idle). The stage is written last, so that a supervisor never
+reads a new stage with an old start.
+"""
 _STAGE_AT = 20
 _EPOCH_AT = _RECORD.size * SLOTS
 _EPOCH = struct.Struct(">QQ")
 """Number of the last commit, and its CRC-32: a changed bit must not look like commits that the store has lost."""
 _STOP_AT = _EPOCH_AT + _EPOCH.size
 _STOP = struct.Struct("<d")
-"""Wall time at which the crawl was last told to stop; 0 before the first."""
+"""Wall time of the last command to stop the crawl; 0 before the first."""
 _FILE_BYTES = _STOP_AT + _STOP.size
 
 
 class Suspect(NamedTuple):
-    """A page that was in a slot when the process died of it."""
+    """A page with a strike: it was in a slot when the process died."""
 
     fingerprint: int
     stage: str
@@ -40,24 +43,24 @@ class Suspect(NamedTuple):
 
 
 class ShardSlots:
-    """The shard's side: says what is being worked on."""
+    """The shard's side: notes which page each thread works on."""
 
     def __init__(self, directory: Path) -> None:
-        """Open or make the file; what an earlier process left in it is given by `take_suspects`."""
+        """Open or make the file; `take_suspects` returns what an earlier process left in it."""
         path = directory / FILE
         if not path.exists() or path.stat().st_size != _FILE_BYTES:
             fresh = path.with_suffix(".new")
             fresh.write_bytes(bytes(_FILE_BYTES))
-            fresh.replace(path)  # Whole from the first moment on: the supervisor may read it.
+            fresh.replace(path)  # The supervisor may read the file at any time, so it never appears incomplete.
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), _FILE_BYTES)
 
     def enter(self, slot: int, fingerprint: int, stage: int, now: float) -> None:
-        """Say that `slot` begins `stage` (an index of `STAGES`) of a page."""
+        """Note that `slot` begins `stage` (an index of `STAGES`) of a page."""
         _RECORD.pack_into(self._map, slot * _RECORD.size, fingerprint, now, 0, stage)
 
     def leave(self, slot: int) -> None:
-        """Say that the slot is done."""
+        """Note that the slot is idle."""
         self._map[slot * _RECORD.size + _STAGE_AT] = 0
 
     def take_suspects(self) -> list[Suspect]:
@@ -71,11 +74,11 @@ class ShardSlots:
         return suspects
 
     def note_epoch(self, number: int) -> None:
-        """Say that an epoch was committed: progress, for a supervisor."""
+        """Note that an epoch was committed, which the supervisor counts as progress."""
         _EPOCH.pack_into(self._map, _EPOCH_AT, number, crc32(number.to_bytes(8)))
 
     def note_stop(self, now: float) -> None:
-        """Say that the crawl was told to stop: a supervisor does not start it again."""
+        """Note a command to stop the crawl, so that the supervisor does not start it again."""
         _STOP.pack_into(self._map, _STOP_AT, now)
 
     def close(self) -> None:
@@ -109,12 +112,12 @@ def progress(directory: Path) -> int:
 
 
 def was_told_to_stop(directory: Path, since: float) -> bool:
-    """Say whether a process that was started at `since` was told to stop."""
+    """Say whether a process that was started at `since` received a command to stop."""
     return float(_STOP.unpack_from(_contents(directory), _STOP_AT)[0]) >= since
 
 
 def _contents(directory: Path) -> bytes:
-    """Return what the file holds; zeros if there is none, or one that is damaged."""
+    """Return the content of the file; zeros if it is missing or damaged."""
     try:
         data = (directory / FILE).read_bytes()
     except FileNotFoundError:

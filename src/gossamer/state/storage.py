@@ -13,7 +13,7 @@ from gossamer.state.store import Store
 
 
 class Storage(msgspec.Struct, frozen=True):
-    """What survives the process. Each part is closed by its opener."""
+    """The parts of a shard that survive the process. The opener of each part closes it."""
 
     store: Store
     epochs: Epochs

@@ -1,4 +1,4 @@
-"""Store: one RocksDB per shard, in families. How an epoch becomes durable in it is in `redo`.
+"""Store: one RocksDB per shard, in families. `redo` describes how an epoch becomes durable.
 
 Every key of every family begins with two bytes of partition, so that partitions can move between shards.
 """
@@ -36,11 +36,11 @@ from gossamer.world.clock import pause
 ASKED_BY_KEY = ("seen", "host", "queue", "content", "page", "account")
 """Families with point reads."""
 KEPT_LONG = ("content", "page", "scope", "trap")
-"""Families that are written once and rarely read, and so are worth zstd. The others are rewritten and read often: there
-lz4 takes about half the time for reads and compaction, and from a seventh (`seen`) to seven tenths (`queue`) more disk.
+"""Families that are written once and rarely read, compressed with zstd. The others are rewritten and read often: for
+them lz4 takes about half the time in reads and compaction, and between 14 % (`seen`) and 70 % (`queue`) more disk.
 """
 REWRITTEN = ("queue", "host")
-"""Families whose keys come and go all over their range, so that each compaction of level 0 rewrites nearly the whole
+"""Families with puts and deletes all over their key range, so that each compaction of level 0 rewrites nearly the whole
 next level.
 """
 LEVEL0_FILES = 8
@@ -48,14 +48,14 @@ LEVEL0_FILES = 8
 more filters.
 """
 FLUSHING_MAX = 2
-"""Full write buffers of a family that wait for the disk, beyond which a commit waits too."""
+"""A commit waits while more full write buffers of a family wait to be flushed."""
 LEVEL0_FILES_MAX = 24
-"""Files that wait for compaction, beyond which a commit waits too."""
+"""A commit waits while more files wait for compaction."""
 BACKGROUND_WAIT_S, BACKGROUND_WAIT_S_MAX = 0.005, 60.0
 
 
 class Store(Redo):
-    """What is committed, in RocksDB."""
+    """The committed state, in RocksDB."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class Store(Redo):
     ) -> None:
         """Open or make the store and finish what a crash left half-applied.
 
-        One that is not `writable` is opened for questions alone, where it was closed in order. With `strict` a record
-        of the write-ahead log that is not what was written is an error, wherever it is but at the very end.
+        Without `writable` the store is opened for reading, which needs that it was closed properly. With `strict` a
+        damaged record of the write-ahead log is an error, except at the very end.
 
         Raises:
-            OSError: another process holds it, the disk does not answer, or it is not `writable` and was not closed.
+            OSError: another process holds the store, the disk fails, or it is not `writable` and was not closed.
         """
         self._writable = writable
         self._undo = ExitStack()
@@ -82,14 +82,14 @@ class Store(Redo):
         else:
             path = self._undo.enter_context(_linked(path))
         fresh = not (path / "CURRENT").exists()
-        # One for all families: each takes what it needs of it.
+        # One cache for all families: each uses as much as it needs.
         cache = Cache(cache_bytes)
         options = _options(cache, write_buffer_bytes)
         options.set_ratelimiter(background_bytes_s, 100_000, 10)
         if strict:
             options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
         families = {name: _options(cache, write_buffer_bytes) for name in FAMILIES}
-        # Many questions are about keys that are not there, or not there yet: spare the walk through memory.
+        # Many lookups are for keys that do not exist (yet): the filter avoids the search in the memtable.
         for name in ASKED_BY_KEY:
             families[name].set_memtable_prefix_bloom_ratio(0.05)
             families[name].set_memtable_whole_key_filtering(True)
@@ -133,18 +133,18 @@ class Store(Redo):
             yield iterator.key(), iterator.value()
             iterator.next()
         with refusals("cannot read the store"):
-            iterator.status()  # A block that cannot be read ends the iteration as the last key does.
+            iterator.status()  # Iteration also ends silently at a block that cannot be read.
 
     def checkpoint(self, path: Path) -> None:
-        """Make a consistent copy by hard links. Milliseconds; holds the GIL (27 ms measured)."""
+        """Make a consistent copy by hard links. Takes milliseconds (27 ms measured) and holds the GIL."""
         Checkpoint(self._db).create_checkpoint(str(path))
 
     def check(self) -> int:
-        """Read everything, and every key once more by itself, so that each block and filter is compared with its
-        checksum; return how many keys there are. Blocks: about 3 µs a key.
+        """Scan everything and look up every key, so that the checksum of each block and filter is verified; return the
+        number of keys. Blocks: about 3 µs a key.
 
         Raises:
-            DamagedStoreError: something is not what was written.
+            DamagedStoreError: a block or filter does not match its checksum.
         """
         keys = 0
         for family in FAMILIES:
@@ -155,8 +155,8 @@ class Store(Redo):
         return keys
 
     def purge(self) -> None:
-        """Rewrite all files without what was deleted or replaced: nothing of it is left in tables or in the
-        write-ahead log. Blocks: reads and writes the whole store.
+        """Rewrite all files without deleted and replaced values, so that neither tables nor the write-ahead log hold
+        any of them. Blocks: reads and writes the whole store.
 
         Raises:
             OSError: the disk refuses. Call it again.
@@ -172,7 +172,7 @@ class Store(Redo):
 
     def close(self) -> None:
         """Flush and close. Committed data is safe without it."""
-        # A disk that refused a commit refuses this too, and that was the error to hear of.
+        # If the disk refused a commit, it refuses this too; the first error is the one to report.
         if self._writable:
             with suppress(Exception):
                 self._db.flush_wal(True)
@@ -186,8 +186,8 @@ class Store(Redo):
         self._undo.close()
 
     def _wait_for_background(self) -> None:
-        """Let flushes and compaction catch up, here and now: a write that RocksDB itself holds back holds the
-        interpreter lock for as long, and with it the loop (measured: 3 s).
+        """Let flushes and compaction catch up. If RocksDB itself stalled the write, it would hold the interpreter lock,
+        and so stop the loop, for as long (measured: 3 s).
         """
         waited_s = 0.0
         while waited_s < BACKGROUND_WAIT_S_MAX and any(self._lags(family) for family in self._families.values()):
@@ -219,7 +219,9 @@ class Store(Redo):
 
 @contextmanager
 def _linked(path: Path) -> Iterator[Path]:
-    """Give a folder with the same files by other names: rocksdict writes one of its own also where it only reads."""
+    """Yield a folder with symbolic links to the same files: rocksdict writes a file into the folder even if it only
+    reads.
+    """
     with tempfile.TemporaryDirectory(prefix="gossamer-store-") as name:
         for file in path.iterdir():
             if file.name == "rocksdict-config.json":
@@ -238,7 +240,7 @@ def _options(cache: Cache, write_buffer_bytes: int) -> Options:
     options.set_max_total_wal_size(4 * write_buffer_bytes)
     options.set_max_open_files(512)
     options.set_max_background_jobs(2)
-    # RocksDB is never to hold back a write by itself: see `_wait_for_background`.
+    # RocksDB must never stall a write by itself: see `_wait_for_background`.
     options.set_max_write_buffer_number(FLUSHING_MAX + 6)
     options.set_level_zero_slowdown_writes_trigger(1 << 20)
     options.set_level_zero_stop_writes_trigger(1 << 20)
@@ -250,8 +252,8 @@ def _options(cache: Cache, write_buffer_bytes: int) -> Options:
     table = BlockBasedOptions()
     table.set_block_cache(cache)
     table.set_bloom_filter(10, False)
-    # In parts: a whole filter is megabytes, and a cache too small for all of them would load one per read. Parts of
-    # 4 KiB make a read a quarter slower, since the index of parts is larger.
+    # Partitioned filters: a whole filter takes megabytes, and a cache too small for all filters would load one per
+    # read. Partitions of 4 KiB make a read a quarter slower, since the index of partitions is larger.
     table.set_index_type(BlockBasedIndexType.two_level_index_search())
     table.set_partition_filters(True)
     table.set_metadata_block_size(16 << 10)

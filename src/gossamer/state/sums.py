@@ -1,4 +1,4 @@
-"""Sums: length and checksums of files, as they are recorded when a file is written and compared when it is read."""
+"""Sums: length and checksums of files, recorded when a file is written and compared when it is read."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -21,12 +21,13 @@ class Sums(msgspec.Struct, frozen=True):
 
 
 crc: Callable[..., int] = isal_zlib.crc32
-"""Returns the CRC-32 of data, or with a second argument of what that is the CRC-32 of, followed by data. About 0.02 µs
-a KB."""
+"""Returns the CRC-32 of data. A second argument, the CRC-32 of preceding data, continues that checksum. About 0.02 µs a
+KB.
+"""
 
 
 def crc_of(path: Path, length: int | None = None) -> int:
-    """Return the CRC-32 of a file, or of its first `length` bytes. Blocks; in memory: `PIECE_BYTES`.
+    """Return the CRC-32 of a file, or of its first `length` bytes. Blocks; uses `PIECE_BYTES` of memory.
 
     Raises:
         OSError: the file is missing, shorter than `length`, or cannot be read.

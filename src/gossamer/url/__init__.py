@@ -1,4 +1,4 @@
-"""Url: what an address is, and when two are one.
+"""Url: what an address is, and when two addresses count as one.
 
 Takes    text
 Gives    Url, its key, fingerprint, site and partition

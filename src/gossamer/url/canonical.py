@@ -1,4 +1,4 @@
-"""Canonical: when two addresses are one, by named rules."""
+"""Canonical: when two addresses count as one, by named rules."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ Steps = Mapping[str, Rule]
 """Rules by name, in the order in which they run."""
 
 STABLE_ROUNDS_MAX = 64
-"""Rounds after which rules that still change an address are left alone; no address of lawful length needs as many."""
+"""Rounds of rules, after which an address that still changes is left as it is; no address of permitted length needs as
+many.
+"""
 
 HOSTS_MAX: Final = 16_384
-"""Hosts whose rules, and whose names by host rules, are remembered: about 3 MB each."""
+"""Entries of each cache by host (rules, and names by host rules): about 3 MB each."""
 
 
 class Canonicalizer:
-    """Makes the key by which addresses are compared, by the rules that are switched on.
+    """Makes the keys by which addresses are compared, by the selected rules.
 
-    The default rules merge only what RFC 3986 declares equal (sections 6.2.2 and 6.2.3) and the final dot of a host.
-    Rules run in the order of `RULES`, after the host rules. `sites` names the rules of single sites, by registrable
-    domain, which replace the others. Raises ValueError for an unknown rule, and for a name that is no site.
+    The default rules merge only addresses that RFC 3986 declares equal (sections 6.2.2 and 6.2.3) or that differ in the
+    final dot of a host. Rules run in the order of `RULES`, after the host rules. `sites` gives single sites, by
+    registrable domain, their own rules in place of `rules`. Raises ValueError for an unknown rule, or for a name in
+    `sites` that is not a site.
     """
 
     def __init__(
@@ -46,25 +49,27 @@ class Canonicalizer:
         self.hosts = hosts if hosts is not None else HostNameRules()
         self._sites = {check_site(site): _steps_of(own) for site, own in (sites or {}).items()}
         self.cautious = all(is_cautious(steps) for steps in (self._steps, *self._sites.values()))
-        """No rule but default ones is on, anywhere: then `is_plain` holds for hosts that host rules leave alone."""
+        """Whether only default rules are in use, for all sites: then `is_plain` is right for hosts that no host rule
+        changes.
+        """
         self._of_hosts: dict[str, Steps] = {}
         self._names: dict[str, str] = {}
         self._occasions: dict[tuple[str, ...], Search] = {}
 
     def key(self, url: str) -> str:
-        """Return the key of an address that `join` or `absolute` gave; the key of a key is itself.
+        """Return the key of an address that `join` or `absolute` returned; the key of a key is itself.
 
-        0.3 µs where the default rules find nothing to do; 2 to 6 µs otherwise and with further rules.
+        0.3 µs if default rules have nothing to change; 2 to 6 µs otherwise, and with other rules.
         """
         return url if self.cautious and not self.hosts and is_plain(url) else self.key_by_rules(url)
 
     def key_by_rules(self, url: str) -> str:
-        """Return what `key` returns, rule by rule: the readable path."""
+        """Return what `key` returns, by applying each rule in turn, without the fast path."""
         parts = split(url)
         if parts is None:
             return url
         for _ in range(STABLE_ROUNDS_MAX):
-            # One rule's work may be another's occasion: /a/index.html/ loses its slash first, then its index file.
+            # One rule's change may enable another rule: /a/index.html/ loses its slash first, then its index file.
             before, parts = parts, self._with_host(parts)
             for rule in self.steps_of(parts.host).values():
                 parts = rule(parts)
@@ -73,9 +78,9 @@ class Canonicalizer:
         return parts.text()
 
     def changes(self, url: str) -> list[tuple[str, str]]:
-        """Return (rule, address after it) for each rule that has a part in the key of an address, in order.
+        """Return (rule, address after it) for each rule that changes an address on the way to its key, in order.
 
-        Host rules stand as `hosts`. For people who ask why.
+        Host rules appear as `hosts`. For explanations.
         """
         parts = split(url)
         changes: list[tuple[str, str]] = []
@@ -92,7 +97,7 @@ class Canonicalizer:
         return changes
 
     def steps_of(self, host: str) -> Steps:
-        """Return the rules for a host by name, in order: those of its site where it has its own."""
+        """Return the rules for a host by name, in order: those of its site if it has its own."""
         if not self._sites:
             return self._steps
         steps = self._of_hosts.get(host)
@@ -104,7 +109,7 @@ class Canonicalizer:
 
     def start(self, prefix: str) -> tuple[str, Search]:
         """Return the start of the keys of all addresses with this prefix (scheme and authority), and a search that
-        matches the rest of an address if a rule may change it; without a match, the key has the rest unchanged.
+        matches the rest of an address if a rule may change it; without a match, the rest is unchanged in the key.
         """
         begun = self.key_by_rules(prefix + "/").removesuffix("/")
         parts = split(begun)
@@ -142,19 +147,21 @@ def is_cautious(rules: Iterable[str]) -> bool:
 
 
 def is_plain(url: str) -> bool:
-    """Say that no default rule changes this address: the fast path. May miss some, but is right if true."""
+    """Say whether certainly no default rule changes this address, for the fast path. False can be wrong, True never
+    is.
+    """
     end = url.find("/", 8)
     return end > 0 and "%" not in url and "#" not in url and is_plain_start(url[:end])
 
 
 def is_plain_start(start: str) -> bool:
-    """Say that no default rule changes an address for the sake of its start: scheme and authority."""
+    """Say whether no default rule changes the start of an address: scheme and authority."""
     # http and https only: the WHATWG rules leave host case and port of other schemes as written.
     return start.startswith(("http://", "https://")) and start[-1] != "." and ".:" not in start
 
 
 def check_rules(rules: Iterable[str]) -> frozenset[str]:
-    """Return the names as a set. Raises ValueError, naming the nearest rule, when one is unknown."""
+    """Return the names as a set. Raises ValueError for an unknown rule, with the nearest known one."""
     for name in rules:
         if name not in RULES:
             near = difflib.get_close_matches(name, RULES, n=1, cutoff=0.5)
@@ -164,7 +171,9 @@ def check_rules(rules: Iterable[str]) -> frozenset[str]:
 
 
 def check_site(name: str) -> str:
-    """Return a site's name as `Url.site` has it. Raises ValueError when it is none, naming the site it belongs to."""
+    """Return a site's name as in `Url.site`. Raises ValueError if it is not a site, with the site that it belongs
+    to.
+    """
     whole = absolute(f"http://{name}/")
     host = (whole or "")[len("http://") : -1].removesuffix(".")
     if not host or any(mark in name for mark in "/?#@ ") or (":" in host and not host.endswith("]")):

@@ -1,4 +1,4 @@
-"""Hosts: names of one server compared as one, by the three kinds of rule that LARM's host resolver had (2002)."""
+"""Hosts: compares several names of one server as one, by the three kinds of rules of LARM's host resolver (2002)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from gossamer.url.join import absolute
 from gossamer.url.site import HOST_BYTES_MAX, is_suffix, site_of
 
 ROUNDS_MAX: Final = 8
-"""Rounds after which a host that rules still change keeps its own name."""
+"""Rounds of rules, after which a host that still changes keeps its own name."""
 
 
 class HostNameRules:
-    """Says by which name a host is compared: `starts_with`, `ends_with` and `synonyms`, in this order, until none fits.
+    """Maps hosts to the names by which they are compared: `starts_with`, `ends_with` and `synonyms`, in this order,
+    until no rule applies.
 
-    Of the rules of a kind the first that fits is applied, in the order given. They work on whole labels: a start ends
-    with a dot (`www.`), an end begins with one (`.uni-muenchen.de`). A start never leads out of a site: `www.co.uk`
-    stays. Raises ValueError for rules that cannot be meant. Costs 10 to 20 µs a host, so keep the answer.
+    The first rule of each kind that matches is applied, in the order given. Rules match whole labels: a start ends with
+    a dot (`www.`), an end begins with one (`.uni-muenchen.de`). A start never leads out of a site: `www.co.uk` stays.
+    Raises ValueError for rules that make no sense. Costs 10 to 20 µs a host, so cache the result.
     """
 
     def __init__(
@@ -31,16 +32,16 @@ class HostNameRules:
         self._synonyms = {_name(old): _name(new) for old, new in (synonyms or {}).items()}
         self._check()
         self._known: set[str] = set()
-        """Sites that rules connect with others."""
+        """Sites that rules connect with other sites."""
         self._leaders: dict[str, str] = {}
-        """Steps from each of them to the one that represents all."""
+        """From each of these one step towards the site that represents its group (union-find)."""
         self._connect()
 
     def __bool__(self) -> bool:
         return bool(self._starts or self._ends or self._synonyms)
 
     def resolve(self, host: str) -> str:
-        """Return the name by which a host, as `Url.host` has it, is compared; that of such a name is itself."""
+        """Return the name by which a host, as in `Url.host`, is compared; for such a name, the name itself."""
         name = host
         for _ in range(ROUNDS_MAX):
             before, name = name, self._once(name)
@@ -49,7 +50,7 @@ class HostNameRules:
         return host
 
     def home(self, site: str) -> str:
-        """Return the site whose partition holds a site: one for all sites with hosts that are compared as one."""
+        """Return the site whose partition holds a site: the same for all sites with hosts that are compared as one."""
         at, way = site, {site}
         while at not in self._known:
             other = self._moved(at)
@@ -62,7 +63,7 @@ class HostNameRules:
         return self._leader(at)
 
     def keeps_to(self, site: str) -> bool:
-        """Say whether no rule leads from a site to another one, or from another one to it."""
+        """Say whether no rule connects a site with another one, in either direction."""
         for old, new in self._ends:
             if _is_open(old[1:]):
                 if site.endswith((old, new)) or site_of(new[1:]) == site:
@@ -94,7 +95,7 @@ class HostNameRules:
         return host
 
     def _moved(self, site: str) -> str | None:
-        """Return the site to which a rule leads a whole site; None when none does."""
+        """Return the site to which a rule maps a whole site; None if no rule does."""
         for old, new in self._ends:
             if site.endswith(old) and _is_open(old[1:]):
                 return self._image(site, old, new)
@@ -127,9 +128,9 @@ class HostNameRules:
                 way.append(at)
 
     def _connect(self) -> None:
-        """Unite the sites between which rules lead some hosts and not others.
+        """Unite the sites between which rules map some of the hosts.
 
-        Ends that are public suffixes lead whole sites elsewhere: `home` follows them, but for sites that are united.
+        Rules whose end is a public suffix map whole sites: `home` follows them, except from united sites.
         """
         pairs = [(site_of(old[1:]), site_of(new[1:])) for old, new in self._ends if not _is_open(old[1:])]
         pairs += [(site_of(old), site_of(new)) for old, new in self._synonyms.items()]
@@ -154,7 +155,7 @@ class HostNameRules:
 
 
 def _is_open(domain: str) -> bool:
-    """Say whether sites of many owners end so."""
+    """Say whether the sites below a domain have many owners."""
     return "." not in domain or is_suffix(domain)
 
 
@@ -175,7 +176,7 @@ def _end(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    """Return a host as `Url.host` has it. Raises ValueError for what is none."""
+    """Return a host as in `Url.host`. Raises ValueError if the text is not a host."""
     whole = absolute(f"http://{text}/")
     name = (whole or "")[len("http://") : -1].removesuffix(".")
     if not name or any(mark in text for mark in "/?#@ \t") or (":" in name and not name.endswith("]")) or ".." in name:

@@ -1,4 +1,4 @@
-"""Join: what address an href names."""
+"""Join: resolves an href to an address."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from ada_url import join_url, normalize_url
 
-# Hrefs that resolve by cutting and joining alone. The WHATWG parser copies each character here unchanged into a path or
-# a query. No segment starts with a dot or has an escape, so none is a dot segment. No path has a colon, so none is a
-# scheme. There is one slash at the start, since two would name a host.
+# Hrefs that can be resolved by cutting and joining strings. The WHATWG parser copies each character here unchanged into
+# a path or a query. No segment starts with a dot or has an escape, so none is a dot segment. No path has a colon, so
+# none is a scheme. There is one slash at the start, since two would name a host.
 _PLAIN = re.compile(
     r"(/|(?:\.\./)*)"
     r"((?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*)?(?:\?[A-Za-z0-9._~/=&+:;,@!$()*-]*)?)"
@@ -20,17 +20,16 @@ _PLAIN = re.compile(
 _NOT_ASCII = re.compile("[^\x00-\x7f]+")
 _WEB = ("http://", "https://")
 WHOLE_MAX, WHOLE_CHARACTERS_MAX = 4_096, 256
-"""Hrefs that need no base and were joined before, and how long they may be: navigation repeats on every page."""
+"""Number and length of cached absolute hrefs: navigation repeats on every page."""
 ORIGINS_MAX = 1024
-"""Origins of pages that are remembered as written in the form that `join` gives: a host's pages come one after another.
-"""
+"""Cached origins of pages that are in the form that `join` returns: a host's pages come one after another."""
 
 
 def join(base: str, href: str) -> str | None:
-    """Return the address that `href` names on a page at `base`, without its fragment; None when it names none.
+    """Return the address that `href` means on a page at `base`, without its fragment; None if it is not valid.
 
-    WHATWG URL, section 4.4, with UTF-8 as the encoding: white space around it and line breaks in it are dropped, scheme
-    and host become lower case (hosts by IDNA), default ports and dot segments go. Never raises. About 1.6 µs.
+    WHATWG URL, section 4.4, with UTF-8 as the encoding: white space around it and line breaks in it are removed, scheme
+    and host become lower case (hosts by IDNA), default ports and dot segments are removed. Never raises. About 1.6 µs.
     """
     try:
         url: str = join_url(base, href)
@@ -42,7 +41,7 @@ def join(base: str, href: str) -> str | None:
 
 
 def absolute(text: str) -> str | None:
-    """Return an address that needs no base in the form that `join` gives, or None when it is not one. Never raises."""
+    """Return an absolute address in the form that `join` returns; None if it is not valid. Never raises."""
     try:
         url: str = normalize_url(text)
     except ValueError:
@@ -51,10 +50,10 @@ def absolute(text: str) -> str | None:
 
 
 class Joiner:
-    """Joins the hrefs of one page: what `join` says of each, in a third of the time where hrefs are plain (0.4 µs).
+    """Resolves the hrefs of one page as `join` does, in a third of the time if hrefs are plain (0.4 µs).
 
-    `encoding` is the page's, as a name that Python knows: queries are written in it (WHATWG URL, section 4.4, query
-    state), so that a server of 1998 finds what its page names. One that is unknown counts as UTF-8.
+    `encoding` is the page's, as a name that Python knows: queries are encoded in it (WHATWG URL, section 4.4, query
+    state), as servers of old pages expect. An unknown name means UTF-8.
     """
 
     def __init__(self, base: str, encoding: str = "utf-8") -> None:
@@ -62,18 +61,20 @@ class Joiner:
         self._encoding = "" if encoding.lower().startswith("utf") else encoding
         self._page = ""
         self._starts: dict[str, str] = {}
-        """What is glued to what: by the part that leads up or to the root. Empty where nothing can be glued."""
+        """Beginnings of joined addresses, by the part of an href that leads up or to the root. Empty if the fast path
+        cannot be used.
+        """
         if self._base.startswith(_WEB):
             page = self._page = self._base.partition("?")[0]
             self._starts = {"": page[: page.rindex("/") + 1], "/": page[: page.index("/", 8) + 1]}
 
     def join(self, href: str) -> str | None:
-        """Return the address that `href` names, without its fragment; None when it names none. Never raises."""
+        """Return the address that `href` means, without its fragment; None if it is not valid. Never raises."""
         plain = _PLAIN(href) if self._starts else None
         if plain is None:
             if self._encoding and not href.isascii():
                 href = _encode_query(href, self._encoding)
-            # Independent of the base, except that a base outside the web may be no address at all.
+            # Independent of the base, except that a base with another scheme may not be a valid address.
             is_whole = self._starts and href.startswith(_WEB) and len(href) <= WHOLE_CHARACTERS_MAX
             return _whole(href) if is_whole else join(self._base, href)
         up, rest = plain.groups()
@@ -85,7 +86,7 @@ class Joiner:
 
 
 def _is_normal(base: str) -> bool:
-    """Say whether an address of the web is surely in the form that `join` gives: 1 µs where a whole parse takes 8."""
+    """Say whether an http or https address is certainly in the form that `join` returns: 1 µs, a full parse takes 8."""
     if not base.startswith(_WEB):
         return False
     slash = base.find("/", 8)
@@ -106,7 +107,7 @@ def _is_origin(origin: str) -> bool:
 
 
 def _climb(directory: str, steps: int) -> str:
-    """Leave `steps` directories; the root is its own parent."""
+    """Go up `steps` directories; the root is its own parent."""
     root = directory.index("/", 8) + 1
     end = len(directory)
     for _ in range(steps):
@@ -117,11 +118,11 @@ def _climb(directory: str, steps: int) -> str:
 
 
 def _encode_query(href: str, encoding: str) -> str:
-    """Write what is not ASCII in the query as escapes of its bytes in `encoding`."""
+    """Escape the non-ASCII characters of the query as their bytes in `encoding`."""
     address, mark, fragment = href.partition("#")
     path, question, query = address.partition("?")
     try:
-        # What the encoding lacks becomes a character reference, as in a form.
+        # A character that the encoding lacks becomes a character reference, as in a form.
         query = _NOT_ASCII.sub(
             lambda run: quote(_scalar(run[0]), safe="", encoding=encoding, errors="xmlcharrefreplace"), query
         )

@@ -1,4 +1,4 @@
-"""Name: the whole of what we call one address, made once when it is discovered."""
+"""Name: makes the `Url` of an address, once, when the address is discovered."""
 
 from __future__ import annotations
 
@@ -16,54 +16,54 @@ from gossamer.url.site import partition_of, site_of
 from gossamer.url.url import DEFAULT_PORTS, Url, drop_user_info, fingerprint, split_authority
 
 SCHEMES: Final = ("http", "https", "ftp", "ftps", "gopher", "file")
-"""Schemes whose addresses can be visited without a protocol module of the operator's."""
+"""Schemes with a built-in protocol module."""
 
 REQUEST_MARK: Final = "#request="
-"""What follows in an address stands for the method and the body of a listed request, and is part of its key. No page
-can name such an address: links lose their fragments.
+"""The text after this mark in an address represents the method and the body of a listed request, and is part of its
+key. No page can link to such an address: links lose their fragments.
 """
 
 STARTS_MAX: Final = 16_384
-"""Starts of addresses (`https://host:port`) remembered in each of two generations: about 10 MB in all."""
+"""Starts of addresses (`https://host:port`) that are cached in each of two generations: about 10 MB in all."""
 
 
 KEYS_MAX: Final = 16_384
-"""Keys made by rules that are not the default, remembered in each of two generations: about 12 MB in all."""
+"""Keys by rules other than the default ones that are cached in each of two generations: about 12 MB in all."""
 
 KEYS_BYTES_MAX: Final = 500
-"""Longer ones are not remembered."""
+"""Longer keys are not cached."""
 
 ORIGINS_MAX: Final = 1024
-"""Origins whose port is remembered: a host's pages come one after another."""
+"""Origins whose port is cached: a host's pages come one after another."""
 
 START_BYTES_MAX: Final = 300
-"""Longer ones are not remembered: a host name has 253 bytes at most (RFC 1035, section 3.1)."""
+"""Longer starts are not cached: a host name has 253 bytes at most (RFC 1035, section 3.1)."""
 
 
 class SharedPrefix(msgspec.Struct, frozen=True, gc=False):
-    """What all addresses that begin alike have in common."""
+    """What all addresses with the same scheme and authority have in common."""
 
     host: str
     site: str
     partition: int
     plain: bool
-    """No rule finds anything to change in this part, none but default rules are on, and it holds no credentials."""
+    """No rule changes this prefix, only default rules are in use, and there are no credentials."""
     begun: str
-    """How keys begin where addresses begin like this."""
+    """Beginning of the keys of these addresses."""
     occasion: Search
-    """What finds in the rest of an address that a rule may change it."""
+    """Search that matches the rest of an address if a rule may change it."""
     bare: str = ""
-    """How they begin without credentials, and for an added scheme with its host in lower case and without its default
-    port; empty if they begin so.
+    """Beginning of the addresses without credentials and, for an added scheme, with its host in lower case and without
+    its default port; empty if it is the same.
     """
     rooted: bool = False
-    """An empty path is `/` (RFC 3986, section 6.2.3): of added schemes."""
+    """An empty path is written as `/` (RFC 3986, section 6.2.3): for added schemes."""
 
 
 class Namer:
-    """Makes a `Url` of an address. Remembers hosts, so that a page's links cost about 0.4 µs each.
+    """Makes a `Url` from an address. Caches hosts, so that a page's links cost about 0.4 µs each.
 
-    With rules that cost more it also remembers the keys that took work: pages of a site repeat their links.
+    With other than default rules it also caches keys that took work: pages of a site repeat their links.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class Namer:
         added: Mapping[str, int] = MappingProxyType({}),
         split: Iterable[str] = (),
     ) -> None:
-        """`added` are schemes beside `SCHEMES` with their default ports; 0 if there is none. Their addresses are
-        written by the generic syntax of RFC 3986: host in lower case, no default port, no empty path. Hosts of the
-        sites in `split` have a partition each.
+        """`added` are schemes beside `SCHEMES` with their default ports; 0: none. Their addresses follow the generic
+        syntax of RFC 3986: host in lower case, no default port, no empty path. Each host of the sites in `split` has
+        its own partition.
         """
         self.split = frozenset(split)
         self._added = dict(added)
@@ -86,12 +86,12 @@ class Namer:
         self._keys_before: dict[str, str] = {}
 
     def name(self, text: str) -> Url | None:
-        """Return the name of an address that `join` or `absolute` gave; None when it has no host to visit.
+        """Return the `Url` of an address that `join` or `absolute` returned; None if it has no host to visit.
 
-        Credentials are removed: they are never sent, so they make no difference to a server, and a password must not
-        reach the output.
+        User name and password are removed: they are never sent, so they make no difference to a server, and a password
+        must not reach the output.
         """
-        # As in `names`, written out: each visit names one.
+        # Inlined `names` for one address: each visit calls this.
         prefix = text[: text.find("/", 8)] if text.startswith("http") else _prefix(text)
         start = self._young.get(prefix)
         if start is None or not start.plain or "%" in text or "#" in text:
@@ -107,19 +107,19 @@ class Namer:
         return self.name(address + mark + request) if address is not None else None
 
     def port(self, url: Url) -> int:
-        """Return the port that a URL names, or its scheme's; 0 if that has none."""
+        """Return the port in a URL, or its scheme's default port; 0 if there is none."""
         scheme, port = _port(url.origin)
         return port if port is not None else self._added.get(scheme) or DEFAULT_PORTS.get(scheme, 0)
 
     def changes(self, text: str) -> list[tuple[str, str]]:
-        """Return the rules that have a part in an address's key, each with what it made: for people who ask why."""
+        """Return the rules that change an address on the way to its key, each with the result. For explanations."""
         return self.canonicalizer.changes(text)
 
     def names(self, texts: Sequence[str]) -> list[Url | None]:
-        """Name several addresses, in order."""
+        """Return what `name` returns for each of several addresses."""
         named: list[Url | None] = []
         for text in texts:
-            # An address of the web has a path, so this slash ends its authority; others are cut by `_prefix`.
+            # An http address always has a path, so this slash ends its authority; `_prefix` handles other schemes.
             prefix = text[: text.find("/", 8)] if text.startswith("http") else _prefix(text)
             try:
                 start = self._young[prefix]
@@ -147,7 +147,7 @@ class Namer:
         return named
 
     def _listed(self, text: str) -> Url | None:
-        """Name a listed request: by the key of its address, and what it sends."""
+        """Name a listed request: its key is that of its address, with its method and body."""
         address, mark, sent = text.partition(REQUEST_MARK)
         url = self.names((address,))[0]
         if url is None:
@@ -156,7 +156,7 @@ class Namer:
         return msgspec.structs.replace(url, text=url.text + mark + sent, key=key, fingerprint=fingerprint(key))
 
     def _key(self, text: str) -> str:
-        """Make a key by rules, or recall it."""
+        """Return a key by rules, from the cache if possible."""
         key = self._keys.get(text)
         if key is None:
             key = self._keys_before.get(text) or self.canonicalizer.key_by_rules(text)
@@ -167,7 +167,9 @@ class Namer:
         return key
 
     def _recall(self, prefix: str) -> SharedPrefix | None:
-        """Look in the older generation, or find out; what is in use moves to the younger one, the rest is forgotten."""
+        """Look up a prefix in the older generation, or compute it. Prefixes in use move to the younger generation; the
+        others are dropped with the older one.
+        """
         start = self._old[prefix] if prefix in self._old else self._start(prefix)
         if len(prefix) <= START_BYTES_MAX:
             if len(self._young) >= STARTS_MAX:
@@ -192,27 +194,27 @@ class Namer:
         return SharedPrefix(host, site, home, plain and hosts.resolve(host) == host, begun, occasion, bare, rooted)
 
     def _host_in_key(self, host: str) -> str:
-        """Return a host as it is in the keys of its addresses: equal keys meet in one partition."""
+        """Return a host as it is in the keys of its addresses, so that equal keys are in one partition."""
         return host_of(self.canonicalizer.key(f"http://{host}/")) or host
 
 
 @lru_cache(maxsize=ORIGINS_MAX)
 def _port(origin: str) -> tuple[str, int | None]:
-    """Return the scheme of an origin, and the port that it names."""
+    """Return the scheme of an origin, and its explicit port or None."""
     scheme, _, authority = origin.partition("://")
     port = split_authority(authority)[2]
     return scheme, int(port) if port else None
 
 
 def _bare(prefix: str) -> str:
-    """Return a start without its credentials; empty if it has none."""
+    """Return a prefix without its credentials; empty if it has none."""
     scheme, mark, authority = prefix.partition("://")
     _, at, host = authority.rpartition("@")
     return scheme + mark + host if at else ""
 
 
 def _plain_authority(prefix: str, host: str, default_port: int) -> str:
-    """Return the start of an added scheme's address as all that mean the same are written."""
+    """Return the normalized prefix of an added scheme's address."""
     scheme, mark, authority = prefix.partition("://")
     port = split_authority(authority)[2]
     return f"{scheme}{mark}{host}" + (f":{int(port)}" if port and int(port) != default_port else "")
@@ -228,9 +230,9 @@ def _prefix(text: str) -> str:
 
 
 def host_of(text: str, schemes: Container[str] | None = SCHEMES) -> str | None:
-    """Return the host of an address that `join` or `absolute` gave, as `Url.host` has it.
+    """Return the host of an address that `join` or `absolute` returned, as in `Url.host`.
 
-    None if the scheme is none of `schemes` (None: any will do), and where no such host can exist.
+    None if the scheme is not in `schemes` (None: any scheme), or if no such host can exist.
     """
     scheme, _, authority = _prefix(text).partition("://")
     if schemes is not None and scheme not in schemes:
@@ -239,9 +241,9 @@ def host_of(text: str, schemes: Container[str] | None = SCHEMES) -> str | None:
     if scheme == "file" and not host:
         return "localhost"  # RFC 8089, section 2.
     if scheme in {"gopher", "ftps"} or scheme not in SCHEMES:
-        # The WHATWG rules keep hosts of schemes that they do not know as written; these name hosts like the others.
+        # The WHATWG rules leave hosts of other schemes as written; in these schemes hosts are names as in http.
         web = absolute(f"http://{host}/") if host else None
         host = web[len("http://") : -1] if web else ""
     host = host.removesuffix(".")
-    # The root of the name space alone has an empty label (RFC 1035, section 3.1).
+    # Only the root of the name space has an empty label (RFC 1035, section 3.1).
     return None if not host or ".." in host or host[0] == "." or host[-1] == "." else host

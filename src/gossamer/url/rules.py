@@ -1,6 +1,6 @@
-"""Rules: what may be changed in an address before it is compared, one small function each.
+"""Rules: changes to an address before it is compared, one small function each.
 
-`docs/reference/scope.md` shows each with an example.
+`docs/reference/scope.md` has an example of each.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Rule = Callable[[Parts], Parts]
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _UNRESERVED = re.compile("%(?:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)", re.IGNORECASE)
-# Characters with the same meaning escaped or not in path and query, by RFC 3986 and the WHATWG rules, that delimit no
-# parameter.
+# Characters that mean the same escaped or not in path and query, by RFC 3986 and the WHATWG rules, and that do not
+# delimit parameters.
 _HARMLESS = re.compile("%(?:2[1489ACDE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7[CE])", re.IGNORECASE)
 _STRAY = re.compile("%(?![0-9A-Fa-f]{2})").search
 _UPPER = re.compile("%[0-9A-Fa-f]{2}|[A-Z]+")
@@ -44,7 +44,7 @@ def fragment(parts: Parts) -> Parts:
 def unreserved_escapes(parts: Parts) -> Parts:
     """Write escapes of letters, digits and `- . _ ~` as themselves: `%7Eu` is `~u` (RFC 3986, section 6.2.2.2).
 
-    An address with a `%` that begins no escape is left alone: taking escapes away might make new ones.
+    An address with a `%` that does not begin an escape is left alone: removing escapes might create new ones.
     """
     return _each_text(parts, _decode_unreserved)
 
@@ -55,13 +55,13 @@ def escape_case(parts: Parts) -> Parts:
 
 
 def host_case(parts: Parts) -> Parts:
-    """Write the host in lower case (RFC 3986, section 6.2.2.1): for schemes where the WHATWG rules do not."""
+    """Write the host in lower case (RFC 3986, section 6.2.2.1), for schemes where the WHATWG rules do not."""
     host = parts.host.lower()
     return parts if host == parts.host or "%" in host else replace(parts, host=host)
 
 
 def default_port(parts: Parts) -> Parts:
-    """Drop the scheme's own port, or an empty one: `gopher://h:70/` is `gopher://h/` (RFC 3986, section 6.2.3)."""
+    """Drop the scheme's default port, or an empty one: `gopher://h:70/` is `gopher://h/` (RFC 3986, section 6.2.3)."""
     drop = parts.port is not None and (not parts.port or is_default_port(parts.scheme, parts.port))
     return replace(parts, port=None) if drop else parts
 
@@ -73,7 +73,7 @@ def host_dot(parts: Parts) -> Parts:
 
 
 def https_is_http(parts: Parts) -> Parts:
-    """Compare https as http, where neither names a port."""
+    """Compare https as http, if no port is given."""
     return replace(parts, scheme="http") if parts.scheme == "https" and parts.port is None else parts
 
 
@@ -89,7 +89,7 @@ def lower_path(parts: Parts) -> Parts:
 
 
 def collapse_slashes(parts: Parts) -> Parts:
-    """Make one slash of several in a row in the path."""
+    """Replace several slashes in a row in the path by one."""
     return _with_path(parts, _SLASHES.sub("/", parts.path))
 
 
@@ -111,7 +111,7 @@ def drop_index_file(parts: Parts) -> Parts:
 
 
 def drop_trailing_slash(parts: Parts) -> Parts:
-    """Drop slashes at the end of the path, that of the root excepted: `/a/` is `/a`."""
+    """Drop slashes at the end of the path, except that of the root: `/a/` is `/a`."""
     return _with_path(parts, parts.path.rstrip("/") or parts.path[:1])
 
 
@@ -128,12 +128,12 @@ def drop_empty_parameters(parts: Parts) -> Parts:
 
 
 def harmless_escapes(parts: Parts) -> Parts:
-    """Write escapes of `! $ ( ) * , |` as themselves too: `%28` is `(`. Servers may distinguish them, few do."""
+    """Write escapes of `! $ ( ) * , |` as themselves too: `%28` is `(`. Few servers distinguish them."""
     return _each_text(parts, _decode_harmless)
 
 
 def plus_is_space(parts: Parts) -> Parts:
-    """Compare `+` in a query as `%20`, as forms mean it."""
+    """Compare `+` in a query as `%20`, as in form data."""
     return parts if not parts.query or "+" not in parts.query else replace(parts, query=parts.query.replace("+", "%20"))
 
 
@@ -156,7 +156,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         )
     }
 )  # fmt: skip
-"""Every rule by its name, in the order in which they run: escapes before case, since an escape may hide a letter."""
+"""Every rule by its name, in the order in which rules run: escapes before case, since an escape may hide a letter."""
 
 OCCASIONS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
@@ -176,17 +176,17 @@ OCCASIONS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "drop_empty_query": ("?", ""),
     }
 )
-"""What is found in path, query and fragment wherever a rule may change these: one of these characters, or this after a
-slash. The other rules never do."""
+"""By rule, what path, query or fragment contain if the rule may change them: one of these characters, or this pattern
+after a slash. Other rules never change them."""
 
 
 def occasion(names: Iterable[str]) -> str:
-    """Return a pattern that is found wherever one of these rules may change path, query or fragment."""
+    """Return a pattern that matches if one of these rules may change path, query or fragment."""
     found = [OCCASIONS[name] for name in names if name in OCCASIONS]
     characters = "".join(dict.fromkeys(characters for characters, _ in found))
     after = "|".join(dict.fromkeys(after for _, after in found if after))
     if after:
-        # One class of characters to look for, the slash among them: half the cost of alternatives.
+        # One character class that includes the slash costs half as much as alternatives.
         return f"[{characters}/](?:(?<!/)|{after})"
     return f"[{characters}]" if characters else "(?!)"
 

@@ -1,4 +1,4 @@
-"""Site: the registrable domain that a host belongs to, so that all of a company's hosts meet the same gate."""
+"""Site: the registrable domain that a host belongs to, so that all hosts of one owner pass the same gate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tldextract import TLDExtract
 
 SUFFIX_LIST_VERSION: str
-"""A digest of the public suffix list in use: two crawls with the same one agree on every site. Made when first read."""
+"""Digest of the public suffix list in use: crawls with the same digest agree on every site. Computed on first use."""
 
 
 HOST_BYTES_MAX = 253
@@ -25,13 +25,12 @@ HOST_BYTES_MAX = 253
 
 
 def site_of(host: str) -> str:
-    """Return the registrable domain of a host as `Url.host` has it: `example.co.uk` of `www.example.co.uk`.
+    """Return the registrable domain of a host as in `Url.host`: `example.co.uk` for `www.example.co.uk`.
 
-    Under a suffix that is not listed it is the last two labels (the list's algorithm: the rule that prevails is `*`).
-    The host itself is returned for IP literals, single labels and public suffixes. The list (publicsuffix.org, its
-    private section included) is the one that ships with `tldextract`: none is downloaded, nothing is written. The
-    first call reads it (6 ms); later ones cost 0.5 µs where the host is a name directly under a top-level domain, else
-    1.5 µs, so keep the answer.
+    Under a suffix that is not listed it is the last two labels (the list's algorithm: the prevailing rule is `*`).
+    Returns the host itself for IP literals, single labels and public suffixes. The list (publicsuffix.org, with its
+    private section) is the one that ships with `tldextract`: nothing is downloaded or written. The first call reads it
+    (6 ms); later calls cost 0.5 µs for a name directly under a top-level domain, else 1.5 µs, so cache the result.
     """
     if "." not in host or host[0] == "[" or host.rpartition(".")[2].isdigit():
         # By the WHATWG rules a host whose last label is a number is an IPv4 address.
@@ -48,7 +47,7 @@ def site_of(host: str) -> str:
 
 
 def site_by_list(host: str) -> str:
-    """Return what `site_of` returns for a host of several labels: the library's way."""
+    """Return what `site_of` returns for a host of several labels, using the library."""
     found = _suffix_list()(host)
     if not found.suffix:
         return ".".join(host.split(".")[-2:])
@@ -63,28 +62,28 @@ def is_suffix(host: str) -> bool:
 
 
 def is_suffix_by_list(host: str) -> bool:
-    """Return what `is_suffix` returns: the library's way."""
+    """Return what `is_suffix` returns, using the library."""
     found = _suffix_list()(host)
     return bool(found.suffix) and not found.domain
 
 
 def _is_plain(host: str) -> bool:
-    """Say whether the rules can be asked for a host: it is as `Url.host` has hosts, with no empty label."""
+    """Say whether a host can be looked up in the rules: it is as in `Url.host`, without empty labels."""
     return host.isascii() and host.islower() and ".." not in host and "." not in host[:1] + host[-1:]
 
 
 def _suffix_of(host: str) -> str:
-    """Return the longest suffix of a host that a rule names, empty if none does."""
+    """Return the longest public suffix of a host; empty if no rule matches."""
     if "xn--" not in host:
         return _longest(host)
-    # Rules are in their own scripts, label for label.
+    # Rules are in Unicode, so decode each label.
     labels = host.split(".")
     suffix = _longest(".".join(_decoded(label) for label in labels))
     return ".".join(labels[-suffix.count(".") - 1 :]) if suffix else ""
 
 
 def _longest(host: str) -> str:
-    """Return what the list's algorithm (publicsuffix.org) makes of a host whose labels are in their own scripts."""
+    """Apply the list's algorithm (publicsuffix.org) to a host whose labels are in Unicode."""
     rules, rest = _rules(), host
     while rest:
         parent = rest.partition(".")[2]
@@ -97,7 +96,7 @@ def _longest(host: str) -> str:
 
 
 def _decoded(label: str) -> str:
-    """Return a label in its own script (RFC 3492); one that is no such code stays as it is."""
+    """Return a Punycode label in Unicode (RFC 3492); any other label unchanged."""
     if not label.startswith("xn--"):
         return label
     try:
@@ -113,8 +112,8 @@ def partition_of(site: str) -> int:
 
 
 def site_partition(site: str, partition: int, split: Container[str]) -> int:
-    """Return the partition under which a shard keeps what it knows of a site as a whole; `partition` is that of one of
-    its hosts. It is the same one, except for the sites in `split`, whose hosts have a partition each.
+    """Return the partition under which a shard keeps data about a site as a whole; `partition` is that of one of its
+    hosts. The two are the same, except for sites in `split`, whose hosts have a partition each.
     """
     return partition_of(site) if site in split else partition
 
@@ -135,7 +134,7 @@ def _rules() -> frozenset[str]:
     try:
         loader, package = cast("FileLoader", found.loader), str(found.origin).removesuffix("__init__.py")
         text = bytes(loader.get_data(f"{package}.tld_set_snapshot")).decode()
-    except (AttributeError, OSError):  # Another release, another place.
+    except (AttributeError, OSError):  # Another release may have it elsewhere.
         return frozenset(_suffix_list().tlds)
     lines = (line for line in text.split("\n") if line and not line.startswith("//"))
     return frozenset(line.split(None, 1)[0] for line in lines if not line[0].isspace())

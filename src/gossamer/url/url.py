@@ -1,4 +1,6 @@
-"""Url: one address, named once and carried everywhere, the 64 bits that stand for its key, and its parts."""
+"""Url: an address with its key and other derived values, the 64-bit fingerprint of a key, and the parts of an
+address.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ PARTITIONS = 4096
 def fingerprint(key: str) -> int:
     """Return xxh3_64 of the key's UTF-8 bytes, from 0 to 2**64 - 1; the same on every machine and in every run.
 
-    Among a billion keys the chance that any two share one is 2.7 %, among a hundred million 0.03 % (birthday bound).
+    The chance that any two keys share a fingerprint is 2.7 % among a billion keys, 0.03 % among a hundred million
+    (birthday bound).
     """
     return xxh3_64_intdigest(key.encode())
 
@@ -24,7 +27,7 @@ def fingerprint(key: str) -> int:
 class Url(msgspec.Struct, frozen=True, gc=False):
     """An absolute address without fragment. `text` is what is fetched, `key` is what is compared.
 
-    Two `Url`s with one `key` are one page to us (RFC 3986, section 6, within the rules that are switched on).
+    Two `Url`s with the same `key` count as one page (RFC 3986, section 6, by the selected rules).
     """
 
     text: str
@@ -34,13 +37,13 @@ class Url(msgspec.Struct, frozen=True, gc=False):
     fingerprint: int
     """xxh3_64 of the key."""
     host: str
-    """The name or IP literal (brackets kept for IPv6), lower case, without port: what the gates and queues go by."""
+    """The name or IP literal (IPv6 with brackets), lower case, without port: the unit of gates and queues."""
     site: str
-    """The registrable domain of `host`, or `host` itself where there is none."""
+    """The registrable domain of `host`, or `host` itself if there is none."""
     partition: int
-    """xxh3_64(home) % 4096. The home is the site. If host rules compare hosts of several sites as one, it is the site
-    that represents them, so that equal keys meet in one partition and a site still has one. Of a site that is split it
-    is the host, as it is in the key."""
+    """xxh3_64(home) % 4096. The home is the site. If host rules compare hosts of several sites as one, the home is the
+    site that represents them, so that equal keys are in one partition and each site still has only one. For a split
+    site the home is the host, as in the key."""
 
     @property
     def scheme(self) -> str:
@@ -54,7 +57,7 @@ class Url(msgspec.Struct, frozen=True, gc=False):
         start = text.index("://") + 3
         end = text.find("/", start)
         beginning = text[:end] if end >= 0 else text
-        if "?" in beginning or "#" in beginning or "@" in beginning:  # An address of the web has no such beginning.
+        if "?" in beginning or "#" in beginning or "@" in beginning:  # Not in an http address, which always has a path.
             authority = beginning[start:].partition("?")[0].partition("#")[0]
             return text[:start] + authority.rpartition("@")[2]
         return beginning
@@ -66,13 +69,13 @@ _PORT = re.compile(r":([0-9]*)$").search
 DEFAULT_PORTS: Final[Mapping[str, int]] = MappingProxyType(
     {"http": 80, "https": 443, "ftp": 21, "ftps": 990, "gopher": 70}
 )
-"""The port of each scheme where an address names none. The WHATWG rules drop those of http, https and ftp alone."""
+"""The default port of each scheme. The WHATWG rules drop only those of http, https and ftp."""
 USER_INFO = re.compile(r"(?<=://)[^/?#\s\"']*@")
-"""The user name and the password of an address, wherever it is in a text."""
+"""Matches the user name and the password of addresses anywhere in a text."""
 
 
 class Parts(msgspec.Struct, frozen=True, gc=False):
-    """The parts of an address with an authority. `text()` puts them together again, unchanged to the letter."""
+    """The parts of an address with an authority. `text()` joins them to exactly the same address."""
 
     scheme: str
     userinfo: str | None
@@ -92,7 +95,7 @@ class Parts(msgspec.Struct, frozen=True, gc=False):
 
 
 def split(url: str) -> Parts | None:
-    """Take an address apart; None when it has no authority (`mailto:`, `data:`)."""
+    """Split an address into its parts; None if it has no authority (`mailto:`, `data:`)."""
     match = _SPLIT(url)
     if match is None:
         return None
@@ -102,7 +105,7 @@ def split(url: str) -> Parts | None:
 
 
 def is_default_port(scheme: str, port: str) -> bool:
-    """Say whether a port, as an address names it, is the one that its scheme has anyway."""
+    """Say whether a port, as written in an address, is its scheme's default port."""
     return scheme in DEFAULT_PORTS and port == str(DEFAULT_PORTS[scheme])
 
 
@@ -112,7 +115,7 @@ def drop_user_info(url: str) -> str:
 
 
 def split_authority(authority: str) -> tuple[str | None, str, str | None]:
-    """Return userinfo, host (IPv6 with its brackets) and port; None for what is not there."""
+    """Return userinfo, host (IPv6 with brackets) and port; None for a missing part."""
     before, at, after = authority.rpartition("@")
     port = _PORT(after)
     return before if at else None, after[: port.start()] if port else after, port[1] if port else None

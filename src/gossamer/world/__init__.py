@@ -1,4 +1,4 @@
-"""World: clock, files, dice, processes: the only package that reads time, disk and chance directly.
+"""World: clock, files, random numbers, processes: the only package that reads time, disk and chance directly.
 
 Takes    calls
 Gives    times, bytes, numbers

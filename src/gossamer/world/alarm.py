@@ -1,4 +1,4 @@
-"""Alarm: code that takes too long: it is interrupted, or a stalled event loop is reported."""
+"""Alarm: interrupts code that takes too long, and reports a stalled event loop."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from gossamer.world.clock import Clock
 from gossamer.world.files import write_whole
 
 TICKS = 4
-"""Looks within one limit: a run is interrupted at the latest after 1 + 1 / TICKS of it, once a tick has come."""
+"""Checks per limit: a run is interrupted at the latest after 1 + 1 / TICKS of its limit."""
 
 
 class OverrunAlarm:
     """Raises `TimeoutError` in Python code that runs between `begin` and `end` for longer than its limit.
 
-    The limit is `limit_s` of its thread's processor time, which a busy machine does not use up, or `wall_s` of wall
-    time. A tick checks whether the same run is still on, so a run costs 0.1 µs. It cannot interrupt native code that
-    does not return to the interpreter, nor code outside the main thread: there, and where other code uses the signal,
-    `set` returns None.
+    The limit is `limit_s` of its thread's processor time, which waiting on a busy machine does not use up, or `wall_s`
+    of wall time. A timer checks whether the same run is still on, so a run costs only 0.1 µs. The alarm cannot
+    interrupt native code that does not return to the interpreter, nor code outside the main thread: there, and where
+    other code uses the signal, `set` returns None.
     """
 
     def __init__(
@@ -39,7 +39,9 @@ class OverrunAlarm:
         processor_s: Callable[[], float] = time.thread_time,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`processor_s` and `now_s` tell the main thread's processor time and any time, from anywhere."""
+        """`processor_s` returns the main thread's processor time, `now_s` the time of any monotonic clock, both in
+        seconds.
+        """
         self._limit_s = limit_s
         self._wall_s = wall_s
         self._processor_s = processor_s
@@ -53,7 +55,7 @@ class OverrunAlarm:
 
     @classmethod
     def set(cls, limit_s: float, wall_s: float) -> OverrunAlarm | None:
-        """Return an alarm, where there can be one."""
+        """Return an alarm, or None where it cannot work."""
         is_main = threading.current_thread() is threading.main_thread()
         if not is_main or not hasattr(signal, "SIGALRM") or signal.getsignal(signal.SIGALRM) != signal.SIG_DFL:
             return None
@@ -69,12 +71,12 @@ class OverrunAlarm:
         self._running = False
 
     def close(self) -> None:
-        """Never ring again."""
+        """Stop the timer."""
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def tick(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """Look what runs, and interrupt it when it has run for too long. The timer calls it."""
+        """Interrupt the current run if it has taken too long. The timer calls this."""
         if not self._running:
             return
         processor_s, now_s = self._processor_s(), self._now_s()
@@ -87,8 +89,8 @@ class OverrunAlarm:
 
 
 class ProcessorLimit:
-    """Ends this process by SIGPROF when a run takes more than `limit_s` of its processor time, in native code too, and
-    by SIGALRM when it takes more than `wall_s` of any time; 0: there is no such limit.
+    """Ends this process by SIGPROF when a run takes more than `limit_s` of processor time, in native code too, and by
+    SIGALRM when it takes more than `wall_s` of wall time; 0: no limit.
     """
 
     def __init__(self, limit_s: float, wall_s: float = 0.0) -> None:
@@ -110,8 +112,8 @@ class ProcessorLimit:
 
 
 class TurnAlarm:
-    """Ends the connection that native code reads, where one turn takes more than `limit_s` of its thread's processor
-    time: so it returns, however much the other side sends. For one thread; a turn costs 1 µs.
+    """Ends the connection that native code reads in a turn that takes more than `limit_s` of its thread's processor
+    time, so that the code returns even if the other side never stops sending. For one thread; a turn costs 1 µs.
     """
 
     def __init__(self, limit_s: float) -> None:
@@ -125,7 +127,7 @@ class TurnAlarm:
 
     @classmethod
     def set(cls, limit_s: float) -> TurnAlarm | None:
-        """Return an alarm for this thread, where the system tells its processor time to others."""
+        """Return an alarm for this thread; None if other threads cannot read its processor time on this system."""
         return cls(limit_s) if hasattr(time, "pthread_getcpuclockid") else None
 
     def begin(self, fd: int) -> None:
@@ -133,7 +135,7 @@ class TurnAlarm:
         self._turn = fd, time.clock_gettime(self._clock)
 
     def end(self) -> bool:
-        """End the turn; say whether its connection was ended."""
+        """End the turn; return whether the alarm ended its connection."""
         turn, self._turn = self._turn, None
         return turn is not None and turn is self._cut
 
@@ -152,8 +154,8 @@ class TurnAlarm:
 
 
 def disconnect(fd: int) -> None:
-    """End a TCP connection at once, with what was received and not read: its descriptor stays open. On Linux, as a
-    `connect` to no address (connect(2)); elsewhere what was received can still be read.
+    """End a TCP connection at once and drop received data that is not read yet; the descriptor stays open. On Linux by
+    a `connect` to no address (connect(2)); elsewhere received data can still be read.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).connect(fd, bytes(16), 16)
@@ -167,8 +169,9 @@ FRAMES_MAX = 12
 
 
 class Pulse:
-    """The loop calls `beat` often. After `stall_s` seconds without a call, `file` reports since when and where the loop
-    is stalled, to other processes: the loop itself cannot answer then. The file is deleted when the loop goes on.
+    """Reports a stalled event loop. The loop calls `beat` often; after `stall_s` seconds without a call, a thread
+    writes to `file` since when the loop is stalled, and its stack. Other processes read the file, since the loop itself
+    cannot answer then. The file is deleted when the loop goes on.
     """
 
     def __init__(self, file: Path, clock: Clock, stall_s: float) -> None:
@@ -184,16 +187,16 @@ class Pulse:
         self._thread.start()
 
     def beat(self, now: float) -> None:
-        """Say that the loop runs. To be called from it."""
+        """Note that the loop runs. Call this from the loop."""
         self._beat_at = now
 
     def take_stack(self) -> str:
-        """Return where the loop stood when it was last seen standing, once."""
+        """Return the loop's stack from the last stall, and forget it; empty: none since the last call."""
         stack, self._stack = self._stack, ""
         return stack
 
     def close(self) -> None:
-        """End the thread; within one look."""
+        """End the thread, within `LOOK_S`."""
         self._ended.set()
         self._thread.join()
         self._file.unlink(missing_ok=True)

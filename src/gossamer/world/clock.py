@@ -1,4 +1,4 @@
-"""Clock: wall time that never jumps while the process lives, sleeps by it, and time that measures work."""
+"""Clock: wall time without jumps while the process lives, sleeping until such a time, and measuring work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Clock(Protocol):
         ...
 
     def work_s(self) -> float:
-        """Seconds that the calling thread has worked, to measure a piece of work; a busy machine makes none longer."""
+        """Processor time of the calling thread in seconds, to measure a piece of work independently of other load."""
         ...
 
     async def sleep_until(self, instant: float) -> None:
@@ -35,7 +35,7 @@ class WallClock:
         self._offset_s = time.time() - steady_s()
 
     def now(self) -> float:
-        return time.clock_gettime(_STEADY) + self._offset_s  # Asked a dozen times a page.
+        return time.clock_gettime(_STEADY) + self._offset_s  # Called a dozen times per page.
 
     work_s = staticmethod(time.thread_time)
 
@@ -46,16 +46,16 @@ class WallClock:
 
 
 def steady_s() -> float:
-    """Return seconds of a monotonic clock; where the system has one, it goes on while the machine sleeps."""
+    """Return seconds of a monotonic clock that, if the system has one, also runs while the machine sleeps."""
     return time.clock_gettime(_STEADY)
 
 
 Absences = Sequence[tuple[float, float]]
-"""When no process of a crawl was there: the wall times at which each such time began and ended."""
+"""Periods in which no process of a crawl ran: begin and end of each in wall time."""
 
 
 def absent_s(absences: Absences, begin: float, end: float) -> float:
-    """Return for how many seconds between two wall times no process was there."""
+    """Return the seconds between two wall times in which no process of the crawl ran."""
     return sum([max(0.0, min(end, back) - max(begin, gone)) for gone, back in absences])
 
 
@@ -71,5 +71,5 @@ def give_way() -> None:
 
 
 def pause(seconds: float) -> None:
-    """Hold up the calling thread, which is not the loop's."""
+    """Sleep in the calling thread. Not for the event loop's thread."""
     time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Dice: chance, seedable."""
+"""Dice: random numbers, reproducible with a seed."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import secrets
 
 
 def unguessable(random_bytes: int) -> str:
-    """Return a secret word of letters, digits, `-` and `_`, a third longer than `random_bytes`."""
+    """Return a secret text of letters, digits, `-` and `_`, a third longer than `random_bytes`."""
     return secrets.token_urlsafe(random_bytes)
 
 
 class Dice:
-    """Jitter and sampling. With a seed, the same throws in the same order."""
+    """A random generator for jitter and sampling. With a seed, it returns the same numbers in the same order."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._random = random.Random(seed)
 
     def uniform(self, low: float, high: float) -> float:
-        """Return a number between the two."""
+        """Return a number in [`low`, `high`]."""
         return self._random.uniform(low, high)
 
     def below(self, n: int) -> int:

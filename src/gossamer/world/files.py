@@ -1,4 +1,4 @@
-"""Files: durable writes, and names of Unix sockets at any length of their path."""
+"""Files: durable writes, and usable names for Unix sockets with long paths."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS))
-"""Errors that the operator fixes at the disk: by freeing space, or where the system has made it read-only."""
+"""Errors that the operator fixes at the disk: it is full, or the system has made it read-only."""
 
 
 def unwritable(error: OSError, directory: Path) -> str:
-    """Return what an error of `NO_ROOM` means for a crawl, and the remedy."""
+    """Return a line for people about an error of `NO_ROOM`: what it means for a crawl, and the remedy."""
     what, remedy = ("cannot be written", "mend it") if error.errno == errno.EROFS else ("is full", "make room there")
     which = os.strerror(error.errno or 0).lower()
     return f"the disk of {directory} {what} ({which}); nothing is lost: {remedy}"
@@ -23,7 +23,7 @@ class AppendFile:
     """A file that only grows. Nothing is durable before `sync`."""
 
     def __init__(self, path: Path, length: int = 0) -> None:
-        """Open `path` and cut it to `length` bytes: the bytes beyond were never committed."""
+        """Open `path` and cut it to `length` bytes: the bytes after that were never committed."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -35,24 +35,24 @@ class AppendFile:
         os.lseek(self._fd, length, os.SEEK_SET)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append all of `data`, in as many calls as the system needs."""
+        """Append all of `data`."""
         view = memoryview(data)
         while view:
             view = view[os.write(self._fd, view) :]
 
     def truncate(self, length: int) -> None:
-        """Cut back to `length`, after a write that failed half-way."""
+        """Cut the file back to `length` bytes, after a write that failed half-way."""
         os.ftruncate(self._fd, length)
         os.lseek(self._fd, length, os.SEEK_SET)
 
     def pieces(self, begin: int, end: int) -> Iterator[bytes]:
-        """Yield what was written from `begin` up to `end`, 1 MiB at a time."""
+        """Yield the bytes in [`begin`, `end`), 1 MiB at a time."""
         while begin < end and (piece := os.pread(self._fd, min(end - begin, 1 << 20), begin)):
             begin += len(piece)
             yield piece
 
     def sync(self) -> None:
-        """Make it survive a power cut. Blocks; releases the GIL."""
+        """Make the content survive a power cut. Blocks; releases the GIL."""
         os.fsync(self._fd)
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class AppendFile:
 
 
 def sync_directory(path: Path) -> None:
-    """Make names in `path` survive a power cut: a new or renamed file is lost without it."""
+    """Make the names in `path` survive a power cut: without this a new or renamed file can be lost."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -91,7 +91,7 @@ def sync_everything() -> None:
 
 
 def publish(temporary: Path, final: Path) -> None:
-    """Give a complete file its name: written aside, synced, renamed; half-written never looks finished."""
+    """Sync a complete file and rename it, so that a half-written file never has the final name."""
     sync_file(temporary)
     temporary.replace(final)
     sync_directory(final.parent)
@@ -103,7 +103,7 @@ def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
     `private`: only its owner can read it, from the first byte on.
     """
     temporary = path.with_name(path.name + ".new")
-    temporary.unlink(missing_ok=True)  # One that is left over keeps its old mode.
+    temporary.unlink(missing_ok=True)  # A leftover file would keep its old mode.
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
@@ -111,10 +111,11 @@ def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
 
 
 def reserve(descriptor: int, size_bytes: int) -> None:
-    """Have the disk keep room for a file that will be mapped, as zeros: who touches a page that finds none is killed.
+    """Reserve disk space, filled with zeros, for a file that will be mapped: touching a page without space kills the
+    process.
 
     Raises:
-        OSError: there is no room.
+        OSError: there is not enough space.
     """
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, 0, size_bytes)
@@ -123,12 +124,12 @@ def reserve(descriptor: int, size_bytes: int) -> None:
 
 
 SOCKET_PATH_BYTES_MAX = 100
-"""Linux takes 107 bytes and a terminating zero, macOS 103."""
+"""Linux allows 107 bytes and a terminating zero, macOS 103."""
 
 
 @contextmanager
 def socket_name(path: Path) -> Iterator[str]:
-    """Yield a name by which the system takes a socket, good until the end; a long one needs /proc.
+    """Yield a name that the system accepts for a socket, valid within the context; a long path needs /proc.
 
     Raises:
         OSError: there is no such directory.

@@ -1,8 +1,8 @@
-"""Huge pages: what this process holds, in pages of 2 MiB instead of 4 KiB.
+"""Huge pages: moves the memory of this process to pages of 2 MiB instead of 4 KiB.
 
-A crawl touches hundreds of megabytes in no order, a few bytes here and a few there, and a processor knows by heart
-where some 2,000 pages are: with small pages nearly every touch asks the kernel's tables first. The interpreter takes
-its memory a MiB at a time, so it never gets a large page by itself, and the kernel's own round makes a few a minute.
+A crawl accesses a few bytes here and there in hundreds of megabytes, and a processor caches the addresses of some 2,000
+pages (TLB): with small pages nearly every access reads the page tables first. The interpreter allocates memory one MiB
+at a time, so it never gets a huge page by itself, and the kernel's background scan makes only a few a minute.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from typing import NamedTuple
 
 PAGE_BYTES = 2 << 20
 GROWTH_BYTES = 16 << 20
-"""What the process holds has grown by so much before it is looked at again."""
+"""Growth of the process's memory before it is examined again."""
 GATHER_S_MIN, GATHER_S_MAX = 0.02, 0.1
-"""What is left after the second waits for the next time, 2 ms a page; for less than the first it is not begun."""
+"""A pass begins when it may take at least the first, and ends after the second; a page takes 2 ms."""
 SHARE_MAX = 0.01
-"""Of the process's time: it pays for itself over minutes, and a crawl of seconds has none of it to give."""
+"""Share of the process's time: the cost pays off over minutes, so a crawl of seconds spends none."""
 REFUSED_MAX = 4
-"""Pages of one mapping that the kernel refuses before the rest of it waits too: it looks for room each time."""
+"""Pages that the kernel may refuse before the rest of their mapping waits: each refusal costs a search for free
+memory.
+"""
 HELD_SHARE_MIN = 7 / 8
-"""Of a mapping: a page of 2 MiB holds the gaps too, and those are to cost next to nothing."""
+"""Share of a mapping that must be in use: a huge page also fills its gaps, which must cost almost no memory."""
 _COLLAPSE = 25
 """MADV_COLLAPSE, Linux 6.1."""
 _MAPS, _HELD = Path("/proc/self/smaps"), Path("/proc/self/statm")
@@ -39,17 +41,17 @@ Collapse = Callable[[int, int], bool]
 
 
 class Mapping(NamedTuple):
-    """One stretch of memory that belongs to us alone."""
+    """One private range of this process's memory."""
 
     begin: int
     end: int
     held_bytes: int
     huge_bytes: int
-    """Of these, in pages of 2 MiB already."""
+    """The part of `held_bytes` that is in pages of 2 MiB already."""
 
 
 class HugePages:
-    """Promises: only moves memory; takes at most an eighth more memory, and `SHARE_MAX` of the time.
+    """Moves memory to huge pages. Takes at most an eighth more memory, and `SHARE_MAX` of the process's time.
 
     Does nothing on a system without the call.
     """
@@ -60,9 +62,10 @@ class HugePages:
         self._spent_s = 0.0
 
     def gather(self) -> None:
-        """Move what came since the last time into large pages. For a thread that may wait: the interpreter goes on.
+        """Move memory that was allocated since the last call into huge pages. Blocks, but releases the interpreter
+        lock.
 
-        10 µs when there is nothing to do; else 2 ms, and as much again for each page.
+        10 µs when there is nothing to do; else 2 ms, plus 2 ms for each page.
         """
         if self._collapse is None:
             return
@@ -96,7 +99,7 @@ class HugePages:
 
 
 def mappings() -> Iterator[Mapping]:
-    """Yield the stretches of 2 MiB and more that can be written, belong to us alone and to no file."""
+    """Yield the writable, private, anonymous mappings of at least 2 MiB."""
     for found in _is_ours(_MAPS.read_bytes()):
         begin, end = int(found[1], 16), int(found[2], 16)
         if end - begin >= PAGE_BYTES:
@@ -104,8 +107,8 @@ def mappings() -> Iterator[Mapping]:
 
 
 def _collapse() -> Collapse | None:
-    """Return a function that has the kernel move the memory at an address to one large page, and returns whether it
-    did.
+    """Return a function that has the kernel move memory at an address to huge pages and returns whether it succeeded;
+    None if there is no such system call.
     """
     if not sys.platform.startswith("linux") or not _MAPS.exists():
         return None

@@ -1,8 +1,8 @@
-"""Loop: how a process that crawls runs: on which event loop, how often the cyclic collector looks round, and what one
-kind of work takes of the loop's time.
+"""Loop: settings of a process that crawls: its event loop, the cyclic garbage collector, and limits on the share of the
+loop's time that one kind of work takes.
 
-The console of a running crawl has such a share, for any requests, and so have the pages that a crawl reads. Each step
-of work is measured, and followed by a wait in proportion.
+The console of a running crawl has such a limit for its requests, and so has the processing of pages. Each step of work
+is measured, and followed by a proportional wait.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
 COLLECTOR_THRESHOLDS = (20_000, 20, 50)
-"""Containers made, less those freed, before the cyclic collector looks at them; and how often it looks at the rest."""
+"""As for `gc.set_threshold`."""
 
 
 def calm_collector() -> None:
-    """Leave what was imported out of the cyclic collector's rounds, and have fewer of them.
+    """Exclude imported objects from the garbage collector's passes, and make these rarer.
 
-    Nearly all that a crawl makes goes by its reference count; the rounds took 8 % of its time.
+    Nearly all objects of a crawl are freed by reference counting; the passes took 8 % of its time.
     """
     gc.freeze()
     gc.enable()
@@ -28,7 +28,7 @@ def calm_collector() -> None:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """Return what makes an event loop: uvloop's where it is installed."""
+    """Return the factory of event loops: uvloop's if it is installed."""
     try:
         uvloop = importlib.import_module("uvloop")
     except ImportError:
@@ -38,15 +38,19 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 BURST_S = 0.1
-"""Work that may be done before any of it is paid for: a page of the console with all its files."""
+"""Seconds of work that may be done before the first wait: enough for a page of the console with all its files."""
 LONG_S, LONG_SHARE = 0.1, 0.25
-"""Work that others could not interrupt for longer than this has at most this share: they have four times as long."""
+"""Work that held the loop for longer than `LONG_S` gets at most `LONG_SHARE`, so that other work then has four times as
+long.
+"""
 
 Made = TypeVar("Made")
 
 
 class LoopShare:
-    """Measures work, and has more of it wait. Costs under a microsecond a step."""
+    """Bounds the share of the loop's time that one kind of work takes: measures each step, and makes later work wait.
+    Costs under a microsecond a step.
+    """
 
     def __init__(self, share: float, now: Callable[[], float], work_s: Callable[[], float] | None = None) -> None:
         """Allow `share` seconds of work for each second of waiting, by the clock `now`. `work_s` measures work; None:
@@ -56,7 +60,7 @@ class LoopShare:
         self._now = now
         self._work_s = work_s or now
         self._paid_at = 0.0
-        """When all work done so far is paid for."""
+        """When more work may begin."""
         self._line = asyncio.Lock()
         self.spent_s = 0.0
         """All work so far."""
@@ -75,7 +79,7 @@ class LoopShare:
         return MeasuredWork(self, self._work_s)
 
     def spend(self, lasted_s: float) -> None:
-        """Note work that took so long."""
+        """Note that work took `lasted_s`."""
         self.spent_s += lasted_s
         share = self._share if lasted_s < LONG_S else min(self._share, LONG_SHARE)
         self._paid_at = max(self._paid_at, self._now()) + lasted_s / share
@@ -86,7 +90,7 @@ class LoopShare:
             wait_s = self.wait_s()
             while wait_s > 0:
                 await asyncio.sleep(wait_s)
-                wait_s = self.wait_s()  # Work that had begun went on meanwhile, and comes first.
+                wait_s = self.wait_s()  # Other work, begun earlier, may have spent time meanwhile.
 
     async def run(self, work: Coroutine[Any, Any, Made]) -> Made:
         """Wait for a turn, then do the work with each of its steps measured."""
@@ -99,7 +103,9 @@ class LoopShare:
 
 
 class MeasuredWork:
-    """A context whose time is spent from a share. A class, as a generator would cost three times as much a page."""
+    """A context whose time counts as work of a share. A class, since a generator would cost three times as much per
+    page.
+    """
 
     __slots__ = ("_began", "_share", "_work_s")
 
@@ -116,7 +122,7 @@ class MeasuredWork:
 
 
 class _MeasuredSteps(Generic[Made]):
-    """An awaitable that does the work of a coroutine and measures each step."""
+    """An awaitable that runs a coroutine and measures each of its steps."""
 
     def __init__(self, work: Coroutine[Any, Any, Made], share: LoopShare) -> None:
         self._work = work

@@ -1,4 +1,4 @@
-"""Machine: what the system says of this process and those around it, of its disks and its clock."""
+"""Machine: resources of this machine: memory and files of the crawl's processes, disks, the wall clock."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gossamer.world.clock import steady_s
 from gossamer.world.process import dies_with_parent
 
 SUPERVISOR_BYTES = 32 << 20
-"""The most that a supervisor holds when it starts a crawl. Where another program starts the crawl through our code,
-what it holds beyond this is not the crawl's."""
+"""Most memory that a supervisor holds when it starts a crawl. If another program starts the crawl through our code, its
+memory above this is not counted."""
 _PAGE_BYTES = resource.getpagesize()
 _DESCRIPTORS = Path("/proc/self/fd" if sys.platform.startswith("linux") else "/dev/fd")
 
@@ -34,19 +34,21 @@ class Resident(NamedTuple):
 
     rss_bytes: int
     pss_bytes: int
-    """The same, where each page that several processes share counts in parts."""
+    """Proportional set size: a page that several processes share counts as a fraction for each."""
 
 
 class ThisMachine:
-    """The machine that we run on.
+    """The machine that this process runs on.
 
-    Its memory is that of the process tree: ours (RSS), that of our supervisor, and that of the processes that started
-    below us since (PSS, so that the libraries that they share with us count once). On Linux a look takes about 0.1 ms,
-    and 1 ms more for each other process; elsewhere it sees this process alone.
+    Memory is that of the process tree: this process (RSS), its supervisor, and processes started below it since then
+    (PSS, so that shared libraries count once). On Linux reading it takes about 0.1 ms, and 1 ms more for each other
+    process; elsewhere only this process counts.
     """
 
     def __init__(self, *, supervised: bool = False) -> None:
-        """With `supervised` the parent counts, where we are to die with it: it is our supervisor."""
+        """With `supervised` the parent counts too if the kernel ends this process with it: then it is the
+        supervisor.
+        """
         self._supervisor = {os.getppid()} if supervised and dies_with_parent() else set()
         self._not_crawls_bytes = sum(max(0, resident(pid).pss_bytes - SUPERVISOR_BYTES) for pid in self._supervisor)
         self._not_ours = frozenset(processes_below(os.getpid()))
@@ -74,7 +76,7 @@ class ThisMachine:
         return sum(1 for _ in os.scandir(_DESCRIPTORS))
 
     def open_files_max(self) -> int:
-        """Return how many may be."""
+        """Return the limit of open files."""
         return _bounded(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     def raise_open_files(self, wanted: int) -> int:
@@ -94,7 +96,7 @@ class ThisMachine:
 
 
 def processes_below(pid: int) -> set[int]:
-    """Return the children of a process, and theirs; none where the system does not say."""
+    """Return the ids of all descendants of a process; empty if the system does not tell."""
     found: set[int] = set()
     waiting = [pid]
     while waiting:
@@ -127,9 +129,9 @@ def _rss_bytes(pid: int | str) -> int:
 
 
 def resident(pid: int) -> Resident:
-    """Return what a process holds; nothing if it has ended or the system does not say. 1 ms for 100 MiB.
+    """Return the memory of a process; zeros if it has ended or the system does not tell. 1 ms for 100 MiB.
 
-    Of a process outside our sandbox the system says only the RSS, which stands for both.
+    For a process outside our sandbox the system tells only the RSS, which is returned for both.
     """
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123

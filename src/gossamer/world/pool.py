@@ -1,9 +1,9 @@
-"""Pool: processes that answer questions from one queue, each when it is free, and may die of any question without harm
-to us.
+"""Pool: processes that answer requests from one queue, each when it is free. A request may crash its process without
+harm to ours.
 
-A question is in memory that all of them share; a byte in the queue names its place. A process that has answered takes
-the next question itself: it does not wait for the event loop of the process that asks, nor does a question wait for a
-process that is slow. Answers come back through a pipe from each process.
+A question is in memory that all processes share; a byte in the queue names its place. A process that has answered takes
+the next question itself: so it does not wait for our event loop, and no question waits for a slow process. Answers come
+back through a pipe from each process.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FILES = "GOSSAMER_POOL"
 PLACES_MAX = 256
 """A byte names a place. The queue, a socket, holds as many messages."""
 PLACE_BYTES = 1 << 32
-"""Distance of two places. The memory is a sparse file: only what is written counts."""
+"""Distance between two places. The memory is a sparse file: only written parts take memory."""
 _HEAD = struct.Struct("<QQQ")
-"""Of a question: its number, the lengths of its two parts."""
+"""Head of a question: its number, and the lengths of its two parts."""
 _PROGRESS = struct.Struct("<QQ")
-"""The number of the question that a process has taken last, and how many of its steps have begun."""
+"""Number of the question that a process took last, and how many of its steps have begun."""
 _ANSWER = struct.Struct("<QQ")
-"""Number and length."""
+"""Head of an answer: number of the question, and length."""
 
 Answer = TypeVar("Answer")
 
@@ -46,19 +46,21 @@ class _Process(NamedTuple):
     progress: int
 
     def at(self) -> tuple[int, int]:
-        """Return the number of the question that it has taken last, 0 if none, and its steps that have begun."""
+        """Return the number of the question that the process took last (0: none), and how many of its steps have
+        begun.
+        """
         number, begun = _PROGRESS.unpack(os.pread(self.progress, _PROGRESS.size, 0).ljust(_PROGRESS.size, b"\0"))
         return number, begun
 
 
 class WorkerPool:
-    """Puts questions to processes that `command` starts, `processes_max` at once. One is started when there are more
-    questions than processes.
+    """Sends questions to processes that `command` starts, at most `processes_max`. A process is started when there are
+    more questions than processes.
 
-    A process that dies, or answers what cannot be read, costs the question that it had taken; the next question starts
-    another one. A process bounds its own steps; a question without an answer for `limit_s` for each step of it and of
-    those before it is given up and its process ended. `waiting_max` questions for each process wait for it; more wait
-    for a place.
+    If a process dies, or sends an unreadable answer, only the question that it had taken fails; the next question
+    starts another process. A process bounds its own steps. A question fails, and its process is ended, after `limit_s`
+    for each of its steps and of those of the questions before it. At most `waiting_max` questions per process are in
+    the queue; more wait for a place.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class WorkerPool:
         self._environment = environment
         self._answer_bytes_max = answer_bytes_max
         self._places: asyncio.Queue[int] = asyncio.Queue()
-        """Those that are free."""
+        """Free places."""
         for place in range(min(PLACES_MAX, processes_max * self._turns)):
             self._places.put_nowait(place)
         self._asked: dict[int, _Outstanding[Any]] = {}
@@ -94,12 +96,12 @@ class WorkerPool:
     async def ask(
         self, head: bytes, body: bytes, read: Callable[[bytes], Answer], steps: int = 1, file: int | None = None
     ) -> Answer:
-        """Return what `read` makes of the answer to a question of two parts, with the descriptor `file` beside it.
+        """Ask a question of two parts, and the descriptor `file`; return what `read` makes of the answer.
 
         Raises:
             OverdueError: there is no answer in time.
             DiedError: the process died.
-            WorkerError: it cannot be asked, or its answer cannot be read (`read` raised ValueError).
+            WorkerError: the question cannot be sent, or its answer cannot be read (`read` raised ValueError).
             OSError: no process can be started.
         """
         place = await self._places.get()
@@ -119,7 +121,7 @@ class WorkerPool:
         except TimeoutError:
             raise OverdueError(f"took longer than {self._limit_s:g} s in its isolated process") from None
         finally:
-            if number in self._asked:  # The caller has given it up.
+            if number in self._asked:  # The caller has given up.
                 for one in self._processes:
                     if one.at()[0] == number and one.process.returncode is None:
                         one.process.kill()
@@ -144,7 +146,7 @@ class WorkerPool:
         files = [file] if file is not None else []
         try:
             socket.send_fds(self._queue[0], [bytes([place])], files, socket.MSG_DONTWAIT)
-        except OSError as error:  # A process that a page took over can shut the queue.
+        except OSError as error:  # A process that malicious content took over can shut the queue.
             raise WorkerError(f"its processes cannot be asked: {error.strerror}") from error
 
     def _start_one(self) -> None:
@@ -189,7 +191,7 @@ class WorkerPool:
             *self._command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,  # Last words of a dying process are not for the terminal.
+            stderr=asyncio.subprocess.DEVNULL,  # Output of a crashing process must not reach the terminal.
             env={**environment, FILES: ",".join(map(str, files))},
             pass_fds=files,
         )
@@ -219,8 +221,8 @@ class WorkerPool:
             return DiedError(process.returncode)
 
     def _blame(self, number: int, begun: int, error: Exception) -> None:
-        """Give up the question that a process had taken; if it never took one, the first in the queue: the next process
-        would not take it either.
+        """Fail the question that a process had taken. If it never took one, fail the first in the queue: the next
+        process would not take it either.
         """
         if number == 0:
             assert self._queue is not None
@@ -238,14 +240,14 @@ class WorkerPool:
             asked.answered.set_exception(error)
 
     def _taken(self, number: int) -> _Outstanding[Any]:
-        """Return a question that leaves its place."""
+        """Remove a question and free its place; return the question."""
         asked = self._asked.pop(number)
         self._places.put_nowait(asked.place)
         return asked
 
 
 class Question(NamedTuple):
-    """What a process of a `WorkerPool` has taken."""
+    """A question that a process of a `WorkerPool` has taken."""
 
     number: int
     head: bytes
@@ -265,7 +267,7 @@ class PoolSeat:
         self._number = 0
 
     def take(self) -> Question | None:
-        """Wait for the next question; return None when there will be none."""
+        """Wait for the next question; return None when the pool is closed."""
         data, files, _, _ = socket.recv_fds(self._queue, 1, 1)
         if not data:
             return None

@@ -1,4 +1,4 @@
-"""Process: this process among others: its boot, its parent, its claim on a directory."""
+"""Process: facts about this process: its boot, its parent, its lock on a directory."""
 
 from __future__ import annotations
 
@@ -32,24 +32,26 @@ def processors() -> int:
 
 
 def child_environment() -> dict[str, str]:
-    """Return our environment, with which a Python process finds the modules that we find."""
+    """Return the environment for a child: ours, extended so that Python finds the same modules."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
 
 
 def die_with_parent(parent_pid: int) -> None:
     """Have the kernel kill this process when its parent ends for any reason (Linux; elsewhere nothing happens).
 
-    Without it, a shard would crawl on without its supervisor.
+    Otherwise a shard would go on crawling without its supervisor.
     """
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent_pid:
-            # It ended before we asked.
+            # The parent ended before the call.
             os.kill(os.getpid(), signal.SIGKILL)
 
 
 def dies_with_parent() -> bool:
-    """Say whether the kernel kills us when our parent ends: whether that is our supervisor. False if unknown."""
+    """Say whether the kernel kills this process when its parent ends, that is, whether the parent is its supervisor.
+    False if unknown.
+    """
     if not sys.platform.startswith("linux"):
         return False
     sent = ctypes.c_int(0)
@@ -57,9 +59,9 @@ def dies_with_parent() -> bool:
 
 
 def hide_arguments(is_secret: Callable[[str], object]) -> None:
-    """Overwrite those arguments of this process that are secret, where others read them (Linux: /proc/PID/cmdline).
+    """Overwrite the secret arguments of this process where other processes can read them (Linux: /proc/PID/cmdline).
 
-    Until this call they can be read. Elsewhere than on Linux nothing happens.
+    Until this call they can be read. Does nothing on other systems than Linux.
     """
     try:
         words = Path("/proc/self/cmdline").read_bytes().split(b"\0")
@@ -73,7 +75,7 @@ def hide_arguments(is_secret: Callable[[str], object]) -> None:
 
 
 def birth_of(pid: int) -> int:
-    """Return when a process began, in ticks since boot; 0 if it is gone or has ended, or the system does not say."""
+    """Return when a process began, in ticks since boot; 0 if it has ended or the system does not tell."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -86,13 +88,13 @@ class DirectoryLock:
     """One process at a time in a directory; the kernel releases the lock when its holder dies."""
 
     def __init__(self, path: Path, *, reading: bool = False) -> None:
-        """Open the lock's file, made where there is none; with `reading` one that cannot be written will do.
+        """Open the lock's file, and make it if it is missing; with `reading` a file that cannot be written is enough.
 
         Raises:
-            OSError: it cannot be made, or not be written.
+            OSError: the file cannot be made or written.
         """
         self.writable = True
-        """Whether this process may write to the directory of the lock, as far as it is known."""
+        """Whether this process may write to the lock's directory, as far as known."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -103,7 +105,9 @@ class DirectoryLock:
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def acquire(self, wait_s: float) -> bool:
-        """Take the lock, waiting a little for a holder that is about to die. Blocks."""
+        """Take the lock and say whether that succeeded; wait up to `wait_s` for a holder that is about to end.
+        Blocks.
+        """
         taken = _locked(self._fd, fcntl.LOCK_EX, wait_s)
         if taken and self.writable:
             os.ftruncate(self._fd, 0)
@@ -115,8 +119,8 @@ class DirectoryLock:
 
     @staticmethod
     def is_held(path: Path, wait_s: float = 0.0) -> bool:
-        """Say whether a process holds a lock, for at least `wait_s`: readers hold it for a moment. Blocks as long, and
-        changes nothing.
+        """Say whether a process holds a lock for at least `wait_s`: readers hold it only briefly. Blocks for that time,
+        and changes nothing.
         """
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -142,11 +146,11 @@ def _locked(descriptor: int, kind: int, wait_s: float) -> bool:
 
 
 def limit_memory(most_bytes: int) -> None:
-    """Let this process have so much address space and no more: a page must not take the machine's."""
+    """Limit the address space of this process, so that a page cannot use up the machine's memory."""
     resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
 
 
 def limit_data(most_bytes: int) -> None:
-    """Let this process allocate only this much memory; files that it maps do not count. It leaves no core dump."""
+    """Limit the memory that this process allocates, not counting mapped files, and turn off core dumps."""
     resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

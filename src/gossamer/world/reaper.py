@@ -26,7 +26,7 @@ Family = dict[int, str]
 
 
 def reaper_of(folder: Path) -> subprocess.Popen[bytes]:
-    """Start a reaper for this process. It acts when its standard input closes: at our death at the latest.
+    """Start a reaper for this process. The reaper acts when its standard input closes: at our death at the latest.
 
     `folder` must be private: every process that has it in its command line, or a file in it as its standard output,
     counts as ours.
@@ -36,7 +36,7 @@ def reaper_of(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def main() -> None:
-    """Collect the processes of the folder until their starter is gone; then end them."""
+    """Track the processes of the folder until the process that started the reaper is gone; then end them."""
     folder = sys.argv[1]
     family: Family = {}
     looks = iter(LOOKS_S)
@@ -55,12 +55,14 @@ def end(folder: str, family: Family) -> None:
         for pid in left:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(SWEEP_S)  # What they were just starting is found by the next sweep.
+        time.sleep(SWEEP_S)  # The next sweep finds processes that they were starting.
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def family_of(folder: str) -> Family:
-    """Return the processes with a folder in their command or output's path, and those that they started."""
+    """Return the processes with a folder in their command line or in the path of their output, and their
+    descendants.
+    """
     children: dict[int, list[int]] = {}
     waiting = []
     for entry in os.scandir("/proc"):
@@ -91,7 +93,9 @@ def _command(pid: int) -> str:
 
 
 def _output(pid: int) -> str:
-    """Return where a process writes: Ray's workers change their command line, and may outlive Ray itself."""
+    """Return the path of a process's standard output: Ray's workers change their command line, and may outlive Ray
+    itself.
+    """
     try:
         return str(Path(f"/proc/{pid}/fd/1").readlink())
     except OSError:
@@ -99,7 +103,7 @@ def _output(pid: int) -> str:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the kernel's fields of a process, from its state on."""
+    """Return the fields of /proc/PID/stat from the state on."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

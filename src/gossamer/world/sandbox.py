@@ -1,4 +1,4 @@
-"""Sandbox: takes rights from this process and from all that it starts, for good: by Linux's Landlock for files, signals
+"""Sandbox: permanently drops rights of this process and of all that it starts: by Linux's Landlock for files, signals
 and abstract sockets, by seccomp for sockets.
 """
 
@@ -23,15 +23,15 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _MAKE_SYM = 1 << 0, 1 << 1, 1 << 2
 _MAKE_CHAR, _MAKE_BLOCK, _TRUNCATE = 1 << 6, 1 << 11, 1 << 14
 _READ = _READ_FILE | _READ_DIR | _EXECUTE
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
-"""What a rule for a file, and not a folder, can name."""
+"""The rights that a rule for a single file can name."""
 _FILES_BITS = {2: 14, 3: 15, 4: 15, 5: 16}
-"""Rights on files by Landlock's version: the number of the lowest bits."""
+"""Rights on files by Landlock's version: how many of the lowest bits exist."""
 _TCP, _SCOPES = 0b11, 0b11
 _SET_NO_NEW_PRIVS, _SECCOMP, _MODE_FILTER, _TSYNC = 38, {"x86_64": 317, "aarch64": 277}, 1, 1
 _MACHINES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 """Number of the architecture in seccomp, and number of socket(2)."""
 _IO_URING_SETUP = 425
-"""io_uring makes sockets too."""
+"""io_uring can create sockets too."""
 _CAPABILITIES_3 = 0x20080522
 _KEPT, _SYS_ADMIN = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 10, 1 << 21
 """Capabilities that are kept: CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID, NET_BIND_SERVICE."""
@@ -41,12 +41,12 @@ AF_UNIX = 1
 
 
 class Rights(NamedTuple):
-    """What a process may still open. A folder includes all below it; a path that does not exist is left out."""
+    """What a process may still open. A folder includes everything below it; a path that does not exist is ignored."""
 
     reads: Sequence[str] = ()
     """To read and execute."""
     writes: Sequence[str] = ()
-    """To read, write, make, rename and remove; not to execute, and not to make symbolic links or devices."""
+    """To read, write, create, rename and remove; not to execute, nor to create symbolic links or devices."""
     scratch: Sequence[str] = ()
     """As `writes`, with symbolic links."""
     administers: bool = False
@@ -54,7 +54,7 @@ class Rights(NamedTuple):
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock; 0 where there is none, or none that is new enough."""
+    """Return the version of Landlock; 0 if it is missing or too old."""
     if not sys.platform.startswith("linux"):
         return 0
     found = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
@@ -62,11 +62,11 @@ def landlock_version() -> int:
 
 
 def confine(rights: Rights) -> tuple[str, ...]:
-    """Let this process open what `rights` names, and nothing else; return what the kernel enforces from now on. Only
-    for a process with one thread: other threads would keep their rights. Takes 1 ms.
+    """Let this process open only what `rights` names; return what the kernel enforces from now on. Only for a process
+    with one thread: other threads would keep their rights. Takes 1 ms.
 
     Raises:
-        OSError: the kernel refuses; the rights are then what they were.
+        OSError: the kernel refuses; the rights are unchanged then.
     """
     version = landlock_version()
     handled = _file_rights(version)
@@ -82,8 +82,8 @@ def confine(rights: Rights) -> tuple[str, ...]:
 
 
 def confine_worker(folder: str | None) -> None:
-    """Take the network from a process that has one thread, and let it write only in `folder`, which is made if it does
-    not exist; None: anywhere. Rights that the kernel cannot take stay: these processes have other limits as well.
+    """Cut a process with one thread off from the network, and let it write only in `folder`, which is made if it does
+    not exist; None: anywhere. Rights that the kernel cannot restrict stay: these processes have other limits as well.
     """
     version = landlock_version()
     written = 0 if folder is None or not version else _file_rights(version) & ~_READ
@@ -99,8 +99,8 @@ def confine_worker(folder: str | None) -> None:
 
 
 def refuse_sockets(family: int | None = None) -> bool:
-    """Make socket(2) fail in all threads of this process; with `family` only for such sockets. Return whether it does.
-    Open sockets stay open, and socketpair(2) still works.
+    """Make socket(2) fail in all threads of this process; with `family` only for that address family. Return whether
+    this worked. Open sockets stay open, and socketpair(2) still works.
     """
     machine = platform.machine()
     if not sys.platform.startswith("linux") or machine not in _MACHINES:
@@ -120,7 +120,7 @@ def refuse_sockets(family: int | None = None) -> bool:
 
 
 def _filtered(program: Sequence[tuple[int, int, int, int]]) -> bool:
-    """Apply a program of seccomp to all threads of this process; return whether the kernel does."""
+    """Apply a seccomp program to all threads of this process; return whether the kernel accepted it."""
     code = b"".join(struct.pack("=HBBI", *one) for one in program)
     held = ctypes.create_string_buffer(code, len(code))
     description = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(held)))
@@ -130,7 +130,7 @@ def _filtered(program: Sequence[tuple[int, int, int, int]]) -> bool:
 
 
 def threads() -> int:
-    """Return how many threads this process has; 1 if the system does not say."""
+    """Return how many threads this process has; 1 if the system does not tell."""
     try:
         return len(list(Path("/proc/self/task").iterdir()))
     except OSError:
@@ -157,7 +157,9 @@ def _restrict(files: int, network: int, scopes: int, rules: Iterable[tuple[str, 
 
 
 def _drop_capabilities(kept: int) -> None:
-    """Drop the capabilities of root that defeat a sandbox, such as to load modules or read memory of any process."""
+    """Drop root's capabilities that defeat a sandbox, such as to load kernel modules or to read the memory of any
+    process.
+    """
     libc = _libc()
     header = struct.pack("=Ii", _CAPABILITIES_3, 0)
     held = ctypes.create_string_buffer(24)

@@ -1,4 +1,4 @@
-"""Spill: what is too large for memory, in a file that has no name."""
+"""Spill: bodies that are too large for memory, in a file without a name."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import BinaryIO
 
 BUFFER_BYTES = 64 * 1024
-"""Held before it is written: a writer of single bytes must not cost a system call for each."""
+"""Bytes that are buffered before a write, so that small writes do not cost a system call each."""
 
 
 class Spill:
     """A file written once and read many times, digested while it is written (Mercator's rewind input stream).
 
-    It has no name from the start, so nothing is left when its last holder goes, however that goes. A write or a flush
-    that the disk refuses raises OSError; what was written before stays readable.
+    The file never has a name, so nothing is left after its last holder ends, even by a crash. A write or a flush that
+    the disk refuses raises OSError; earlier data stays readable.
     """
 
     __slots__ = ("_buffer", "_digest", "_fd", "_hash", "size")
 
     def __init__(self, folder: Path, algorithm: str) -> None:
-        """`algorithm` is what hashlib calls the digest."""
+        """`algorithm` is hashlib's name of the digest."""
         self._fd = _nameless(folder)
         self._hash = hashlib.new(algorithm, usedforsecurity=False)
         self._buffer = bytearray()
@@ -32,12 +32,12 @@ class Spill:
 
     @property
     def digest(self) -> bytes:
-        """Of all that was written so far."""
+        """Digest of everything written so far."""
         self.flush()
         return self._digest or self._hash.digest()
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append. About 1 ms a MB, digest included; 0.1 µs for a byte."""
+        """Append data. About 1 ms a MB, digest included; 0.1 µs for a single byte."""
         self.size += len(data)
         if self._buffer or len(data) < BUFFER_BYTES:
             self._buffer += data
@@ -53,13 +53,13 @@ class Spill:
 
     @classmethod
     def received(cls, descriptor: int, size: int, digest: bytes) -> Spill:
-        """Return one that another process has written, to be read only; it closes the descriptor."""
+        """Return a read-only spill that another process has written; it closes the descriptor."""
         spill = cls.__new__(cls)
         spill._fd, spill._buffer, spill.size, spill._digest = descriptor, bytearray(), size, digest  # noqa: SLF001
         return spill
 
     def flush(self) -> None:
-        """Write what is held. Reading does it too, but an error of the disk belongs to the writer."""
+        """Write the buffer. Reading does so too, but an error of the disk should reach the writer."""
         if self._buffer:
             held, self._buffer = self._buffer, bytearray()
             self._put(held)
@@ -76,7 +76,7 @@ class Spill:
             raise
 
     def open(self) -> BinaryIO:
-        """Return a reader of its own, from the first byte."""
+        """Return a new, independent reader from the first byte."""
         return io.BufferedReader(_SpillReader(self), 1 << 16)
 
     def pread(self, size: int, offset: int) -> bytes:
@@ -91,14 +91,14 @@ class Spill:
 
 
 class Spills:
-    """Makes spills in one directory, on whose disk they count."""
+    """Makes spills on the disk of one directory."""
 
     def __init__(self, folder: Path, algorithm: str) -> None:
         self._folder = folder
         self._algorithm = algorithm
 
     def make(self) -> Spill:
-        """Return a new one.
+        """Return a new spill.
 
         Raises:
             OSError: the disk refuses, or too many files are open.
@@ -108,7 +108,9 @@ class Spills:
 
 
 class _SpillReader(io.RawIOBase):
-    """Reads by position: any number of readers share one file, which stays while one of them does."""
+    """A reader of a spill. Reads by position, so any number of readers share one file, which stays as long as any of
+    them.
+    """
 
     def __init__(self, spill: Spill) -> None:
         self._spill = spill
@@ -142,7 +144,7 @@ def _nameless(folder: Path) -> int:
     if hasattr(os, "O_TMPFILE"):
         try:
             return os.open(folder, flags | os.O_TMPFILE, 0o600)
-        except OSError:  # Not every file system can; if it is the disk that refuses, the other way will say so.
+        except OSError:  # Not every file system supports this; an error of the disk itself appears again below.
             pass
     fd, name = tempfile.mkstemp(dir=folder)
     os.unlink(name)  # noqa: PTH108 - the name came as text

@@ -1,4 +1,4 @@
-"""Workers: processes that answer one question after another, and may die of any of them without harm to us.
+"""Workers: processes that answer one question after another. A question may crash its process without harm to ours.
 
 Questions and answers are frames: eight bytes of length, then that many bytes.
 """
@@ -16,7 +16,7 @@ from gossamer.world.process import limit_data
 
 LENGTH_BYTES = 8
 END_S_MAX = 5.0
-"""Seconds within which a process that was killed is gone."""
+"""Time within which a killed process is gone."""
 _PIECE_BYTES = 1 << 16
 START_S_MAX = 10.0
 """Time that a process may take to start and to import its modules, on a busy machine."""
@@ -29,10 +29,10 @@ Send = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
 class WorkerError(Exception):
-    """A question without an answer; the text says why, in one line."""
+    """A question failed; the text says why, in one line."""
 
     begun = 0
-    """Steps of it that had begun, where the process notes that (`world.pool`)."""
+    """Steps of the question that had begun, if the process notes them (`world.pool`)."""
 
 
 class OverdueError(WorkerError):
@@ -49,10 +49,10 @@ class DiedError(WorkerError):
 
 
 class Workers:
-    """Puts questions to processes that `command` starts, `processes_max` at once. A process starts when first needed.
+    """Sends questions to processes that `command` starts, at most `processes_max`. A process starts when first needed.
 
-    A worker that does not answer within `limit_s`, dies, or answers what cannot be read is killed; the next question
-    starts another. One that has had nothing to do for `idle_s_max` ends. Questions wait for a free worker only.
+    A worker that does not answer within `limit_s`, dies, or sends an unreadable answer is killed; the next question
+    starts another. A worker without a question for `idle_s_max` ends. A question waits only for a free worker.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class Workers:
         """Processes started so far."""
 
     async def ask(self, send: Send, read: Callable[[bytes], Read]) -> Read:
-        """Return what `read` makes of the answer to the question that `send` writes.
+        """Ask the question that `send` writes; return what `read` makes of the answer.
 
         Raises:
-            OverdueError: there is none within `limit_s`.
+            OverdueError: there is no answer within `limit_s`.
             DiedError: the process died.
-            WorkerError: its answer cannot be read (`read` raised ValueError).
+            WorkerError: the answer cannot be read (`read` raised ValueError).
         """
         async with self._free:
             process = self._alive()
@@ -154,7 +154,7 @@ class Workers:
             self._ending = asyncio.get_running_loop().call_later(self._idle_s_max, self._end_idle)
 
     def _end_idle(self) -> None:
-        """Let workers end by themselves: their input has ended."""
+        """Close the input of idle workers, so that they end by themselves."""
         while self._idle:
             process = self._idle.pop()
             assert process.stdin is not None
@@ -170,8 +170,8 @@ async def send_framed(writer: asyncio.StreamWriter, data: bytes) -> None:
 def answer_frames(
     source: BinaryIO, sink: BinaryIO, answer: Callable[[bytes], bytes], processor_s_max: float, memory_bytes_max: int
 ) -> None:
-    """Answer questions of one frame each until the input ends, with less priority than crawls. The process ends by
-    SIGPROF at one that takes more processor time than `processor_s_max`.
+    """Answer questions of one frame each until the input ends, at a lower priority than crawls. A question that takes
+    more than `processor_s_max` of processor time ends the process by SIGPROF.
     """
     os.nice(NICENESS)
     limit_data(memory_bytes_max)
@@ -196,11 +196,11 @@ def frame_from(source: BinaryIO) -> bytes | None:
 
 
 async def end_process(process: asyncio.subprocess.Process) -> None:
-    """Kill a process and wait until it is gone; what it wrote and was not read is dropped.
+    """Kill a process and wait until it is gone; unread output is dropped.
 
-    asyncio stops reading a pipe of which too much is unread, and then never notices that it ended: `wait` of a process
-    that was killed waited forever (CPython 3.11, gh-119710). So its pipes are read to their end first. If a process
-    that it has started holds them open, waiting ends after `END_S_MAX`.
+    asyncio stops reading a pipe with too much unread output, and then never notices its end: `wait` for a killed
+    process waited forever (CPython 3.11, gh-119710). So its pipes are read to their end first. If a child of the
+    process holds them open, waiting ends after `END_S_MAX`.
     """
     if process.returncode is None:
         with suppress(ProcessLookupError):
