@@ -18,7 +18,9 @@ from typing import Any
 
 
 class _Package(ModuleType):
-    """Programs call `gossamer.crawl(…)`, and this package has that name: the import system binds it there."""
+    """Makes this package callable, since programs call `gossamer.crawl(…)`, a name that the import system binds to
+    it.
+    """
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         import_module("gossamer.world.allocators").prefer_system_allocator()  # Before Arrow is loaded.

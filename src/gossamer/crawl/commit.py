@@ -1,4 +1,4 @@
-"""Commit: how an epoch closes. All that the components changed since the last one becomes durable, or nothing of it."""
+"""Commit: how an epoch closes. All changes of the components since the last commit become durable, or none."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _encode = msgspec.msgpack.Encoder().encode
 
 @runtime_checkable
 class Cuts(Protocol):
-    """A component that gives the open epoch what it holds in memory."""
+    """A component that puts its changes into the open epoch."""
 
     def cut(self, now: float) -> None: ...
 
 
 class Committer:
-    """Closes epochs, one at a time. The loop pays for the cut alone; the disk's part runs in a thread of its own."""
+    """Closes epochs, one at a time. Only the cut runs on the loop; writing to disk runs in a separate thread."""
 
     def __init__(
         self,
@@ -38,7 +38,9 @@ class Committer:
         telemetry: Telemetry,
         memory: HugePages | None = None,
     ) -> None:
-        """The hosts store is written with each commit, and before it. `memory` is gathered after each commit."""
+        """The hosts store is written in each commit, before the epoch. `memory` is moved to huge pages after each
+        commit.
+        """
         self._hosts = storage.hosts
         self._memory = memory
         self._epochs = storage.epochs
@@ -52,47 +54,47 @@ class Committer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._one_at_a_time = asyncio.Lock()
         self.undivided = asyncio.Lock()
-        """Held by what changes more than one part of an epoch and lets others have a turn in between."""
+        """Held by work that makes several changes that belong to one epoch, and lets other tasks run in between."""
         self._since = clock.now()
         self.on_committed: Callable[[list[Visited]], Awaitable[None]] | None = None
         self.on_epoch: Callable[[int], None] | None = None
         self.on_durable: Callable[[EpochRow], None] | None = None
         self.measure: Callable[[EpochRow], EpochRow] = lambda row: row
-        """Completes a row of `epochs` by what other components count."""
+        """Adds the counts of other components to a row of `epochs`."""
         self.crowding: Callable[[], float] = lambda: self._contacts.crowded
-        """Returns how much waits for a commit: from 1 on it should come early."""
+        """Returns how much waits for a commit; from 1 on the commit should come early."""
         self._between: list[Callable[[], None]] = []
         self.stage = ""
-        """What the commit under way is at, for people; empty while there is none."""
+        """Stage of the running commit, for people; empty if none is running."""
         self.began_at = 0.0
-        """When that began."""
+        """When that stage began."""
         self.last_s = 0.0
         """How long the last commit took, in seconds."""
         self.lasted_s = 0.0
-        """The same for all commits of this process together."""
+        """Total duration of all commits of this process, in seconds."""
         self.commits = 0
-        """How many there were."""
+        """Number of commits of this process."""
 
     async def between(self, change: Callable[[], None]) -> None:
-        """Make a change between two epochs, and return when the one after it is begun and the one before is durable.
+        """Make a change between two epochs; return when the epoch before it is durable and the next has begun.
 
         Raises:
             OSError: as `commit`.
         """
         self._between.append(change)
-        while self._between:  # A commit under way may have been cut before.
+        while self._between:  # A running commit may have been cut before.
             await self.commit()
 
     def join(self, component: Cuts) -> None:
-        """Add a component that gives the open epoch what it holds, after all others."""
+        """Add a component, which is cut after all others."""
         self._components.append(component)
 
     async def commit(self) -> None:
-        """Close the open epoch and return when it is durable. A cancellation waits for that: the disk's part runs in
-        a thread, and an epoch that is half closed would be in the way of every later one.
+        """Close the open epoch and return when it is durable. A cancellation waits for that too, because a half-closed
+        epoch would block all later ones.
 
         Raises:
-            OSError: the disk refuses. Nothing of the epoch counts then, and the crawl must end.
+            OSError: the disk refuses. Then no part of the epoch is committed, and the crawl must end.
         """
         closing = asyncio.ensure_future(self._commit())
         cancelled: asyncio.CancelledError | None = None
@@ -112,7 +114,7 @@ class Committer:
             try:
                 async with self.undivided:
                     if self._counters.fatal_error is not None:
-                        raise self._counters.fatal_error  # The open epoch may hold half a visit.
+                        raise self._counters.fatal_error  # The open epoch may have only a part of a visit.
                     began = self._clock.now()
                     number, manifest, ended, visited = self._cut()
                 cut_s = self._clock.now() - began
@@ -141,7 +143,9 @@ class Committer:
                 await self.on_committed(visited)
 
     async def hold(self, work: Callable[[], T]) -> T:
-        """Return what `work` does in the commit's thread, between two commits: what is on disk is what is committed."""
+        """Run `work` in the commit's thread, between two commits, when the disk has exactly the committed state; return
+        its result.
+        """
         async with self._one_at_a_time:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
@@ -180,7 +184,7 @@ class Committer:
         self._journals.sync()
         if self._hosts is not None:
             self.stage = "waiting for the disk to keep the hosts store"
-            self._hosts.write()  # Facts about hosts hold also if the epoch is lost.
+            self._hosts.write()  # Facts about hosts stay true if the epoch is lost.
         self.stage = "waiting for the disk to keep the store"
         self._epochs.commit(number)
         self.stage = "applying it to the store"

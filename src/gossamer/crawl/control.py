@@ -1,7 +1,7 @@
 """Control: queries and commands to a running crawl, as JSON lines on a socket in the crawl's directory.
 
-Only one process can open the store, so `status`, `why`, `seed` and the others come here. Access to the socket, which
-has mode 600, gives control of the crawl.
+Only one process can open the store, so `status`, `why`, `seed` and other commands are sent here. Access to the socket,
+which has mode 600, gives control of the crawl.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Verb = Callable[[dict[str, object]], Awaitable[object]]
 
 
 class ControlSocket:
-    """Serves the verbs it is given. One line in, one line out, as many as a client likes."""
+    """Serves verbs: one line of answer for each line of request, any number per client."""
 
     def __init__(
         self, directory: Path, verbs: Mapping[str, Verb], logs: Logs, bound: Callable[[], None] = lambda: None
@@ -52,13 +52,13 @@ class ControlSocket:
             try:
                 await server.serve_forever()
             finally:
-                # From Python 3.12 on a server waits for its clients; these may sit there for a minute.
+                # From Python 3.12 on, a server waits for its clients, which may stay connected for a minute.
                 for client in self._clients:
                     client.transport.abort()
                 server.close()
         finally:
             door.close()
-            with suppress(OSError):  # On a disk that failed, its own error says more.
+            with suppress(OSError):  # If the disk fails, its first error is the one to report.
                 path.unlink(missing_ok=True)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -84,7 +84,7 @@ class ControlSocket:
 
 
 async def answer_of(verbs: Mapping[str, Verb], request: dict[str, object], logs: Logs) -> dict[str, object]:
-    """Return what the verb that a request names says to it. Never raises."""
+    """Return the answer of the verb that a request names. Never raises."""
     verb = verbs.get(str(request.get("verb")))
     if verb is None:
         return refusal("invalid", f"no verb {request.get('verb')!r}; there are: {', '.join(verbs)}")
@@ -92,7 +92,7 @@ async def answer_of(verbs: Mapping[str, Verb], request: dict[str, object], logs:
 
 
 async def answered(verb: Verb, request: dict[str, object], logs: Logs) -> dict[str, object]:
-    """Return what a verb says, or why it says nothing. Never raises."""
+    """Return a verb's answer, or a refusal. Never raises."""
     try:
         async with asyncio.timeout(REQUEST_S_MAX):
             return {"ok": True, "result": await verb(request)}
@@ -106,5 +106,5 @@ async def answered(verb: Verb, request: dict[str, object], logs: Logs) -> dict[s
 
 
 def refusal(kind: Kind, error: str) -> dict[str, object]:
-    """Return the answer that there is no result."""
+    """Return the answer to a request without a result."""
     return {"ok": False, "error": error, "kind": kind}

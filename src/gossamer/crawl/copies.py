@@ -1,4 +1,4 @@
-"""Copies: is this content new? Exactly, by the digest of the decoded body; nearly, by its sketch."""
+"""Copies: detects copies, by the digest of the decoded body, and near-duplicates, by the sketch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gossamer.seen.content import NearContentSeen
 from gossamer.url.url import Url
 
 _DECODED = b"decoded:"
-"""Before the digests of decoded bodies: those of payloads stand beside them."""
+"""Prefix that separates digests of decoded bodies from those of payloads."""
 Sketcher = Callable[[bytes, str, str], Sketch]
 
 
@@ -28,7 +28,7 @@ class NearCopies(msgspec.Struct, frozen=True):
 
 
 class CopyMarks:
-    """Marks a page's row as a copy or a near-duplicate, and says whether its links are worth following again.
+    """Marks a page's row as a copy or a near-duplicate, and decides whether its links are followed again.
 
     Costs about 6 µs a page for the exact test; the near test runs only if it is configured.
     """
@@ -48,23 +48,24 @@ class CopyMarks:
         self._urls = urls
         self._follow = follow
         self._every = every
-        """A walk goes on from every page that it is at, copies too."""
+        """Whether links of all copies are followed: a walk continues from every page."""
         self.processes_all = process or every
-        """No page is left for being a copy: `is_left` need not be asked."""
+        """Whether copies are processed like other pages, so that `is_left` is not needed."""
 
     def is_left(self, url: Url, content: Content, truncated: str) -> bool:
-        """Say whether a page is not processed any further, since another URL had this content before (Mercator)."""
+        """Say whether a page is not processed further because another URL had its content before (Mercator)."""
         if self.processes_all or not _is_whole(content, truncated):
             return False
         original = self._content_seen.find(_digest_of(content), url)
         return original is not None and original.url != url.text
 
     def judge(self, visit: Visit, content: Content, links: Sequence[Link], row: PageRow) -> bool:
-        """Record the original of a copy; return whether the links are to be followed. Partial pages are never copies.
+        """Record the original of a copy; return whether the page's links are followed. Partial pages are never copies.
 
-        By default only the links of an exact copy on the same host are skipped, if they equal, in order, those of the
-        original and the copy is no nearer to a seed: that only saves work. At another path the same relative links can
-        name other pages; without them, the found pages would depend on which copy came first.
+        By default only the links of an exact copy on the same host are skipped, if they are the same, in order, as
+        those of the original, and the copy is no nearer to a seed. This only saves work. At another path the same
+        relative links can lead to other pages; if they were skipped, the pages found would depend on which copy came
+        first.
         """
         if not _is_whole(content, row.truncated):
             return True
@@ -100,7 +101,7 @@ class CopyMarks:
             near.seen.remember(sketch, visit.url)
         else:
             address = self._urls.history.address(*found)
-            row.near_duplicate_of = address if address != row.url else ""  # Itself, as it was before.
+            row.near_duplicate_of = address if address != row.url else ""  # It is its own earlier version.
 
 
 def _is_whole(content: Content, truncated: str) -> bool:
@@ -112,5 +113,5 @@ def _digest_of(content: Content) -> bytes:
 
 
 def is_text(media_type: str) -> bool:
-    """Say whether what a page says can be read as words."""
+    """Say whether content of a media type consists of words."""
     return media_type.startswith("text/") or media_type.endswith("xml")

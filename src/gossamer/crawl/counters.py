@@ -23,12 +23,12 @@ NOTES_MAX = 1000
 RATE_SAMPLES = 10
 MEDIA_TYPES_MAX = 50
 ERROR_CHARACTERS_MAX = 300
-"""Of a module's last error, which is shown and committed."""
+"""Length of a module's last error, which is shown and committed."""
 SEEDS_NAMED_MAX = 10
 OTHER = "other"
 """Name for further media types beyond `MEDIA_TYPES_MAX`."""
 TEXT_METHODS = frozenset(("main", "visible", "plain"))
-"""How our modules find text; a module of the operator's may name another."""
+"""How built-in modules find text; the operator's modules may report other names."""
 
 
 class SeedCounters(msgspec.Struct):
@@ -36,14 +36,14 @@ class SeedCounters(msgspec.Struct):
 
     count: int = 0
     first: list[str] = msgspec.field(default_factory=list)
-    """The first `SEEDS_NAMED_MAX` of them."""
+    """The first `SEEDS_NAMED_MAX` of these URLs."""
     any_fetched: bool = False
-    """Whether one of them, or the target of its redirects, was fetched."""
+    """Whether one of these URLs, or the target of its redirects, was fetched."""
 
 
 @decodable
 class Totals(msgspec.Struct):
-    """Sums over the whole crawl, all runs of it. Committed with the epoch."""
+    """Sums over all runs of the crawl. Committed with the epoch."""
 
     pages: int = 0
     """Attempts that ended in `fetched`."""
@@ -54,24 +54,24 @@ class Totals(msgspec.Struct):
     fetch_s: float = 0.0
     elapsed_s: float = 0.0
     media_types: dict[str, int] = msgspec.field(default_factory=dict)
-    """Of what was fetched, as far as there are few."""
+    """Fetched pages by media type, bounded by `MEDIA_TYPES_MAX`."""
     modules: dict[str, ModuleCounts] = msgspec.field(default_factory=dict)
     """What each processing module did."""
     text_methods: dict[str, int] = msgspec.field(default_factory=dict)
-    """Of what was fetched and has a text, how that was found."""
+    """Fetched pages with text, by how the text was found."""
     incarnation: int = 0
     """How often the shard was opened."""
     seeds: SeedCounters = msgspec.field(default_factory=SeedCounters)
     ended: str = ""
-    """How the last run ended; empty while one goes on, and after one that died."""
+    """How the last run ended; empty during a run, and after a crash."""
     awaited: list[Awaited] = msgspec.field(default_factory=list)
-    """Hosts for which the last run did not wait, where it ended by `patience`: the first of them to come."""
+    """If the last run ended by `patience`: the first hosts that it did not wait for."""
     rendered: dict[str, int] = msgspec.field(default_factory=dict)
-    """Pages that were to be rendered, by what became of it."""
+    """Pages that were to be rendered, by result."""
     rendering: dict[str, float] = msgspec.field(default_factory=dict)
-    """What rendering took and brought: processor seconds, resources, links."""
+    """Cost and gain of rendering: processor seconds, resources, links."""
     logins: dict[str, str] = msgspec.field(default_factory=dict)
-    """Logins of the configuration that were given up, and why."""
+    """Logins that were given up, and why."""
 
 
 class CrawlCounters:
@@ -83,10 +83,10 @@ class CrawlCounters:
         self._failures: deque[float] = deque()
         self.fatal_error: BaseException | None = None
         self.failure: CrawlFailedError | None = None
-        """Why the crawl ends in order, with everything saved, and then reports a failure."""
+        """Why the crawl ends, with its state saved, and reports a failure; None: it does not."""
         self._fetch_s_before = totals.fetch_s
         self._modules_before = {name: (one.pages, one.failed) for name, one in totals.modules.items()}
-        """What there was before this run."""
+        """Pages and failures of each module before this run."""
         self.listeners: list[Callable[[str], None]] = []
         self.notes: deque[str] = deque(maxlen=NOTES_MAX)
         self.delivery: Delivery | None = None
@@ -94,27 +94,27 @@ class CrawlCounters:
         self.in_epoch = 0
         self.course = Timeline()
         self.pending: Callable[[], int] = int
-        """How many URLs wait or are under way."""
+        """Returns how many URLs are queued or in flight."""
         self.dns_and_caches: Callable[[], Counters] = Counters
-        """Returns what DNS lookups and caches did in this process."""
+        """Returns the counts of DNS lookups and caches in this process."""
         self.recent: RecentList | None = None
         """The last attempts; None until the first request for them."""
         self.last_at = 0.0
-        """When the last attempt ended, about."""
+        """Approximate time at which the last attempt ended."""
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
 
     def reconfigure(self, options: CrawlOptions) -> None:
-        """Apply other options from now on."""
+        """Apply new options."""
         self._options = options
 
     def sample(self, now: float) -> None:
-        """Note where the counts stand; about once a second."""
+        """Add the current counts to the timeline. Called about once a second."""
         totals = self.totals
         self._samples.append((now, totals.pages, totals.wire_bytes))
         self.course.add(Point(now, totals.pages, totals.attempts, totals.wire_bytes, self.pending()))
 
     def rates(self, now: float) -> tuple[float, float]:
-        """Return pages and bytes a second over the last seconds."""
+        """Return pages and bytes per second over the last seconds."""
         if not self._samples:
             return 0.0, 0.0
         since, pages, wire_bytes = self._samples[0]
@@ -122,14 +122,14 @@ class CrawlCounters:
         return (self.totals.pages - pages) / lasted_s, (self.totals.wire_bytes - wire_bytes) / lasted_s
 
     def seeded(self, texts: Sequence[str]) -> None:
-        """Count URLs that the crawl begins with."""
+        """Count seeds, or URLs of segments."""
         seeds = self.totals.seeds
         new = [text for text in dict.fromkeys(texts) if text not in seeds.first]  # One that was typed twice is one.
         seeds.count += len(new)
         seeds.first += new[: SEEDS_NAMED_MAX - len(seeds.first)]
 
     def ended(self, visited: Visited, *, seed: bool) -> None:
-        """Count a finished attempt; `seed`: the crawl began with its URL, or a redirect led there from such a one."""
+        """Count a finished attempt; `seed`: its URL is a seed, or the target of a seed's redirects."""
         totals, row = self.totals, visited.row
         if (seed or self._options.mode == "offline") and row.outcome in WITH_CONTENT:
             totals.seeds.any_fetched = True
@@ -154,11 +154,11 @@ class CrawlCounters:
             self.delivery.add(visited)
 
     def count(self, into: Counters) -> None:
-        """Say how long the requests of this process took."""
+        """Set the total duration of this process's requests."""
         into.requests_s = self.totals.fetch_s - self._fetch_s_before
 
     def received(self, wire_bytes: int) -> None:
-        """Count what a request received, also one that no page asked for."""
+        """Count the bytes that a request received, including prerequisite fetches."""
         self.totals.wire_bytes += wire_bytes
 
     def rendered(self, result: str) -> None:
@@ -167,7 +167,7 @@ class CrawlCounters:
         counts[result] = counts.get(result, 0) + 1
 
     def rendering(self, name: str, more: float) -> None:
-        """Count what rendering took or brought."""
+        """Add to a figure of rendering."""
         counts = self.totals.rendering
         counts[name] = round(counts.get(name, 0.0) + more, 3)
 
@@ -181,8 +181,8 @@ class CrawlCounters:
             self.fatal(error)
 
     def processed(self, ran: Sequence[str], errors: Sequence[ModuleError], url: str) -> None:
-        """Count what processing modules did on a page. One that fails on the first `module_failures_max` pages of a
-        run, all of them, is broken: the crawl ends. About 0.1 µs a module.
+        """Count what processing modules did on a page. A module that fails on every one of the first
+        `module_failures_max` pages of a run is broken, and ends the crawl. About 0.1 µs a module.
         """
         modules = self.totals.modules
         for name in ran:
@@ -195,14 +195,14 @@ class CrawlCounters:
 
     def _module_failed(self, name: str, error: ModuleError, url: str, *, counted: bool) -> None:
         counts = self.totals.modules.setdefault(name, ModuleCounts())
-        counts.pages += not counted  # `columns`: what was found and does not fit.
+        counts.pages += not counted  # `columns`: a value that does not fit.
         counts.failed += 1
         counts.timeouts += error.kind == "timeout"
         counts.died += error.kind == "died"
         counts.error, counts.url = error.error[:ERROR_CHARACTERS_MAX], url
         most, (pages, failed) = self._options.module_failures_max, self._modules_before.get(name, (0, 0))
         failed_now = counts.failed - failed
-        counted = counted and error.kind != INVALID  # A page's mistake.
+        counted = counted and error.kind != INVALID  # The page's fault.
         if counted and most and failed_now >= most and failed_now == counts.pages - pages and self.failure is None:
             self.failure = CrawlFailedError(
                 f"the processing module {name} failed on all {failed_now} pages of this run ({counts.error}, last on "
@@ -210,11 +210,11 @@ class CrawlCounters:
             )
 
     def fatal(self, error: BaseException) -> None:
-        """Note that the crawl cannot go on."""
+        """End the crawl with an error, since it cannot go on."""
         self.fatal_error = self.fatal_error or error
 
     def login_ended(self, name: str, reason: str) -> None:
-        """Note that a login was given up, durable with the next commit; without a reason, that it works."""
+        """Note that a login was given up or, with an empty `reason`, that it works. Durable with the next commit."""
         if reason:
             self.totals.logins[name] = reason
             self.note(login_warning(name, reason))
@@ -229,18 +229,18 @@ class CrawlCounters:
 
 
 def login_warning(name: str, reason: str) -> str:
-    """Return a login that was given up as a sentence."""
+    """Return a sentence about a login that was given up."""
     return f"login.{name} was given up: {reason}; URLs that need it end as login_required"
 
 
 RINGS = ((1.0, 300), (5.0, 120), (60.0, 180), (600.0, 144), (7200.0, 360))
-"""Seconds between two points, and how many are kept: five minutes, ten minutes, three hours, a day, a month."""
+"""Seconds between two points, and number of points: five minutes, ten minutes, three hours, a day, a month."""
 RECENT_RING = 1
-"""Whose rates `rates` returns."""
+"""Index of the ring that `rates` uses."""
 
 
 class Telemetry(msgspec.Struct, frozen=True):
-    """What a crawl reports with: its clock, its logs and its counts."""
+    """Dependencies for reporting: the crawl's clock, logs and counts."""
 
     clock: Clock
     logs: Logs
@@ -248,7 +248,7 @@ class Telemetry(msgspec.Struct, frozen=True):
 
 
 class Point(NamedTuple):
-    """Where the counts stood."""
+    """The counts at a time."""
 
     at: float
     pages: int
@@ -258,21 +258,23 @@ class Point(NamedTuple):
 
 
 class Timeline:
-    """Keeps at most 1,109 points for any length of crawl: about 130 KB. A point costs about 1 µs."""
+    """Counts over time. Keeps at most 1,109 points for a crawl of any length: about 130 KB. A point costs about 1
+    µs.
+    """
 
     def __init__(self) -> None:
-        # One more, since a rate needs two points.
+        # One more point, since a rate needs two.
         self._rings: list[deque[Point]] = [deque(maxlen=most + 1) for _, most in RINGS]
 
     def add(self, point: Point) -> None:
-        """Take where the counts stand now."""
+        """Add the current counts."""
         for (step_s, _), ring in zip(RINGS, self._rings, strict=True):
             if ring and point.at - ring[-1].at < step_s:
                 return
             ring.append(point)
 
     def points(self) -> list[Point]:
-        """Return all points in order of time: of each time those of the finest ring that reaches back so far."""
+        """Return all points in order of time, for each time those of the finest ring that reaches back to it."""
         found: list[Point] = []
         for ring in self._rings:
             reaches_to = found[0].at if found else float("inf")
@@ -280,7 +282,7 @@ class Timeline:
         return found
 
     def rates(self) -> list[tuple[float, float, float]]:
-        """Return instants of the last ten minutes, with pages and bytes a second up to each."""
+        """Return times of the last ten minutes, with pages and bytes per second up to each."""
         ring = self._rings[RECENT_RING]
         return [
             (after.at, (after.pages - before.pages) / lasted_s, (after.wire_bytes - before.wire_bytes) / lasted_s)
@@ -293,7 +295,7 @@ KEPT_MAX = 20
 
 
 class RecentList:
-    """Keeps the last 20 of either kind. An attempt costs about 0.1 µs."""
+    """Keeps the last 20 successful attempts and the last 20 others. An attempt costs about 0.1 µs."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -301,23 +303,23 @@ class RecentList:
         self._badly: deque[tuple[int, PageRow]] = deque(maxlen=KEPT_MAX)
 
     def add(self, row: PageRow) -> None:
-        """Take a finished attempt."""
+        """Add a finished attempt."""
         self._last += 1
         (self._well if row.outcome in SUCCEEDED else self._badly).append((self._last, row))
 
     def since(self, after: int, most: int = KEPT_MAX) -> dict[str, object]:
-        """Return attempts since that numbered `after`, at most `most` of either kind, the oldest first; how many
-        there were beside them, and the number of the last one of all.
+        """Return the attempts after number `after`, at most `most` successful ones and `most` others, the oldest first;
+        also how many were left out, and the number of the last attempt.
         """
         if after > self._last:
-            after = 0  # Who asks saw another run.
+            after = 0  # The number is from another run.
         pages, errors = _summaries(self._well, after, most), _summaries(self._badly, after, most)
         left_out = self._last - after - len(pages) - len(errors)
         return {"last": self._last, "pages": pages, "errors": errors, "left_out": left_out}
 
 
 def visit_summary(row: PageRow, number: int = 0) -> dict[str, object]:
-    """Return an attempt for display. Values from servers are text, and bounded."""
+    """Return an attempt for display. Values from servers are plain text, and bounded."""
     return {
         "number": number,
         "at": row.fetched_at,

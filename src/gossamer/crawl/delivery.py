@@ -10,13 +10,13 @@ from gossamer.model.visits import Visited
 
 PAGES_HELD_MAX = 2_000
 BYTES_HELD_MAX = 128 << 20
-"""Both bound the visits that wait for their commit or reader. Visits in flight at that point are added."""
+"""Both limits bound the visits that wait for their commit or reader. Visits already in flight are added."""
 
 
 class Delivery:
     """Holds finished visits until they are read. While it is full, the crawl starts no visits.
 
-    Nothing blocks on the reader: commits go on, and visits that were not read stay here after the crawl ends.
+    Nothing blocks on the reader: commits go on, and unread visits stay here after the crawl ends.
     """
 
     def __init__(self, pages_max: int = PAGES_HELD_MAX, bytes_max: int = BYTES_HELD_MAX) -> None:
@@ -29,23 +29,23 @@ class Delivery:
         self._ended = False
         self._unwanted = False
         self.pages = 0
-        """Visits held, in commits to come and committed."""
+        """Visits held, committed or not."""
         self.held_bytes = 0
         self.on_room: Callable[[], None] | None = None
-        """Called when it is full no more."""
+        """Called when it is no longer full."""
 
     @property
     def full(self) -> bool:
-        """Say that nothing more should be begun."""
+        """Whether no more visits should start."""
         return self.pages >= self._pages_max or self.held_bytes >= self._bytes_max
 
     @property
     def filling(self) -> bool:
-        """Say that a commit should come early: the open epoch holds a good part of what may wait."""
+        """Whether a commit should come early, because the open epoch holds a large part of the visits that may wait."""
         return 4 * len(self._open) >= self._pages_max or 4 * self._open_bytes >= self._bytes_max
 
     def add(self, visited: Visited) -> None:
-        """Take a visit of the open epoch."""
+        """Add a visit of the open epoch."""
         if not self._unwanted:
             self._open.append(visited)
             self._open_bytes += _weight(visited)
@@ -53,18 +53,18 @@ class Delivery:
             self.held_bytes += _weight(visited)
 
     def take(self) -> list[Visited]:
-        """Return the visits of the epoch that closes now; they come back by `committed`."""
+        """Return the visits of the epoch that closes now; pass them to `committed` after the commit."""
         closing, self._open, self._open_bytes = self._open, [], 0
         return closing
 
     async def committed(self, visits: Sequence[Visited]) -> None:
-        """Let these be read."""
+        """Make these visits available to the reader."""
         if not self._unwanted:
             self._ready.extend(visits)
             self._news.set()
 
     async def next(self) -> Visited | None:
-        """Return the next visit, or None when there will be no more."""
+        """Wait for the next visit and return it; None at the end."""
         while not self._ready:
             if self._ended:
                 return None
@@ -79,12 +79,12 @@ class Delivery:
         return visited
 
     def end(self) -> None:
-        """Say that no more will come."""
+        """End: no more visits will be added."""
         self._ended = True
         self._news.set()
 
     def drop(self) -> None:
-        """Drop all visits, now and later: the reader has left."""
+        """Drop all current and later visits, because the reader has left."""
         self._unwanted = True
         self._open.clear()
         self._ready.clear()
@@ -94,6 +94,6 @@ class Delivery:
 
 
 def _weight(visited: Visited) -> int:
-    # A body on disk counts too: each such page holds an open file.
+    # A body on disk counts too, since each such page holds an open file.
     body = visited.reply.body_bytes if visited.reply is not None else 0
     return body + (visited.content.body_bytes if visited.content is not None else 0)

@@ -1,4 +1,4 @@
-"""Discover: takes links to the frontier. They pass the filters, other shards get theirs, and what is new is queued."""
+"""Discover: passes links through the filters, sends other shards their links, and queues new URLs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
 ADMITTED_MAX = 32_768
-"""Recently admitted links that are remembered: about 5 MB."""
+"""Cached admitted links: about 5 MB."""
 PATH_BITS = 16
-"""Bits for the hops of a path; its depth takes the bits above."""
+"""Bits for the hops of a path; its depth is in the bits above."""
 HOPS_MASK = (1 << PATH_BITS) - 1
 Widen = Callable[[Url, Url, int], object]
 """Adds the target of a seed's redirect to the scope, as far as the kind of the seed allows."""
@@ -36,8 +36,8 @@ class Discovery:
     def __init__(
         self, stages: Stages, widen: Widen, widen_here: Widen, clock: Clock, counters: CrawlCounters, *, follows: bool
     ) -> None:
-        """`widen` and `widen_here` are those of `Outcomes`. `follows`: the crawl follows links. In an offline crawl
-        they are recorded; a round chooses among them.
+        """`widen` and `widen_here` are methods of `Outcomes`. `follows` is False in an offline crawl: links are only
+        recorded.
         """
         self._stages = stages
         self._widen = widen
@@ -48,23 +48,23 @@ class Discovery:
         order = stages.prioritizer
         self._importance = order if isinstance(order, PageImportance) else None
         self.counts_links = self._importance is not None
-        """A URL may be queued more than once, since links to it raise it."""
+        """Whether links to a URL are counted and raise its level; then a URL may be queued more than once."""
         self._holding = holding(stages.url_seen) if follows and not self.counts_links else None
-        """Answers some links later; None if all answers are needed, or come, at once."""
+        """The eliminator, if it may answer some links later; None if all answers are needed, or come, at once."""
         self._admitted: dict[int, int] = {}
-        """Fingerprints of recently admitted links, with depth and hops of each."""
+        """By fingerprint of recently admitted links: depth and hops as one number."""
 
     def judge_again(self) -> None:
-        """Apply the filters to every link from now on: they have changed."""
+        """Clear the cache of admitted links, because the filters have changed."""
         self._admitted.clear()
 
     def follow(self, links: Sequence[Link], page: Url, now: float) -> None:
-        """Take the links of a page that was just finished, and those that its redirect brought into scope."""
+        """Discover the links of a page that was just finished, and those that its redirect brought into scope."""
         for _ in self.follow_in_slices(links, page, now):
             pass
 
     def follow_in_slices(self, links: Sequence[Link], page: Url, now: float) -> Iterator[None]:
-        """As `follow`. Yields where other work may have a turn; a commit may not."""
+        """As `follow`. Yields where other work may run, but no commit."""
         if not self._follows:
             return
         yield from self._discover(links, now, page)
@@ -72,17 +72,15 @@ class Discovery:
             yield from self._discover(regained, now)
 
     def discover(self, links: Sequence[Link]) -> None:
-        """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link."""
+        """Queue the links that are in scope and new. About 3 µs for a known link."""
         for _ in self._discover(links, self._clock.now()):
             pass
 
     def _discover(self, links: Sequence[Link], now: float, page: Url | None = None) -> Iterator[None]:
-        """As `discover`, in slices. `page` is the one that was just finished and has all these links, where there is
-        one.
-        """
+        """As `discover`, in slices. `page`, if not None, was just finished and has these links."""
         stages = self._stages
         admitted: list[Link] = []
-        judged: list[int] = []  # Places in `admitted` of those that may be new.
+        judged: list[int] = []  # Indexes in `admitted` of links that may be new.
         for some in (links,) if len(links) < LINKS_AT_ONCE else _slices(links):
             if stages.pending_scope is None or not stages.pending_scope.is_open:
                 self._let_in(some, page, admitted, judged)
@@ -98,7 +96,7 @@ class Discovery:
         if page is not None and stages.frontier.watches_links:
             stages.frontier.linked(page, found)
         risen = self._importance.note(page, admitted) if self._importance is not None else {}
-        # Some are another shard's, and known ones may rise.
+        # Some belong to other shards, and known URLs may become more urgent.
         if stages.exchange is not None or self._importance is not None:
             asked = list(range(len(admitted)))
         answers = [KNOWN] * len(admitted)
@@ -111,7 +109,7 @@ class Discovery:
                 answers[at] = answer
             if len(places) == LINKS_AT_ONCE:
                 yield
-        # Only now, as an error on the way would lose them.
+        # Only now, since after an error these links must be judged again.
         if len(self._admitted) > ADMITTED_MAX:
             self._admitted.clear()
         for at in judged:
@@ -125,7 +123,7 @@ class Discovery:
         )
 
     def _offer_of(self, links: Sequence[Link]) -> Callable[[Sequence[Link]], Sequence[int]]:
-        """Return what offers a page's links. Seeds open the scope and the traps count answers: they need them now."""
+        """Return the function that offers a page's links. Seeds and trap detection need the answers at once."""
         later = self._holding
         if later is None or any([link.seed for link in links]) or self._stages.trapping.counts_answers(links):  # noqa: C419
             return self._offer_now
@@ -133,17 +131,19 @@ class Discovery:
 
     @property
     def held(self) -> int:
-        """Links that await the duplicate check: work that is not done."""
+        """Links that await the duplicate check, so the crawl must not end."""
         return self._holding.held if self._holding is not None else 0
 
     def take_back(self, *, idle: bool) -> list[Link]:
-        """Return held links whose answers have come, for `requeue` in this epoch. `idle`: nothing else can be done."""
+        """Return held links whose answers have come; pass them to `requeue` in this epoch. `idle`: there is nothing
+        else to do.
+        """
         if self._holding is None:
             return []
         return self._holding.released(LINKS_AT_ONCE, self._stages.namer.name, idle=idle)
 
     def requeue(self, links: Sequence[Link]) -> None:
-        """Take held links to the frontier as links of a page: the filters, which may have changed, judge them again."""
+        """Discover held links again: the filters, which may have changed, judge them like links of a page."""
         stages = self._stages
         if stages.pending_scope is not None and stages.pending_scope.is_open:
             ours = self._admitted_or_kept(links, stages.pending_scope)
@@ -154,7 +154,7 @@ class Discovery:
         self._enqueue(ours, self._offer_now(ours), {}, self._clock.now())
 
     def _enqueue(self, links: Sequence[Link], answers: Sequence[int], risen: dict[int, int], now: float) -> None:
-        """Queue the links that are new, and those that rose."""
+        """Queue the links that are new, and those that became more urgent."""
         stages = self._stages
         for link, answer in zip(links, answers, strict=True):
             rises = risen.pop(link.url.fingerprint, None) if risen else None
@@ -162,19 +162,19 @@ class Discovery:
                 level = link.level if link.level is not None else stages.prioritizer.level(link)
                 stages.frontier.add(link, level, now)
             elif rises is not None and stages.history.get(link.url) is None:
-                stages.frontier.add(link, rises, now)  # Once more: the earlier entry is dropped when its turn comes.
+                stages.frontier.add(link, rises, now)  # A second entry: the earlier one is dropped in its turn.
             if link.seed:
                 self._open_seed(link, answer)
             if answer == SHORTER and self._follows:
                 self._relax(link)
 
     def _let_in(self, links: Sequence[Link], page: Url | None, admitted: list[Link], judged: list[int]) -> None:
-        """Add the links that pass the filters to `admitted`, and to `judged` the places of those that may be new.
+        """Add the links that pass the filters to `admitted`, and the indexes of those that may be new to `judged`.
 
-        Navigation repeats on every page. Links that were let in before, by a path that was not longer, are not judged
-        again: they were offered then, so they are known, and filters change nothing. Seeds are judged each time, since
-        circular redirects end by their hops. So are links to another site than the page's, since `own_site` rejects a
-        link because of its page.
+        Navigation repeats on every page. Links that were admitted before, by a path that was not longer, are not judged
+        again: they were offered then, so they are known. Seeds are judged each time, since the limit on hops ends
+        circular redirects. So are links to another site than the page's, since `own_site` rejects a link because of its
+        page.
         """
         remembered, reason = self._admitted.get, self._stages.chain.reason
         for link in links:
@@ -194,7 +194,7 @@ class Discovery:
     def _routed(
         self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: Exchange
     ) -> tuple[Sequence[Link], list[Link]]:
-        """Send what is another shard's to it; return what is ours of all links, and of those that were admitted."""
+        """Send other shards their links; return this shard's links among all, and among those that were admitted."""
         if page is not None and self._stages.frontier.watches_links:
             exchange.linked(page, admitted)
         ours = exchange.own(admitted)
@@ -203,10 +203,10 @@ class Discovery:
         return links, ours
 
     def take_in(self, links: Sequence[Link], levels: Sequence[int]) -> None:
-        """Queue a segment's URLs, as urgent as it has them, where they are ours and new. About 10 µs each."""
+        """Queue a segment's URLs, with their levels, if they are in scope and new. About 10 µs each."""
         stages, now = self._stages, self._clock.now()
         ours = [(link, level) for link, level in zip(links, levels, strict=True) if stages.chain.reason(link) is None]
-        if stages.exchange is not None:  # Every shard is fed all of it, and takes its own.
+        if stages.exchange is not None:  # Every shard reads the whole segment, and takes its own URLs.
             ours = [(link, level) for link, level in ours if stages.exchange.has(link.url)]
         answers = self._offer_now([link for link, _ in ours])
         for (link, level), answer in zip(ours, answers, strict=True):
@@ -214,7 +214,7 @@ class Discovery:
                 stages.frontier.add(link, level, now)
 
     def _admitted_or_kept(self, links: Sequence[Link], pending_scope: PendingScope) -> list[Link]:
-        """Return the links that are ours, and keep those that may come into scope yet."""
+        """Return the links in scope, and keep those that may still come into scope."""
         admitted = []
         for link in links:
             reason = self._stages.chain.reason(link)
@@ -225,13 +225,17 @@ class Discovery:
         return admitted
 
     def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
-        """Bring into scope what the redirect of another shard's seed does, and take in what was kept for that."""
+        """Widen the scope by the redirect of another shard's seed, and discover the kept links that are in scope
+        now.
+        """
         self._widen_here(seed, target, kind)
         if self._stages.pending_scope is not None and (regained := self._stages.pending_scope.regained()):
             self.discover(regained)
 
     def _open_seed(self, link: Link, answer: int) -> None:
-        """Note that a seed will be fetched, or was as an ordinary link before: its redirect widens the scope."""
+        """Note that a seed will be fetched, or was fetched as an ordinary link before, because its redirect widens the
+        scope.
+        """
         stages, pending_scope = self._stages, self._stages.pending_scope
         if pending_scope is None and answer == NEW:
             return
@@ -250,11 +254,11 @@ class Discovery:
             self.discover(pending_scope.regained())
 
     def _relax(self, link: Link) -> None:
-        """Pass a shorter path on to the links of a page that was visited by a longer one, without a request."""
+        """Pass a shorter path to a visited page on to the page's links, without a request."""
         stages = self._stages
         record = stages.history.get(link.url)
         if record is None or not (record.outlinks or record.redirect_to):
-            return  # When it is visited it will know its shortest way.
+            return  # Its visit will use the shortest path.
         depth, hops = stages.url_seen.way(link.url) or (link.depth, link.hops)
         if record.redirect_to:
             target = stages.namer.name(record.redirect_to)
@@ -268,5 +272,5 @@ class Discovery:
 
 
 def _slices(links: Sequence[One]) -> Sequence[Sequence[One]]:
-    """Return links, or their places, in slices."""
+    """Split links, or their indexes, into slices."""
     return [links[begin : begin + LINKS_AT_ONCE] for begin in range(0, len(links), LINKS_AT_ONCE)]

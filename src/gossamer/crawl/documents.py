@@ -1,8 +1,7 @@
-"""Documents: what becomes of a reply that is a page: it is examined, concluded, and its links are followed.
+"""Documents: handles replies that are pages: examines and concludes them, and follows their links.
 
-Pages that come in one turn of the event loop pass these steps together. What a step needs of code and data is in the
-processor's caches after the first of them, and no page alone leaves it there for the next: that saves 10 % of the
-processor time of a light page (decision 18).
+Pages that arrive in one iteration of the event loop pass each step together. After the first page, code and data of a
+step are in the processor's caches, which saves 10 % of the processor time of a light page (decision 18).
 """
 
 from __future__ import annotations
@@ -32,26 +31,26 @@ if TYPE_CHECKING:
     from gossamer.crawl.rendering import PageRendering
 
 PAGES_SHARE = 10.0
-"""Seconds for which pages are read for each second of other work on the event loop: many pages may have come at once,
-and a large one takes a second, for which requests, signals and the console would wait otherwise."""
+"""Seconds of reading pages per second of other work on the event loop. Many pages may arrive at once, and a large one
+takes a second; without this limit requests, signals and the console would wait."""
 SMALL_BYTES = 32_768
-"""Pages of at most this size that are not compressed are read as they come: what waits delays the end of traps."""
+"""Uncompressed pages up to this size are read as they arrive, because waiting pages delay the detection of traps."""
 TOGETHER_MAX, TOGETHER_S = 16, 0.01
-"""Pages that are read together, and the time after which no further one joins: requests wait as long."""
+"""Limits of pages that are read together, and of the time for that, in which requests wait."""
 
 
 class FetchedPage(msgspec.Struct, eq=False):
-    """A document that is read together with others, and what became of it."""
+    """A document that is read together with others, and its results."""
 
     lease: Lease
     reply: Reply
     link_type: str
     is_slow: bool
-    """Reading it may take long."""
+    """Whether reading it may take long."""
     examined: Examined | None = None
-    """None as long as it was not read, and if it cannot be."""
+    """None before it is read, and if it cannot be read."""
     links: list[Link] | None = None
-    """Those that lead on; None as long as it is not concluded."""
+    """Links to follow; None before the page is concluded."""
 
 
 class DocumentReader:
@@ -66,7 +65,7 @@ class DocumentReader:
         logs: Logs,
         caught: Callable[[Lease, Exception], None],
     ) -> None:
-        """`caught` takes an internal error, which ends the page of the lease alone."""
+        """`caught` handles an internal error, which ends only the page of the lease."""
         self._stages = stages
         self._outcomes = outcomes
         self._discovery = discovery
@@ -75,11 +74,11 @@ class DocumentReader:
         self._caught = caught
         self._turns = LoopShare(PAGES_SHARE, clock.now, clock.work_s)
         self.waiting: list[FetchedPage] = []
-        """Pages that are read in this turn of the event loop."""
+        """Pages to read in this iteration of the event loop."""
         self.is_late: Callable[[], bool] = bool
-        """Says that the crawl ends and what was fetched is not to be processed any more."""
+        """Returns whether the crawl is ending, so that fetched pages are no longer processed."""
         self.undivided = asyncio.Lock()
-        """Who holds it changes what must be in one epoch."""
+        """Held during changes that must be in one epoch."""
 
     def follow(self, links: Sequence[Link], page: Url, now: float) -> None:
         """Follow the links of a reply that is no document."""
@@ -87,11 +86,11 @@ class DocumentReader:
             self._discovery.follow(links, page, now)
 
     async def turn(self, url: Url) -> None:
-        """Wait for the turn of a page that may take long to read, if others did."""
+        """Wait for the turn of a page that may take long to read, if other pages took long."""
         await self._parked(url, self._turns.turn(), parks=self._turns.is_busy)
 
     async def read(self, lease: Lease, reply: Reply, *, is_slow: bool) -> None:
-        """Look into a document, conclude it and follow its links. `is_slow` is what `may_be_slow` says of it."""
+        """Examine a document, conclude it and follow its links. `is_slow` is the result of `may_be_slow`."""
         stages = self._stages
         isolated = stages.isolated
         link_type = _link_type(lease)
@@ -129,8 +128,8 @@ class DocumentReader:
     # ---- together
 
     async def _read_with_others(self, page: FetchedPage) -> None:
-        """Have a page read together with those that come in this turn of the event loop. One that may take long waits
-        for its turn again if those before it did.
+        """Read a page together with others that arrive in this iteration of the event loop. A page that may take long
+        waits for its turn again if pages before it took long.
         """
         self.waiting.append(page)
         try:
@@ -151,8 +150,8 @@ class DocumentReader:
                 self.waiting.remove(page)
 
     def _read_together(self, some: Sequence[FetchedPage]) -> None:
-        """Take the first of some pages through each step, as many as `TOGETHER_S` permits. No commit falls between the
-        conclusion of a page and its links.
+        """Pass the first pages through each step together, as many as `TOGETHER_S` permits. There is no commit between
+        the conclusion of a page and the discovery of its links.
         """
         pages: list[FetchedPage] = []
         ends_s = self._clock.work_s() + TOGETHER_S
@@ -180,10 +179,10 @@ class DocumentReader:
                     self._caught(page.lease, error)
 
     def _examined(self, url: Url, reply: Reply, link_type: str) -> Examined:
-        """Return what is in a document, looked at in this process."""
+        """Examine a document in this process."""
         stages = self._stages
         is_left = None
-        # Pages of one empty document differ once they are rendered. A sitemap speaks for its host alone.
+        # Pages with the same empty document may differ when rendered. A sitemap is valid only for its host.
         if not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING:
             is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
         return stages.examiner.examine(reply, url.fingerprint, link_type, is_left)
@@ -191,8 +190,8 @@ class DocumentReader:
     # ---- alone
 
     async def _parked(self, url: Url, turn: Awaitable[None], *, parks: bool) -> None:
-        """Wait until a page may be read. If it waits, its host gets no other request meanwhile: pages that wait hold
-        the places of pages that other hosts would have.
+        """Wait until a page may be read. If it must wait, its host is parked meanwhile: otherwise waiting pages of one
+        host would take the places of other hosts' pages.
         """
         control = self._stages.frontier.control
         if parks:
@@ -204,8 +203,8 @@ class DocumentReader:
                 control.unpark(url, self._clock.now())
 
     async def _conclude_in_slices(self, lease: Lease, reply: Reply, examined: Examined) -> None:
-        """Conclude a page of many links. Others have their turns meanwhile; a commit has not, as the page would count
-        as done without some of its links.
+        """Conclude a page with many links. Other tasks run meanwhile, but no commit, in which the page would be
+        finished without some of its links.
         """
         async with self.undivided:
             if self.is_late():
@@ -220,11 +219,11 @@ class DocumentReader:
                     with self._turns.measured():
                         is_done = next(following, True) is True
             finally:
-                for _ in following:  # The crawl ends.
+                for _ in following:  # The crawl is ending: finish without pauses.
                     pass
 
     async def _examine(self, lease: Lease, reply: Reply, isolated: IsolatedModules | None) -> Examined | None:
-        """Return what is in a document; None if a process died of it. Waits for what runs in other processes."""
+        """Examine a document; None if a process died of it. Waits for isolated processes."""
         quarantine, fingerprint = self._stages.quarantine, lease.url.fingerprint
         if quarantine.suspects(fingerprint):
             examined = await quarantine.examine(reply, fingerprint)
@@ -243,7 +242,9 @@ class DocumentReader:
         isolated: IsolatedModules | None,
         rendering: PageRendering,
     ) -> Examined:
-        """Return what is in a page once its scripts have run, where it is to be rendered. Waits for its resources."""
+        """Render a page if it is to be rendered, and return the result; else return `examined`. Waits for its
+        resources.
+        """
         if self._outcomes.is_wall(reply, examined) or not rendering.wants(reply, examined):
             return examined
         if self._stages.quarantine.suspects(lease.url.fingerprint):
@@ -257,7 +258,7 @@ class DocumentReader:
         return found
 
     async def _look_isolated(self, lease: Lease, reply: Reply, examined: Examined, isolated: IsolatedModules) -> None:
-        """Add what modules in processes of their own find."""
+        """Add the findings of isolated modules."""
         if not examined.left:
             seen = await isolated.look(page_of(reply, examined.content, _link_type(lease)), examined.findings)
             examined.errors += seen.errors

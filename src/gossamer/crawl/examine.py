@@ -1,4 +1,6 @@
-"""Examine: the stage in which native code reads untrusted bytes: it removes content codings and runs modules."""
+"""Examine: the stage in which native code reads untrusted bytes: removes content codings and runs processing
+modules.
+"""
 
 from collections.abc import Callable
 
@@ -18,30 +20,30 @@ Look = Callable[[Page], Processed]
 
 
 class Examined(msgspec.Struct):
-    """What a page came to."""
+    """Content and findings of a page."""
 
     content: Content
     findings: Findings
     errors: list[ModuleError]
     ran: list[str]
-    """The modules that were given the page."""
+    """The modules that processed the page."""
     left: bool = False
-    """It was decoded and not processed: a copy."""
+    """Whether the page was decoded but not processed, as a copy."""
     rendering: str = ""
-    """What became of its rendering (`PageRow.rendered`)."""
+    """Result of rendering (`PageRow.rendered`)."""
     rendering_error: str = ""
-    """Why there is none, for people."""
+    """Why it is not rendered, for people."""
     rendered: Rendered | None = None
-    """`content` and `findings` are those of the rendered page then."""
+    """Set if the page was rendered: then `content` and `findings` are those of the rendered page."""
     sent: Content | None = None
-    """The content as sent, where the page was rendered."""
+    """The content as sent, if the page was rendered."""
     links_gained: int | None = None
     render_reason: str = ""
     """Why it was rendered or not (`PageRow.render_reason`)."""
 
 
 class Examiner:
-    """Decodes and processes one page at a time. Slot 0 names the page, in case this process dies."""
+    """Decodes and processes one page at a time. Slot 0 holds the page's fingerprint, in case this process dies."""
 
     def __init__(self, decoder: BoundedDecoder, look: Look, clock: Clock, slots: ShardSlots | None) -> None:
         self._decoder = decoder
@@ -52,8 +54,8 @@ class Examiner:
     def examine(
         self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
     ) -> Examined:
-        """Return a page's content and findings, without any where `is_left` says so of the content. May kill or hang
-        the process: that is what the slot is for.
+        """Return a page's content and findings; no findings if `is_left` is true of the content. The page may crash or
+        hang the process, which is why the slot is set.
         """
         now = self._clock.now()
         try:
@@ -69,7 +71,9 @@ class Examiner:
                 self._slots.leave(0)
 
     def look_again(self, reply: Reply, content: Content, fingerprint: int, url: str) -> Examined:
-        """Return the findings of another content of a page, whose address its scripts may have changed to `url`."""
+        """Return the findings of the rendered content of a page, whose scripts may have changed its address to
+        `url`.
+        """
         try:
             if self._slots is not None:
                 self._slots.enter(0, fingerprint, _PROCESS, self._clock.now())
@@ -80,7 +84,7 @@ class Examiner:
                 self._slots.leave(0)
 
     def decode(self, reply: Reply, fingerprint: int) -> bytes:
-        """Return the content of a reply that is no page: a robots.txt."""
+        """Return the decoded content of a reply that is not a page, such as a robots.txt."""
         try:
             return self._stage_decode(reply, fingerprint, self._clock.now()).body
         finally:
@@ -94,5 +98,5 @@ class Examiner:
 
 
 def page_of(reply: Reply, content: Content, link_type: str = "") -> Page:
-    """Return what processing modules look at."""
+    """Return the input of processing modules."""
     return Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file, link_type)

@@ -17,7 +17,7 @@ from gossamer.scope.forgotten import Forgotten
 from gossamer.url.url import Url
 
 EXCLUDED = "excluded_host"
-"""The filter of hosts whose owners asked us not to come."""
+"""Name of the filter for excluded hosts."""
 
 
 class Explainer:
@@ -32,8 +32,8 @@ class Explainer:
         revisits: Callable[[Url], dict[str, object] | None] = lambda _: None,
         rendering: Callable[[Url], list[str]] = lambda _: [],
     ) -> None:
-        """`revisits` returns the record of a page that is revisited, including `next_due_at`; `rendering` what was
-        learned of rendering pages like it, a line each.
+        """`revisits` returns the record of a page that is revisited, with `next_due_at`; `rendering` returns what is
+        known about rendering similar pages, in lines.
         """
         self._namer = urls.namer
         self._chain = chain
@@ -86,7 +86,7 @@ class Explainer:
             return {"state": "host_closed", "reason": facts.closed, "rule": "host_closed"}
         if self._chain.explain(Link(url, "anchor", 0)) == EXCLUDED:
             return {"state": "queued", "reason": "its host is excluded by now: it ends in its turn", "rule": EXCLUDED}
-        # As a seed: what holds for one holds for the URL however it was found, which is not known here.
+        # How it was found is not known here. Filters that reject a seed reject the URL in any case.
         again = self._chain.rejects_again(Link(url, "seed", *(way or (0, 0))))
         if again is not None:
             return {"state": "queued", "reason": f"{again[1]}; it ends in its turn", "rule": again[0]}
@@ -113,7 +113,7 @@ class Explainer:
         return {"state": "queued", "reason": waits, "next_due": _instant(next_at)}
 
     def _forgotten(self, url: Url) -> dict[str, object]:
-        """Return when and why a page was forgotten, while that is in force; nothing for all others."""
+        """Return when and why a page was forgotten, while that is in force; else an empty dictionary."""
         judges = (one for one in self._chain.filters if isinstance(one, Forgotten))
         says = next((one.detail(Link(url, "anchor", 0)) for one in judges), "")
         return {"state": FORGOTTEN, "reason": says, "rule": FORGOTTEN} if says else {}
@@ -142,8 +142,8 @@ _HELD: dict[str, object] = {"state": "held", "reason": "pages link to it; it is 
 
 
 def offered_to(url_seen: UrlSeen) -> Callable[[Url], bool]:
-    """Return a test whether a URL was offered to an eliminator, also for one that stores no paths."""
-    if isinstance(url_seen, WaylessUrlSeen):  # Looked at once: a protocol is compared name by name.
+    """Return a function that says whether a URL was offered to an eliminator, also for one without paths."""
+    if isinstance(url_seen, WaylessUrlSeen):  # Checked only once, since a Protocol is compared name by name.
         return url_seen.knows
     return lambda url: url_seen.way(url) is not None
 
@@ -165,7 +165,7 @@ def _last_attempt(record: PageRecord) -> dict[str, object]:
 
 
 def _revisited(facts: dict[str, object] | None) -> dict[str, object]:
-    """Return what is remembered of a page that is visited again, its instants readable."""
+    """Return the record of a page that is revisited, with readable times."""
     if facts is None:
         return {}
     answer = {

@@ -1,4 +1,4 @@
-"""History: the row that each attempt leaves, and what is remembered of each URL."""
+"""History: the row of each attempt, and the stored record of each URL."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
@@ -22,7 +22,7 @@ class PageRecord(msgspec.Struct, array_like=True, frozen=True):
     url: str
     outcome: str
     final: bool
-    """False while another attempt is to come."""
+    """False if another attempt follows."""
     status: int | None
     at: float
     attempt: int
@@ -33,17 +33,19 @@ class PageRecord(msgspec.Struct, array_like=True, frozen=True):
     warc_file: str = ""
     warc_offset: int | None = None
     outlinks: list[str] = msgspec.field(default_factory=list)
-    """In scope but for depth: kept when depth is limited, so that a shorter path can be passed on without a request."""
+    """Links that no filter rejects except `depth`: kept if depth is limited, so that a shorter path can be passed on
+    without a request.
+    """
 
 
 _STOPPED = b"\0hops:"
-"""Where the family `content` keeps redirects that were not followed because there were too many in a row."""
+"""Prefix, in the family `content`, of redirects that were not followed because there were too many in a row."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(PageRecord).decode
 
 
 class PageHistory:
-    """The page records. Cost: a put per page, a get per request."""
+    """The page records. Costs a put per page and a get per request."""
 
     def __init__(self, epochs: Epochs) -> None:
         self._epochs = epochs
@@ -56,11 +58,11 @@ class PageHistory:
         return _decode(value) if value is not None else None
 
     def stop(self, link: Link) -> None:
-        """Note that a redirect leads to a URL that it is one too many for. Rare: one put for each such redirect."""
+        """Store a redirect that is not followed because there were too many in a row. One put."""
         self._epochs.put("content", _stopped_key(link.url), _encode((link.depth, link.hops, link.referrer)))
 
     def stopped(self, url: Url) -> Link | None:
-        """Return the last redirect that led to a URL and was not followed."""
+        """Return the last redirect to a URL that was not followed; None if there is none."""
         value = self._epochs.get("content", _stopped_key(url))
         if value is None:
             return None
@@ -68,23 +70,23 @@ class PageHistory:
         return Link(url, "redirect", depth, hops, referrer)
 
     def address(self, partition: int, fingerprint: int) -> str:
-        """Return the address of a URL that is known by its fingerprint alone; empty when it was never visited."""
+        """Return the address of a URL by its fingerprint; empty if it was never visited."""
         value = self._epochs.get("page", page_key(partition, fingerprint))
         return _decode(value).url if value is not None else ""
 
 
 def read_page_record(value: bytes) -> PageRecord:
-    """Return a record as the store has it."""
+    """Return a record from its stored form."""
     return _decode(value)
 
 
 def write_page_record(record: PageRecord, warc_file: str, warc_offset: int) -> bytes:
-    """Return a record as the store keeps it, once its WARC record was moved."""
+    """Return the stored form of a record whose WARC record was moved."""
     return _encode(msgspec.structs.replace(record, warc_file=warc_file, warc_offset=warc_offset))
 
 
 def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> PageRecord:
-    """Return what is remembered of an attempt."""
+    """Return the record of an attempt."""
     return PageRecord(
         row.url, row.outcome, final, row.status, row.fetched_at, row.attempt, row.depth, row.referrer, row.error,
         row.redirect_to, row.warc_file, row.warc_offset, list(outlinks),
@@ -92,14 +94,14 @@ def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> P
 
 
 def holding(url_seen: UrlSeen) -> "DiskMergeUrlSeen | None":
-    """Return an eliminator that may answer later, None for one that always answers at once. It is known by its method:
-    other crawls do not import its class.
+    """Return the eliminator if it may answer later, None if it always answers at once. It is recognized by a method, so
+    that other crawls need not import its class.
     """
     return cast("DiskMergeUrlSeen", url_seen) if hasattr(url_seen, "offer_or_hold") else None
 
 
 class UrlMemory(msgspec.Struct, frozen=True):
-    """What a crawl remembers of URLs: their keys, whether they were seen, and their last attempts."""
+    """Access to what a crawl knows of URLs: their keys, whether they were seen, and their last attempts."""
 
     namer: Namer
     url_seen: UrlSeen
@@ -116,7 +118,7 @@ def page_key(partition: int, fingerprint: int) -> bytes:
 
 
 def attempt_row(visit: Visit, outcome: str, at: float) -> PageRow:
-    """Return the row of an attempt with what the visit knows; the rest is filled in by the stages."""
+    """Return a row with the fields that are known from the visit; the stages fill in the others."""
     url = visit.url
     return PageRow(
         url.text, url.key, url.host, url.site, at, outcome, depth=visit.depth, referrer=visit.referrer,

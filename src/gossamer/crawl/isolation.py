@@ -1,7 +1,7 @@
-"""Isolation: processing modules in processes of their own, which may hang, grow or die without harm to the crawl, and
-use the processors that the crawl's own process leaves.
+"""Isolation: runs processing modules in separate processes, which may hang, grow or crash without harm to the crawl,
+and which use the other processors.
 
-A question is one page for all its isolated modules: a head and the page's content; the answer is what they found.
+A question is one page for all its isolated modules: a head and the page's content. The answer is their findings.
 """
 
 import asyncio
@@ -20,15 +20,17 @@ from gossamer.world.spill import Spill
 from gossamer.world.workers import DiedError, OverdueError, WorkerError
 
 WALL_FACTOR = 10.0
-"""Limit of a module's wall time, as a multiple of its processor time: a busy machine runs other work meanwhile."""
+"""Limit of a module's wall time, as a multiple of the limit of its processor time, since a busy machine runs other work
+too.
+"""
 ANSWER_BYTES_MAX = 64 << 20
 """A process with a longer answer is killed."""
 PAGES_WAITING_MAX = 2
-"""Pages for each process whose content is decoded and waits for it, so that one that is free finds the next."""
+"""Decoded pages that may wait for each process, so that a free process has the next page at once."""
 
 
 class PageSoFar(msgspec.Struct, array_like=True, frozen=True):
-    """What modules inside found of a page that another module may read or replace."""
+    """Findings of modules in our process that an isolated module may read or replace."""
 
     title: str
     text: str
@@ -37,7 +39,7 @@ class PageSoFar(msgspec.Struct, array_like=True, frozen=True):
 
 
 class WorkerQuestion(msgspec.Struct, array_like=True, frozen=True):
-    """The head of a question, beside the page's content."""
+    """The head of a question, which comes before the page's content."""
 
     url: str
     media_type: str
@@ -45,15 +47,15 @@ class WorkerQuestion(msgspec.Struct, array_like=True, frozen=True):
     headers: tuple[tuple[str, str], ...]
     link_type: str
     file_bytes: int
-    """Of content that is too large for memory: its size; the process gets a descriptor of it. Else 0."""
+    """Size of content that is too large for memory, of which the process gets a descriptor; else 0."""
     file_digest: bytes
     found: PageSoFar
     left_out: list[int]
-    """Places of modules that are not to run: they ended a process."""
+    """Indexes of modules that are not to run, because they ended a process."""
 
 
 class WorkerAnswer(msgspec.Struct, array_like=True, frozen=True):
-    """What the modules found, and what went wrong."""
+    """Findings of the modules, and their errors."""
 
     findings: Findings
     errors: tuple[ModuleError, ...]
@@ -68,12 +70,12 @@ Choose = Callable[[str, str], Sequence[ProcessingModule]]
 
 
 class IsolatedModules:
-    """Asks processes that `command` starts, `processes_max` at once; each is started when first needed.
+    """Runs modules in processes that `command` starts, at most `processes_max`; each is started when first needed.
 
-    A module that takes more than `limit_s` of processor time (of which its process ends by SIGPROF) or `WALL_FACTOR`
-    times that of any time, or that dies, costs its process and says so in one line. The page's other modules run
-    again; other pages wait for none but a free process. At most `PAGES_WAITING_MAX` pages for each process wait for it
-    with their content decoded: enter before a page is decoded. docs/decisions/0018-speed.md has the cost.
+    A module that takes more than `limit_s` of processor time (SIGPROF then ends its process), or `WALL_FACTOR` times
+    that of wall time, or that crashes, ends its process and is reported in one line. The page's other modules run
+    again; other pages wait only for a free process. At most `PAGES_WAITING_MAX` decoded pages wait for each process:
+    call `enter` before a page is decoded. docs/decisions/0018-speed.md has the cost.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class IsolatedModules:
         processes_max: int,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`chosen` names the modules in the order in which the processes know them."""
+        """`chosen` returns the modules in the same order as in the processes."""
         self._chosen = chosen
         self._limit_s = limit_s
         self._places = asyncio.Semaphore(processes_max * (1 + PAGES_WAITING_MAX))
@@ -111,11 +113,11 @@ class IsolatedModules:
         await self._places.acquire()
 
     def leave(self) -> None:
-        """A page that entered is done, or needs no process."""
+        """Note that a page that entered is done, or needs no process."""
         self._places.release()
 
     async def look(self, page: Page, findings: Findings) -> Processed:
-        """Add to the findings what the modules see; return that with what went wrong, and the modules."""
+        """Add the modules' findings to `findings`; return them with the errors and the modules that ran."""
         chosen = self._chosen(page.media_type, page.link_type)
         found = PageSoFar(findings.title, findings.text, findings.text_method, findings.charset)
         errors: list[ModuleError] = []
@@ -162,8 +164,8 @@ class IsolatedModules:
 
 
 def merge(findings: Findings, more: Findings) -> None:
-    """Add what isolated modules found to what others did. They have seen the title, the text and the encoding, so
-    theirs count.
+    """Merge the findings of isolated modules into those of others. Isolated modules know the title, the text and the
+    encoding that others found, so theirs take precedence.
     """
     findings.links.extend(more.links)
     findings.title, findings.charset = more.title, more.charset
@@ -180,7 +182,7 @@ def merge(findings: Findings, more: Findings) -> None:
 
 
 class LimitedModules:
-    """Bounds each module in a process of `IsolatedModules`, and notes there how many of a page's have begun."""
+    """Limits each module in a process of `IsolatedModules`, and notes how many of a page's modules have begun."""
 
     def __init__(self, limit_s: float, seat: PoolSeat) -> None:
         self._limit = ProcessorLimit(limit_s, WALL_FACTOR * limit_s)
@@ -196,7 +198,7 @@ class LimitedModules:
         self._limit.end()
 
     def answer_questions(self, modules: Modules) -> None:
-        """Serve until there are no more questions. `modules` are watched by this."""
+        """Answer questions until the pool closes. `modules` call `begin` and `end` around each module."""
         while (question := self._seat.take()) is not None:
             self._begun = 0
             seen = _seen(question, modules)

@@ -1,4 +1,4 @@
-"""Links of a page: which of them its outcome hands on, and which its record keeps."""
+"""Links of a page: which links are followed, and which the page's record keeps."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from gossamer.scope.chain import Chain
 from gossamer.url.name import Namer
 
 LINKS_AT_ONCE = 1_000
-"""Links that are taken before other work may have a turn: about 15 ms."""
+"""Links that are handled before other work may run: about 15 ms."""
 
 
 class PageLinks:
-    """Takes the links that were found in a page. The filters judge them later, in the ring."""
+    """Selects the links of a page. The filters judge them later, in the ring."""
 
     def __init__(self, namer: Namer, chain: Chain, hints: SitemapHints | None) -> None:
-        """`hints` is None where sitemaps and feeds are not read."""
+        """`hints` is None if sitemaps and feeds are not read."""
         self._namer = namer
         self._chain = chain
         self._hints = hints
 
     def found(self, visit: Visit, findings: Findings, visited: Visited) -> list[Link]:
-        """Name a page's links, hand them to the links table, and return those that may be followed, each once.
+        """Name a page's links, add them to `visited` for the links table, and return those that may be followed, each
+        once.
 
-        An embed is part of its page, also if the page has `nofollow`. Embeds of an embed count as hops, so that a chain
-        of them ends. Outside the scope, only embeds are followed; links that lead there may be outlinks.
+        An embed is part of its page, so it is followed even if the page has `nofollow`. Embeds of an embed count as
+        hops, so that a chain of them ends. From pages outside the scope only embeds are followed; links to such pages
+        may be outlinks.
         """
         texts = list(dict.fromkeys([found.url for found in findings.links]))
         urls = dict(zip(texts, self._namer.names(texts), strict=True))
@@ -57,7 +59,7 @@ class PageLinks:
         return list(links.values())
 
     def in_wanted_language(self, reply: Reply, examined: Examined, row: PageRow, links: list[Link]) -> list[Link]:
-        """Return a page's links where its language is wanted, and none where it is not."""
+        """Return a page's links if its language is wanted, else none."""
         found_out = examined.findings.columns.get("language")
         language = found_out if isinstance(found_out, str) else ""
         spoken = self._chain.leads_nowhere(reply, examined.content.body, language)
@@ -68,8 +70,8 @@ class PageLinks:
         return []
 
     def named(self, visit: Visit, findings: Findings, row: PageRow, links: list[Link]) -> list[Link]:
-        """Return the links that their page may name: a sitemap only those of the hosts that it speaks for. The error
-        in its row says that sitemaps were left.
+        """Return the links that the page is allowed to contain: for a sitemap, only those to the hosts that it may
+        list. The error in the row says if some sitemaps of an index were not followed.
         """
         hints, announcement = self._hints, findings.announcement
         if hints is None:
@@ -81,12 +83,14 @@ class PageLinks:
         return hints.feeds(links) if hints.wants_feeds else links
 
     def outlinks(self, links: list[Link]) -> list[str]:
-        """Return the links that the page's record keeps: those to offer again when a shorter path to it is found."""
+        """Return the links that the page's record keeps, to offer them again when a shorter path to the page is
+        found.
+        """
         if not self._chain.depth_limited:
             return []
         reason = self._chain.reason_but_depth
         return [link.url.text for link in links if link.link_type != EMBED and reason(link) is None]
 
     def _is_outside(self, visit: Visit) -> bool:
-        """Say whether a page that was embedded would not have been ours otherwise."""
+        """Say whether a page is in the crawl only as an embed."""
         return self._chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)) is not None

@@ -1,7 +1,7 @@
-"""Logins: when a session begins and ends, and that one request at a time uses it. No clock, no waiting, no I/O.
+"""Logins: decides when sessions begin and end; one request at a time uses a session. No clock, no waiting, no I/O.
 
-A login is a prerequisite fetch, as a robots.txt is: the hosts that need it are parked, its requests pass every gate,
-and what it brought lets them go on. What it sends and receives is not archived.
+A login is a prerequisite fetch, like a robots.txt: the hosts that need it are parked, its requests pass every gate, and
+its result releases the hosts. Its requests and replies are not archived.
 
     out ─► form ─► sent ─► landing ─► in ─► out …        failed, after `attempts_max` in a row
 """
@@ -37,7 +37,7 @@ Phase = Literal["out", "form", "sent", "landing", "in", "failed"]
 
 
 class SavedLogin(msgspec.Struct, array_like=True, frozen=True):
-    """What is durable of a login that worked."""
+    """The stored state of a login that worked."""
 
     token: str = ""
 
@@ -55,16 +55,16 @@ class FormLogin:
         self.url = url
         self.phase: Phase = "out"
         self.prerequisite: Prerequisite | None = None
-        """The request that is under way for it."""
+        """The request of this login that is in flight."""
         self.waiting: dict[str, Url] = {}
-        """A URL of each host that is parked for it."""
+        """A URL of each host that is parked for this login, by host."""
         self.is_used = False
-        """A request of its session is under way."""
+        """Whether a request of its session is in flight."""
         self.fruitless = 0
-        """Logins in a row that failed or brought no page."""
+        """Consecutive logins that failed or led to no page."""
         self.pause_until = 0.0
         self.reason = ""
-        """Why the last one failed."""
+        """Why the last login failed."""
         self.token = ""
         self._place = RequestRules({rule.place or url.origin: RequestRule(bearer="x")}, "")
         self._logout = [re.compile(pattern) for pattern in rule.logout]
@@ -74,11 +74,11 @@ class FormLogin:
         return url.site == self.url.site and (rule := self._place.of(url.text)) is not None and bool(rule.headers)
 
     def is_login_page(self, url: Url) -> bool:
-        """Return whether a URL is that of the login, with any query."""
+        """Say whether a URL is that of the login, with any query."""
         return url.text.partition("?")[0] == self.url.text.partition("?")[0]
 
     def excludes(self, url: Url) -> str:
-        """Say why a URL is never requested, wherever on the login's site it is; empty if it may be."""
+        """Return why a URL of the login's site must never be requested; empty if it may be."""
         if url.site != self.url.site:
             return ""
         if self.is_login_page(url):
@@ -86,7 +86,7 @@ class FormLogin:
         return "ends its session" if any(pattern.search(url.text) for pattern in self._logout) else ""
 
     def shows_logged_out(self, reply: Reply, body: bytes) -> bool:
-        """Say whether a page is what only those see who have no session."""
+        """Say whether a page is one that the server shows only without a session."""
         selector = self.rule.logged_out
         if selector and shows(body, reply.charset, selector=selector):
             return True
@@ -96,7 +96,7 @@ class FormLogin:
 
 
 class FormLogins:
-    """Every login of the configuration. `verdict` costs 2 µs for a URL that needs none."""
+    """All logins of the configuration. `verdict` costs 2 µs for a URL that needs no login."""
 
     def __init__(
         self,
@@ -107,9 +107,9 @@ class FormLogins:
         pauses_s: tuple[float, float],
         on_given_up: Callable[[str, str], None],
     ) -> None:
-        """`rules` by name, their secrets in them; `cookies` returns the names of a site's cookies; `pauses_s` are the
-        first and the longest wait after a failed login; `on_given_up` is called with a login that was given up and
-        the reason, and without a reason when it works, or its partition came or went.
+        """`rules` are by name, with their secrets; `cookies` returns the names of a site's cookies; `pauses_s` are the
+        first and the longest wait after a failed login; `on_given_up` is called with the name of a login and the reason
+        why it was given up, and with an empty reason when it works, or when its partition has arrived or left.
         """
         self._pauses_s = pauses_s
         self._epochs = epochs
@@ -123,8 +123,8 @@ class FormLogins:
             self._logins[name] = self._recalled(name, rule, url)
 
     def forget(self, first: int, end: int) -> None:
-        """Have logins of the partitions from `first` up to, but without, `end` as they are kept: these came, or went. A
-        login that was under way begins again where its partition is.
+        """Reload the logins of the partitions in [`first`, `end`) from the store, because these have arrived or left. A
+        login that was in progress begins again in the shard that has its partition.
         """
         for name, login in self._logins.items():
             if first <= login.url.partition < end:
@@ -140,8 +140,8 @@ class FormLogins:
     # ---- before a request
 
     def verdict(self, url: Url, now: float) -> FetchVerdict:
-        """Return whether a URL may be requested now, as far as a session is concerned. Allowed: the session is in use
-        until `passed`.
+        """Return whether a URL may be requested now with regard to its session. If allowed, the session is in use until
+        `passed`.
         """
         for one in self._logins.values():
             if what := one.excludes(url):
@@ -170,7 +170,7 @@ class FormLogins:
     # ---- after a request
 
     def passed(self, url: Url) -> list[Url]:
-        """Take note that a visit has ended; return a URL of each host that waited for the session."""
+        """Note that a visit has ended; return a URL of each host that waited for the session."""
         login = self._of(url)
         if login is None or not login.is_used:
             return []
@@ -178,8 +178,8 @@ class FormLogins:
         return _released(login)
 
     def logged_out(self, url: Url, reply: Reply, body: bytes | None = None) -> str:
-        """Say why a reply is no content but shows that the session has ended; empty if it is content. `body` is
-        known once the reply was examined.
+        """Return why a reply shows that the session has ended, and so is not content; empty if it is content. `body` is
+        known after the reply was examined.
         """
         login = self._of(url)
         if login is None or login.phase != "in":
@@ -206,14 +206,16 @@ class FormLogins:
     def answered(
         self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float
     ) -> Prerequisite | None:
-        """Take what a request of a login brought; return the next one, None if it is over: see `released`."""
+        """Handle the result of a login's request; return the next request, None if the login is over: see
+        `released`.
+        """
         login = self._logins[prerequisite.login]
         if (
             login.prerequisite is None
             or prerequisite.url != login.prerequisite.url
             or prerequisite.form != login.prerequisite.form
         ):
-            return None  # Asked twice.
+            return None  # A second result.
         step = self._next(login, result, body, now)
         if isinstance(step, str):
             self._failed(login, step, now)
@@ -227,7 +229,7 @@ class FormLogins:
         return _released(login) if login.prerequisite is None else []
 
     def content_type(self, prerequisite: Prerequisite) -> str:
-        """Return the type of what a request of a login sends."""
+        """Return the media type of the body of a login's request."""
         is_json = bool(self._logins[prerequisite.login].rule.token)
         return "application/json" if is_json else "application/x-www-form-urlencoded"
 
@@ -281,7 +283,7 @@ class FormLogins:
     def _check(
         self, login: FormLogin, reply: Reply, target: str | None, body: bytes, now: float
     ) -> Prerequisite | str | None:
-        """Judge the answer to the form, or the page that it redirects to."""
+        """Check the answer to the form, or the page that it redirects to."""
         check = login.rule.check
         assert check is not None, "the configuration was checked"
         if check.cookie and check.cookie in self._cookies(login.url.site, now):
@@ -354,5 +356,5 @@ def _released(login: FormLogin) -> list[Url]:
 
 
 def _key(login: FormLogin) -> bytes:
-    # No site's name begins so.
+    # No site's name begins like this.
     return login.url.partition.to_bytes(2) + b"\0login:" + login.name.encode()

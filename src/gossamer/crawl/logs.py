@@ -1,7 +1,7 @@
 """Logs: separate files of expected and unexpected errors, as JSON lines, with a level for each package.
 
-Lines are encoded by msgspec and collected until the commit. structlog at its fastest takes twice as long a line
-(`benchmarks/bench_logs.py`: 4.9 µs for 2.3), and on a web full of errors each page has a line.
+Lines are encoded by msgspec and collected until the commit. structlog at its fastest takes twice as long per line
+(`benchmarks/bench_logs.py`: 4.9 µs, here 2.3 µs), and in a crawl with many errors each page has a line.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ PACKAGE_OF: Mapping[str, str] = {
     "trapped": "scope", "host_closed": "frontier", "internal_error": "crawl", "listener_failed": "api",
     "usage_denied": "robots",
 }  # fmt: skip
-"""Event to the package that it is about; what is not here is about `fetch`."""
+"""Package of each event; other events belong to `fetch`."""
 LEVEL_OF: Mapping[str, str] = {"alarm": "warning"}
 _encode = msgspec.json.Encoder().encode
 
 
 class Logs:
-    """`info.log` is for what pages and servers do wrong, `critical.log` for what we do wrong.
+    """Log files: `info.log` for errors of pages and servers, `critical.log` for internal errors.
 
-    Lines are buffered and written with each commit; a critical one is written at once. Each file is bounded: when it is
-    full it becomes `info.log.1`, what was that `info.log.2`, and the oldest goes.
+    Lines are buffered and written with each commit; a critical line is written at once. Each file is bounded: when
+    full, it is renamed to `info.log.1`, the previous one to `info.log.2`, and the oldest is deleted.
     """
 
     def __init__(self, directory: Path, clock: Clock, options: LogsOptions | None = None) -> None:
@@ -50,23 +50,23 @@ class Logs:
         self.reconfigure(options or LogsOptions())
 
     def reconfigure(self, options: LogsOptions) -> None:
-        """Apply other levels and bounds from now on."""
+        """Apply new levels and bounds."""
         self._options = options
         self._levels = {package: LEVELS[level] for package, level in options.levels.items()}
         self._level = LEVELS[options.level]
         self.tells_visits = self._levels.get("fetch", self._level) <= LEVELS["debug"]
-        """Every attempt gets a line (`visited`), not only those that failed."""
+        """Whether every attempt gets a line (`visited`), not only failed ones."""
 
     def debug(self, event: str, **facts: object) -> None:
-        """Note what is as it should be."""
+        """Log a normal event."""
         self._line(INFO, "debug", event, facts)
 
     def info(self, event: str, **facts: object) -> None:
-        """Note an expected error."""
+        """Log an expected error."""
         self._line(INFO, LEVEL_OF.get(event, "info"), event, facts)
 
     def critical(self, event: str, error: BaseException | None = None, **facts: object) -> None:
-        """Note an internal error, with its traceback. No level leaves it out."""
+        """Log an internal error, with its traceback, at any level."""
         if error is not None:
             facts["error"] = f"{type(error).__name__}: {error}"
             facts["traceback"] = "".join(traceback.format_exception(error))
@@ -74,7 +74,7 @@ class Logs:
         self.flush()
 
     def flush(self) -> None:
-        """Hand the lines to the system. A full disk loses log lines, never a crawl."""
+        """Write the buffered lines. If the disk is full, lines are lost, but the crawl goes on."""
         for name, lines in self._lines.items():
             if lines:
                 with contextlib.suppress(OSError):
@@ -97,7 +97,7 @@ class Logs:
         self._lines[name] += _encode({"at": at, "level": level, "package": package, "event": event, **facts}) + b"\n"
 
     def _turn(self, name: str) -> None:
-        """Rotate a log: start a new file; the old ones move up by one."""
+        """Rotate a log: rename the old files and start a new one."""
         path, kept = self._paths[name], self._options.files_kept
         if kept == 0:
             self._files[name].truncate(0)

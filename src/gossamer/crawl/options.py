@@ -186,7 +186,7 @@ class CookiesOptions(Section, frozen=True):
 
     @property
     def wanted(self) -> bool:
-        """Cookies are kept for every site."""
+        """Whether cookies are kept for every site."""
         return self.enabled or bool(self.file)
 
 

@@ -33,27 +33,27 @@ from gossamer.url.url import Url
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 REPEATS_THE_BODY = frozenset((307, 308))
 AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
-"""Statuses that may be gone next time."""
+"""Statuses that may differ in another attempt."""
 WALLED = frozenset((401, 403, 405, 406, 429, 503))
-"""Statuses that bot protection sends with its pages, beside those of success."""
+"""Statuses with which bot protection sends its pages, beside those of success."""
 REFUSALS = {402: "payment_required", 451: "legally_blocked"}
-"""Statuses that are outcomes of their own (RFC 9110, section 15.5.3; RFC 7725)."""
+"""Statuses with their own outcomes (RFC 9110, section 15.5.3; RFC 7725)."""
 WALLS_MAX = 8
-"""After this number of walls in a row a host is closed, except in a continuous crawl."""
+"""Consecutive walls after which a host is closed, except in a continuous crawl."""
 WALLED_HOSTS_MAX = 10_000
-"""Hosts whose walls are counted at once."""
+"""Hosts whose walls are counted at the same time."""
 CHALLENGES_MAX = 8
-"""Digest challenges that are answered for one URL. A crash between a challenge and its answer forgets the challenge, so
-that the URL meets another one."""
+"""Digest challenges that are answered for one URL. A crash between a challenge and its answer loses the challenge, so
+that the URL gets another one."""
 LOGGED_OUT_MAX = 3
-"""Requests for one page that a server answers as if there were no session. A crash forgets their number."""
+"""Requests for one page that a server answers as if there were no session. Their number is lost in a crash."""
 LOGGED_OUT_URLS_MAX = 10_000
-"""Pages whose requests of this kind are counted at once."""
+"""Pages whose requests of this kind are counted at the same time."""
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
 
 class Outcomes:
-    """Every attempt ends here, once: in a row, an archive record, a page record and a count."""
+    """Ends every attempt, once: writes a row, an archive record and a page record, and counts it."""
 
     def __init__(self, stages: Stages, retries: Retries, logs: Logs, counters: CrawlCounters) -> None:
         self._stages = stages
@@ -64,18 +64,18 @@ class Outcomes:
         self._walls: dict[str, int] = {}
         """By host: walls since the last page."""
         self._logged_out_times: dict[str, int] = {}
-        """By key of a URL: how often it was answered as if there were no session."""
+        """By key of a URL: how often the server answered as if there were no session."""
 
     def reconfigure(self, retries: Retries) -> None:
-        """Apply other options from now on."""
+        """Apply new options."""
         self._retries = retries
 
     def settle(
         self, lease: Lease, result: Reply | Failure, now: float, held: Held | None = None, wall: Wall | None = None
     ) -> list[Link] | None:
-        """End a visit by what its request brought; return the links that lead on from it, None if the reply is a
-        document that must be examined first. `held` is what the request was conditional on; `wall` is the bot
-        protection that answered.
+        """End a visit with the result of its request; return the links to follow, None if the reply is a document that
+        must be examined first. `held` is what the request was conditional on; `wall` is the bot protection that
+        answered.
         """
         if isinstance(result, Failure):
             self.failure(lease, result, now)
@@ -106,14 +106,16 @@ class Outcomes:
         return None
 
     def _not_modified(self, lease: Lease, reply: Reply, held: Held, now: float) -> None:
-        """What we have is what the page is: the record says so and refers to it (WARC 1.1, section 6.7.3)."""
+        """Conclude a 304: write a revisit record that refers to the archived version (WARC 1.1, section 6.7.3)."""
         visit = self.visit(lease)
         row = self._reply_row(visit, reply, "not_modified")
         row.digest = digest_text(self._stages.digest_algorithm, held.payload) if held.payload else ""
         self._conclude(lease, Visited(visit.url, row, reply, revisit_of=held.original, digest=held.payload), now)
 
     def failure(self, lease: Lease, failure: Failure, now: float) -> None:
-        """No reply, or not a whole one: another attempt, or the end. What came is kept and not looked into."""
+        """Conclude a visit without a complete reply: schedule another attempt, or end the URL. The part that came is
+        archived, but not examined.
+        """
         visit, came = self.visit(lease), failure.came
         if came is None or self._is_unwanted(visit, came):
             row = attempt_row(visit, failure.outcome, failure.started_at or now)
@@ -127,14 +129,14 @@ class Outcomes:
         self._conclude(lease, visited, now, self._retried(lease, failure.error, now) if failure.retry else None)
 
     def _retried(self, lease: Lease, error: str, now: float) -> RevisitPlan | None:
-        # With the hops of this entry, as in `_redirect`: those of a shorter path would make a loop endless.
+        # With the hops of this entry, as in `_redirect`: the hops of a shorter path would make a loop endless.
         requests = self._stages.requests
         if requests is not None and not requests.may_repeat(lease.url):
             return None
         return self._retries.after(visit_of(lease), error, now)
 
     def _again(self, lease: Lease, reply: Reply, now: float) -> None:
-        """A server in trouble: kept as it is, asked again later."""
+        """Conclude a temporary error of the server: archive the reply, and try again later."""
         visit = self.visit(lease)
         row = self._reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}"
@@ -142,7 +144,7 @@ class Outcomes:
         self._conclude(lease, self._digested(visit, reply, row), now, self._retried(lease, row.error, now))
 
     def _digest_challenged(self, lease: Lease, reply: Reply, now: float) -> None:
-        """A digest challenge: the answer to it is a request of its own, which passes every gate."""
+        """Conclude a digest challenge: its answer is a separate request, which passes every gate."""
         visit = self.visit(lease)
         row = self._reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}: the challenge is answered by the next request"
@@ -155,14 +157,14 @@ class Outcomes:
             self._stages.requests.refused(lease.url)
 
     def _ended_session(self, lease: Lease, reply: Reply, body: bytes | None = None) -> str:
-        """Say why a reply shows that a session has ended; empty if it does not."""
+        """Return why a reply shows that a session has ended; empty if it does not."""
         sessions = self._stages.sessions
         if sessions is None or sessions.logins is None:
             return ""
         return sessions.logins.logged_out(lease.url, reply, body)
 
     def _logged_out(self, lease: Lease, reply: Reply, why: str, now: float) -> None:
-        """What came is no content: the page is requested again after a new login."""
+        """Conclude a reply that is not content: the page is requested again after a new login."""
         visit = self.visit(lease)
         row = self._reply_row(visit, reply, "login_required")
         row.error = why
@@ -178,7 +180,9 @@ class Outcomes:
         self._conclude(lease, self._digested(visit, reply, row), now, again)
 
     def _redirect(self, lease: Lease, reply: Reply, target: Url, now: float) -> list[Link]:
-        """A redirect is a link: its target goes through the whole ring, unless it is this very entry's next hop."""
+        """Conclude a redirect: its target is a link that passes the whole ring, unless it is the next hop of this
+        entry.
+        """
         visit, stages = self.visit(lease), self._stages
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
@@ -187,7 +191,7 @@ class Outcomes:
         if seed:
             self.widen(visit.url, target, seed)
         if target.key == visit.url.key:
-            hops = visit_of(lease).hops  # Of this entry: a shorter path to it must not make a loop endless.
+            hops = visit_of(lease).hops  # From this entry: a shorter path must not make a loop endless.
             link = Link(target, "redirect", visit.depth, hops, visit.url.text, seed)
             # If the entry was this shard's, so is its next hop, also on another host that host rules equate.
             few = hops < stages.chain.hops_max
@@ -199,7 +203,7 @@ class Outcomes:
         self._conclude(lease, visited, now)
         requests = stages.requests
         if requests is not None and reply.status in REPEATS_THE_BODY and requests.of(lease.url) is not None:
-            return []  # It asks for the same request elsewhere, and the list does not.
+            return []  # The redirect asks for the same request elsewhere, which is not listed.
         kept = visit.link_type in (EMBED, *ANNOUNCING)
         kind = visit.link_type if kept else stages.chain.followed_as("redirect", target)
         link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
@@ -208,12 +212,16 @@ class Outcomes:
         return [link]
 
     def _seed(self, visit: Visit) -> int:
-        """Return how a visit's URL is a seed, if it is one: also one that was queued as an ordinary link before."""
+        """Return the kind of seed that a visit's URL is, or `NOT_SEED`; also for a seed that was queued as an ordinary
+        link before.
+        """
         pending_scope = self._stages.pending_scope
         return visit.seed or (pending_scope.seed(visit.url) if pending_scope is not None else NOT_SEED)
 
     def widen(self, url: Url, target: Url, seed: int) -> None:
-        """Add the target of a seed's redirect to the scope, as far as its kind allows; notify operator and shards."""
+        """Add the target of a seed's redirect to the scope, as far as the kind of seed allows; notify operator and
+        shards.
+        """
         note = self.widen_here(url, target, seed)
         if note:
             self._counters.note(note)
@@ -221,7 +229,7 @@ class Outcomes:
                 self._stages.exchange.widened(url, target, seed)
 
     def widen_here(self, url: Url, target: Url, seed: int) -> str | None:
-        """Do the same in this shard alone; return the note for the operator, None if nothing changed."""
+        """Do the same only in this shard; return the note for the operator, None if nothing changed."""
         stages = self._stages
         note = stages.roots.redirected(url, target, from_argument=seed == SEED_ARGUMENT)
         if note and stages.pending_scope is not None:
@@ -229,11 +237,11 @@ class Outcomes:
         return note
 
     def _http_error(self, lease: Lease, reply: Reply, now: float) -> None:
-        """An error that another attempt would not change."""
+        """Conclude an HTTP error that another attempt would not change."""
         visit = self.visit(lease)
         row = self._reply_row(visit, reply, REFUSALS.get(reply.status, "http_error"))
         row.error = f"HTTP {reply.status}"
-        if reply.status in REDIRECTS:  # Otherwise it would have been one.
+        if reply.status in REDIRECTS:  # A redirect without a target.
             row.error += " without a Location that can be visited"
         if row.outcome == "payment_required":
             row.offer = offer_of(reply.headers)
@@ -242,8 +250,8 @@ class Outcomes:
         self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks([]))
 
     def _challenged(self, lease: Lease, reply: Reply, wall: Wall, now: float) -> None:
-        """Record a wall: the exchange is archived, and nothing in it is content. The host is left alone for longer each
-        time, and closed after `WALLS_MAX` in a row, unless its pages are visited again anyway.
+        """Conclude a reply of bot protection: the exchange is archived, but is not content. The host's delay grows each
+        time, and the host is closed after `WALLS_MAX` in a row, except in a continuous crawl.
         """
         visit, stages = self.visit(lease), self._stages
         row = self._reply_row(visit, reply, "challenged")
@@ -263,19 +271,19 @@ class Outcomes:
             stages.frontier.control.back_off(visit.url, count, f"its bot protection ({wall.name}) answered", now)
 
     def _wall_of(self, reply: Reply, examined: Examined) -> Wall | None:
-        """Return the wall that a document is, or whose consent it asks for."""
+        """Return the wall that a document is, or that asks for consent in it; None if there is none."""
         walls = self._stages.walls
         if walls is None or not is_html(reply.media_type):
             return None
         return walls.in_page(reply.url, examined.findings.title, examined.content.body)
 
     def is_wall(self, reply: Reply, examined: Examined) -> bool:
-        """Say whether a document is bot protection and not the page."""
+        """Say whether a document is bot protection instead of the page."""
         wall = self._wall_of(reply, examined)
         return wall is not None and not wall.consent
 
     def document(self, lease: Lease, reply: Reply, examined: Examined | None, now: float) -> list[Link]:
-        """End the visit of a document by what is in it, None if a process died of it; return its links to follow."""
+        """End the visit of an examined document; None: a process died of it. Return the links to follow."""
         visit, url, stages = self.visit(lease), lease.url, self._stages
         row = self._reply_row(visit, reply, "fetched")
         if examined is None:
@@ -305,7 +313,7 @@ class Outcomes:
             visited.rendered, page_id = examined.rendered, examined.rendered.page_id
             visited.reply = msgspec.structs.replace(reply, page_id=page_id, resource_type="document")
         follow = stages.copies.judge(visit, examined.content, links, row)
-        if not visit.revisit:  # A revisit is no sign of a trap.
+        if not visit.revisit:  # A revisit is no evidence of a trap.
             stages.trapping.fetched(url, examined.content, row)
         if stages.chain.judges_language:
             links = self._links.in_wanted_language(reply, examined, row, links)
@@ -320,8 +328,8 @@ class Outcomes:
     def _withheld(
         self, lease: Lease, reply: Reply, examined: Examined, row: PageRow, refusal: str, now: float
     ) -> list[Link]:
-        """End the visit of a page that may not be used for what the crawl is for: its headers are kept, and its links
-        followed; nothing else of it is written.
+        """End the visit of a page that refuses the crawl's purposes: its headers are kept and its links followed;
+        nothing else of it is stored.
         """
         visit, findings = self.visit(lease), examined.findings
         self._counters.processed(examined.ran, examined.errors, row.url)
@@ -334,13 +342,13 @@ class Outcomes:
         return links
 
     def _is_unwanted(self, visit: Visit, reply: Reply) -> bool:
-        """Say whether a reply is a document of a type that is not wanted, or of a page outside the scope."""
+        """Say whether a reply is a document of an unwanted type, or of a page outside the scope."""
         if not 200 <= reply.status < 300 or visit.link_type in ANNOUNCING:
             return False
         return visit.link_type == OUTLINK or self._stages.chain.unwanted(reply) is not None
 
     def _unwanted(self, lease: Lease, reply: Reply, now: float) -> None:
-        """Content that is not wanted: its headers are kept and its body is not, however much of it came."""
+        """Conclude unwanted content: its headers are kept, but no part of its body."""
         visit = self.visit(lease)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
         row = self._reply_row(visit, reply, "unsupported")
@@ -351,7 +359,7 @@ class Outcomes:
         self._conclude(lease, self._digested(visit, reply, row), now)
 
     def _describe(self, examined: Examined, row: PageRow) -> None:
-        """Write into a page's row what was found in it, and count and log what failed."""
+        """Write a page's findings into its row; count and log errors."""
         content, findings = examined.sent or examined.content, examined.findings
         row.rendered, row.links_gained = examined.rendering, examined.links_gained
         row.render_reason = examined.render_reason
@@ -372,7 +380,7 @@ class Outcomes:
                 self._logs.critical("module_failed", url=row.url, error_text=str(error))
 
     def visit(self, lease: Lease) -> Visit:
-        """Return the visit with the shortest way that is known by now: it may have waited long."""
+        """Return the visit with the shortest path that is known now, since it may have waited long."""
         visit = lease.visit
         assert visit is not None, "a prerequisite fetch where a visit was expected"
         way = self._stages.url_seen.way(visit.url)
@@ -412,7 +420,9 @@ class Outcomes:
     def _conclude(
         self, lease: Lease, visited: Visited, now: float, again: RevisitPlan | None = None, outlinks: Sequence[str] = ()
     ) -> None:
-        """Record the attempt and give the URL back: for good, or for another time. All or nothing is the commit's."""
+        """Record the attempt and return the URL to the frontier: finished, or to be visited again. The commit makes
+        this atomic.
+        """
         stages, row, visit = self._stages, visited.row, lease.visit
         assert visit is not None, "a prerequisite fetch where a visit was expected"
         revisiting = stages.revisiting if again is None else None
@@ -439,7 +449,7 @@ class Outcomes:
         self._counters.ended(visited, seed=seed)
 
     def internal_error(self, lease: Lease, error: Exception, now: float) -> None:
-        """End a page, and nothing else, after an internal error."""
+        """End only this page after an internal error."""
         visit = visit_of(lease)
         row = attempt_row(visit, "internal_error", now)
         row.error = f"{type(error).__name__}: {error}"
@@ -448,7 +458,7 @@ class Outcomes:
         except Exception as again:  # noqa: BLE001 - see `Pipeline.turn`
             if is_fatal(again):
                 self._counters.fatal(again)
-            elif not lease.is_finished:  # Recording is what fails; the URL must end nevertheless.
+            elif not lease.is_finished:  # Recording failed too, but the URL must end.
                 self._stages.frontier.finish(lease, "internal_error", now)
 
 
@@ -465,7 +475,5 @@ def visit_of(lease: Lease) -> Visit:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Say whether an error is the disk's or a component's that the crawl cannot do without: it ends the crawl, and the
-    page stays queued.
-    """
+    """Say whether an error ends the crawl: one of the disk or of an indispensable component. The page stays queued."""
     return isinstance(error, CrawlFailedError) or (isinstance(error, OSError) and error.errno in DISK_ERRORS)

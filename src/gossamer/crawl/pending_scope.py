@@ -1,9 +1,10 @@
-"""Pending scope: links that a redirect of a seed may still bring into scope, kept until no seed is under way; and the
-memory of what the scope has learned.
+"""Pending scope: links that a redirect of a seed may still bring into scope, kept until all seeds are concluded; and
+the storage of the scope's roots.
 
 A seed counts as open from its offer until its visit is concluded, also when it was known as an ordinary link before.
-While any is open, links that the scope alone rejects are kept, and offered again when a redirect brings them in. When
-none is open the scope is final, and what was kept goes. What is found so does not depend on who came first.
+While any seed is open, links that only the scope rejects are kept, and offered again when a redirect brings them into
+scope. When no seed is open the scope is final, and the kept links are deleted. So the pages found do not depend on the
+order of replies.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,22 +21,24 @@ from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
 LINKS_MAX = 100_000
-"""Links kept at once, each once; about 15 MB on disk. More are rejected for good, as if no seed were open."""
+"""Distinct links that are kept at the same time: about 15 MB on disk. Further links are rejected, as if no seed were
+open.
+"""
 SCOPE = "scope"
-"""The filter whose rejections may pass."""
+"""The filter whose rejections may be revoked."""
 
 
 class PendingCounts(msgspec.Struct, array_like=True):
-    """What the commit keeps of it."""
+    """The stored counts."""
 
     open: int = 0
     kept: int = 0
     lost: int = 0
-    """Links that there was no room for."""
+    """Links that were rejected because of `LINKS_MAX`."""
 
 
 class PendingLink(msgspec.Struct, array_like=True, frozen=True):
-    """A link as the disk keeps it."""
+    """The stored form of a link."""
 
     url: str
     link_type: str
@@ -49,7 +52,9 @@ _decode = msgspec.msgpack.Decoder(PendingLink).decode
 
 
 class PendingScope:
-    """Durable with the epoch. Costs nothing while no seed is open; else about 3 µs for each link beyond the scope."""
+    """Kept links and open seeds. Durable with the epoch. Costs nothing if no seed is open; else about 3 µs for each
+    link outside the scope.
+    """
 
     def __init__(self, epochs: Epochs, *, alone: bool = True) -> None:
         """`alone`: there are no other shards, whose seeds may widen the scope too."""
@@ -57,7 +62,7 @@ class PendingScope:
         self._final = alone
         self._committed_open = 0
         self.activity = 0
-        """Grows with every seed, and target of a seed's redirect, that was offered."""
+        """Grows with every offered seed, and target of a seed's redirect."""
         stored = epochs.get("meta", PENDING_SCOPE)
         self._counts = PendingCounts() if stored is None else msgspec.msgpack.decode(stored, type=PendingCounts)
         self._regained: list[Link] = []
@@ -65,22 +70,22 @@ class PendingScope:
 
     @property
     def is_open(self) -> bool:
-        """The scope may still grow."""
+        """Whether the scope may still grow."""
         return self._counts.open > 0 or not self._final
 
     @property
     def seeds_open(self) -> bool:
-        """Seeds of this shard are out, or were when it last committed."""
+        """Whether seeds of this shard are open, or were at its last commit."""
         return self._counts.open > 0 or self._committed_open > 0
 
     def set_final(self, *, final: bool) -> None:
-        """Take in whether seeds of other shards may still widen the scope."""
+        """Set whether the scope is final as far as seeds of other shards are concerned."""
         self._changed |= final != self._final
         self._final = final
 
     @property
     def lost(self) -> int:
-        """Links beyond the scope that there was no room for."""
+        """Links outside the scope that were rejected because of `LINKS_MAX`."""
         return self._counts.lost
 
     def open(self, url: Url, seed: int) -> None:
@@ -93,12 +98,12 @@ class PendingScope:
         self._epochs.put("scope", key, bytes((seed,)))
 
     def seed(self, url: Url) -> int:
-        """Return how a URL is an open seed, if it is one."""
+        """Return the kind of open seed that a URL is, or `NOT_SEED`."""
         value = self._epochs.get("scope", _seed_key(url)) if self._counts.open else None
         return value[0] if value else NOT_SEED
 
     def conclude(self, url: Url) -> None:
-        """Note that a URL was visited for good."""
+        """Note that a URL's visit is concluded."""
         key = _seed_key(url)
         if self._counts.open and self._epochs.get("scope", key) is not None:
             self._epochs.delete("scope", key)
@@ -106,7 +111,7 @@ class PendingScope:
             self._changed = True
 
     def keep(self, link: Link) -> None:
-        """Remember a link that the scope rejects; of several to one URL the one with the shortest way."""
+        """Keep a link that the scope rejects; of several links to a URL, the one with the shortest path."""
         key = _link_key(link.url)
         known = self._epochs.get("scope", key)
         if known is None and self._counts.kept >= LINKS_MAX:
@@ -121,15 +126,17 @@ class PendingScope:
         self._epochs.put("scope", key, _encode(kept))
 
     def widened(self, target: Url, chain: Chain, namer: Namer) -> None:
-        """Look which of the kept links are in scope now that a redirect to `target` brought its surroundings in.
+        """Find the kept links that are in scope now, after a redirect to `target` has widened it.
 
-        A pass over those of its partition: what a redirect brings in is of the target's own site.
+        A pass over the links in its partition, since a redirect brings in only pages of the target's site.
         """
         prefix = target.partition.to_bytes(2)
         self._judge_again(prefix + b"l", prefix + b"m", chain, namer)
 
     def widened_by_others(self, chain: Chain, namer: Namer) -> None:
-        """As `widened`, with all that other shards learned before this one began: a pass over all that is kept."""
+        """As `widened`, for everything that other shards brought into scope before this shard began: a pass over all
+        kept links.
+        """
         self._judge_again(*PARTITIONED, chain, namer)
 
     def _judge_again(self, begin: bytes, end: bytes, chain: Chain, namer: Namer) -> None:
@@ -149,20 +156,22 @@ class PendingScope:
         self._changed = True
 
     def moved(self, first: int, end: int, sign: int) -> None:
-        """Count open seeds of partitions that came (1), or go with this epoch, which was cut (-1)."""
+        """Add (`sign` 1) the open seeds of partitions that have arrived, or subtract (-1) those of partitions that
+        leave with this epoch, which is already cut.
+        """
         self.activity += 1
         for partition in range(first, end):
             self._counts.open += sign * sum(1 for _ in self._epochs.scan("scope", *open_seeds(partition)))
         self._epochs.put("meta", PENDING_SCOPE, _encode(self._counts))
 
     def regained(self) -> list[Link]:
-        """Return the links that came into scope since it was last asked: to be offered now."""
+        """Return the links that have come into scope since the last call, to be offered now."""
         found, self._regained = self._regained, []
         return found
 
     def cut(self) -> None:
         """Write the counts to the open epoch; delete the kept links once the scope is final."""
-        self._committed_open = self._counts.open  # Reported until the next cut: this one may be lost.
+        self._committed_open = self._counts.open  # Reported until the next cut, since this epoch may be lost.
         if not self._changed:
             return
         if not self.is_open and self._counts.kept:
@@ -173,7 +182,7 @@ class PendingScope:
 
 
 def counted(pairs: Iterable[tuple[bytes, bytes]]) -> PendingCounts:
-    """Return the counts that belong to what a store has in the family `scope`."""
+    """Return the counts for pairs of the family `scope`."""
     counts = PendingCounts()
     for key, _ in pairs:
         counts.open += key[2:3] == b"s"
@@ -187,7 +196,7 @@ def _link(kept: PendingLink, name: Callable[[str], Url | None]) -> Link | None:
 
 
 def open_seeds(partition: int) -> tuple[bytes, bytes]:
-    """Return the first key of the open seeds of a partition, and the first one behind them."""
+    """Return the first key and the end key (not included) of a partition's open seeds."""
     return partition.to_bytes(2) + b"s", partition.to_bytes(2) + b"t"
 
 
@@ -200,7 +209,9 @@ def _link_key(url: Url) -> bytes:
 
 
 class ScopeMemory:
-    """Loads what earlier runs learned, and gives each epoch what this one did. Costs nothing while nothing changes."""
+    """Loads roots and exclusions of earlier runs, and stores changes with each epoch. Costs nothing while nothing
+    changes.
+    """
 
     def __init__(
         self,
@@ -216,7 +227,7 @@ class ScopeMemory:
         self._exclusions = exclusions
         self._rejected = rejected
         self.pending_scope = PendingScope(epochs, alone=alone)
-        """Links that may come into scope yet."""
+        """Links that may still come into scope."""
         for _, dumped in list(epochs.scan("meta", *under(ROOTS))):
             roots.load(dumped)
         excluded = epochs.get("meta", EXCLUDED)
@@ -229,7 +240,7 @@ class ScopeMemory:
         self._revision = exclusions.revision
 
     def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
-        """Give the open epoch what is new."""
+        """Put changes into the open epoch."""
         new = self._roots.take_new()
         if new is not None:
             self._epochs.put("meta", ROOTS + self._epochs.number.to_bytes(8), new)

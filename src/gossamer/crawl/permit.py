@@ -1,5 +1,5 @@
-"""Permit: may we, this minute? The exclusion list, traps and robots.txt, checked at the last moment; and robots.txt
-fetched through the gates of each host that its redirects lead to.
+"""Permit: whether a URL may be requested now: checks exclusions, traps and robots.txt at the last moment. Also handles
+the results of prerequisite fetches, such as redirects of a robots.txt.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 class FetchVerdict(msgspec.Struct, frozen=True, gc=False):
-    """The answer. Not allowed: `prerequisite` must be run first (without `park`: at another origin, for which this one
-    alone waits), or `wait_until` be waited for, or `outcome` is the end.
+    """Whether a URL may be requested. If not, `prerequisite` must be run first (without `park`: at another origin, and
+    only the URL's own origin waits), or the URL waits until `wait_until`, or ends with `outcome`.
     """
 
     allowed: bool = False
@@ -36,15 +36,15 @@ class FetchVerdict(msgspec.Struct, frozen=True, gc=False):
     outcome: str = ""
     reason: str = ""
     park: bool = False
-    """The host waits until it is released: for `prerequisite`, or for what another host waits for as well."""
+    """The host is parked until it is released: for `prerequisite`, or for one that another host waits for too."""
 
 
 ALLOWED = FetchVerdict(allowed=True)
 
 
 class Permit:
-    """Asks the owner's list, then what is known of traps, then the site's robots.txt, then what the site states about
-    the use of its pages. 5 µs with the rules in memory.
+    """Checks the exclusion list, then traps, then the site's robots.txt, then statements about the use of its pages. 5
+    µs if the rules are in memory.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Permit:
         obey: bool,
         forgotten: Forgotten | None = None,
     ) -> None:
-        """`trapped` says why a URL is in a trap, if it is in one; `usage` judges what sites state about their use."""
+        """`trapped` returns why a URL is in a trap, or None; `usage` judges statements of sites about their use."""
         self._exclusions = exclusions
         self._forgotten = forgotten
         self.trapped = trapped
@@ -65,12 +65,12 @@ class Permit:
         self.usage = usage
         self._obey = obey
         self.logins: FormLogins | None = None
-        """None if no page needs a session."""
+        """Logins; None if no page needs a session."""
         self.requests: Requests | None = None
-        """None without listed requests."""
+        """Listed requests; None if there are none."""
 
     def excludes(self, url: Url) -> bool:
-        """Say whether a URL is to be left alone, also by requests that no page asked for."""
+        """Say whether a URL's host is excluded, also from prerequisite fetches."""
         return self._exclusions.covers(url.host) or self._forgotten_says(url) != ""
 
     def ask(self, url: Url, now: float) -> FetchVerdict:
@@ -114,29 +114,29 @@ class Permit:
         return FetchVerdict(outcome="usage_denied", reason=refusal) if refusal else self._in_session(url, now)
 
     def _forgotten_says(self, url: Url) -> str:
-        """Return why a page was forgotten and must not be fetched again; empty for all others."""
+        """Return why a forgotten page must not be fetched again; empty for other pages."""
         entry = self._forgotten.entry(url.text, url.key) if self._forgotten is not None else None
         return entry.says() if entry is not None else ""
 
     def _in_session(self, url: Url, now: float) -> FetchVerdict:
-        """Return whether a URL that may be fetched has the session that it needs."""
+        """Return the verdict on the session of a URL that may be fetched otherwise."""
         return self.logins.verdict(url, now) if self.logins is not None else ALLOWED
 
 
 def _once_more(prerequisite: Prerequisite) -> Prerequisite:
-    """Return the prerequisite fetch that answers a digest challenge: it counts as a hop, so that it ends."""
+    """Return the prerequisite fetch that answers a digest challenge. It counts as a hop, so that a series ends."""
     return msgspec.structs.replace(prerequisite, hops=prerequisite.hops + 1)
 
 
 CHALLENGES_MAX = 3
-"""Digest challenges and redirects in a row after which a challenge is not answered any more."""
+"""Consecutive digest challenges and redirects after which a challenge is not answered."""
 ELSEWHERE_S_MAX = 40.0
-"""Longest wait of an origin for a robots.txt from another host; then it is requested again. The host record has the
-wait but not the request: a process that dies in between leaves the wait behind."""
+"""Longest wait of an origin for a robots.txt from another host; then it is requested again. A crash loses the request
+but not the wait, which is in the host record."""
 
 
 class PrerequisiteResults:
-    """Takes what a robots.txt request brought: the next hop, or an answer that lets the waiting host go on."""
+    """Handles results of prerequisite fetches: requests the next hop, or releases the waiting host."""
 
     def __init__(
         self,
@@ -147,7 +147,9 @@ class PrerequisiteResults:
         exchange: Exchange | None = None,
         hubs: Subscriptions | None = None,
     ) -> None:
-        """`name` makes a `Url` of where a robots.txt redirects; `failed` hears why one could not be fetched."""
+        """`name` returns the `Url` of a redirect's target; `failed` is called with the reason if a robots.txt could not
+        be fetched.
+        """
         self._permit = permit
         self._control = control
         self._name = name
@@ -155,10 +157,10 @@ class PrerequisiteResults:
         self._exchange = exchange
         self._hubs = hubs
         self.resources: PageResources | None = None
-        """None where nothing is rendered."""
+        """Resources of rendered pages; None if nothing is rendered."""
 
     def answer(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
-        """Take the reply of a robots.txt or a WebSub hub. A redirect becomes another prerequisite fetch; a robots.txt
+        """Handle the result of a prerequisite fetch. A redirect becomes another prerequisite fetch; a robots.txt
         releases the host that waits for it.
         """
         if prerequisite.resource or prerequisite.token or prerequisite.login:
@@ -198,7 +200,7 @@ class PrerequisiteResults:
         self._control.unpark(prerequisite.origin, now)
 
     def _other_answered(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
-        """Take what came for a page that is rendered, from a hub, or for a login."""
+        """Handle the result for a page that is rendered, from a hub, or for a login."""
         if prerequisite.token:
             self._hub_answered(prerequisite, result, now)
         elif prerequisite.login:
@@ -207,13 +209,15 @@ class PrerequisiteResults:
             self.resources.answered(prerequisite, result, now)
 
     def refused(self, prerequisite: Prerequisite, now: float) -> Failure | None:
-        """Return why a prerequisite fetch is not made at the last moment: only a resource of a page may be refused."""
+        """Return why a prerequisite fetch must not be made now, or None: only resources of pages can be refused at this
+        point.
+        """
         return (
             self.resources.refused(prerequisite, now) if prerequisite.resource and self.resources is not None else None
         )
 
     def _document_answered(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
-        """Take a document about the use of a site. A redirect is followed as far as it can be at once."""
+        """Handle a document about the use of a site. Its redirects are followed."""
         usage = self._permit.usage
         assert usage is not None, "nothing asks for documents where usage is not judged"
         target = usage.answer(prerequisite, result, body, now)
@@ -236,8 +240,8 @@ class PrerequisiteResults:
         self._control.unpark(prerequisite.origin, now)
 
     def run_elsewhere(self, prerequisite: Prerequisite, now: float) -> None:
-        """Request a document of another origin, through the gates of its host. The origin that names it waits; where
-        it cannot be requested, it states nothing.
+        """Request a document of another origin, through the gates of its host. The origin that refers to it waits; a
+        document that cannot be requested counts as empty.
         """
         assert self._permit.usage is not None, "nothing asks for documents where usage is not judged"
         self._permit.usage.requested(prerequisite, now)
@@ -255,7 +259,7 @@ class PrerequisiteResults:
             self._hubs.answered(further, Failure("host_closed", "the hub cannot be requested now"), now)
 
     def passed(self, url: Url, now: float) -> None:
-        """Take note that a visit has ended: the next one may use its session."""
+        """Note that a visit has ended, so that the next one may use its session."""
         if self._permit.logins is not None:
             for waiting in self._permit.logins.passed(url):
                 self._control.unpark(waiting, now)
@@ -270,7 +274,7 @@ class PrerequisiteResults:
             self._control.unpark(waiting, now)
 
     def _run(self, prerequisite: Prerequisite, now: float) -> bool:
-        """Request where a robots.txt redirects to. Meanwhile the origin waits, and the others of its host need not."""
+        """Request the target of a redirect. Meanwhile the origin waits, but not the other origins of its host."""
         if self._exchange is None or self._exchange.has(prerequisite.url):
             runs = self._control.run_prerequisite(prerequisite, now)
         else:

@@ -4,8 +4,8 @@
        ↑                                                                                  │
        └────────────────────────────── links found in the page ──────────────────────────┘
 
-`lease` leads a visit from select to record, and `crawl.discover` takes its links back. The pipeline carries out what
-others decide: `crawl.ring` up to the result of a request, `crawl.outcomes` from there on. `crawl.commit` makes it
+`lease` leads a visit from select to record, and `crawl.discover` queues its links. The pipeline carries out decisions
+of `crawl.ring`, up to the result of a request, and of `crawl.outcomes`, from there on. `crawl.commit` makes results
 durable.
 """
 
@@ -42,11 +42,13 @@ if TYPE_CHECKING:
 
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 HUB_BYTES_MAX = 65_536
-"""What is read of a hub's answer: it says why it refuses."""
+"""Bytes that are read of a hub's answer, which says why it refuses."""
 OUTLINK_BYTES_MAX = 65_536
-"""What is read of a page outside the scope: it may be bot protection, whose status says nothing of the page."""
+"""Bytes that are read of a page outside the scope, to recognize bot protection, whose status says nothing about the
+page.
+"""
 SITEMAP_GATHER_S = 10.0
-"""Delay before a sitemap is read again because another host names it: hosts that name it by then share that visit."""
+"""Delay before a sitemap is read again because another host refers to it, so that several hosts share one visit."""
 
 
 class Pipeline:
@@ -62,7 +64,7 @@ class Pipeline:
         self._logs = logs
         self._counters = counters
         self.judges_again = False
-        """Filters have changed since some URLs were queued: they are applied again before each request."""
+        """Whether filters have changed since some URLs were queued; then they are applied again before each request."""
         self.commit: Callable[[], Awaitable[None]] = _no_commit
         """Closes the open epoch, and returns once it is durable."""
         self.discovery = Discovery(
@@ -75,7 +77,7 @@ class Pipeline:
         )
         self.documents = DocumentReader(stages, self._outcomes, self.discovery, clock, logs, self._caught)
         self._under_way: set[int] = set()
-        """Fingerprints of leased URLs, where a URL may be queued more than once."""
+        """Fingerprints of leased URLs, if a URL may be queued more than once."""
         self.prerequisites = PrerequisiteResults(
             stages.permit, stages.frontier.control, stages.namer.name, self._robots_failed, stages.exchange, stages.hubs
         )
@@ -90,32 +92,33 @@ class Pipeline:
         )
 
     def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
-        """Apply other options from now on."""
+        """Apply new options."""
         self._options = options
         self._outcomes.reconfigure(retries)
         self.discovery.judge_again()
 
     @property
     def rendering(self) -> int:
-        """Visits that have been fetched and are being rendered, or wait for that."""
+        """Visits that have been fetched and are being rendered, or wait for a browser."""
         return self._stages.rendering.visits if self._stages.rendering is not None else 0
 
     @property
     def is_full(self) -> bool:
-        """Too many pages wait for a browser: no more are to be fetched for now."""
+        """Whether too many pages wait for a browser, so that no more pages are fetched for now."""
         return self._stages.rendering is not None and self._stages.rendering.is_full
 
     @property
     def is_accused(self) -> bool:
-        """A page is suspected of the last death: commit before another is processed."""
+        """Whether a page is suspected of the last crash: commit before another page is processed."""
         return self._stages.quarantine.accused
 
     # ---- select → permit → fetch → digest → process → record
 
     def lease(self, lease: Lease, now: float) -> Coroutine[Any, Any, None] | None:
-        """Deal with a lease that was selected at `now`; return what is left to be waited for, None if nothing is.
+        """Handle a lease that was selected at `now`; return a coroutine if it needs waiting, else None.
 
-        Neither this nor its result raises anything but a cancellation: an internal error ends as `internal_error`.
+        Neither this method nor the coroutine raises, except for a cancellation: an internal error ends as
+        `internal_error`.
         """
         try:
             if self.discovery.counts_links and self._is_repeated(lease):
@@ -132,7 +135,7 @@ class Pipeline:
         return self._resolve(lease) if step is RingStep.RESOLVE else self._visit(lease)
 
     def _is_repeated(self, lease: Lease) -> bool:
-        """Say whether a URL was queued again when it rose, and is finished or under way since."""
+        """Say whether a URL that was queued again with a more urgent level is finished or in flight already."""
         if lease.visit is None or lease.visit.revisit:
             return False
         if lease.url.fingerprint in self._under_way:
@@ -167,7 +170,7 @@ class Pipeline:
                 if is_slow:
                     await self.documents.turn(lease.url)
                 if self.documents.is_late():
-                    return  # It stays queued, as what is cancelled does.
+                    return  # It stays queued, like cancelled visits.
                 if lease.prerequisite is not None:
                     self._answer(lease.prerequisite, result)
                     return
@@ -187,7 +190,7 @@ class Pipeline:
             self._under_way.discard(lease.url.fingerprint)
 
     def _wall(self, url: Url, result: Reply | Failure) -> Wall | None:
-        """Return the bot protection that a reply names in its headers, or in its body where that is an error's."""
+        """Return the bot protection that a reply shows in its headers or, for an error status, in its body."""
         walls = self._stages.walls
         if walls is None or isinstance(result, Failure):
             return None
@@ -199,7 +202,7 @@ class Pipeline:
         return walls.in_error(self._stages.examiner.decode(result, url.fingerprint))
 
     def _learned(self, lease: Lease, result: Reply | Failure, sessions: Sessions) -> Reply | Failure:
-        """Take the cookies of a reply, and hide them from all that is written of it."""
+        """Store the cookies of a reply, and return the reply with their values redacted."""
         reply = result.came if isinstance(result, Failure) else result
         if reply is None:
             return result
@@ -207,7 +210,7 @@ class Pipeline:
         return msgspec.structs.replace(result, came=reply) if isinstance(result, Failure) else reply
 
     def _rejected_now(self, lease: Lease) -> str:
-        """Return why a queued URL would not be let in again; empty if it would. Judged by its shortest known way."""
+        """Return why the filters reject a queued URL now, by its shortest known path; empty if they do not."""
         if not self.judges_again:
             return ""
         visit = self._outcomes.visit(lease)
@@ -216,8 +219,8 @@ class Pipeline:
         return rejected[1] if rejected is not None else ""
 
     async def _fetch(self, lease: Lease, started: float, held: Held | None = None) -> Reply | Failure:
-        """Send the one request that the gates let pass, and open them again when it has ended. `held` is what the last
-        visit left, where the request is to be conditional on it.
+        """Send the one request that the gates permit, and release the gates when it has ended. `held` is set if the
+        request is conditional on the last visit.
         """
         result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
         try:
@@ -264,15 +267,15 @@ class Pipeline:
         return Request(url.text, lease.address, port, headers, most, wanted, fresh=again)
 
     def _answer(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
-        """Pass on the result of a prerequisite fetch. A result that crashed this process is discarded: it must not
-        count as permission.
+        """Pass on the result of a prerequisite fetch. A result that crashed this process before is discarded, since it
+        must not count as permission.
         """
         body = b""
         if prerequisite.token or prerequisite.resource:
             self._ring.answered(prerequisite, body, result, self._clock.now())
             return
         reply = result if isinstance(result, Reply) else result.came
-        if reply is not None and not prerequisite.login:  # A login's replies hold what it is kept secret for.
+        if reply is not None and not prerequisite.login:  # Replies of a login contain secrets.
             kind = "usage" if prerequisite.document else "robots"
             self._stages.archive.add_prerequisite(reply, prerequisite.origin.text, kind)
         if isinstance(result, Reply) and 200 <= result.status < 300:
@@ -289,7 +292,7 @@ class Pipeline:
         self._logs.info("robots", url=prerequisite.url.text, error=why)
 
     def _look_into_sitemaps(self, origin: Url, hints: SitemapHints) -> None:
-        """Discover the sitemaps that an origin's robots.txt names."""
+        """Discover the sitemaps in an origin's robots.txt."""
         stages, now = self._stages, self._clock.now()
         if stages.chain.is_elsewhere(origin):
             return
@@ -297,7 +300,7 @@ class Pipeline:
         self.discovery.discover(links)
         for link in again:
             if stages.exchange is not None and not stages.exchange.has(link.url):
-                continue  # Its owner looks into it in its own time.
+                continue  # The shard that owns it reads it.
             if stages.revisiting is not None:
                 notice = Notice(link.url, "sitemap", due_now=True, not_before=now + SITEMAP_GATHER_S)
                 stages.revisiting.revisits.note(notice, now)
@@ -308,7 +311,7 @@ class Pipeline:
                 stages.frontier.add(link, stages.prioritizer.level(link), now)
 
     def take_back(self, *, idle: bool) -> int:
-        """Queue held links whose answers have come, and return how many were taken back; see `Discovery.take_back`."""
+        """Queue held links whose answers have come; return their number. See `Discovery.take_back`."""
         links = self.discovery.take_back(idle=idle)
         try:
             self.discovery.requeue(links)
@@ -328,7 +331,7 @@ class Pipeline:
 
     def _caught(self, lease: Lease, error: Exception) -> None:
         if is_fatal(error):
-            self._counters.fatal(error)  # Not this page's fault: it stays queued.
+            self._counters.fatal(error)  # Not this page's fault, so it stays queued.
         else:
             self._fail(lease, error)
 

@@ -1,4 +1,4 @@
-"""Quarantine: pages that our process died of are tried once more, alone in a process of their own."""
+"""Quarantine: pages that crashed our process are tried once more in a separate process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gossamer.world.workers import end_process
 
 SUSPECTS_MAX = 100_000
 START_S_MAX = 5.0
-"""What a process of one's own takes to begin, on a busy machine: no page's fault."""
+"""Time that a separate process may take to start on a busy machine, which is not the page's fault."""
 _LENGTH_BYTES = 8
 _PIECE_BYTES = 1 << 20
 _encode = msgspec.msgpack.Encoder().encode
@@ -36,8 +36,8 @@ class Quarantine:
         limit_s: float,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`command` starts a process that reads a reply on its input and writes the result (`examine_alone`), in our
-        environment or in `environment`.
+        """`command` starts a process that reads a reply from its input and writes the result (`examine_alone`), with
+        our environment or `environment`.
         """
         self._epochs = epochs
         self._command = list(command)
@@ -48,7 +48,9 @@ class Quarantine:
         for suspect in accused:
             self._suspects[suspect.fingerprint] = suspect.stage
         self.accused = bool(accused)
-        """There are new suspects: commit before the next page is examined, or two of them could crash it in turn."""
+        """Whether there are new suspects. Then commit before the next page is examined, otherwise two of them could
+        crash the process alternately.
+        """
         if accused:
             self._save()
 
@@ -57,8 +59,8 @@ class Quarantine:
         return fingerprint in self._suspects
 
     async def examine(self, reply: Reply, fingerprint: int) -> Examined | None:
-        """Examine a suspect in a separate process; None when that one dies or hangs too. The page is cleared or
-        condemned by the caller's record; the suspicion stays only for one that was condemned.
+        """Examine a suspect in a separate process; None if that process dies or hangs too. Only in that case the page
+        stays a suspect.
         """
         output = await self._answer(reply)
         if output is None:
@@ -66,7 +68,7 @@ class Quarantine:
         del self._suspects[fingerprint]
         self._save()
         examined = _decode_examined(output)
-        if reply.file is not None and reply.header("content-encoding") is None:  # Nothing was removed from it.
+        if reply.file is not None and reply.header("content-encoding") is None:  # Its content is the body.
             examined.content = msgspec.structs.replace(examined.content, file=reply.file)
         return examined
 
@@ -75,7 +77,7 @@ class Quarantine:
             *self._command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,  # What it says in dying is not for the terminal.
+            stderr=asyncio.subprocess.DEVNULL,  # Output of a crashing process must not reach the terminal.
             env=self._environment,
         )
         try:
@@ -85,7 +87,7 @@ class Quarantine:
         except TimeoutError:
             return None
         finally:
-            if process.returncode is None:  # It hangs, or this task is cancelled.
+            if process.returncode is None:  # The process hangs, or this task is cancelled.
                 await end_process(process)
         return output if process.returncode == 0 else None
 
@@ -108,7 +110,7 @@ async def _ask(process: asyncio.subprocess.Process, reply: Reply) -> None:
                     await process.stdin.drain()
         process.stdin.close()
     except ConnectionError:
-        pass  # It died of it: its status says so.
+        pass  # The process died; its exit status shows this.
 
 
 async def _read(process: asyncio.subprocess.Process) -> bytes:
@@ -117,9 +119,10 @@ async def _read(process: asyncio.subprocess.Process) -> bytes:
 
 
 def examine_alone(source: BinaryIO, examiner: Examiner, large: Callable[[BinaryIO], LargeBody] | None = None) -> bytes:
-    """Answer for the process that `command` starts: a reply in, what it came to out. `large` takes a body to disk.
+    """Run in the process that `command` starts: read a reply from `source`, return the encoded result. `large` writes a
+    body to disk.
 
-    Of content that is too large for memory the answer holds the beginning alone.
+    For content that is too large for memory the result has only the beginning.
     """
     reply = _decode_reply(source.read(int.from_bytes(source.read(_LENGTH_BYTES))))
     if large is not None and (file := large(source)).size:

@@ -1,9 +1,10 @@
-"""Choice of the pages that are rendered (`--render auto`): learned for each host from samples that are taken both ways.
+"""Render choice: which pages are rendered with `--render auto`, learned for each host from samples with and without
+rendering.
 
-Pages of a host are alike that share a URL template and a signal in their markup that scripts make them. Such a group is
-rendered while that gains, and sampled at a falling rate where it does not. Of groups without a sample some are sampled
-too: the more, the more first samples with their signal gained on that host. Nothing here waits or reads a clock:
-`rendering` asks before, and reports after.
+Pages of a host form a group if they share a URL template and a signal in their markup, which shows that scripts create
+content. A group is rendered while rendering gains content, and otherwise sampled at a falling rate. Groups without a
+sample are sampled too, more often if other first samples with the same signal gained on that host. Nothing here waits
+or reads a clock: `rendering` calls `choose` before and `learn` after.
 """
 
 from __future__ import annotations
@@ -22,47 +23,51 @@ from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
 FOR_SIGNAL, FOR_SAMPLE, FOR_GAIN, OVER_BUDGET = "signal", "sample", "gain", "budget"
-"""Why a page is rendered (`PageRow.render_reason`), and why one is not that would have been."""
+"""Why a page is rendered (`PageRow.render_reason`); `budget`: why a chosen page is not."""
 WAIT_FIRST: Final = 3.0
-"""Pages between the first sample without a gain and the next, on average."""
+"""Mean number of pages between the first sample without a gain and the next sample."""
 WAIT_GROWTH, WAIT_GROWTH_NEW, WAIT_MAX = 2.0, 1.5, 10_000.0
-"""Of that number from sample to sample of one group, and of groups without a sample, which may all differ."""
+"""Growth of that number with each sample: of a group, and of groups without a sample, which may all differ; and its
+bound.
+"""
 GAIN_WEIGHT: Final = 0.3
-"""Of the last page in the share of pages that gain."""
+"""Weight of the last page in the share of pages that gain."""
 GAINS_FROM: Final = 0.25
-"""Share from which a group is rendered: after a gain on every page, it ends with the fourth without one in a row."""
+"""Share from which a group is rendered. If every page has gained, rendering ends with the fourth page in a row without
+a gain.
+"""
 ALONE: Final = 3
-"""First pages of a group that are rendered one after another, as are those after one that gained nothing."""
+"""First pages of a group that are rendered one after another, also after a page that gained nothing."""
 TEXT_GAIN_BYTES_MIN, TEXT_GAIN_SHARE_MIN = 200, 0.5
-"""Text that a page gains both of is a gain: a notice on cookies is none."""
+"""More text counts as a gain if it exceeds both, so that a cookie notice does not count."""
 
 HOSTS_MAX: Final = 500
-"""In memory, 5 KB each, 40 KB at the most; the others wait in the store."""
+"""Hosts in memory, 5 KB each, at most 40 KB; others are in the store."""
 GROUPS_MAX: Final = 128
-"""Of one host; those with the fewest pages make room."""
+"""Groups of one host; those with the fewest pages are dropped."""
 KNOWN_MAX: Final = 256
-"""Links that a host's pages gained of late: a menu that a script makes is a gain once, not on every page."""
+"""Recently gained links of a host that are remembered, so that a menu made by a script is a gain only once."""
 _KEY: Final = b"\0gains:"
 
 
 def gains_text(before: int, after: int) -> bool:
-    """Say whether so much text was gained that it counts; both in bytes."""
+    """Say whether the gain of text counts; both arguments are in bytes."""
     return after - before >= max(TEXT_GAIN_BYTES_MIN, TEXT_GAIN_SHARE_MIN * before)
 
 
 class RenderGroup(msgspec.Struct, array_like=True):
-    """Pages of one host that share a URL template and a signal; or all pages with a signal, and the first sample of
-    each template among them.
+    """Pages of one host that share a URL template and a signal; or all its pages with a signal, with the first sample
+    of each template.
     """
 
     pages: int = 0
     rendered: int = 0
     gained: int = 0
-    """Of those rendered."""
+    """Rendered pages that gained links or text."""
     share: float = 0.0
-    """The same as a share, late pages counting more."""
+    """The same as a share, weighted towards recent pages."""
     due: int = 0
-    """The next sample is taken when there are this many pages."""
+    """The next sample is taken when `pages` reaches this."""
     wait: float = WAIT_FIRST
     last_gained: bool = False
 
@@ -71,7 +76,7 @@ class RenderGroup(msgspec.Struct, array_like=True):
         return self.rendered > 0 and self.share >= GAINS_FROM
 
     def note(self, *, gained: bool) -> None:
-        """Take what rendering a page brought."""
+        """Count a rendered page."""
         self.rendered += 1
         self.gained += gained
         self.share = float(gained) if self.rendered == 1 else self.share + (gained - self.share) * GAIN_WEIGHT
@@ -80,8 +85,8 @@ class RenderGroup(msgspec.Struct, array_like=True):
             self.wait = WAIT_FIRST
 
     def put_off(self, dice: Dice, growth: float = WAIT_GROWTH) -> None:
-        """Take no further sample for a while, and for a longer one the next time. Now, not when the result is there: a
-        fast host has many pages until then.
+        """Schedule the next sample, later each time. Called before the result is known, because a fast host has many
+        pages until then.
         """
         self.due = self.pages + round(self.wait * dice.uniform(0.5, 1.5))
         self.wait = min(self.wait * growth, WAIT_MAX)
@@ -97,14 +102,14 @@ class RenderGroup(msgspec.Struct, array_like=True):
 
 
 class RenderHostRecord(msgspec.Struct, array_like=True, frozen=True):
-    """A host as the store keeps it."""
+    """The stored form of a host."""
 
     groups: dict[int, RenderGroup]
     known: list[int]
 
 
 class _Host:
-    """What is learned of one host."""
+    """What is known about one host."""
 
     __slots__ = ("dirty", "groups", "known", "partition")
 
@@ -112,7 +117,7 @@ class _Host:
         self.partition = partition
         self.groups: dict[int, RenderGroup] = dict(record.groups) if record is not None else {}
         self.known: dict[int, None] = dict.fromkeys(record.known) if record is not None else {}
-        """Fingerprints, the last ones last."""
+        """Fingerprints of gained links, the most recent last."""
         self.dirty = False
 
     def group(self, number: int) -> RenderGroup:
@@ -124,7 +129,7 @@ class _Host:
         return found
 
     def fresh(self, fingerprints: Iterable[int]) -> int:
-        """Return how many links were not gained of late, and remember them."""
+        """Return how many links were not gained recently, and remember them."""
         known, count = self.known, 0
         for one in fingerprints:
             count += one not in known
@@ -139,7 +144,7 @@ class _Host:
 
 
 class Place(NamedTuple):
-    """Where what a page gains is learned."""
+    """Key of the group of a page."""
 
     partition: int
     host: str
@@ -148,7 +153,7 @@ class Place(NamedTuple):
 
 
 class RenderChoice:
-    """Chooses pages to render. A page that has scripts costs about 5 µs beside its signal."""
+    """Chooses pages to render. A page with scripts costs about 5 µs in addition to finding its signal."""
 
     def __init__(self, epochs: Epochs, dice: Dice) -> None:
         self._epochs = epochs
@@ -156,8 +161,9 @@ class RenderChoice:
         self._hosts: OrderedDict[str, _Host] = OrderedDict()
 
     def undecided(self, place: Place) -> tuple[str, str, str] | None:
-        """Return a key for the group that a page is not to be chosen for while another of it is rendered; None where
-        the result would hardly matter. Pages without a signal do not wait for other templates: most need no rendering.
+        """Return a key if the choice for a page should wait while another page with this key is rendered; None if that
+        result would hardly matter. Pages without a signal do not wait for other templates, since most need no
+        rendering.
         """
         pool, group = self._groups(place)
         if group.rendered and (not group.gains or (group.last_gained and group.rendered >= ALONE)):
@@ -165,7 +171,7 @@ class RenderChoice:
         return place.host, place.signal, "" if place.signal and not pool.rendered else place.template
 
     def choose(self, place: Place) -> str:
-        """Count a page; return why it is to be rendered, empty if it is not. Then `learn` what came of it."""
+        """Count a page; return why it is to be rendered, empty if it is not. Call `learn` with the result."""
         pool, group = self._groups(place)
         group.pages += 1
         pool.pages += 1
@@ -177,8 +183,8 @@ class RenderChoice:
         return reason
 
     def learn(self, place: Place, links: Iterable[int], *, gains_text: bool) -> None:
-        """Take what rendering a page brought: fingerprints of the links that the page as sent lacks, and whether it
-        gained text. A page that could not be rendered brought nothing.
+        """Learn from a rendered page: `links` are fingerprints of the links that the page as sent lacks; empty, without
+        text, if the page could not be rendered.
         """
         host = self._host(place)
         gained = host.fresh(links) > 0 or gains_text
@@ -189,7 +195,7 @@ class RenderChoice:
         host.dirty = True
 
     def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
-        """Give the open epoch what was learned. Mere counts of pages may be lost with the process."""
+        """Put changes into the open epoch. Counts of pages alone may be lost with the process."""
         for name, host in self._hosts.items():
             if host.dirty:
                 self._put(name, host)
@@ -215,13 +221,13 @@ class RenderChoice:
 
 
 class RenderBudget:
-    """Processor time that rendering may take: a share of the machine, two minutes of it in advance."""
+    """Processor time that rendering may take: a share of the machine, of which two minutes are available in advance."""
 
     AHEAD_S: Final = 120.0
     SAMPLE_SHARE: Final = 0.5
-    """Of the advance, for samples of pages that nothing says scripts make: the rest is for the others."""
+    """Share of the advance for samples of pages without a signal."""
     PAGE_S: Final = 1.0
-    """Taken for a page before one was rendered."""
+    """Estimated processor seconds of a page before one was rendered."""
 
     def __init__(self, share: float, processors: int, now: float) -> None:
         self._rate = share * processors
@@ -230,25 +236,25 @@ class RenderBudget:
         self._page_s = self.PAGE_S
 
     def allows(self, now: float, under_way: int, *, sample: bool) -> bool:
-        """Say whether a page may be rendered beside those that are under way."""
+        """Say whether a page may be rendered in addition to `under_way` pages."""
         self._left_s = min(self._ahead_s, self._left_s + max(0.0, now - self._at) * self._rate)
         self._at = now
         kept = (1.0 - self.SAMPLE_SHARE) * self._ahead_s if sample else 0.0
         return self._left_s - under_way * self._page_s > kept
 
     def spent(self, cpu_s: float) -> None:
-        """Take off what a page took."""
+        """Charge the processor time of a page."""
         self._left_s -= cpu_s
         self._page_s += (cpu_s - self._page_s) * 0.1
 
 
 def place_of(url: Url, signal: str) -> Place:
-    """Return where what a page gains is learned."""
+    """Return the key of the group of a page."""
     return Place(url.partition, url.host, signal, templates_of(url.text)[0])
 
 
 def learned_of(epochs: Epochs, url: Url) -> list[str]:
-    """Return what is known of rendering the pages that share a URL's host and template, a line for each signal."""
+    """Return what is known about rendering pages with a URL's host and template, a line for each signal."""
     host = _recalled(epochs, url.partition, url.host)
     if host is None:
         return []
@@ -273,7 +279,7 @@ def _reason(place: Place, pool: RenderGroup, group: RenderGroup) -> str:
 
 
 def _number(signal: str, template: str = "") -> int:
-    """Return the number of a group: names would be longer, and name pages that were removed."""
+    """Return the number of a group, a hash: a name would be longer, and would show addresses of removed pages."""
     return xxh3_64_intdigest(f"{signal} {template}".encode())
 
 

@@ -1,9 +1,9 @@
-"""Rendering: pages in a browser, and the resources that they need, each through the gates of its host.
+"""Rendering: renders pages in a browser, and fetches their resources through the gates of each host.
 
-A resource is a prerequisite fetch, as a robots.txt is, but robots.txt, the exclusion list and traps decide as for a
-page: when it is first wanted, and again when its host's turn has come. What came is archived, and kept for other pages
-as far as its server allows. With `crawl.render` = `auto`, `render_choice` says which pages are rendered. Imported only
-where `crawl.render` says so.
+A resource is a prerequisite fetch, like a robots.txt, but it must be permitted by robots.txt, the exclusion list and
+traps like a page: when it is first needed, and again at its host's turn. The reply is archived, and cached for other
+pages as far as its server permits. With `crawl.render` = `auto`, `render_choice` chooses the pages. This module is
+imported only if pages are rendered.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ from gossamer.url.url import Url
 
 HTML: Final = frozenset(("text/html", "application/xhtml+xml"))
 POLL_S: Final = 0.2
-"""Between looks whether a robots.txt has come that a resource waits for."""
+"""Interval of checks whether the robots.txt for a resource has arrived."""
 BOM: Final = b"\xef\xbb\xbf"
-"""Before a rendered page: it is UTF-8, even if its headers and markup say otherwise (WHATWG Encoding)."""
+"""Prefix of a rendered page, which is UTF-8 even if its headers and markup say otherwise (WHATWG Encoding)."""
 PICTURE_TYPES: Final = {"view": "image/png", "thumbnail": "image/jpeg"}
 NOT_MODIFIED: Final = 304
 Headers = tuple[tuple[str, str], ...]
 
 
 class Gates(msgspec.Struct, frozen=True):
-    """What a resource passes before it is requested."""
+    """Checks that a resource passes before it is requested."""
 
     namer: Namer
     chain: Chain
@@ -71,7 +71,7 @@ class Gates(msgspec.Struct, frozen=True):
 
 
 class Wanted:
-    """A resource that is under way."""
+    """A resource that is being requested."""
 
     __slots__ = ("answer", "conditions", "kind", "over", "page_id", "via")
 
@@ -79,16 +79,16 @@ class Wanted:
         self.kind = kind
         self.page_id = page_id
         self.via = via
-        """The page that it is for."""
+        """Address of the page that needs the resource."""
         self.conditions = conditions
         loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[Reply | Failure] = loop.create_future()
         self.over: asyncio.Future[Reply | Failure | None] = loop.create_future()
-        """For other pages that want it too; None where the first page does not wait any more."""
+        """The result for other pages that need the resource too; None if the first page no longer waits."""
 
 
 class PageResources:
-    """Gets resources: from memory, or by one request for all pages that wait for it."""
+    """Provides resources: from the cache, or by one request for all waiting pages."""
 
     def __init__(
         self,
@@ -106,12 +106,12 @@ class PageResources:
         self._options = options
         self._cache = ResourceCache(options.cache_bytes_max, options.fresh_s)
         self._wanted: dict[str, Wanted] = {}
-        """By URL: as many as the pages that are rendered may request."""
+        """Resources in flight by URL, bounded by the pages that are rendered and the requests of each."""
 
     # ---- for pages
 
     async def get(self, text: str, kind: str, page_id: str, via: str) -> Reply | Failure:
-        """Return a resource for a page, its content decoded, or why there is none."""
+        """Return a resource for a page, with its content decoded, or why there is none."""
         url = self.namer.name(text)
         if url is None:
             return Failure("unsupported", "its URL cannot be requested")
@@ -158,7 +158,7 @@ class PageResources:
             if verdict.wait_until - now > self._options.resource_s_max:
                 return Failure("robots_unreachable", verdict.reason)
             if verdict.prerequisite is not None and not verdict.park:
-                # A license on another origin, which may be another shard's: pages wait for it, resources do not.
+                # A license at another origin, which another shard may own: pages wait for it, resources do not.
                 return Failure("robots_unreachable", verdict.reason)
             if verdict.prerequisite is not None and not self._control.is_parked(url):
                 self._control.park(url, now)
@@ -170,7 +170,7 @@ class PageResources:
     # ---- for the ring
 
     def refused(self, prerequisite: Prerequisite, now: float) -> Failure | None:
-        """Return why a resource is not requested now that its host's turn has come; None where it may be."""
+        """Return why a resource must not be requested at its host's turn; None if it may be."""
         if prerequisite.url.text not in self._wanted:
             return Failure("timeout", "no page waits for it any more")
         verdict = self._permit.ask(prerequisite.url, now)
@@ -185,7 +185,7 @@ class PageResources:
         return Request(url.text, address, port, headers, body_bytes_max=self._options.resource_bytes_max)
 
     def answered(self, prerequisite: Prerequisite, result: Reply | Failure, now: float) -> None:
-        """Take what a request for a resource brought."""
+        """Handle the result of a request for a resource."""
         wanted = self._wanted.get(prerequisite.url.text)
         reply = result if isinstance(result, Reply) else result.came
         if reply is not None:
@@ -194,7 +194,7 @@ class PageResources:
             ours = msgspec.structs.replace(reply, page_id=page_id, resource_type=prerequisite.resource)
             self._archive.add_prerequisite(ours, via, prerequisite.resource)
         if wanted is None or wanted.answer.done():
-            return  # Its page was given up meanwhile.
+            return  # Its page no longer waits.
         wanted.answer.set_result(
             self._taken(prerequisite.url, wanted, result, now) if isinstance(result, Reply) else result
         )
@@ -214,7 +214,7 @@ class PageResources:
 
 
 class Auto(msgspec.Struct, frozen=True):
-    """What decides with `crawl.render` = `auto`."""
+    """Dependencies of `crawl.render` = `auto`."""
 
     choice: RenderChoice
     budget: RenderBudget
@@ -237,7 +237,9 @@ class PageRendering:
         self._clock, self._counters = telemetry.clock, telemetry.counters
         self._auto = auto
         self._samples: dict[tuple[str, str, str], asyncio.Event] = {}
-        """Pages that are rendered and decide about others, by `undecided`: set once they are over."""
+        """Events of pages that are being rendered and decide about others, by `RenderChoice.undecided`; set when these
+        are done.
+        """
         self.resources = resources
         self._counted_s = 0.0
         self.visits = 0
@@ -245,20 +247,18 @@ class PageRendering:
 
     @property
     def is_full(self) -> bool:
-        """Say that no page is to be fetched until a browser is free."""
+        """Whether no more pages are fetched until a browser is free."""
         return self.visits >= self._options.waiting_max + self._options.browsers
 
     def wants(self, reply: Reply, examined: Examined) -> bool:
-        """Say whether a page may be rendered: a whole web page that was fetched by an ordinary request."""
+        """Say whether a page may be rendered: a complete web page that was fetched by an ordinary request."""
         content = examined.content
         is_whole = content.file is None and not (content.truncated or content.error or reply.truncated or examined.left)
         is_ordinary = reply.url.startswith(("http://", "https://")) and REQUEST_MARK not in reply.url
         return is_whole and is_ordinary and bool(content.body) and reply.media_type in HTML
 
     async def render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
-        """Return what is in a page once its scripts have run; what was in it before, where that fails or the page is
-        not chosen.
-        """
+        """Return the page as rendered; as it was before if rendering fails or the page is not chosen."""
         if self._auto is None:
             return await self._rendered(url, reply, examined)
         anchors = sum([one.link_type == "anchor" for one in examined.findings.links[: 2 * ANCHORS_MANY]])
@@ -268,7 +268,7 @@ class PageRendering:
         return await self._chosen(url, reply, examined, place_of(url, signal), self._auto)
 
     async def _chosen(self, url: Url, reply: Reply, examined: Examined, place: Place, auto: Auto) -> Examined:
-        """Render a page if that is likely to gain, and learn from it. Waits for pages that decide about it."""
+        """Render a page if a gain is likely, and learn from the result. Waits for pages that decide about it."""
         choice = auto.choice
         await self._sampled(choice, place)
         reason = choice.choose(place)
@@ -292,7 +292,7 @@ class PageRendering:
         return msgspec.structs.replace(found, render_reason=reason)
 
     async def _sampled(self, choice: RenderChoice, place: Place) -> None:
-        """Wait while a page is rendered that decides about another."""
+        """Wait while another page is rendered that decides about this one."""
         if not self._samples:
             return
         self.visits += 1
@@ -301,7 +301,7 @@ class PageRendering:
                 while (key := choice.undecided(place)) is not None and (sample := self._samples.get(key)) is not None:
                     await sample.wait()
         except TimeoutError:
-            return  # It is decided without.
+            return  # Decide without its result.
         finally:
             self.visits -= 1
 
@@ -360,7 +360,7 @@ class PageRendering:
         )
 
     def _records(self, reply: Reply, dom: Dom, page_id: str) -> tuple[PageCapture, ...]:
-        """Return the records that are wanted about a page."""
+        """Return the configured records about a page."""
         found = [PageCapture(name, PICTURE_TYPES[name], picture) for name, picture in dom.pictures]
         if "pageinfo" in self._options.page_records:
             answers = {reply.url: (reply.status, reply.media_type, "document"), **dom.answers}
@@ -380,7 +380,7 @@ class PageRendering:
             self._auto.budget.spent(used_s)
 
     def cut(self, now: float) -> None:
-        """Give the open epoch what was learned."""
+        """Put changes into the open epoch."""
         if self._auto is not None:
             self._auto.choice.cut(now)
 
@@ -396,7 +396,7 @@ def _added_links(sent: Findings, rendered: Findings) -> list[str]:
 
 
 def _add_statements(findings: Findings, sent: Findings) -> None:
-    """Let what the page states as sent count beside what it states when rendered: scripts take nothing back."""
+    """Add the statements of the page as sent to those of the rendered page, since scripts cannot revoke statements."""
     findings.nofollow = findings.nofollow or sent.nofollow
     findings.noindex = findings.noindex or sent.noindex
     findings.statements += [one for one in sent.statements if one not in findings.statements]

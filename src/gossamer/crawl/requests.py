@@ -1,10 +1,10 @@
 """Requests: listed requests with method, headers and body; requests that are not idempotent are sent once.
 
-A listed request is queued as its address with a digest of method and body behind `REQUEST_MARK`, so that two bodies for
-one address are two keys and the key of a plain GET is unchanged. Its content is stored separately.
+A listed request is queued as its address with `REQUEST_MARK` and a digest of method and body, so that two bodies for
+one address have two keys, and the key of a plain GET is unchanged. Its content is stored separately.
 
-A request that is not idempotent gets a durable mark before it is sent. A marked request is never sent again, after a
-crash or any failure.
+A request that is not idempotent gets a durable mark before it is sent. A marked request is never sent again, even after
+a crash or a failure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gossamer.url.url import Url
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY")
 IDEMPOTENT: Final = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "QUERY"))
-"""Methods that may be repeated (RFC 9110, section 9.2.2)."""
+"""Methods whose requests may be repeated (RFC 9110, section 9.2.2)."""
 BODY_BYTES_MAX: Final = 1 << 20
 DIGEST_CHARACTERS: Final = 32
 """128 bits of SHA-256."""
@@ -40,11 +40,11 @@ class RequestLine(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     body: str | dict[str, object] | list[object] | None = None
     """A text is sent as it is, anything else as JSON."""
     idempotent: bool | None = None
-    """It may be sent again; None: as its method says."""
+    """Whether it may be sent again; None: depends on the method."""
 
 
 class Listed(msgspec.Struct, array_like=True, frozen=True):
-    """What a listed request sends."""
+    """The content of a listed request."""
 
     method: str
     headers: tuple[tuple[str, str], ...]
@@ -58,10 +58,10 @@ _decode = msgspec.msgpack.Decoder(Listed).decode
 
 
 def listed(path: Path, schemes: tuple[str, ...] = ("http", "https")) -> Iterator[tuple[str, Listed]]:
-    """Yield the requests of a file of JSON lines: the address as it is queued, and what is sent.
+    """Yield the requests of a file of JSON lines: the address as it is queued, and the content.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is no request; the message names the line.
+        ConfigError: the file cannot be read, or a line is not a request; the message names the line.
     """
     try:
         with path.open("rb") as file:
@@ -95,7 +95,7 @@ def _listed(data: bytes, schemes: tuple[str, ...]) -> tuple[str, Listed]:
 
 
 def _body(line: RequestLine) -> tuple[bytes, str]:
-    """Return a line's body and its type."""
+    """Return a line's body and its media type."""
     match line.body:
         case None:
             return b"", ""
@@ -109,42 +109,46 @@ def _body(line: RequestLine) -> tuple[bytes, str]:
 
 
 class Requests:
-    """What listed requests send, and which of them were sent. A get a visit of one; nothing for other URLs."""
+    """Contents of listed requests, and which of them were sent. A get for each visit of a listed request; no cost for
+    other URLs.
+    """
 
     def __init__(self, epochs: Epochs) -> None:
         self._epochs = epochs
 
     def keep(self, url: Url, request: Listed) -> None:
-        """Keep what a request sends; the first one for a key counts."""
+        """Store a request's content; the first one for a key counts."""
         key = _key(url, b"\0request:")
         if self._epochs.get("cookie", key) is None:
             self._epochs.put("cookie", key, _encode(request))
 
     def of(self, url: Url) -> Listed | None:
-        """Return what a URL's request sends; None for a plain GET."""
+        """Return the content of a URL's request; None for a plain GET."""
         if REQUEST_MARK not in url.text:
             return None
         kept = self._epochs.get("cookie", _key(url, b"\0request:"))
         return _decode(kept) if kept is not None else None
 
     def may_repeat(self, url: Url) -> bool:
-        """Say whether a URL's request may be sent again once it was sent."""
+        """Say whether a URL's request may be sent more than once."""
         request = self.of(url)
         return request is None or request.idempotent
 
     def was_sent(self, url: Url) -> bool:
-        """Say whether a request was sent that must not be repeated."""
+        """Say whether a URL's request was sent and must not be repeated."""
         return REQUEST_MARK in url.text and self._epochs.get("cookie", _key(url, b"\0sent:")) is not None
 
     def sending(self, url: Url) -> bool:
-        """Mark a request before it is sent; True if the mark must be committed first."""
+        """Mark a request before it is sent; return whether the mark must be committed first."""
         if self.may_repeat(url):
             return False
         self._epochs.put("cookie", _key(url, b"\0sent:"), b"1")
         return True
 
     def refused(self, url: Url) -> None:
-        """Take note that the server asked for credentials instead of acting: the request may be sent again."""
+        """Remove the mark, because the server asked for credentials instead of acting: the request may be sent
+        again.
+        """
         if REQUEST_MARK in url.text:
             self._epochs.delete("cookie", _key(url, b"\0sent:"))
 

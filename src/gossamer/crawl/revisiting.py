@@ -1,5 +1,5 @@
-"""Revisiting: how a continuous crawl sees pages again: what it asks, what the answer means, when it comes back, and how
-pages that a batch crawl fetched before get a date.
+"""Revisiting: how a continuous crawl visits pages again: conditional requests, changes, next due times, and due times
+for pages that a batch crawl fetched before.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ Sketcher = Callable[[bytes, str, str], Sketch]
 TextOf = Callable[[bytes], bytes]
 NOT_MODIFIED = 304
 VALIDATOR_CHARACTERS_MAX = 1_000
-"""Longer validators are not sent back: they are mistakes."""
+"""Longer validators are taken for errors and not sent back."""
 
 
 class Revisiting:
-    """Connects the ring to the schedule. Beside the schedule's cost about 150 µs a visit, for the digest of words."""
+    """Connects the ring to the schedule. In addition to the schedule's cost about 150 µs a visit, for the digest of
+    words.
+    """
 
     def __init__(
         self,
@@ -45,7 +47,7 @@ class Revisiting:
         *,
         conditional: bool,
     ) -> None:
-        """`change` is what counts as one: `words`, `text` or `payload`."""
+        """`change` is what counts as a change: of `words`, `text` or `payload`."""
         self.revisits = revisits
         self.frontier = frontier
         self._change = change
@@ -62,8 +64,8 @@ class Revisiting:
 
     @staticmethod
     def conditions(held: Held) -> tuple[tuple[str, str], ...]:
-        """Return the headers that make a request conditional. Where there is an entity tag the date goes along, for
-        servers and caches that know no tags; it is ignored beside a tag (RFC 9110, section 13.2.2).
+        """Return the headers that make a request conditional. The date is sent in addition to an entity tag, for
+        servers and caches that do not support tags; others ignore it (RFC 9110, section 13.2.2).
         """
         headers = []
         if held.etag:
@@ -73,13 +75,13 @@ class Revisiting:
         return tuple(headers)
 
     def look(self, visit: Visit, visited: Visited) -> Sight:
-        """Return what a visit saw, and write into its row what that means."""
+        """Return what a visit saw, and write the change into its row."""
         sight = self._sight(visit, visited)
         visited.row.change = self.revisits.change(sight)
         return sight
 
     def conclude(self, lease: Lease, visited: Visited, sight: Sight, archived: Archived, now: float) -> None:
-        """Take in what a visit saw, and give its URL back until it is due again, or for good."""
+        """Schedule the next visit by what a visit saw, and return its URL to the frontier: due again, or finished."""
         row, reply = visited.row, visited.reply
         if row.outcome == "fetched" and reply is not None and not reply.truncated:
             original = visited.revisit_of or Original(row.url, row.fetched_at, archived.record_id)
@@ -102,7 +104,7 @@ class Revisiting:
         )  # fmt: skip
 
     def _digest(self, visited: Visited) -> int:
-        """Return what a page's content comes to, as far as a difference in it is a change."""
+        """Return the digest of the part of a page's content in which a difference counts as a change."""
         row, content = visited.row, visited.content
         if row.outcome == "redirected":
             return xxh3_64_intdigest(row.redirect_to.encode())
@@ -116,7 +118,7 @@ class Revisiting:
 
 
 def _validator(value: str | None) -> str:
-    """Return a validator that can be sent back as it is; empty for what no header may hold."""
+    """Return a validator that can be sent back; empty if it is not valid in a header."""
     value = (value or "").strip()
     is_sound = len(value) <= VALIDATOR_CHARACTERS_MAX and value.isascii() and value.isprintable()
     return value if is_sound else ""
@@ -124,14 +126,14 @@ def _validator(value: str | None) -> str:
 
 SLICE = 100
 PAUSE_S = 0.05
-"""Between slices: some 2,000 pages a second at the most."""
+"""Pause between slices: at most some 2,000 pages a second."""
 _BEGIN, _END = PARTITIONED
 
 
 class Enrolment:
-    """Goes through the pages once, and goes on where it was after a restart. Memory for one slice.
+    """Gives due times to all pages once, and continues after a restart. Takes memory for one slice.
 
-    Partitions that another shard gave while the crawl was a batch crawl may arrive later: it goes through these again.
+    Partitions that another shard sent while the crawl was a batch crawl may arrive later, and are enrolled then.
     """
 
     def __init__(
@@ -143,7 +145,7 @@ class Enrolment:
         clock: Clock,
         dice: Dice,
     ) -> None:
-        """Pages are due within `interval_s`, spread over it by chance."""
+        """Due times are random within `interval_s`."""
         self._epochs = storage.epochs
         self._namer = namer
         self._revisiting = revisiting
@@ -154,7 +156,7 @@ class Enrolment:
 
     @property
     def is_over(self) -> bool:
-        """All pages were looked at."""
+        """Whether all pages are enrolled."""
         return self._cursor >= _END
 
     @property
@@ -162,7 +164,7 @@ class Enrolment:
         return self._epochs.get("meta", ENROLLED) or _BEGIN
 
     async def run(self) -> None:
-        """Enrol what is there, and what arrives, until cancelled."""
+        """Enrol existing pages, and those that arrive, until cancelled."""
         while True:
             if self.enrol_some():
                 await asyncio.sleep(PAUSE_S)
@@ -171,7 +173,7 @@ class Enrolment:
                 await self._begun_again.wait()
 
     def begin_again(self, partition: int) -> None:
-        """Go through the pages once more from a partition on: it has arrived without due times."""
+        """Enrol pages again from a partition on, which has arrived without due times."""
         self._epochs.put("meta", ENROLLED, min(self._cursor, partition.to_bytes(2)))
         self._begun_again.set()
 
@@ -180,7 +182,7 @@ class Enrolment:
         cursor = self._cursor
         if cursor >= _END:
             return False
-        # With what the open epoch has: partitions arrive in it.
+        # Includes the open epoch, in which partitions arrive.
         pages = list(islice(self._epochs.scan("page", cursor, _END), SLICE + 1))
         for key, value in pages[:SLICE]:
             if len(key) == 10 and self._epochs.get("revisit", key) is None:
@@ -191,11 +193,11 @@ class Enrolment:
     def _enrol(self, value: bytes) -> None:
         record = read_page_record(value)
         url = self._namer.name(record.url)
-        # What comes from another shard is enrolled there before it leaves.
+        # Pages of other shards are enrolled there before they are sent.
         if url is None or not record.final or not self._revisiting.revisits.is_ours(url):
             return
         now, revisits = self._clock.now(), self._revisiting.revisits
-        # Nothing of its content is remembered: the next visit is its first for the schedule.
+        # Its content is not known, so its next visit is the first for the schedule.
         at = now + self._dice.uniform(0.0, self._interval_s)
         if revisits.enrol(Sight(url, record.outcome, record.at, record.status, depth=record.depth), at):
             self._revisiting.frontier.enlist(url, record.depth, record.referrer, at, now)

@@ -1,4 +1,4 @@
-"""Ring: what is decided about one visit between its lease and its result. No clock, no waiting, no I/O.
+"""Ring: the decisions about one visit between its lease and its result. No clock, no waiting, no I/O.
 
 Events come in with their time, and the next step goes out:
 
@@ -6,8 +6,8 @@ Events come in with their time, and the next step goes out:
        ├────► FETCH ─► begun ─► fetched           one request may go out, now
        └────► DONE                                it was dealt with: it waits for robots.txt, or ends without a request
 
-Two drivers carry the steps out: `crawl/pipeline.py` on an event loop with libcurl, `lab/simulate/shard.py` in a queue
-of events with a modelled web. Neither decides anything. What a result leads to is decided in `crawl/outcomes.py`.
+Two drivers carry out the steps: `crawl/pipeline.py` on an event loop with libcurl, `lab/simulate/shard.py` in a queue
+of events with a modelled web. Neither decides anything. `crawl/outcomes.py` decides what follows from a result.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ BUSY = frozenset((429, 503))
 
 
 class RingStep(Enum):
-    """What a driver does next about a lease."""
+    """What a driver does next with a lease."""
 
     DONE = auto()
     RESOLVE = auto()
-    """Look up the address of its host; `Ring.resolved` takes the answer."""
+    """Look up the address of its host; pass the answer to `Ring.resolved`."""
     FETCH = auto()
-    """`Ring.begun`, then send its request, then `Ring.fetched`."""
+    """Call `Ring.begun`, send the request, then call `Ring.fetched`."""
 
 
 def _admitted(lease: object) -> str:  # noqa: ARG001 - filters that never change reject nothing that was queued
@@ -42,7 +42,7 @@ def _admitted(lease: object) -> str:  # noqa: ARG001 - filters that never change
 
 
 class Ring:
-    """Decides what becomes of a lease. Each event is handled at once and raises nothing of the web's doing."""
+    """Decides how a lease proceeds. Each event is handled at once; errors of the web raise nothing."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class Ring:
         refuse: Callable[[Lease, Failure, float], None],
         rejected: Callable[[Lease], str] = _admitted,
     ) -> None:
-        """`cached` returns the address of a host where it is known; `refuse` records a visit that ends unrequested;
-        `rejected` says why a queued URL would not be let in any more: filters may have changed since.
+        """`cached` returns the addresses of a host if they are known; `refuse` records a visit that ends without a
+        request; `rejected` returns why the filters, which may have changed, reject a queued URL, or an empty text.
         """
         self._frontier = frontier
         self._control = frontier.control
@@ -67,7 +67,7 @@ class Ring:
     # ---- events
 
     def leased(self, lease: Lease, now: float) -> RingStep:
-        """Decide what to do about a lease: at the last moment before its request."""
+        """Decide what to do with a lease, at the last moment before its request."""
         if lease.refusal:
             self._end(lease, Failure("host_closed", lease.refusal, started_at=now), now)
             return RingStep.DONE
@@ -78,9 +78,9 @@ class Ring:
         return RingStep.FETCH if self._permitted(lease, now) else RingStep.DONE
 
     def resolved(self, lease: Lease, found: Located | Failure, now: float) -> None:
-        """Take the address of a lease's host, or why there is none."""
+        """Handle the result of a lookup for a lease's host."""
         if not isinstance(found, Failure):
-            # After a failure of the origin the next address has its turn.
+            # After a failure of the origin, use the next address.
             address = found.addresses[lease.failures % len(found.addresses)]
             self._frontier.locate(lease, address, found.expires_at, now)
             return
@@ -92,25 +92,25 @@ class Ring:
             self._refuse(lease, found, now)
 
     def begun(self, lease: Lease, now: float) -> bool:
-        """Take note that the request goes out now. False: its gate closed meanwhile; the lease was returned."""
+        """Note that the request goes out now. False: its gate has closed meanwhile, and the lease was returned."""
         if self._frontier.begin(lease, now):
             return True
         self._frontier.give_back(lease, now)
         return False
 
     def fetched(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> Contact:
-        """Open the gates again after a request that began at `started`; return the contact that they recorded."""
+        """Release the gates after a request that began at `started`; return the recorded contact."""
         contact = self._contact(result, started, now)
         self._frontier.ended(lease, contact, now)
         return contact
 
     def left(self, lease: Lease, started: float, now: float) -> None:
-        """Open the gates again after a request that the end of the crawl cut off; its URL stays queued."""
+        """Release the gates after a request that was cut off by the end of the crawl; its URL stays queued."""
         contact = Contact(now - started, "left", error="the crawl was stopped meanwhile")
         self._frontier.ended(lease, contact, now)
 
     def answered(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
-        """Hand on what a request brought that no page asked for: a robots.txt, or a hub's answer."""
+        """Pass on the result of a prerequisite fetch."""
         self._prerequisites.answer(prerequisite, body, result, now)
 
     def passed(self, lease: Lease, now: float) -> None:
@@ -122,7 +122,7 @@ class Ring:
 
     def _unresolved(self, lease: Lease, now: float) -> RingStep:
         if lease.prerequisite is None and (trap := self._permit.trapped(lease.url)) is not None:
-            # Hosts of a farm are not looked up only to be left alone.
+            # Do not look up hosts of a farm, which get no requests.
             self._end(lease, Failure("trapped", trap, started_at=now), now)
             return RingStep.DONE
         known = self._cached(lease.url.host)
@@ -132,7 +132,7 @@ class Ring:
         return RingStep.DONE
 
     def _runs(self, lease: Lease, prerequisite: Prerequisite, now: float) -> bool:
-        """Say whether a prerequisite fetch is made. One that may not be, or that nothing waits for, is done."""
+        """Say whether a prerequisite fetch is made now. If it may not be made, or nothing waits for it, end it."""
         refused = self._prerequisites.refused(prerequisite, now)
         if refused is not None:
             self._frontier.ended(lease, None, now)
@@ -140,7 +140,9 @@ class Ring:
         return refused is None
 
     def _permitted(self, lease: Lease, now: float) -> bool:
-        """Say whether the filters, the exclusion list and robots.txt allow a request now. What they do not is done."""
+        """Say whether filters, exclusion list, robots.txt and others permit a request now. If not, end the visit or let
+        it wait.
+        """
         if reason := self._rejected(lease):
             self._end(lease, Failure("excluded", reason, started_at=now), now)
             return False
@@ -164,7 +166,7 @@ class Ring:
         return False
 
     def _not_run(self, prerequisite: Prerequisite, now: float) -> None:
-        """A prerequisite fetch cannot be made: its host is closed, or has too many."""
+        """Handle a prerequisite fetch that cannot be made, because its host is closed or has too many."""
         if prerequisite.login:
             self.answered(prerequisite, b"", Failure("host_closed", "its host cannot be requested now"), now)
         else:
@@ -175,7 +177,7 @@ class Ring:
         self._refuse(lease, failure, now)
 
     def _contact(self, result: Reply | Failure, started: float, now: float) -> Contact:
-        # The module's own measure: how long we were busy with other pages is not the server's burden.
+        # Measured by the module: time that we spend on other pages is not the server's.
         fetch_s = result.fetch_s or now - started
         if isinstance(result, Failure):
             wire_bytes = max(result.wire_bytes, result.came.wire_bytes if result.came is not None else 0)
@@ -187,7 +189,7 @@ class Ring:
 
 
 class Retries:
-    """Doubling waits with jitter, up to a number of attempts."""
+    """Schedules retries: doubling waits with jitter, up to a number of attempts."""
 
     def __init__(self, attempts_max: int, first_s: float, most_s: float, dice: Dice) -> None:
         self._attempts_max = attempts_max
@@ -200,7 +202,7 @@ class Retries:
         return visit.attempt < self._attempts_max
 
     def after(self, visit: Visit, error: str, now: float) -> RevisitPlan | None:
-        """Return the next attempt, or None when there have been enough."""
+        """Return the next attempt, or None if there are no attempts left."""
         if not self.left(visit):
             return None
         wait_s = min(self._first_s * 2.0 ** min(visit.attempt - 1, 40), self._most_s)

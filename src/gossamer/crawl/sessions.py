@@ -1,7 +1,7 @@
 """Sessions: cookies by site, durable with the epoch, and what requests of a session carry.
 
-A jar changes in the epoch that holds the visit which changed it. So a crash neither loses a session nor brings back
-one that had ended: what was fetched after the last commit is fetched again, with the cookies of that commit.
+A jar changes in the same epoch as the visit that changed it. So a crash neither loses a session nor restores an ended
+one: pages that were fetched after the last commit are fetched again, with the cookies of that commit.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Jars:
-    """The jar of each site that may have one."""
+    """The cookie jars of sites."""
 
     def __init__(self, epochs: Epochs, sites: frozenset[str] | None) -> None:
-        """`sites` are those whose cookies are kept; None: all."""
+        """`sites` are the sites whose cookies are kept; None: all."""
         self._epochs = epochs
         self._sites = sites
         self._jars: OrderedDict[str, Jar] = OrderedDict()
@@ -58,17 +58,19 @@ class Jars:
         return jar
 
     def keep(self, site: str, jar: Jar) -> None:
-        """Let the open epoch have a jar that has changed."""
+        """Put a changed jar into the open epoch."""
         if jar.changed:
             self._epochs.put("cookie", jar_key(site), _encode(list(jar)))
             jar.changed = False
 
     def forget(self) -> None:
-        """Have nothing in memory of what is kept: partitions came or went."""
+        """Drop all jars from memory, because partitions have arrived or left."""
         self._jars.clear()
 
     def take_in(self, cookies: Iterable[Cookie], digest: bytes, *, is_ours: Callable[[str], bool]) -> None:
-        """Take the cookies of a file, once: later changes are newer. `is_ours` is true for hosts of this shard."""
+        """Import the cookies of a file, only once, since later changes are newer. `is_ours` is true for hosts of this
+        shard.
+        """
         if self._epochs.get("meta", COOKIES_TAKEN) == digest:
             return
         self._epochs.put("meta", COOKIES_TAKEN, digest)
@@ -81,14 +83,14 @@ class Jars:
 
 
 class Sessions:
-    """State that requests carry in addition to rules: cookies, and tokens of logins. 2 µs a request without cookies."""
+    """Headers of sessions: cookies, and tokens of logins. 2 µs for a request without cookies."""
 
     def __init__(self, jars: Jars, logins: FormLogins | None = None) -> None:
         self._jars = jars
         self.logins = logins
 
     def headers(self, url: Url, visit: Visit | None, now: float) -> Headers:
-        """Return the headers of a session for a request."""
+        """Return the session's headers for a request."""
         found: Headers = ()
         if self._jars.has(url.site) and url.text.startswith("http"):
             cookies = self._jars.of(url.site).header(url, now, embedded_elsewhere=_embedded_elsewhere(url, visit))
@@ -99,7 +101,7 @@ class Sessions:
         return found
 
     def received(self, url: Url, reply: Reply, now: float) -> Reply:
-        """Take the cookies of a reply; return it with their values redacted, for all that is written of it."""
+        """Store the cookies of a reply; return the reply with their values redacted, for archive and logs."""
         if not self._jars.has(url.site) or not any(_is_set_cookie(name) for name, _ in reply.headers):
             return reply
         jar = self._jars.of(url.site)
@@ -111,7 +113,7 @@ class Sessions:
         return msgspec.structs.replace(reply, headers=shown)
 
     def login_request(self, prerequisite: Prerequisite, now: float) -> tuple[Headers, str]:
-        """Return headers and method of a request of a login."""
+        """Return headers and method of a login's request."""
         assert self.logins is not None, "only a login makes such requests"
         headers = self.headers(prerequisite.url, None, now)
         if not prerequisite.form:
@@ -119,7 +121,7 @@ class Sessions:
         return (*headers, ("Content-Type", self.logins.content_type(prerequisite))), "POST"
 
     def forget(self, first: int, end: int) -> None:
-        """Have what is kept of some partitions read again: they came, or went."""
+        """Reload jars and logins of some partitions, because these have arrived or left."""
         self._jars.forget()
         if self.logins is not None:
             self.logins.forget(first, end)
@@ -130,19 +132,19 @@ class Sessions:
 
 
 def jar_key(site: str) -> bytes:
-    """Return where a site's cookies are kept: its partition, its name."""
+    """Return the key of a site's cookies: its partition and its name."""
     return partition_of(site).to_bytes(2) + site.encode()
 
 
 def cookies_without(value: bytes, has_host: Callable[[str], bool]) -> bytes:
-    """Return a kept jar without the cookies of some hosts; nothing if none is left."""
+    """Return a stored jar without the cookies of some hosts; empty if none is left."""
     cookies = _decode(value)
     left = [cookie for cookie in cookies if not has_host(cookie.domain)]
     return value if len(left) == len(cookies) else _encode(left) if left else b""
 
 
 def cookies_in(pairs: Iterable[tuple[bytes, bytes]]) -> list[Cookie]:
-    """Return the cookies that pairs of the family `cookie` hold, not what is kept there of logins and requests."""
+    """Return the cookies in pairs of the family `cookie`, which also has entries of logins and requests."""
     return [cookie for key, value in pairs if key[2:3] != b"\0" for cookie in _decode(value)]
 
 
@@ -151,7 +153,7 @@ def _is_set_cookie(name: str) -> bool:
 
 
 def _hidden(value: str) -> str:
-    """Return a Set-Cookie header without the cookie's value: its name and attributes are no secrets."""
+    """Return a Set-Cookie header without the cookie's value; name and attributes are not secret."""
     pair, semicolon, attributes = value.partition(";")
     name, equals, _ = pair.partition("=")
     return f"{name if equals else ''}={REDACTED}{semicolon}{attributes}"  # Without "=" all of it is the value.

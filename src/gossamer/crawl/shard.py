@@ -16,28 +16,30 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 
 End = Literal["finished", "limit", "low_water", "patience", "stopped"]
-"""`patience`: finished but for URLs that wait for longer than `crawl.patience_s`."""
+"""`patience`: finished, except for URLs that wait for longer than `crawl.patience_s`."""
 Companion = Callable[[], Coroutine[Any, Any, None]]
 LEASES_A_PASS_MAX = 256
-"""Visits begun before the loop looks at its sockets again."""
+"""Visits that are started before the event loop handles its sockets again."""
 EPOCH_SPAN_MAX = 2
-"""Limit of an epoch, as a multiple of the visits, or the bytes, at which it is due for a commit."""
+"""Limit of an epoch, as a multiple of the visits or bytes at which a commit is due."""
 HELD_COMMIT_S = 30.0
 """Interval of commits while no visit may start and none is in flight."""
 TIME_GRACE_SHARE, TIME_GRACE_S_MIN = 0.1, 1.0
-"""Share of limits.max_time_s that visits in flight have to end when it is reached; at most crawl.stop_s."""
+"""Time for visits in flight to end when limits.max_time_s is reached: a share of that limit, at most crawl.stop_s."""
 AWAITED_MAX = 10
-"""Hosts that are named when a crawl ends although they have URLs."""
+"""Hosts that are reported when a crawl ends although they have URLs."""
 IDLE_S_MAX = 1.0
-"""Longest sleep without looking whether something changed."""
+"""Longest sleep between checks for changes."""
 BEHIND_S = 0.5
-"""A shard that had all its requests out for as long is behind: when one ends, the next begins within this."""
+"""A shard with all its requests in flight for this long is behind, since normally one ends and the next begins
+earlier.
+"""
 DRAIN_POLL_S = 0.2
-"""The same while what is in flight is waited for."""
+"""Interval of checks while waiting for visits in flight."""
 
 
 class Shard:
-    """Runs until nothing is left, a limit is reached or it is stopped; everything is committed then."""
+    """Runs until nothing is left, a limit is reached or it is stopped; then everything is committed."""
 
     def __init__(
         self,
@@ -58,58 +60,60 @@ class Shard:
         self._wake = asyncio.Event()
         self._commit_now = asyncio.Event()
         self._turns: dict[asyncio.Task[None], tuple[Lease, float]] = {}
-        """What is under way, and since when."""
+        """Leases in flight, each with its start."""
         self._visits = 0
         self._stopping: Literal["", "drain", "now"] = ""
         self._early: End | None = None
         self._over = False
         self._leave_at = inf
-        """From then on what is in flight is left: it stays queued."""
+        """Time from which visits in flight are abandoned; they stay queued."""
         pipeline.commit = self.commit
         pipeline.documents.is_late, pipeline.documents.undivided = self.is_late, committer.undivided
         self._started_at = clock.now()
         self.paused = False
         self.held: dict[str, str] = {}
-        """Who has it begin no more visits, and why, for people."""
+        """Reasons for which no visits start, for people, by holder."""
         self._ceilings: dict[str, int] = {}
-        """Who has it send fewer requests at once, and how many at the most."""
+        """Limits of concurrent requests by holder."""
         self.concurrency = options.concurrency
-        """Requests at once: as configured, or fewer where something is short."""
+        """Limit of concurrent requests: as configured, or less if a resource is short."""
         self.state = "starting"
         self._more_to_come: Callable[[], bool] = bool
         self.quota: int | None = None
-        """Of a shard among others: pages that it may have fetched in all, for now. It waits there, and does not end."""
+        """For one of several shards: total pages that it may have fetched for now. At this number it waits, and does
+        not end.
+        """
         self.may_begin: Callable[[float], bool] | None = None
-        """Of a shard among others: whether it is still the one that may crawl."""
+        """For one of several shards: returns whether its lease is still valid."""
         self.on_stop: Callable[[float], None] | None = None
-        """Notes when it was told to stop."""
+        """Called with the time of a command to stop."""
         self._crowding = 0.0
-        """How much waited for a commit when this was last looked at."""
+        """How much waited for a commit at the last check."""
         self._has_spare, self._spare_at = False, self._started_at
-        """It waits although more requests could go out; and when it last did."""
+        """Whether it waits although more requests could go out, and when it last did."""
         self.activity = 0
         """Grows with every leased visit."""
 
     @property
     def in_flight(self) -> int:
-        """Leases in the hands of workers."""
+        """Leases in flight."""
         return len(self._turns)
 
     def stop(self, *, now: bool = False) -> None:
-        """Begin no more visits; wait for those in flight, or with `now` leave them."""
+        """Start no more visits and end; wait for those in flight, or with `now` abandon them."""
         self._stopping = "now" if now else self._stopping or "drain"
         if self.on_stop is not None:
             self.on_stop(self._clock.now())
         self._wake.set()
 
     def end_early(self, end: End) -> None:
-        """End as if it had to, with what is in flight finished and the rest saved."""
+        """End with the given reason, after visits in flight are finished; the rest is saved."""
         self._early = end
         self._wake.set()
 
     @property
     def visits(self) -> int:
-        """Visits in the hands of workers: each may become a page."""
+        """Visits in flight, each of which may become a page."""
         return self._visits
 
     @property
@@ -123,7 +127,7 @@ class Shard:
 
     @property
     def out_of_patience(self) -> bool:
-        """All that is left waits for longer than `crawl.patience_s`."""
+        """Whether everything left waits for longer than `crawl.patience_s`."""
         patience_s, wake_at = self._options.patience_s, self._frontier.wake_at()
         if self._options.mode == "continuous" or patience_s is None or wake_at is None:
             return False
@@ -135,7 +139,7 @@ class Shard:
         return self._stopping == "now"
 
     def pause(self) -> None:
-        """Begin no more visits until `unpause`."""
+        """Start no more visits until `unpause`."""
         self.paused = True
 
     def unpause(self) -> None:
@@ -143,17 +147,17 @@ class Shard:
         self._wake.set()
 
     def hold(self, who: str, why: str) -> None:
-        """Begin no more visits until `who` lets go; what is in flight is finished, and commits go on."""
+        """Start no more visits until `let_go(who)`; visits in flight are finished, and commits go on."""
         self.held[who] = why
 
     def let_go(self, who: str) -> None:
-        """Go on, as far as `who` is concerned."""
+        """End the hold of `who`."""
         if self.held.pop(who, None) is not None:
             self._commit_now.set()
             self._wake.set()
 
     def throttle(self, who: str, most: int | None) -> None:
-        """Limit concurrent requests to `most` until `who` changes it; None: as many as are configured."""
+        """Limit concurrent requests to `most` on behalf of `who`; None: remove this limit."""
         if most is None:
             self._ceilings.pop(who, None)
         else:
@@ -162,24 +166,24 @@ class Shard:
         self._wake.set()
 
     def shrink(self) -> None:
-        """Have fewer hosts in memory from now on."""
+        """Keep fewer hosts in memory."""
         self._frontier.shrink()
 
     @property
     def under_way(self) -> list[tuple[Lease, float]]:
-        """What is under way, and since when, the oldest first."""
+        """Return the leases in flight with their starts, the oldest first."""
         return list(self._turns.values())
 
     @property
     def blocked(self) -> str:
-        """Why no visit may start although the crawl is not paused, for display; empty if one may."""
+        """Why no visit may start although the crawl is not paused, for people; empty if one may."""
         return self._pages_full or self._requests_blocked(self._clock.now())
 
     @property
     def _pages_full(self) -> str:
-        """Why no further page may be begun."""
-        # Each visit in flight may become a page, so the limit is never passed; and neither an epoch that cannot close,
-        # for a slow disk, nor what waits for a reader who does not come must grow without bound.
+        """Return why no further page may be fetched; empty if one may."""
+        # Each visit in flight may become a page, so the limit is never exceeded. Neither an epoch that a slow disk
+        # keeps open, nor pages without a reader, may grow without bound.
         most, delivery = self._limits.max_pages, self._counters.delivery
         if most is not None and self._counters.totals.pages + self._visits >= most:
             return "what is in flight: it may reach limits.max_pages"
@@ -188,7 +192,7 @@ class Shard:
         return "the reader of the pages" if delivery is not None and delivery.full else ""
 
     def _requests_blocked(self, now: float) -> str:
-        """Why no request at all may be begun."""
+        """Return why no request at all may start; empty if one may."""
         if self.may_begin is not None and not self.may_begin(now):
             return "the coordinator: this shard must not begin anything without a word from it"
         if self._counters.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages or self._crowding >= EPOCH_SPAN_MAX:
@@ -197,8 +201,8 @@ class Shard:
 
     @property
     def is_behind(self) -> bool | None:
-        """Whether hosts have their turn, and for some time there was always one that had to wait for a request, or for
-        a commit, to end. False if more requests could go out; None if something else keeps this shard from making them.
+        """Whether this shard has too much work: for some time, hosts that have their turn had to wait for the end of a
+        request or a commit. False if more requests could go out; None if something else prevents requests.
         """
         now = self._clock.now()
         if self.paused or self.held or self._stopping or self._pages_full:
@@ -211,32 +215,32 @@ class Shard:
         return True if wake_at is not None and wake_at <= now else None
 
     def reconfigure(self, options: CrawlOptions, limits: LimitsOptions) -> None:
-        """Apply other options from now on."""
+        """Apply new options."""
         self._options, self._limits = options, limits
         self.concurrency = min((options.concurrency, *self._ceilings.values()))
-        self._commit_now.set()  # It waits for as long as the old ones said.
+        self._commit_now.set()  # The commit task waits for the old interval.
         self._wake.set()
 
     def commit_soon(self) -> None:
-        """Have the open epoch closed, without waiting for that."""
+        """Request a commit without waiting for it."""
         self._commit_now.set()
 
     def stir(self) -> None:
-        """Look again: there may be something new to fetch."""
+        """Wake the loop: there may be something new to fetch."""
         self._wake.set()
 
     async def relieve(self) -> None:
-        """Close the open epoch if it is large: for callers that add thousands of links."""
+        """Commit if the open epoch is large, for callers that add thousands of links."""
         if self._committer.crowding() >= 1:
             await self._committer.commit()
 
     async def commit(self) -> None:
-        """Close the open epoch now."""
+        """Commit now."""
         await self._committer.commit()
 
     async def run(self, companions: Sequence[Companion] = (), more_to_come: Callable[[], bool] = bool) -> End:
-        """Crawl. `companions` run beside the crawl and are cancelled at its end; an empty frontier is not the end
-        while `more_to_come` says so.
+        """Crawl. `companions` run concurrently and are cancelled at the end; an empty frontier is not the end while
+        `more_to_come` returns True.
 
         Raises:
             OSError: the disk failed; the committed state is safe.
@@ -252,7 +256,7 @@ class Shard:
                 await self._drain()
                 for task in beside:
                     task.cancel()
-                self._over = True  # Not cancelled: a commit under way must also hand its pages out.
+                self._over = True  # Not cancelled, since a running commit must also deliver its pages.
                 self._commit_now.set()
         except BaseExceptionGroup as errors:
             raise first_of(errors) from errors
@@ -288,13 +292,15 @@ class Shard:
             return None
         if self._pipeline.discovery.held:
             return None
-        self._frontier.control.prerequisites_only = False  # Nothing is rendered any more.
+        self._frontier.control.prerequisites_only = False  # Rendering has ended.
         if self._frontier.wake_at() is None:
             return "finished"
         return "patience" if self.out_of_patience else None
 
     def _take_back(self) -> int:
-        """Queue links whose answers have come; where there is nothing else to do, those that are still held, too."""
+        """Queue held links whose answers have come; if there is nothing else to do, also small batches that are still
+        held.
+        """
         if not self._pipeline.discovery.held or self._requests_blocked(self._clock.now()):
             return 0
         taken_back = self._pipeline.take_back(idle=self._is_idle)
@@ -302,10 +308,10 @@ class Shard:
         return taken_back
 
     def _lend(self, group: asyncio.TaskGroup) -> int:
-        """Give visits to workers while there are both; return how many leases were dealt with."""
+        """Start visits while there are leases and free requests; return how many leases were handled."""
         lent = 0
         now, most = self._clock.now(), self.concurrency
-        # A page that is rendered waits for prerequisite fetches: it must not keep them from being made.
+        # A page that is rendered waits for prerequisite fetches, so it must not prevent them.
         rendering = self._pipeline.rendering
         only = self._frontier.control.prerequisites_only = rendering > 0 and bool(
             self._pipeline.is_full or self._pages_full
@@ -315,7 +321,7 @@ class Shard:
             return 0
         epoch_max = EPOCH_SPAN_MAX * self._options.commit_pages
         while lent < LEASES_A_PASS_MAX and len(self._turns) < most and self._counters.in_epoch < epoch_max:
-            # A process that was stopped may have lost its turn in the middle of a pass.
+            # A suspended process may have lost its lease in the middle of a pass.
             if self.may_begin is not None and not self.may_begin(self._clock.now()):
                 break
             if not only and self._pages_full:
@@ -340,7 +346,7 @@ class Shard:
         delivery = self._counters.delivery
         if self._counters.in_epoch >= self._options.commit_pages or (delivery is not None and delivery.filling):
             self._commit_now.set()
-        self._wake.set()  # Which also looks how much waits for a commit: once for all that end together.
+        self._wake.set()  # The loop also checks how much waits for a commit, once for all visits that end together.
 
     def _limit_reached(self) -> bool:
         limits, totals = self._limits, self._counters.totals
@@ -351,8 +357,8 @@ class Shard:
         )
 
     def is_late(self) -> bool:
-        """Whether fetched pages are no longer processed. Checked before each page, since many heavy ones may be ready
-        at once, and the loop does not run before they are done.
+        """Whether fetched pages are no longer processed. Checked before each page, since many large pages may be ready
+        at once, and the loop does not run until they are done.
         """
         limit_s = self._limits.max_time_s
         over = limit_s is not None and self.elapsed_s() >= limit_s + self._time_grace_s(limit_s)
@@ -385,7 +391,7 @@ class Shard:
             self._has_spare, self._spare_at = False, self._clock.now()
 
     async def _drain(self) -> None:
-        """Wait for visits in flight, for a bounded time, unless an immediate stop was ordered."""
+        """Wait for visits in flight, for a bounded time, unless the stop is immediate."""
         self.state = "stopping"
         deadline = self._leave_at = self._clock.now() + self._options.stop_s
         while self._turns and not self.is_late():
@@ -410,7 +416,7 @@ class Shard:
             self._wake.set()
 
     def _commit_pause_s(self) -> float:
-        # Each commit takes room: while the crawl is held, and has nothing to keep, there are few.
+        # Each commit takes disk space, so a held crawl without changes commits rarely.
         is_idle = self.held and not (self._turns or self._counters.in_epoch)
         return max(HELD_COMMIT_S, self._options.commit_s) if is_idle else self._options.commit_s
 
@@ -420,7 +426,7 @@ class Shard:
 
 
 def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return what went wrong first: one error says more to people than a group."""
+    """Return the first error of a group, which is clearer for people than the group."""
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -1,4 +1,4 @@
-"""Stages: what a visit passes in a shard, in the order in which data meets it."""
+"""Stages: the components that a visit passes in a shard."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Stages(msgspec.Struct, frozen=True):
-    """The parts of one shard that a visit passes."""
+    """The components of a shard that a visit passes, in order."""
 
     namer: Namer
     chain: Chain
@@ -50,29 +50,29 @@ class Stages(msgspec.Struct, frozen=True):
     quarantine: Quarantine
     archive: PrerequisiteArchive
     digest_algorithm: str
-    """Of payloads, as hashlib names it."""
+    """Algorithm of payload digests, by hashlib's name."""
     history: PageHistory
     copies: CopyMarks
     trapping: Trapping
     isolated: IsolatedModules | None = None
-    """Modules in processes of their own."""
+    """Modules in separate processes; None if there are none."""
     revisiting: Revisiting | None = None
-    """Sees pages again; None if a crawl ends."""
+    """Revisits pages; None except in a continuous crawl."""
     hints: SitemapHints | None = None
-    """What sitemaps and feeds say of pages."""
+    """Hints of sitemaps and feeds; None if these are not read."""
     hubs: Subscriptions | None = None
     """Subscriptions; None if hubs cannot call back."""
     usage: Usage | None = None
-    """Records what is stated about the use of pages, and refuses what the declared purposes may not use."""
+    """Records statements about the use of pages, and refuses pages that the declared purposes may not use."""
     pending_scope: PendingScope | None = None
-    """Links that may come into scope yet; None if nothing is beyond it."""
+    """Links that may still come into scope; None if everything is in scope."""
     walls: Walls | None = None
-    """Recognizes answers that are not pages; None if nothing is looked for."""
+    """Recognizes replies of bot protection; None if this is turned off."""
     exchange: Exchange | None = None
-    """With the other shards; None if there is one."""
+    """Exchange with other shards; None if there is only one shard."""
     sessions: Sessions | None = None
     """Cookies and logins; None if there are neither."""
     requests: Requests | None = None
     """Listed requests; None if there are none."""
     rendering: PageRendering | None = None
-    """None if no page is rendered."""
+    """Renders pages; None if no page is rendered."""

@@ -1,4 +1,4 @@
-"""Trapping: the traps' watch, joined to the store, to the sketches of pages and to people."""
+"""Trapping: connects trap detection with the store, the sketches of pages and notes for the operator."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from gossamer.url.url import Url
 
 _WATCHED = b"\0watch:"
 SCANNED_A_SLICE = 1_000
-"""Page records that are looked at before others have a turn."""
+"""Page records that are read before other work may run."""
 NAMES_MAX, NAMES_BYTES_MAX = 256, 1 << 18
-"""Hosts that are looked for in a page, and in how much of it."""
+"""Host names that are searched for in a page, and bytes in which they are."""
 _NAME = re.compile(rb"[A-Za-z0-9._-]{1,80}").match
 Discover = Callable[[Sequence[Link]], None]
 
 
 class Trapping:
-    """Feeds the watch with what is fetched and found, keeps it with the epoch, and lets go of what is released."""
+    """Passes fetched pages and found links to trap detection, stores its state with the epoch, and releases traps."""
 
     def __init__(
         self,
@@ -44,7 +44,9 @@ class Trapping:
         counters: CrawlCounters,
         split: frozenset[str] = frozenset(),
     ) -> None:
-        """`split` are sites whose hosts have a partition each: as farms, a shard judges those hosts that it has."""
+        """`split` are sites whose hosts have a partition each: a shard judges such farms only by the hosts that it
+        has.
+        """
         self._traps = traps
         self._split = split
         self._epochs = epochs
@@ -54,17 +56,17 @@ class Trapping:
             traps.load(int.from_bytes(key[:2]), dumped)
 
     def forget(self, hosts: Sequence[str]) -> None:
-        """Drop what memory has of hosts that another shard gets."""
+        """Drop everything about hosts that another shard gets from memory."""
         self._traps.forget(hosts, {site_of(host) for host in hosts})
 
     def admit(self, hosts: Sequence[str], first: int, end: int) -> None:
-        """Take in the traps of partitions that came from another shard, and of their hosts."""
+        """Admit the traps of partitions from another shard, and of their hosts."""
         self.forget(hosts)
         for key, dumped in self._epochs.scan("trap", *partition_range(first, end)):
             self._traps.load(int.from_bytes(key[:2]), dumped)
 
     def reason(self, url: Url) -> str | None:
-        """Return why a URL is not to be fetched, or None if it is in no trap."""
+        """Return the trap that a URL is in, for people; None if it is in none."""
         trap = self._traps.trap_of(url)
         return trap.says() if trap is not None else None
 
@@ -82,21 +84,23 @@ class Trapping:
             self._counters.note(f"{trap.says()}; `gossamer release DIR '{trap.name}'` lets it go on")
 
     def found(self, links: Sequence[Link], admitted: Sequence[Link], answers: Sequence[int]) -> None:
-        """Take in a page's links: all of them, those that are ours, and which of these were new."""
+        """Process a page's links: all of them, the admitted ones, and the eliminator's answers for these."""
         if len(admitted) < len(links):
             self._traps.hold(links)
         self._traps.offered(admitted, answers)
 
     def counts_answers(self, links: Sequence[Link]) -> bool:
-        """Say whether `found` needs to know which of a page's links are new. Costs nothing but for suspected hosts."""
+        """Say whether `found` needs to know which of a page's links are new. Costs nothing except for suspected
+        hosts.
+        """
         return self._traps.counts(links)
 
     def refused(self, links: Sequence[Link]) -> None:
-        """Take in links that a filter rejected when they were judged again, and others."""
+        """Keep links that were rejected as trapped when they were judged again; ignore others."""
         self._traps.hold(links)
 
     def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
-        """Give the open epoch what changed."""
+        """Put changes into the open epoch."""
         for partition, host, template, dumped in self._traps.take_changed():
             key = (
                 _kept_under(partition, host, self._split).to_bytes(2)
@@ -111,10 +115,10 @@ class Trapping:
         self, name: str, namer: Namer, history: PageHistory, discover: Discover, enqueue: Callable[[Link], None]
     ) -> list[str]:
         """Release a host's traps, one trap (`host/template`) or a farm (`*.site`); return their names. Links that they
-        held are discovered again, and URLs that ended in them are queued again.
+        kept are discovered again, and URLs that ended in them are queued again.
 
-        Costs about 3 µs for each page of the sites that share the host's partition, a thousand at a time; of a farm
-        that is split over partitions, for each page of the shard.
+        Costs about 3 µs for each page in the host's partition, a thousand at a time; for a farm that is split over
+        partitions, for each page of the shard.
         """
         host = namer.name(f"http://{name.partition('/')[0].removeprefix('*.')}/")
         if host is None:
@@ -143,8 +147,8 @@ class Trapping:
 
 
 def hosts_named(url: Url, body: bytes) -> str:
-    """Return an address that holds the words of a page's host and of the hosts that it links to: pages that differ in
-    these alone say the same. About 1 µs for each such name.
+    """Return an address with the words of a page's host and of the hosts that it links to. Sketches ignore these words,
+    so that pages that differ only in host names count as the same. About 1 µs per name.
     """
     found = [url.host]
     at = body.find(b"//", 0, NAMES_BYTES_MAX)
@@ -157,7 +161,7 @@ def hosts_named(url: Url, body: bytes) -> str:
 
 
 def watch_key(partition: int, host: str, split: frozenset[str] = frozenset()) -> bytes:
-    """Return where the store keeps what is watched of a host, or of a farm."""
+    """Return the key of the stored state of a watched host or farm."""
     return _kept_under(partition, host, split).to_bytes(2) + _WATCHED + xxh3_64_digest(host.encode())
 
 

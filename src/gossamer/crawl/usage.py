@@ -1,7 +1,7 @@
 """Usage: what a crawl does about statements on the use of pages, given the purposes that its operator declares.
 
-A page whose site refuses all of the purposes is not requested. One that refuses them itself is not kept. Without a
-purpose nothing is refused: statements are recorded, and no document beside robots.txt is requested.
+A page whose site refuses all of the purposes is not requested. A page that refuses them itself is not kept. Without a
+declared purpose nothing is refused: statements are recorded, and no document except robots.txt is requested.
 """
 
 from __future__ import annotations
@@ -16,36 +16,37 @@ from gossamer.url.url import Url
 
 
 class Usage:
-    """Resolves statements. About 5 µs a page that nothing is stated about."""
+    """Resolves statements. About 5 µs for a page without statements."""
 
     def __init__(self, robots: SiteRobots, documents: SiteDocuments, purposes: Sequence[str] = ()) -> None:
         """`purposes` are those of `model.usage` that the operator declares."""
         self._robots = robots
         self._purposes = tuple(purposes)
         self.is_purpose_declared = bool(purposes)
-        """Otherwise no URL waits for a document or is refused."""
+        """Whether a purpose is declared; otherwise no URL waits for a document or is refused."""
         self._documents = documents
         self.answer = documents.answer
-        """Takes what a document's request brought; returns where it redirects to, if anywhere."""
+        """Handles the result of a request for a document; returns the target of a redirect, if any."""
         self.requested = documents.requested
         """Notes that a document of another origin is being requested."""
 
     def missing(self, url: Url, now: float) -> Prerequisite | float | None:
-        """Return the request for a document that must be read before a URL is, or when to look again for one that is
-        being requested for another origin; None if none is missing.
+        """Return the request for a document that must be read before a URL is requested; or a time to check again, if
+        the document is already being requested for another origin; None if no document is missing.
         """
         return self._documents.missing(url, now) if self._purposes else None
 
     def refused(self, url: Url, now: float) -> str:
-        """Return why a URL is not to be requested; empty if it may be."""
+        """Return why a URL must not be requested; empty if it may be."""
         if not self._purposes:
             return ""
         stated = self._of_site(url)
         return self._refusal(resolve(stated, now)) if stated else ""
 
     def judge(self, url: Url, found: Sequence[Statement], row: PageRow, *, is_read: bool = True) -> str:
-        """Write into a page's row what is stated about its use; return why it is not to be kept, empty if it may
-        be. `found` is what the page and its headers state. Of a copy that is not `is_read` nothing is allowed.
+        """Write the statements about a page's use into its row; return why the page must not be kept, empty if it may
+        be. `found` are the statements of the page and its headers. A copy that was not read (`is_read` False) allows
+        nothing.
         """
         of_site = self._of_site(url) if self._purposes else self._robots.statements(url)
         if not (of_site or found):

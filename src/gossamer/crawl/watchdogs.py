@@ -1,8 +1,7 @@
-"""Watchdogs: what a crawl watches of itself and of its machine, and what it does about it.
+"""Watchdogs: monitor the crawl and its machine, and react to problems.
 
-Each look takes about 0.2 ms with 300 files open. What a watchdog sees is an alarm, with a sentence for people, in
-`status`, as a metric, once in `info.log` and once on the terminal; what it does is undone by itself when the cause is
-gone.
+Each check takes about 0.2 ms with 300 open files. A problem becomes an alarm, with a sentence for people, in `status`,
+as a metric, once in `info.log` and once on the terminal. Reactions are undone automatically when the cause is gone.
 """
 
 from __future__ import annotations
@@ -26,36 +25,36 @@ from gossamer.world.machine import Disk, ThisMachine
 BEAT_S = 0.1
 """Interval of the event loop's heartbeats."""
 LAGS_KEPT = 600
-"""Beats over which the longest lag is reported: a minute."""
+"""Number of heartbeats over which the longest lag is reported: a minute."""
 STALL_SHOWN_S = 60.0
-"""How long a stall that is over stays an alarm."""
+"""Time for which a stall stays an alarm after its end."""
 DISK_MARGIN = 1.25
-"""The crawl goes on once the free space is this multiple of the least."""
+"""The crawl goes on when the free space is this multiple of the minimum."""
 CALM = 0.9
 """An alarm clears when its value falls to this share of the limit."""
 MEMORY_CALM = 0.95
-"""The same for memory: most of a small budget is the program, which never comes down."""
+"""The same for memory: most of a small budget is the program itself, which does not shrink."""
 REQUESTS_MIN = 8
-"""Requests at once that memory or open files never take away."""
+"""Lower bound of concurrent requests when memory or open files are short."""
 OWN_BYTES_AT_START = 192 << 20
-"""A process of ours holds less when its crawl begins. What is more belongs to a program that crawls among other things,
-and is not the crawl's to give back."""
+"""Our own process holds less memory at the beginning of a crawl. More than this belongs to a program that embeds the
+crawl, and cannot be freed by the crawl."""
 FILES_OF_OUR_OWN = 640
-"""Open files beside those of requests: the store keeps up to 512, the rest are journals, pipes and name servers."""
+"""Open files in addition to those of requests: up to 512 of the store, and journals, pipes and name servers."""
 FILES_A_REQUEST = 2
-"""A socket, and a file where its body is too large for memory."""
+"""Open files per request: a socket, and a file for a body that is too large for memory."""
 
 
 def files_of(concurrency: int) -> int:
-    """Return how many files a crawl may have open."""
+    """Return how many open files a crawl may need."""
     return FILES_OF_OUR_OWN + FILES_A_REQUEST * concurrency
 
 
 def require_files(most: int, concurrency: int) -> None:
-    """Check that the open files that the system allows suffice for a crawl, with fewer requests at once if need be.
+    """Check that the system's limit of open files is enough for a crawl, if necessary with fewer concurrent requests.
 
     Raises:
-        ConfigError: they do not suffice for one request.
+        ConfigError: the limit is too low even for one request.
     """
     if most < files_of(1):
         raise ConfigError(
@@ -65,42 +64,42 @@ def require_files(most: int, concurrency: int) -> None:
 
 
 class Gauges(msgspec.Struct):
-    """What was seen at the last look."""
+    """Values of the last check."""
 
     loop_lag_s: float = 0.0
-    """How late the event loop was at its last beat."""
+    """How late the last heartbeat of the event loop was."""
     loop_lag_s_max: float = 0.0
-    """The most in the last minute."""
+    """The largest lag in the last minute."""
     stalls: int = 0
-    """Times that it stalled for longer than `watch.stall_s`, in this process."""
+    """How often the loop stalled for longer than `watch.stall_s`, in this process."""
     disks: list[dict[str, object]] = msgspec.field(default_factory=list)
     """Per file system: path, free_bytes, total_bytes."""
     open_files: int = 0
     open_files_max: int = 0
     memory_bytes: int = 0
-    """Of the process tree."""
+    """Memory of the process tree."""
     memory_budget_bytes: int = 0
     clock_shift_s: float = 0.0
-    """By how much the system's clock was set forward since this process began."""
+    """By how much the system's clock was set forward since this process began, in seconds."""
     clock_jumps: int = 0
 
 
 class Resources(msgspec.Struct, frozen=True):
-    """What a crawl uses of its machine."""
+    """The crawl's directories, and its memory budget."""
 
     directory: Path
-    """The crawl's: files that are open in it could be written long after it is gone."""
+    """The crawl's directory. Open files in it could still be written long after it is removed."""
     paths: Sequence[Path]
-    """Directories that the crawl writes to, its own among them."""
+    """Directories that the crawl writes to, including its own."""
     stalled: Path
-    """A file that exists while the event loop is stalled, and says where."""
+    """A file that exists while the event loop is stalled, with the loop's stack."""
     memory_budget_bytes: int
     own_process: bool = False
-    """All memory of this process is the crawl's."""
+    """Whether all memory of this process belongs to the crawl."""
 
 
 class Watchdogs:
-    """Looks every `watch.look_s` seconds until cancelled."""
+    """Checks everything every `watch.look_s` seconds until cancelled."""
 
     def __init__(
         self,
@@ -130,11 +129,11 @@ class Watchdogs:
 
     @property
     def alarms(self) -> list[Alarm]:
-        """What is the matter now, the oldest first."""
+        """Current alarms, the oldest first."""
         return sorted(self._alarms.values(), key=lambda alarm: alarm.since)
 
     def reconfigure(self, options: WatchOptions) -> None:
-        """Apply other options from now on."""
+        """Apply new options."""
         self._options = options
         if self._pulse is not None:
             self._pulse.stall_s = options.stall_s
@@ -149,12 +148,12 @@ class Watchdogs:
                 await asyncio.sleep(self._options.look_s)
 
     def close(self) -> None:
-        """Stop watching; within half a second."""
+        """Stop watching, within half a second."""
         if self._pulse is not None:
             self._pulse.close()
 
     def look(self) -> None:
-        """Look at everything once."""
+        """Check everything once."""
         now = self._clock.now()
         self._look_at_loop(now)
         self._look_at_commit(now)
@@ -164,7 +163,7 @@ class Watchdogs:
         self._look_at_memory(now)
 
     def limit_requests(self, most: int, concurrency: int) -> None:
-        """Fit the requests at once to the open files that the system allows, which suffice for one."""
+        """Limit concurrent requests to what the system's limit of open files permits, at least one."""
         needed = files_of(concurrency)
         if most >= needed:
             return
@@ -188,7 +187,7 @@ class Watchdogs:
             before = now
 
     def took(self, lag_s: float, now: float) -> None:
-        """Note how late a beat was."""
+        """Note how late a heartbeat was."""
         self._lags.append(lag_s)
         self.gauges.loop_lag_s = max(lag_s, 0.0)
         if lag_s < self._options.stall_s:
@@ -229,7 +228,7 @@ class Watchdogs:
                         f"{path} is gone: it was moved or removed while the crawl ran, and what came since the last "
                         "commit is lost; where it was moved to, gossamer resume continues"
                     ) from error
-                continue  # Not created yet, or gone: a write there reports the error.
+                continue  # Not created yet, or removed: a write there reports the error.
             found.setdefault(disk.device, (str(path), disk))
         least = self._options.disk_free_bytes_min
         enough = least * DISK_MARGIN if "disk" in self._alarms else least

@@ -1,10 +1,10 @@
-"""Accounts: what hosts and sites have spent and been given, one small record each, kept with the epoch; and reputation,
-what the links of fetched pages say of them.
+"""Accounts: what hosts and sites have spent and received, one small record each, stored with the epoch; and their
+reputation, computed from the links of fetched pages.
 
-Reputation by STAR (Lee, Leonard, Wang and Loguinov 2008): what counts is the number of *other registered domains* that
-link in, for hosts and pages are free and domains are not. A set of them may be as large as the web, so only the
-`SMALLEST_MAX` smallest hashes are kept (k minimum values, Bar-Yossef and others 2002): exact below that many, and from
-there on the k-th smallest says how densely the hashes lie, with a standard error of 1/√(k-2), here 13 %.
+Reputation by STAR (Lee, Leonard, Wang and Loguinov 2008): it counts the *other registered domains* that link to a site,
+because hosts and pages are free and domains are not. A set of them may be as large as the web, so only the
+`SMALLEST_MAX` smallest hashes are kept (k minimum values, Bar-Yossef and others 2002): the count is exact below that
+number; above it, it is estimated from the k-th smallest hash, with a standard error of 1/√(k-2), here 13 %.
 """
 
 from bisect import bisect_left
@@ -26,23 +26,23 @@ from gossamer.url.url import Url
 HOST: Final = "h"
 SITE: Final = "s"
 ACCOUNT_BYTES: Final = 800
-"""Memory of one, about; most have no list of sites that link to them and need half of it."""
+"""Approximate memory of an account; most accounts have no list of linking sites and need half of it."""
 
 
 class Account(msgspec.Struct, array_like=True):
-    """One host's or site's account. A field is written by one part of the frontier alone."""
+    """The account of a host or a site. Each field is written by only one part of the frontier."""
 
     round: int = 0
-    """The budget round in which what follows was spent."""
+    """The budget round in which pages, bytes and time were spent."""
     pages: int = 0
     wire_bytes: int = 0
     time_s: float = 0.0
     linking: list[int] = msgspec.field(default_factory=list)
-    """Of a site: hashes of the other sites that link to it, the smallest ones in order (see `add_linking`)."""
+    """For a site: hashes of the other sites that link to it, the smallest ones, sorted (see `add_linking`)."""
     cash: float = 0.0
-    """Of a host: see `Reputation`."""
+    """For a host: see `Reputation`."""
     known: bool = False
-    """Of a host: it was given its first cash."""
+    """For a host: whether it has received its first cash."""
 
 
 class AccountHolder:
@@ -56,7 +56,7 @@ class AccountHolder:
         self.account = account
         self.dirty = False
         self.lent = 0
-        """Visits under way that will be charged to it."""
+        """Visits in flight that will be charged to the account."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -64,8 +64,8 @@ _decode = msgspec.msgpack.Decoder(Account).decode
 
 
 class Accounts:
-    """Kind and name to account. What is dirty or has visits under way stays in memory; of the rest the least recently
-    used leaves when there are more than `cached_max`.
+    """Accounts by kind and name. Dirty accounts, and those with visits in flight, stay in memory; of the others the
+    least recently used are dropped when there are more than `cached_max`.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Accounts:
         remembered: Remembered | None = None,
         split: frozenset[str] = frozenset(),
     ) -> None:
-        """`split` are sites whose hosts have a partition each: each shard has an account of its own for them."""
+        """`split` are sites whose hosts have a partition each: each shard has a separate account for them."""
         self._epochs = epochs
         self._remembered = remembered
         self._split = split
@@ -106,20 +106,20 @@ class Accounts:
         return len(self._dirty)
 
     def touch(self, held: AccountHolder) -> None:
-        """Have the account written with this epoch."""
+        """Mark an account as dirty, so that the next `cut` writes it."""
         if not held.dirty:
             held.dirty = True
             self._dirty.append(held)
-            self._held[held.name] = held  # It may have left since it was asked for.
+            self._held[held.name] = held  # It may have been evicted since `get`.
 
     def forget(self, first: int, end: int) -> None:
-        """Drop the accounts of some partitions: another shard has them, or they are read again."""
+        """Drop the accounts of some partitions from memory: another shard has them, or they are read again."""
         begin, stop = partition_range(first, end)
         for name in [name for name, held in self._held.items() if begin <= held.key < stop]:
             del self._held[name]
 
     def admit(self, first: int, end: int, number: int, own: int) -> None:
-        """Have what was spent in budget round `number` of another shard count in ours, which is `own`."""
+        """Count what was spent in budget round `number` of another shard in our round `own`."""
         accounts = {}
         for key, data in self._epochs.scan("account", *partition_range(first, end)):
             account = _decode(data)
@@ -128,7 +128,7 @@ class Accounts:
         self._epochs.put_many("account", accounts)
 
     def cut(self) -> None:
-        """Give the open epoch the accounts that changed."""
+        """Put the dirty accounts into the open epoch."""
         for held in self._dirty:
             account = held.account
             self._epochs.put("account", held.key, _encode(account))
@@ -139,7 +139,7 @@ class Accounts:
         self._evict_at = self._cached_max
 
     def _evict(self) -> None:
-        # A tenth at a time, so that the walk over those that must stay is paid rarely.
+        # A tenth at a time, so that the pass over accounts that must stay is rare.
         tenth = max(1, self._cached_max // 10)
         idle = (name for name, held in self._held.items() if not (held.dirty or held.lent))
         for name in list(islice(idle, len(self._held) - self._cached_max + tenth)):
@@ -148,31 +148,31 @@ class Accounts:
 
 
 def _recall(account: Account, spent: Spent | None) -> None:
-    """Bring an account to where other crawls left it."""
+    """Set an account to the state in which the last crawl left it."""
     if spent is not None and spent.round >= account.round:
         account.round = spent.round
         account.pages, account.wire_bytes, account.time_s = spent.pages, spent.wire_bytes, spent.time_s
 
 
 def account_key(kind: str, partition: int, name: str, split: frozenset[str] = frozenset()) -> bytes:
-    """Return where the disk keeps an account."""
+    """Return the key of an account in the store."""
     if kind == SITE:
         partition = site_partition(name, partition, split)
     return partition.to_bytes(2) + kind.encode() + name.encode()
 
 
 def read_account(epochs: Epochs, key: bytes) -> Account:
-    """Return an account as the disk has it, or a new one."""
+    """Return an account from the store, or a new one."""
     data = epochs.get("account", key)
     return Account() if data is None else _decode(data)
 
 
 PAIRS_MAX = 100_000
-"""Pairs of sites that are known to link, remembered to be quick: about 8 MB."""
+"""Cached pairs of linking sites: about 8 MB."""
 
 
 class OtherShards(Protocol):
-    """Knows which URLs are ours, and passes on the cash of others' hosts."""
+    """Knows which URLs belong to this shard, and sends cash to hosts of other shards."""
 
     def has(self, url: Url) -> bool: ...
 
@@ -180,14 +180,14 @@ class OtherShards(Protocol):
 
 
 class Reputation:
-    """Counts, per site, the other sites that link to it; and moves cash between hosts (OPIC, by host).
+    """Counts, per site, the other sites that link to it, and moves cash between hosts (OPIC, by host).
 
-    Cash: each host is given 1 when it is first heard of, so the mean is 1. A page that is fetched gives on its part of
-    its host's cash, one of as many parts as the host has URLs to come, in equal shares to the hosts of its links. A
-    page without links gives nothing. A host's pages are not told apart, which makes this cheap: one account a
-    host (Abiteboul, Preda and Cobena 2003 keep one a page), and a link farm within one host earns it nothing.
+    Cash: each host gets 1 when it is discovered, so the mean is 1. A fetched page distributes its share of its host's
+    cash, which is the cash divided by the host's unfinished URLs, equally among the hosts of its links. A page without
+    links gives nothing. Pages of a host are not distinguished, so there is only one account per host (Abiteboul, Preda
+    and Cobena 2003 have one per page), and a link farm within one host earns it nothing.
 
-    A page of 60 links costs 3 µs to count and 9 µs to move cash for, when the accounts are in memory.
+    For a page of 60 links counting costs 3 µs and moving cash 9 µs, if the accounts are in memory.
     """
 
     def __init__(self, epochs: Epochs, accounts: Accounts, *, linking: bool, cash: bool) -> None:
@@ -197,14 +197,14 @@ class Reputation:
         self._moves_cash = cash
         self._pairs: set[int] = set()
         self.others: OtherShards | None = None
-        """The other shards, where there are any."""
+        """The other shards; None if there are none."""
         stored = epochs.get("meta", LINKING_MAX)
         self.linking_max = msgspec.msgpack.decode(stored, type=float) if stored is not None else 0.0
-        """Most sites that link to any one."""
+        """Largest number of other sites that link to any site."""
 
     def linked(self, page: Url, links: Sequence[Link], queued: int) -> None:
-        """Take in a fetched page's links, those to other shards too; `queued` are its host's URLs that are not
-        finished.
+        """Process a fetched page's links, including those to other shards; `queued` is the number of its host's
+        unfinished URLs.
         """
         if self._counts_linking:
             self._count(page, links if self.others is None else [one for one in links if self.others.has(one.url)])
@@ -212,27 +212,29 @@ class Reputation:
             self._give(page, links, queued)
 
     def linked_from_afar(self, source: int, site: str, partition: int) -> None:
-        """Note that a site, known by a hash of its name, links to one of ours. Noting it twice is noting it once."""
+        """Note that a site of another shard, given by a hash of its name, links to one of ours. Idempotent."""
         if self._counts_linking:
             self._note(source, site, partition)
 
     def cash_from_afar(self, host: str, partition: int, amount: float) -> None:
-        """Add what a host of ours gets of another shard's hosts. Call it once for each part: cash is never made."""
+        """Add cash that a host of ours gets from another shard's hosts. Call this exactly once per transfer, so that no
+        cash is created.
+        """
         if self._moves_cash:
             taker = self._funded(partition, host)
             taker.account.cash += amount
             self._accounts.touch(taker)
 
     def linking(self, site: Account) -> float:
-        """Return how many other sites link to one."""
+        """Return how many other sites link to a site."""
         return linking_sites(site.linking)
 
     def cash(self, partition: int, host: str) -> float:
-        """Return what a host holds, as a multiple of the mean."""
+        """Return a host's cash, as a multiple of the mean."""
         return self._funded(partition, host).account.cash if self._moves_cash else 0.0
 
     def cut(self) -> None:
-        """Give the open epoch what changed; the accounts are their owner's to cut."""
+        """Put changes into the open epoch, except the accounts, which their owner cuts."""
         if self._counts_linking:
             self._epochs.put("meta", LINKING_MAX, msgspec.msgpack.encode(self.linking_max))
 
@@ -243,7 +245,7 @@ class Reputation:
             if pair in self._pairs:
                 continue
             if len(self._pairs) >= PAIRS_MAX:
-                self._pairs.clear()  # It fills again with what is popular now.
+                self._pairs.clear()  # It fills again with pairs that are popular now.
             self._pairs.add(pair)
             self._note(source, site, partition)
 
@@ -259,7 +261,7 @@ class Reputation:
             return
         share = giver.account.cash / (queued + 1)
         giver.account.cash -= share
-        self._accounts.touch(giver)  # At once: it stays in memory, also while many takers come.
+        self._accounts.touch(giver)  # Now, so that it stays in memory while the accounts of many receivers are loaded.
         each = share / len(links)
         ours = links if self.others is None else self._sent(links, each, self.others)
         for (host, partition), count in Counter((link.url.host, link.url.partition) for link in ours).items():
@@ -268,7 +270,7 @@ class Reputation:
             self._accounts.touch(taker)
 
     def _sent(self, links: Sequence[Link], each: float, others: OtherShards) -> list[Link]:
-        """Send other shards what their hosts get; return our links."""
+        """Send other shards the cash for their hosts; return the links to this shard's hosts."""
         ours = []
         for link in links:
             if others.has(link.url):
@@ -287,12 +289,12 @@ class Reputation:
 
 
 SMALLEST_MAX = 64
-"""About 600 bytes a site."""
+"""Hashes per site: about 600 bytes."""
 SPACE = 1 << 64
 
 
 def add_linking(smallest: list[int], site: int) -> bool:
-    """Note a site, by a 64-bit hash of its name, in a list that is sorted; say whether the list changed. 0.3 µs."""
+    """Add a site, by a 64-bit hash of its name, to a sorted list; return whether the list changed. 0.3 µs."""
     if len(smallest) >= SMALLEST_MAX and site >= smallest[-1]:
         return False
     at = bisect_left(smallest, site)
@@ -304,7 +306,7 @@ def add_linking(smallest: list[int], site: int) -> bool:
 
 
 def linking_sites(smallest: list[int]) -> float:
-    """Return how many different sites were noted, exact below `SMALLEST_MAX` and an estimate from there on."""
+    """Return how many different sites were added: exact below `SMALLEST_MAX`, an estimate from there on."""
     if len(smallest) < SMALLEST_MAX:
         return float(len(smallest))
     return (SMALLEST_MAX - 1) * SPACE / smallest[-1]

@@ -1,9 +1,9 @@
-"""Budgets: what a host or a site may take of a round, what it has used up, and the rounds.
+"""Budgets: what a host or a site may use in a round, what it has used up, and the rounds.
 
 A host or site that has used up its budget is not dropped but deferred (BEAST, Lee and others 2008): the host moves from
 the workbench to a separate index, with all its queued URLs, at the cost of one entry. A round ends when all other hosts
-are done, or after `round_s`. Then every budget is full again and the deferred hosts are drawn at random. So a crawl
-with budgets ends like one without: each round fetches at least one page.
+are done, or after `round_s`. Then every budget is full again, and the deferred hosts are drawn at random. Each round
+fetches at least one page, so a crawl with budgets still ends.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ from gossamer.url.url import Url
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """What may be spent in a round; None: as much as there is."""
+    """What may be spent in a round; None: no limit."""
 
     pages: float | None = None
     """Requests for URLs, with any result."""
     wire_bytes: float | None = None
     time_s: float | None = None
-    """Seconds that requests took."""
+    """Total time of requests."""
 
     @property
     def is_set(self) -> bool:
-        """There is a limit."""
+        """Whether there is a limit."""
         return not (self.pages is None and self.wire_bytes is None and self.time_s is None)
 
     def grown(self, factor: float) -> Budget:
-        """Return `factor` times as much."""
+        """Return the budget multiplied by `factor`."""
         if factor == 1.0:
             return self
         return Budget(_times(self.pages, factor), _times(self.wire_bytes, factor), _times(self.time_s, factor))
 
     def used_up(self, pages: int, wire_bytes: int, time_s: float) -> str:
-        """Return what is used up, for people; empty while there is something left of everything."""
+        """Return the limit that is used up, for people; empty if none is."""
         if self.pages is not None and pages >= int(self.pages):
             return f"{int(self.pages)} page{'s' * (int(self.pages) != 1)}"
         if self.wire_bytes is not None and wire_bytes >= self.wire_bytes:
@@ -74,8 +74,8 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 def growth(linking: float, linking_max: float, growth_max: float) -> float:
-    """Return how many times its budget a site gets: from 1 for one that no other links to, up to `growth_max` for the
-    one that most others link to, in proportion (STAR: B_min + (B_max - B_min) · d / d_max).
+    """Return the factor of a site's budget: from 1 for a site without links from others, to `growth_max` for the site
+    with most linking sites, in proportion (STAR: B_min + (B_max - B_min) · d / d_max).
     """
     if linking_max <= 0.0:
         return 1.0
@@ -83,7 +83,7 @@ def growth(linking: float, linking_max: float, growth_max: float) -> float:
 
 
 def host_budget(options: BudgetOptions, host: str) -> Budget:
-    """Return a host's budget before growth: its own keys before those of all hosts."""
+    """Return a host's budget before growth: its overrides take precedence over the keys for all hosts."""
     own = options.overrides.get(host)
     return Budget(
         options.host_pages if own is None or own.pages is None else own.pages,
@@ -93,7 +93,7 @@ def host_budget(options: BudgetOptions, host: str) -> Budget:
 
 
 def site_budget(options: BudgetOptions, site: str) -> Budget:
-    """Return a site's budget before growth; its own keys stand under its name with a dot before it."""
+    """Return a site's budget before growth; its overrides have its name with a leading dot as key."""
     own = options.overrides.get("." + site)
     return Budget(
         options.site_pages if own is None or own.pages is None else own.pages,
@@ -107,25 +107,29 @@ def _times(limit: float | None, factor: float) -> float | None:
 
 
 SITES_MAX = 65_536
-"""Hosts whose site is remembered: about 8 MB."""
+"""Hosts whose site is cached: about 8 MB."""
 LOOK_AGAIN_S = 1.0
-"""Interval of checks of a host whose site has used its remaining budget for requests in flight."""
+"""Interval of checks of a host whose site's remaining budget is used by requests in flight."""
 
 Verdict = Literal["", "wait", "over"]
-"""May be leased; the remaining budget is used by requests in flight; nothing is left in this round."""
+"""Empty: may be leased. `wait`: the remaining budget is used by requests in flight. `over`: nothing is left in this
+round.
+"""
 
 
 class Round(msgspec.Struct, array_like=True):
-    """Where the rounds stand, as the commit keeps it."""
+    """The stored state of the rounds."""
 
     number: int = 1
     began_at: float = 0.0
     options: int = 0
-    """Hash of the budgets that it goes by; 0: not known."""
+    """Hash of the budgets in force in this round; 0: not known."""
 
 
 class Budgets:
-    """Charges hosts and sites, and says who may go on. About 2.2 µs a visit and 1.1 µs a question."""
+    """Charges hosts and sites, and decides which may continue in this round. About 2.2 µs a visit and 1.1 µs a
+    decision.
+    """
 
     def __init__(
         self,
@@ -149,15 +153,15 @@ class Budgets:
         self._remembered = remembered
         last = remembered.round() if remembered is not None else None
         if last is not None and (stored is None or last[0] > self._round.number):
-            self._round = Round(*last, options=self._round.options)  # Other crawls went on with it.
+            self._round = Round(*last, options=self._round.options)  # Another crawl has advanced it since.
         self._round.began_at = min(self._round.began_at, now)  # The clock may have been set back since.
         was, self._round.options = self._round.options, _hash_of(options)
         if stored is not None and was not in (0, self._round.options):
-            self.begin_round(now)  # As when they change while a crawl runs: who was put off for the old ones may come.
+            self.begin_round(now)  # Hosts that the old budgets deferred may continue.
 
     def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], *, is_new: bool) -> None:
-        """Apply other budgets from now on. `hosts` are those in memory. Their leased URLs are charged now if no budget
-        (`is_new`), or no site budget, was set when they were leased.
+        """Apply new budgets. `hosts` are those in memory: their leased URLs are counted now if no budget (`is_new`), or
+        no site budget, was set when they were leased.
         """
         had_sites = self._has_site_budgets and not is_new
         self._options = options
@@ -177,7 +181,7 @@ class Budgets:
 
     @property
     def round_ends_at(self) -> float | None:
-        """Return when a round ends although hosts are left; None: it ends when none is."""
+        """Return when the round ends even if hosts are left; None: only when no host is left."""
         round_s = self._options.round_s
         return None if round_s is None else self._round.began_at + round_s
 
@@ -186,7 +190,7 @@ class Budgets:
         self._round = Round(self._round.number + 1, now, self._round.options)
 
     def verdict(self, host: Host) -> Verdict:
-        """Return whether a host's next URL may be leased."""
+        """Return whether a host's next URL may be leased now."""
         site = self._site(host) if self._has_site_budgets or self._reputation is not None else None
         factor = self._growth(site.account) if site is not None else 1.0
         budget = (host_budget(self._options, host.name) if self._options.overrides else self._host_budget).grown(factor)
@@ -208,7 +212,7 @@ class Budgets:
             self._site(host).lent += 1
 
     def returned(self, host: Host) -> None:
-        """Note that a URL was given back."""
+        """Note that a leased URL was returned."""
         self._host(host).lent -= 1
         if self._has_site_budgets:
             self._site(host).lent -= 1
@@ -223,14 +227,14 @@ class Budgets:
             self._accounts.touch(held)
 
     def facts(self, url: Url) -> BudgetFacts:
-        """Return where a URL's host and site stand now."""
+        """Return the current budget use of a URL's host and site."""
         host = self._accounts.get(HOST, url.partition, url.host).account
         site = self._accounts.get(SITE, url.partition, url.site).account
         linking_max = self._reputation.linking_max if self._reputation is not None else 0.0
         return _facts(self._options, url, self.round, host, site, linking_max)
 
     def cut(self) -> None:
-        """Give the open epoch where the rounds stand; the accounts are their owner's to cut."""
+        """Put the state of the rounds into the open epoch; the accounts' owner cuts these."""
         self._epochs.put("meta", BUDGET_ROUND, msgspec.msgpack.encode(self._round))
         if self._remembered is not None:
             self._remembered.keep_round(self._round.number, self._round.began_at)
@@ -266,7 +270,7 @@ def _has_site_budgets(options: BudgetOptions) -> bool:
 def budget_facts(
     epochs: Epochs, options: BudgetOptions, url: Url, split: frozenset[str] = frozenset()
 ) -> BudgetFacts | None:
-    """Return where a URL's host and site stand, as of the last commit; None if there are no budgets."""
+    """Return the budget use of a URL's host and site at the last commit; None if there are no budgets."""
     if not options.is_set:
         return None
     host = read_account(epochs, account_key(HOST, url.partition, url.host))
@@ -277,7 +281,7 @@ def budget_facts(
 
 
 def stored_round(epochs: Epochs) -> int:
-    """Return the number of the round that the last commit knows."""
+    """Return the number of the round at the last commit."""
     stored = epochs.get("meta", BUDGET_ROUND)
     return 1 if stored is None else msgspec.msgpack.decode(stored, type=Round).number
 
@@ -315,7 +319,7 @@ def _shown(account: Account, number: int, budget: Budget) -> dict[str, object]:
 
 
 class Ledger:
-    """Budgets, reputation and host levels. Those that are not configured are None and cost nothing."""
+    """Budgets, reputation and host levels. Parts that are not configured are None and cost nothing."""
 
     def __init__(
         self,
@@ -338,19 +342,21 @@ class Ledger:
         grows = self.reputation if options.growth_max > 1.0 else None
         self.budgets = Budgets(epochs, self._accounts, grows, options, now, remembered) if options.is_set else None
         self.host_level: Callable[[Host], int] | None = self._level if self._prioritizer is not None else None
-        """Says how urgent a host is among those that wait; None: as urgent as its most urgent URL."""
+        """Returns a host's level among waiting hosts; None: the level is that of its most urgent URL."""
 
     @property
     def linking(self) -> Callable[[int, str], float] | None:
-        """What says how many other sites link to one, by partition and name; None if that is not counted."""
+        """A function from partition and name of a site to the number of other sites that link to it; None if not
+        counted.
+        """
         reputation = self.reputation
         if reputation is None:
             return None
         return lambda partition, site: reputation.linking(self._accounts.get(SITE, partition, site).account)
 
     def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], now: float) -> None:
-        """Apply other budgets from now on; `hosts` are those in memory. A round begins: who was put off for what the
-        budgets were may come again.
+        """Apply new budgets; `hosts` are those in memory. A new round begins, so that hosts that were deferred by the
+        old budgets may continue.
         """
         if options == self.options:
             return
@@ -367,21 +373,21 @@ class Ledger:
         return self.budgets.round if self.budgets is not None else 0
 
     def forget(self, first: int, end: int) -> None:
-        """Drop what memory has of some partitions."""
+        """Drop everything about some partitions from memory."""
         self._accounts.forget(first, end)
 
     def admit(self, first: int, end: int, number: int) -> None:
-        """Take in the accounts of partitions that come from another shard, which is in budget round `number`."""
+        """Admit the accounts of partitions from another shard, which is in budget round `number`."""
         if number != self.round:
             self._accounts.admit(first, end, number, self.round)
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of the accounts that wait for the next `cut`, about."""
+        """Approximate memory of the accounts that wait for the next `cut`."""
         return self._accounts.dirty * ACCOUNT_BYTES
 
     def cut(self) -> None:
-        """Give the open epoch what changed."""
+        """Put all changes into the open epoch."""
         if self.budgets is not None:
             self.budgets.cut()
         if self.reputation is not None:

@@ -1,4 +1,4 @@
-"""Control: an operator's changes to one host, such as its delay."""
+"""Control: changes to one host, such as a Crawl-delay, a longer delay or its closing, and prerequisite fetches."""
 
 from __future__ import annotations
 
@@ -13,38 +13,41 @@ from gossamer.state.contacts import Contacts
 from gossamer.url.url import Url
 
 PREREQUISITES_MAX = 64
-"""Prerequisite fetches for other hosts that wait at a host."""
+"""Prerequisite fetches that may wait at a host, except those of its own robots.txt."""
 PREREQUISITE_WAIT_S_MAX = 300.0
-"""A host that is left alone for longer takes none."""
+"""A host with a longer delay takes no such fetches."""
 
 
 class HostControl:
-    """Prerequisite fetches, waits and closings. Each is durable with the epoch; a delay survives any death."""
+    """Prerequisite fetches, waits and closings of hosts. Each change is durable with the epoch; a delay also survives a
+    crash before that.
+    """
 
     def __init__(
         self, hosts: HostTable, scheduler: Scheduler, contacts: Contacts, politeness: Politeness, remembered_s: float
     ) -> None:
-        """`remembered_s` is how long an origin that was given up stays closed."""
+        """An origin that was given up stays closed for `remembered_s`."""
         self._hosts = hosts
         self._scheduler = scheduler
         self._contacts = contacts
         self._politeness = politeness
         self._remembered_s = remembered_s
         self.prerequisites_only = False
-        """No queued URLs are leased for now."""
+        """Whether only prerequisite fetches are leased, and no queued URLs."""
 
     def reconfigure(self, politeness: Politeness) -> None:
-        """Apply other rules from now on."""
+        """Apply new rules."""
         self._politeness = politeness
 
     def prolong(self, host: Host, until: float, now: float) -> None:
-        """Extend the delay of a host in memory until an instant, unless it is longer already."""
+        """Extend the delay of a host in memory to `until`, unless it is longer already."""
         self._prolong(host, until, now)
         self._scheduler.schedule(host, now)
 
     def run_prerequisite(self, prerequisite: Prerequisite, now: float) -> bool:
-        """Make a request that is in no queue, through the gates of its host. Return False if the host is closed, or,
-        unless it is for the origin's robots.txt, if the origin waits or the host has many such requests.
+        """Schedule a request that is in no queue, through the gates of its host. Return False if the host is closed.
+        Return False also if the origin waits or the host has many such requests, except for the origin's own
+        robots.txt.
         """
         host = self._host(prerequisite.url)
         if host.record.closed or not (
@@ -57,7 +60,7 @@ class HostControl:
         return True
 
     def park(self, url: Url, now: float, waits_for: str = ROBOTS) -> None:
-        """Lease only prerequisite fetches of a host."""
+        """Lease only prerequisite fetches of a host until `unpark`."""
         host = self._host(url)
         host.parked = waits_for
         self._scheduler.schedule(host, now)
@@ -71,9 +74,10 @@ class HostControl:
         self._scheduler.unpark(self._host(url), now)
 
     def hold(self, url: Url, until: float, reason: str, now: float) -> None:
-        """Request nothing of a URL's origin until an instant, and one URL at a time from then on until it answers.
+        """Send no request to a URL's origin before `until`; after that, request one URL at a time until the origin
+        answers.
 
-        The other origins of its host go on. Durable with the epoch.
+        The other origins of the host are not affected. Durable with the epoch.
         """
         host = self._host(url)
         one = admit(host, key_of(url), now, self._remembered_s) if not host.record.closed else None
@@ -92,9 +96,9 @@ class HostControl:
         self._scheduler.schedule(host, now)
 
     def set_crawl_delay(self, url: Url, delay_s: float | None, now: float) -> None:
-        """Obey a Crawl-delay; one that is too long closes the host.
+        """Set the Crawl-delay of a URL's origin; a delay that is too long closes the host.
 
-        It counts from now: that of robots.txt itself was a request too, and ended a moment ago.
+        It applies from now on, since the request for robots.txt has just ended.
         """
         host = self._host(url)
         record = host.record
@@ -106,7 +110,7 @@ class HostControl:
             if one is not None:
                 one.crawl_delay_s = None if is_too_long else delay_s
             if one is not None and is_too_long:
-                # It gets no further request, so that its delay is none of the host's other origins.
+                # The origin gets no further request, so its delay does not apply to the host's other origins.
                 one.closed = f"its Crawl-delay of {delay_s:.0f} s is more than we wait"
                 one.wait_until = now + self._remembered_s
                 delay_s = None
@@ -121,7 +125,7 @@ class HostControl:
         host.contacted = True
         self._hosts.touch(host)
         if delay_s is not None and delay_s > longest_s:
-            # The closing may be lost with its epoch, and the host asked again.
+            # The closing may be lost with its epoch, and the host contacted again.
             self._prolong(host, now + longest_s, now)
             self.close(url, f"its Crawl-delay of {delay_s:.0f} s is more than we wait", now)
             return
@@ -129,14 +133,14 @@ class HostControl:
         self._scheduler.schedule(host, now)
 
     def back_off(self, url: Url, nth: int, reason: str, now: float) -> None:
-        """Leave a host alone as after the n-th 429 in a row: it refused us without saying that it is busy."""
+        """Delay a host as after the n-th 429 in a row: it refused us without such a status."""
         host = self._host(url)
         host.record.reason = reason
         self._prolong(host, now + host.rules.backoff_s(nth, 0.0), now)
         self._scheduler.schedule(host, now)
 
     def close(self, url: Url, reason: str, now: float) -> None:
-        """End all URLs of a host, those to come included, with the outcome `host_closed`."""
+        """End all URLs of a host, including those found later, with the outcome `host_closed`."""
         host = self._host(url)
         host.record.closed = reason
         host.contacted = True
@@ -158,11 +162,11 @@ class HostControl:
         return self._hosts.get(url.host, url.partition)
 
     def count(self, into: Counters) -> None:
-        """Say how often host records were in memory."""
+        """Set the counts of host records that were found in memory, and that were not."""
         into.records_hits, into.records_misses = self._hosts.asked - self._hosts.misses, self._hosts.misses
 
     def _prolong(self, host: Host, until: float, now: float) -> None:
-        """Let a host rest for longer than its last request said; survives the death of the process."""
+        """Extend a host's delay beyond that of its last request; survives the death of the process."""
         self._hosts.touch(host)
         if until > host.record.rest_until:
             host.record.rest_until = until

@@ -1,4 +1,4 @@
-"""Frontier: takes links, leases visits, and takes them back."""
+"""Frontier: queues links, leases visits, and takes these back."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
 SHARE_OLD_MAX = 0.9
-"""Of what politeness permits where nothing new waits: what is left is for retries and robots.txt."""
+"""Share of a host's permitted visits for old pages if no new URLs wait; the rest is for retries and robots.txt."""
 
 
 class Frontier:
-    """Promises: each added URL is leased to one visit at a time until it is finished, and none is lost. No host or
-    address gets more concurrent requests than politeness allows, and no request is early, also after a crash.
+    """Promises: each added URL is leased to one visit at a time until it is finished, and no URL is lost. No host or
+    address gets more concurrent requests than politeness allows, and no request is early, even after a crash.
 
     A lease's life: `select` → (`locate` and back, if its host must be resolved) → `begin` → `ended` → `finish` or
-    `retry`; or `give_back` instead of the last two. Each call takes the time.
+    `retry`; or `give_back` instead of the last two. The time is an argument of each call.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Frontier:
         if contacts.recovered.was_missing_at(store.epoch) and store.epoch:
             contacts.lost(now)
         if (first := next(store.scan("host", *PARTITIONED), None)) is not None:
-            decode_record(first[1])  # A crawl of another version is refused here, not in the middle of a visit.
+            decode_record(first[1])  # Refuses a crawl of another version now, not during a visit.
         self.counts = follow_clock(epochs, now, records.travelling)
         bias = LevelBias(options.level_bias, dice)
         self._hosts = HostTable(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
@@ -85,9 +85,9 @@ class Frontier:
         self.moves = FrontierMoves(self._hosts, self._scheduler, index, ledger, self.counts, epochs)
         self._lent: set[int] = set()
         self._aside: list[Host] = []
-        """Hosts whose turn came while only prerequisite fetches are leased: no more than the workbench has."""
+        """Hosts whose turn came while only prerequisite fetches were leased; at most as many as on the workbench."""
         self.under_way = 0
-        """Leases with an address that are not ended."""
+        """Leases with an address that have not ended."""
         benched = index.load(store, records.travelling)
         for begin, end in records.travelling:
             self.moves.forget(begin, end)
@@ -95,8 +95,8 @@ class Frontier:
             self._scheduler.resume(self._hosts.get(name, partition), now)
 
     def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
-        """Apply other options from now on. A longer delay applies at once to hosts in memory, counted from the end of
-        the last request; a delay that is running never becomes shorter.
+        """Apply new options. A longer delay applies at once to hosts in memory, counted from the end of the last
+        request; a running delay never becomes shorter.
         """
         before, self.politeness, self._options = self.politeness, politeness, options
         hosts = self._hosts.reconfigure(politeness)
@@ -108,7 +108,7 @@ class Frontier:
         for host in hosts:
             was, record = before.of(host.name), host.record
             if was.has_own_gate != host.rules.has_own_gate or was.per_host != host.rules.per_host:
-                self._bench.settle(host, None)  # It gets another place before its next request.
+                self._bench.settle(host, None)  # It gets a new place before its next request.
             more_s = host.rules.rest_s(record.fetches_s, record.crawl_delay_s)
             more_s -= was.rest_s(record.fetches_s, record.crawl_delay_s)
             if record.requests and more_s > 0.0 and not record.reason and record.rest_until + more_s > now:
@@ -118,7 +118,7 @@ class Frontier:
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of what waits for the next `cut`, about: URLs that were added, and hosts that changed."""
+        """Approximate memory of changes that wait for the next `cut`: added URLs and changed hosts."""
         return self._queues.fresh_bytes + self._hosts.dirty * HOST_BYTES + self._ledger.memory_bytes
 
     @property
@@ -128,16 +128,16 @@ class Frontier:
 
     @property
     def hosts_left(self) -> int:
-        """Hosts with URLs that are not finished, wherever they wait."""
+        """Hosts with URLs that are not finished, in memory or on disk."""
         return self._index.hosts
 
     @property
     def hosts_most(self) -> int:
-        """Most of them at once, since `count_anew`, over all runs."""
+        """Maximum of `hosts_left` since `count_anew`, over all runs."""
         return self._index.hosts_most
 
     def count_anew(self) -> None:
-        """Forget how many hosts there were at most."""
+        """Reset `hosts_most`."""
         self._index.hosts_most = self._index.hosts
 
     @property
@@ -146,14 +146,14 @@ class Frontier:
         return self._budgets.round if self._budgets is not None else 0
 
     def share_gates(self, leases: Leases, first: float) -> SharedGates | None:
-        """Lease addresses, and the gates of split sites, from other shards from now on; `first`: see `SiteLimits`."""
+        """From now on, lease addresses and gates of split sites from the lease server; `first`: see `SiteLimits`."""
         self._shared = shared_gates(self._bench, leases, self._rules, first)
         if self._shared is not None:
             self._sites.share(self._rules.split, self._shared)
         return self._shared
 
     def shrink(self) -> None:
-        """Have fewer hosts in memory from now on: memory is short. They come back when requests wait for hosts."""
+        """Keep fewer hosts in memory, which is short. Their number grows again when requests wait for hosts."""
         self._scheduler.room.shrink()
 
     # ---- links in
@@ -174,23 +174,23 @@ class Frontier:
         self._scheduler.bring(host, level, now)
 
     def linked(self, page: Url, links: Sequence[Link]) -> None:
-        """Take in what a page that was just finished links to: what others are worth by it."""
+        """Process the links of a page that was just finished, for reputation."""
         if self._ledger.reputation is not None:
             host = self._hosts.get(page.host, page.partition)
             self._ledger.reputation.linked(page, links, host.record.queued)
 
     @property
     def reputation(self) -> Reputation | None:
-        """What hosts and sites are worth by the links to them, where that is used."""
+        """Reputation of hosts and sites by the links to them; None if not used."""
         return self._ledger.reputation
 
     @property
     def watches_links(self) -> bool:
-        """What `linked` takes in is used."""
+        """Whether `linked` needs to be called."""
         return self._ledger.reputation is not None
 
     def retry(self, lease: Lease, again: RevisitPlan, now: float) -> None:
-        """Queue a leased URL again: for another attempt, or for the next hop of a redirect within one key."""
+        """Queue a leased URL again: for another attempt, or for the next hop of a redirect with the same key."""
         host, old = lease.host, self._returned(lease)
         entry = QueueEntry(
             again.url.text, old.depth, again.hops, old.link_type, old.referrer, again.attempt, old.seed, again.error,
@@ -217,7 +217,7 @@ class Frontier:
             turns.schedule(self._aside.pop(), now)
         while True:
             if len(turns.benched) < turns.room.hosts and not prerequisites_only:
-                turns.fill(now)  # Each time: a host that turns out to have nothing now makes room for another.
+                turns.fill(now)  # In each iteration: a host without a URL for now makes room for another.
             host = self._bench.take(now)
             if host is None:
                 if prerequisites_only or not turns.widen(now):
@@ -225,21 +225,21 @@ class Frontier:
             elif host.partition in self.moves.frozen:
                 pass
             elif prerequisites_only and host.prerequisites is None:
-                self._aside.append(host)  # Until queued URLs count again.
+                self._aside.append(host)  # Until queued URLs are leased again.
             elif (lease := self._lend(host, now)) is not None:
                 return lease
             elif not prerequisites_only:
                 turns.schedule(host, now)
 
     def wake_at(self) -> float | None:
-        """Return when `select` may have something again; None when only the end of a visit can bring it."""
+        """Return when `select` may return a lease again; None if only the end of a visit can change that."""
         if self._aside and not self.control.prerequisites_only:
             return 0.0
         instants = [at for at in (self._bench.next_at(), self._scheduler.wake_at()) if at is not None]
         return min(instants) if instants else None
 
     def locate(self, lease: Lease, address: str, until: float, now: float) -> None:
-        """Return a lease without an address, now that its host is resolved; the URL is leased again in its turn."""
+        """Take back a lease without an address, now that its host is resolved; the URL is leased again in its turn."""
         own = lease.host.name if lease.host.rules.has_own_gate else ""
         fingerprint = xxh3_64_intdigest(f"{address} {own}".encode() if own else address.encode())
         rest_until = self._contacts.recovered.addresses.get(fingerprint, 0.0)
@@ -253,7 +253,7 @@ class Frontier:
         self.give_back(lease, now)
 
     def begin(self, lease: Lease, now: float) -> bool:
-        """Note that the request goes out now; survives the death of the process.
+        """Note that the request goes out now. The note survives the death of the process.
 
         False if the gate of the host or origin has closed since `select` (another of its requests ended with
         Retry-After, or failed, or it was closed): then the caller returns the lease.
@@ -273,7 +273,7 @@ class Frontier:
         return True
 
     def ended(self, lease: Lease, contact: Contact | None, now: float) -> None:
-        """Give the gates back. `contact` is None when no request was made."""
+        """Release the gates of a lease. `contact` is None if no request was made."""
         assert not lease.is_ended, "a lease was returned twice"
         lease.is_ended = True
         host, place = lease.host, lease.place
@@ -293,7 +293,7 @@ class Frontier:
             host.contacted = True
             self._scheduler.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
-                host.located_until, host.located_anew = 0.0, False  # Another of its addresses may answer.
+                host.located_until, host.located_anew = 0.0, False  # Another address of the host may answer.
                 self._scheduler.note_closed(host, lease.origin)
             self._hosts.touch(host)
         if place is not None:
@@ -327,10 +327,10 @@ class Frontier:
         if not host.dirty:
             self._hosts.touch(host)
         if host.window is None or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
-            self._scheduler.schedule(host, now)  # Else it has its turn, and this changed nothing about it.
+            self._scheduler.schedule(host, now)  # Otherwise it has its turn already, which does not change.
 
     def drop(self, lease: Lease, now: float) -> None:
-        """Take a URL off its queue that was queued twice, to be more urgent, and is finished: it counts once."""
+        """Dequeue a URL that is finished but was queued again with a more urgent level: it counts only once."""
         host = lease.host
         self.ended(lease, None, now)
         self._queues.finish(host, self._returned(lease))
@@ -342,7 +342,7 @@ class Frontier:
     # ---- visits again
 
     def finish_until(self, lease: Lease, outcome: str, at: float, now: float) -> None:
-        """Remove a leased URL from its queue until `at`, with this epoch: it is due for a revisit then."""
+        """Remove a leased URL from its queue, with this epoch; it is due for a revisit at `at`."""
         assert lease.visit is not None
         old = lease.visit
         entry = QueueEntry(lease.url.text, old.depth, 0, old.link_type, old.referrer, 1, NOT_SEED, "", revisit=True)
@@ -351,7 +351,7 @@ class Frontier:
         self.finish(lease, outcome, now)
 
     def enlist(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool:
-        """Let a URL that was finished for good be due at `at`; False when its host is closed."""
+        """Schedule a revisit at `at` of a URL that was finished permanently; False if its host is closed."""
         host = self._hosts.get(url.host, url.partition)
         if host.record.closed:
             return False
@@ -361,7 +361,7 @@ class Frontier:
         return True
 
     def move(self, url: Url, at: float, to: float, now: float) -> bool:
-        """Let a URL that is due for a revisit at `at` be due at `to` instead; False when it does not wait any more."""
+        """Move the revisit of a URL from `at` to `to`; False if it no longer waits."""
         host = self._hosts.get(url.host, url.partition)
         if host.record.closed or not self._queues.move_due(host, url.fingerprint, at, to):
             return False
@@ -369,7 +369,7 @@ class Frontier:
         return True
 
     def permitted_per_s(self, url: Url) -> float:
-        """Return how many visits a second politeness leaves for old pages of a URL's host."""
+        """Return how many visits per second politeness leaves for old pages of a URL's host."""
         host = self._hosts.get(url.host, url.partition)
         record = host.record
         has_new = record.queued - record.revisits > host.lent - host.lent_again
@@ -377,7 +377,7 @@ class Frontier:
         return share * self.politeness.visits_per_s(record.fetches_s, record.crawl_delay_s)
 
     def give_back(self, lease: Lease, now: float) -> None:
-        """Return a lease unused: no request was made."""
+        """Take back an unused lease: no request was made."""
         host = lease.host
         if lease.visit is not None:
             item = self._returned(lease)
@@ -408,7 +408,7 @@ class Frontier:
 
     @property
     def closings(self) -> list[tuple[str, str]]:
-        """Hosts that were closed last in this process, and why."""
+        """The last hosts that were closed in this process, and why."""
         return list(self._scheduler.closings)
 
     def overview(self, now: float, most: int) -> dict[str, object]:
@@ -416,17 +416,17 @@ class Frontier:
         return overview(self._scheduler.benched.values(), self._hosts.in_memory(), now, most)
 
     def awaited(self, most: int) -> list[Awaited]:
-        """Return some of the hosts that can be requested later, those that can be first."""
+        """Return up to `most` of the hosts that can be requested later, the earliest first."""
         return self._scheduler.awaited(most)
 
     def next_turn(self) -> NextTurn | None:
-        """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
+        """Return when the next host may be requested, which one, and why not earlier. For an idle crawl's status."""
         return self._scheduler.next_turn()
 
     # ---- the epoch
 
     def cut(self, now: float) -> None:
-        """Give the open epoch all that changed: records, new URLs, counts."""
+        """Put all changes into the open epoch: records, new URLs, counts."""
         if self._remembered is not None:
             self._remembered.now = now
         for host in self._hosts.cut():
@@ -484,11 +484,11 @@ class Frontier:
             self.under_way += 1
             self._bench.occupy(place, lease.site)
         if host.out < host.rules.per_host and place is not None:
-            self._scheduler.schedule(host, now)  # Else its turn is over until this one comes back.
+            self._scheduler.schedule(host, now)  # Otherwise it gets no turn until this lease is returned.
         return lease
 
     def _returned(self, lease: Lease) -> QueuedUrl:
-        """Note that a lease's URL came back."""
+        """Note that a lease's URL was returned; return the URL."""
         assert lease.visit is not None, "a prerequisite fetch has no URL to return"
         assert not lease.is_finished, "a URL was returned twice"
         lease.is_finished = True

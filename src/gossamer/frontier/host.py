@@ -1,4 +1,4 @@
-"""Host: a host in memory, its address, and its leases."""
+"""Host: a host in memory, its address, its site, and its leases."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from gossamer.model.visits import Prerequisite
 from gossamer.url.url import Url
 
 ROBOTS, UNREAD = "robots.txt", "its last page to be read"
-"""What a host may wait for beside its delay."""
+"""What a parked host may wait for."""
 
 
 class Reading(msgspec.Struct, gc=False):
-    """What memory holds of one level: what is new in the open epoch, and how far the level was read."""
+    """The state of one level in memory: new URLs of the open epoch, and how far the level was read."""
 
     fresh: list[QueueBlock] | None = None
-    """The blocks of the open epoch, if there are any; new URLs join the last one."""
+    """Blocks of the open epoch, or None; new URLs are appended to the last one."""
     block: int = 0
-    """Number of the block that was read last, or that is next."""
+    """Number of the block that was read last, or that is read next."""
     next: int = -1
-    """Number of the first URL that is not in the window yet nor past it; below 0: it was not read at all."""
+    """Number of the next URL to read into the window; below 0: nothing was read yet."""
     ends: list[int] = []
-    """Of each block that was read, from the one that holds the queue's head on, the number after its last URL."""
+    """For each block that was read, from the one with the queue's head on: the number after its last URL."""
 
 
 class Host:
@@ -42,57 +42,61 @@ class Host:
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
         self.record = record
         self.rules = rules
-        """How it is treated; another when that is changed."""
+        """Rules for this host; replaced when options change."""
         self.partition = partition
         self.prefix = prefix
         self.fingerprint = fingerprint
         self.window: list[QueuedUrl] | None = None
-        """URLs read from disk, in the order of their leases; None for an empty window."""
+        """URLs read from disk, in the order of their leases; None: empty."""
         self.readings: dict[int, Reading] = {}
-        """By level; no level of which memory holds nothing."""
+        """By level, only for levels with state in memory."""
         self.due_next = 0.0
-        """No URL is due before; 0 when that is not known yet, infinite when all that are due are out."""
+        """No URL is due before this time; 0: not known yet, infinite: all due URLs are leased or in the window."""
         self.due_out: set[bytes] | None = None
-        """Due URLs that are in the window or leased; None for an empty set."""
+        """Keys of due URLs that are in the window or leased; None: empty."""
         self.prerequisites: list[Prerequisite] | None = None
-        """None if there are none."""
+        """Waiting prerequisite fetches; None: empty."""
         self.out = 0
-        """Leases not yet given back."""
+        """Leases that are not returned yet."""
         self.lent = 0
-        """Those of them that carry a queued URL."""
+        """The part of `out` that carries a queued URL."""
         self.lent_again = 0
-        """Those of these that were visited before."""
+        """The part of `lent` that is revisits."""
         self.probing: set[str] | None = None
-        """Origins of which one URL is out to find out whether they answer; None if there are none."""
+        """Origins with a probe in flight, a single URL that shows whether they answer; None: empty."""
         self.probe_from = 0.0
-        """Before this instant such URLs wait as long as others can be requested."""
+        """Before this time probes wait while other URLs can be requested."""
         self.aside_again_at = 0.0
-        """Before this instant no more URLs are set aside: many were just now."""
+        """Before this time no more URLs are set aside, because many just were."""
         self.parked = ""
-        """What it waits for (`ROBOTS`, `UNREAD`): only prerequisite fetches are leased then."""
+        """What the host waits for (`ROBOTS`, `UNREAD`); only prerequisite fetches are leased meanwhile. Empty: not
+        parked.
+        """
         self.dirty = False
         self.contacted = False
-        """Whether it got a request, or a hint changed its record, since the last cut."""
+        """Whether the host got a request, or a hint changed its record, since the last cut."""
         self.is_new = False
-        """No epoch holds its record yet."""
+        """Whether no epoch has its record yet."""
         self.on_bench = False
         self.stamp = 0
-        """Grows with every change of its turn, so that older turns in the heaps are known as such."""
+        """Grows with every change of the host's turn, so that outdated entries in the heaps are recognized."""
         self.turn_at: float | None = None
-        """When it is offered next; None while it is not."""
+        """When it is offered next; None if it is not."""
         self.place: AddressPlace | None = None
         self.site: Site | None = None
-        """Its site while it is on the workbench."""
+        """Its site, while the host is on the workbench."""
         self.site_name = ""
-        """That of its URLs, once one was seen: to find it costs 1.5 µs."""
+        """Name of its site, from its first URL: to compute it costs 1.5 µs."""
         self.turns = 0
         """URLs leased since it entered the workbench."""
         self.located_until = 0.0
         self.located_anew = False
-        """No request went to its address since that was looked up: the next one may, however short its time."""
+        """Whether no request went to its address since the lookup: the next one may, even if the address has
+        expired.
+        """
 
     def next_prerequisite(self) -> Prerequisite:
-        """Take the oldest of its waiting prerequisite fetches; there must be one."""
+        """Remove the oldest waiting prerequisite fetch and return it; there must be one."""
         assert self.prerequisites
         prerequisite = self.prerequisites.pop(0)
         self.prerequisites = self.prerequisites or None
@@ -100,7 +104,7 @@ class Host:
 
     @property
     def idle(self) -> bool:
-        """Nothing of it is in memory that the disk does not have."""
+        """Whether the host can be dropped from memory: the disk has all its state."""
         return not (self.on_bench or self.dirty or self.out or self.lent or self.prerequisites or self.parked)
 
     @property
@@ -113,7 +117,7 @@ Turn = tuple[float, int, int, Host]
 
 
 class SiteLine:
-    """The hosts of one site at one address, while it has several: they share the turns that one host would have."""
+    """The hosts of a site at one address, if it has several there: together they get the turns of one host."""
 
     __slots__ = ("hosts", "site", "stamp", "taken_at", "turn_at")
 
@@ -121,9 +125,9 @@ class SiteLine:
         self.site = site
         self.hosts: list[Turn] = []
         self.taken_at = 0.0
-        """When one of them had the last turn."""
+        """When one of the hosts had the last turn."""
         self.turn_at: float | None = None
-        """Instant of its entry at the address; None while that entry does not count."""
+        """Time of the line's entry in the address's heap; None: no valid entry."""
         self.stamp = 0
 
 
@@ -136,22 +140,22 @@ class AddressPlace:
 
     def __init__(self, name: str, address: str, fingerprint: int, rest_until: float, most: int) -> None:
         self.name = name
-        """Its address; with its host where one has it for itself."""
+        """Its address; with the host's name if the host has the place for itself."""
         self.address = address
         self.most = most
-        """Requests at once; 0: no limit."""
+        """Limit of concurrent requests; 0: no limit."""
         self.fingerprint = fingerprint
         self.rest_until = rest_until
         self.hosts: list[tuple[float, int, int, Host | SiteLine]] = []
-        """Heap of turns: of hosts that are alone of their site, and of lines."""
+        """Heap of turns: of lines, and of hosts that are the only ones of their site here."""
         self.lines: dict[str, SiteLine] | None = None
-        """By site; None if there are none."""
+        """Lines by site; None: empty."""
         self.out = 0
         """Requests under way."""
         self.users = 0
-        """Hosts of the workbench that are at this address."""
+        """Hosts on the workbench at this address."""
         self.shut = False
-        """Another shard has it."""
+        """Whether the address is not leased to this shard."""
         self.stamp = 0
 
 
@@ -166,53 +170,53 @@ class Site:
         self.out = 0
         """Requests under way."""
         self.users = 0
-        """Its hosts that are on the workbench."""
+        """Its hosts on the workbench."""
         self.waiting: deque[tuple[int, Host]] | None = None
-        """Hosts that came up while all its requests were out, with the stamp that they had; None: no hosts did."""
+        """Hosts whose turn came while all requests of the site were in flight, with their stamp then; None: empty."""
         self.pages = 0
-        """Pages fetched since its first host entered the workbench; links from other sites count as some."""
+        """Pages fetched since its first host entered the workbench; linking sites add to this."""
         self.waits_in: dict[int, None] = {}
-        """Partitions in which others of its hosts may wait in the index for a place on the workbench: one at most,
-        unless it is split.
+        """Partitions in which more hosts of the site may wait in the index for a place on the workbench: at most one,
+        except for a split site.
         """
         self.tokens: SiteTokens | None = None
-        """Where several shards have hosts of it, what this one may use of its gate; None: all."""
+        """For a split site: tokens with which this shard may use the site's gate; None: no tokens are needed."""
 
     @property
     def crowded(self) -> bool:
-        """Others of its hosts may wait in the index for a place on the workbench."""
+        """Whether more hosts of the site may wait in the index for a place on the workbench."""
         return bool(self.waits_in)
 
 
 class Lease(msgspec.Struct, eq=False, gc=False):
-    """One visit, leased once and returned once. Carries a queued URL or a prerequisite fetch.
+    """A lease of one visit, which is returned once. Carries a queued URL or a prerequisite fetch.
 
-    It may be fetched if `address` is set; a lease without one only requests the host's address.
+    The URL may be fetched if `address` is set; otherwise the lease only asks for the host's address.
     """
 
     host: Host
     visit: QueuedUrl | None
-    """The queued URL, whose turn it is."""
+    """The queued URL."""
     prerequisite: Prerequisite | None
     url: Url
     origin: str
-    """Of the URL, as `origins.key_of` has it."""
+    """Origin of the URL, as by `origins.key_of`."""
     address: str
     is_finished: bool
     place: AddressPlace | None = None
     site: Site | None = None
     ticket: int = -1
     token: str = ""
-    """Of a split site, what its request goes out by."""
+    """For a split site: key of the token that the request uses."""
     is_ended: bool = False
     refusal: str = ""
     """Why the URL ends without a request; empty if it does not."""
     is_probe: bool = False
-    """The only visit of its origin, until it is known whether that answers."""
+    """Whether this is a probe: the only visit of its origin until it is known whether that answers."""
 
     @property
     def failures(self) -> int:
-        """How often its origin failed in a row."""
+        """Consecutive failures of the origin."""
         origins = self.host.record.origins
         one = origins.get(self.origin) if origins is not None else None
         return one.failures if one is not None else 0

@@ -1,12 +1,12 @@
-"""Index: the hosts that have work, on disk, so that one is found by a seek at two hosts or two million.
+"""Index: the hosts with work, on disk, so that finding one takes a seek for any number of hosts.
 
-Each host with work has exactly one entry: `ready` under its level and a random number, `sleep` under the time at
-which it wakes, `deferred` under the budget round in which it used up its budget, `waiting` under its site while that
-has enough hosts in memory, or `ready` under the level `ON_BENCH` while it is in memory, so that a restart finds it
+Each host with work has exactly one entry: `ready` under its level and a random number; `sleep` under the time at which
+it wakes; `deferred` under the budget round in which it used up its budget; `waiting` under its site while the site has
+enough hosts in memory; or `ready` under the level `ON_BENCH` while the host is in memory, so that a restart finds it
 again.
 
-Hosts that have used up their budget are in a separate index, by the round of that: `partition | round | host`, one
-entry per host with any number of URLs. A host that was deferred in an earlier round may be drawn.
+Deferred hosts are in a separate index with keys `partition | round | host`, one entry per host with any number of URLs.
+A host that was deferred in an earlier round may be drawn.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIRST, _END = PARTITIONED
 
 
 class _Partitions:
-    """A set that one can be drawn from by its place."""
+    """A set of partitions from which one can be drawn by its index."""
 
     __slots__ = ("_known", "listed")
 
@@ -55,29 +55,29 @@ class _Partitions:
 
 
 class HostIndex:
-    """Finds a host to activate. In memory: which partitions hold something, never which hosts."""
+    """Finds a host to activate. Memory holds which partitions have entries, never the hosts."""
 
     def __init__(self, epochs: Epochs, dice: Dice, bias: LevelBias) -> None:
         self._epochs = epochs
         self._dice = dice
         self._bias = bias
         self._ready: dict[int, _Partitions] = {}
-        """Level to partitions that may hold ready hosts; no level without any."""
+        """By level: partitions that may hold ready hosts; only levels that have any."""
         self._wakes: dict[int, int] = {}
-        """Partition to when its next host wakes, at the earliest, in microseconds as the keys have it."""
+        """By partition: earliest time at which its next host may wake, in microseconds as in the keys."""
         self._alarms: list[tuple[int, int]] = []
-        """Heap of the same; entries that `_wakes` does not confirm count no more."""
+        """Heap of the same; entries that differ from `_wakes` are outdated."""
         self.deferred = Deferred(epochs, dice)
         self.hosts = 0
-        """Hosts with an entry: those with work."""
+        """Hosts with an entry, that is, with work."""
         self.hosts_most = 0
-        """Most of them at once, since the last count began."""
+        """Maximum of `hosts` since it was reset."""
         self.hosts_deferred = 0
-        """Those of them that have used up their budget."""
+        """The part of `hosts` that has used up its budget."""
 
     def load(self, store: Store, travelling: Sequence[tuple[int, int]] = ()) -> list[tuple[int, str]]:
-        """Look through the index after a start; return partition and name of the hosts that were on the workbench, but
-        for those of `travelling` (`HostRecords`).
+        """Read the index at the start; return partition and name of the hosts that were on the workbench, except those
+        of `travelling` partitions (`HostRecords`).
 
         A seek (about 10 µs) for each partition and level with entries, for any number of hosts.
         """
@@ -100,7 +100,7 @@ class HostIndex:
         return [one for one in benched if not any(first <= one[0] < end for first, end in travelling)]
 
     def forget(self, first: int, end: int) -> None:
-        """Drop what memory has of some partitions: another shard has them, or they are listed again."""
+        """Drop some partitions from memory: another shard has them, or they are listed again."""
         for level, partitions in list(self._ready.items()):
             partitions.forget(first, end)
             if not partitions.listed:
@@ -110,8 +110,8 @@ class HostIndex:
         self.deferred.forget(first, end)
 
     def admit(self, first: int, end: int) -> list[tuple[int, str]]:
-        """List some partitions that came from another shard; return partition and name of the hosts that were on the
-        workbench there. A pass over their entries.
+        """Add partitions from another shard; return partition and name of the hosts that were on the workbench there. A
+        pass over their entries.
         """
         benched = []
         begin, stop = partition_range(first, end)
@@ -125,7 +125,7 @@ class HostIndex:
         return benched
 
     def count(self, hosts: int, deferred: int) -> None:
-        """Count hosts with an entry that came, or went (less than 0), and those of them that are deferred."""
+        """Add to the number of hosts with an entry, and of deferred hosts; negative to subtract."""
         self.hosts += hosts
         self.hosts_deferred += deferred
         self.hosts_most = max(self.hosts_most, self.hosts)
@@ -148,14 +148,14 @@ class HostIndex:
         self.hosts_deferred += 1
 
     def enter_waiting(self, host: Host, site: str, level: int) -> None:
-        """Let a host wait until its site has room for it in memory."""
+        """Let a host wait until its site has a place for it in memory."""
         chance = self._dice.bits(32)
         prefix = host_prefix(host.partition, site)
         self._move(host, "waiting", prefix + bytes((level,)) + chance.to_bytes(4) + host.name.encode())
 
     def next_waiting(self, partition: int, site: str) -> tuple[int, str] | None:
-        """Return a host that waits for its site, by chance, biased to urgent levels: a seek for each level that holds
-        something, and two more. Move it before asking again.
+        """Return a random host that waits for its site, biased to urgent levels: a seek for each level with entries,
+        and two more. Move the host before the next call.
         """
         prefix = host_prefix(partition, site)
         end, levels = range_end(prefix), []
@@ -175,18 +175,18 @@ class HostIndex:
     def sites_waiting(
         self, store: Store | Epochs, begin: bytes = _FIRST, stop: bytes = _END
     ) -> Iterator[tuple[int, str]]:
-        """Yield partition and name of one host for each site of which hosts wait: a seek each. For a start."""
+        """Yield partition and name of one host of each site with waiting hosts: a seek each. For use at the start."""
         while (key := _first(store, "waiting", begin, stop)) is not None:
             end = key.index(b"\0", 2)
             yield int.from_bytes(key[:2]), key[end + 6 :].decode()
             begin = range_end(key[: end + 1])
 
     def sleeps_past(self, host: Host, at: float) -> bool:
-        """Say whether a host sleeps for longer than until `at`."""
+        """Say whether a host sleeps beyond `at`."""
         return host.record.index_family == "sleep" and _instant(host.record.index_key) > micros(at)
 
     def leave(self, host: Host) -> None:
-        """Take a host out: it has no work."""
+        """Remove the entry of a host, which has no more work."""
         if host.record.index_key:
             self._epochs.delete(host.record.index_family, host.record.index_key)
             self.hosts -= 1
@@ -194,14 +194,16 @@ class HostIndex:
             host.record.index_family, host.record.index_key = "", b""
 
     def wake(self, now: float) -> tuple[int, str] | None:
-        """Return a sleeper whose time has come. Move it to the workbench before asking again."""
+        """Return partition and name of a host whose sleep is over, or None. Move it to the workbench before the next
+        call.
+        """
         alarms = self._alarms
         while alarms and alarms[0][0] / 1e6 <= now:
             instant, partition = heapq.heappop(alarms)
             if self._wakes.get(partition) != instant:
                 continue
             del self._wakes[partition]
-            # No host of the partition wakes earlier, so a seek to this instant skips the deleted entries.
+            # No host of the partition wakes earlier, so the seek skips deleted entries.
             begin, end = partition.to_bytes(2) + instant.to_bytes(8), (partition + 1).to_bytes(2)
             for key, _ in self._epochs.scan("sleep", begin, end):
                 self._set_alarm(partition, _instant(key))
@@ -211,14 +213,14 @@ class HostIndex:
         return None
 
     def next_wake_at(self) -> float | None:
-        """Return when a sleeper may wake; never later than it does."""
+        """Return a lower bound of the time at which the next host wakes; None if none sleeps."""
         alarms = self._alarms
         while alarms and self._wakes.get(alarms[0][1]) != alarms[0][0]:
             heapq.heappop(alarms)
         return alarms[0][0] / 1e6 if alarms else None
 
     def next_sleeper(self) -> tuple[int, str] | None:
-        """Return partition and name of the host that wakes at `next_wake_at`. Cost: one seek."""
+        """Return partition and name of the host that wakes first. Costs one seek."""
         at = self.next_wake_at()
         if at is None:
             return None
@@ -227,8 +229,8 @@ class HostIndex:
         return next(((partition, key[10:].decode()) for key, _ in self._epochs.scan("sleep", begin, end)), None)
 
     def sleepers(self, most: int) -> list[tuple[float, int, str]]:
-        """Return instant, partition and name of hosts that sleep, those that wake first: a scan of at most `most` for
-        each of the `most` partitions whose sleepers wake first.
+        """Return wake time, partition and name of the sleeping hosts that wake first: scans at most `most` entries in
+        each of `most` partitions.
         """
         found = []
         for instant, partition in nsmallest(most, ((instant, number) for number, instant in self._wakes.items())):
@@ -238,13 +240,13 @@ class HostIndex:
         return nsmallest(most, found)
 
     def may_have(self, now: float) -> bool:
-        """Say whether there may be a host to activate; `draw`, `wake` and `deferred` find out."""
+        """Say whether there may be a host to activate; call `draw`, `wake` and `deferred` to find it."""
         alarms = self._alarms
         return bool(self._ready or self.hosts_deferred or (alarms and alarms[0][0] / 1e6 <= now))
 
     @property
     def has_ready(self) -> bool:
-        """There may be ready hosts; `draw` finds out."""
+        """Whether there may be ready hosts; call `draw` to find one."""
         return bool(self._ready)
 
     def partitions_ready(self) -> set[int]:
@@ -252,13 +254,15 @@ class HostIndex:
         return {partition for partitions in self._ready.values() for partition in partitions.listed}
 
     def ready_in(self, partition: int) -> Iterator[bytes]:
-        """Yield the entries of a partition's hosts that are ready, or wait for their site, off the workbench."""
+        """Yield the entries of a partition's hosts that are ready, or wait for their site, and are not on the
+        workbench.
+        """
         begin, end = partition_range(partition, partition + 1)
         yield from (key for key, _ in self._epochs.scan("ready", begin, begin + bytes((ON_BENCH,))))
         yield from (key for key, _ in self._epochs.scan("waiting", begin, end))
 
     def draw(self) -> tuple[int, str] | None:
-        """Return a ready host by chance, biased to urgent levels: a seek. Move it before drawing again."""
+        """Return a random ready host, biased to urgent levels: a seek. Move it before the next call."""
         while self._ready:
             chosen = self._bias.choose(list(self._ready))
             partitions = self._ready[chosen]
@@ -291,7 +295,7 @@ class HostIndex:
             return
         self._wakes[partition] = instant
         if len(self._alarms) > 2 * PARTITIONS:
-            # Mostly entries that count no more.
+            # Most entries are outdated.
             self._alarms = [(wakes_at, number) for number, wakes_at in self._wakes.items()]
             heapq.heapify(self._alarms)
         else:
@@ -327,7 +331,7 @@ def _first(store: Store | Epochs, family: str, begin: bytes, stop: bytes = _END)
 
 
 class Deferred:
-    """Finds a host whose time to wait is over. In memory: which partitions may hold some, never which hosts."""
+    """Finds a deferred host of an earlier round. Memory holds which partitions may have some, never the hosts."""
 
     def __init__(self, epochs: Epochs, dice: Dice) -> None:
         self._epochs = epochs
@@ -335,13 +339,13 @@ class Deferred:
         self._listed: list[int] = []
         """Partitions that may hold hosts of earlier rounds than `_round`."""
         self._later: set[int] = set()
-        """Partitions that may hold some of `_round`."""
+        """Partitions that may hold hosts of `_round`."""
         self._round = 0
         self._floor: dict[int, int] = {}
-        """Partition to the first round of which it may hold hosts: a seek there passes over all who have gone."""
+        """By partition: the first round of which it may hold hosts, so that a seek skips deleted entries."""
 
     def load(self, store: Store) -> None:
-        """Look through the index after a start: a seek for each partition that holds something."""
+        """Read the index at the start: a seek for each partition with entries."""
         begin = b"\0\0"
         while (key := next((key for key, _ in store.scan("deferred", begin, PARTITIONED[1])), None)) is not None:
             self._later.add(int.from_bytes(key[:2]))
@@ -355,7 +359,7 @@ class Deferred:
             self._floor.pop(partition, None)
 
     def key(self, host: Host, number: int) -> bytes:
-        """Return where a host goes that is deferred in a round."""
+        """Return the key of a host that is deferred in a round."""
         self._later.add(host.partition)
         return host.partition.to_bytes(2) + number.to_bytes(4) + host.name.encode()
 

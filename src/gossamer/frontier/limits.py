@@ -1,4 +1,4 @@
-"""Limits: what hosts share: the delay of their site, and addresses and sites that several shards lease."""
+"""Limits: what hosts share: delay and places of their site, and addresses and sites that several shards lease."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gossamer.frontier.workbench import Workbench
 from gossamer.url.site import site_of
 
 PAGES_A_HOST = 16
-"""Fetched pages for which one more host of their site enters the workbench."""
+"""Fetched pages of a site for which one more of its hosts may enter the workbench."""
 LINKING_HOSTS = 4
-"""Additional hosts for each other site that links to theirs, where links between sites are counted."""
+"""Additional hosts for each other site that links to a site, if such links are counted."""
 BENCH_SHARE = 0.5
-"""Largest share of the full workbench for one site that has earned more than its first places."""
+"""Largest share of the full workbench for one site, beyond its first places."""
 TURNS_MAX = 64
 """URLs of a host that are leased before another waiting host of its site takes its place."""
 
@@ -40,9 +40,9 @@ class Sites:
         linking: Callable[[int, str], float] | None = None,
         waiting: Iterable[tuple[int, str]] = (),
     ) -> None:
-        """`linking` returns how many other sites link to one, by partition and name; None if that is not counted.
-        `waiting` are partition and name of a host of each site, in each of its partitions, of which hosts wait since
-        an earlier process.
+        """`linking` returns how many other sites link to a site, by partition and name; None if that is not counted.
+        `waiting` are partition and name of one host of each site with hosts that wait since an earlier process, for
+        each of its partitions.
         """
         self._bench = bench
         self._resting_until = resting_until
@@ -50,40 +50,40 @@ class Sites:
         self.reconfigure(options)
         self._tokens_of: Callable[[str], SiteTokens | None] = lambda _: None
         self._thinned: OrderedDict[str, Site] = OrderedDict()
-        """Sites of which hosts wait and that may have room for one."""
+        """Sites with waiting hosts that may have a free place."""
         self.admit(waiting)
 
     def admit(self, waiting: Iterable[tuple[int, str]]) -> None:
-        """Take in sites of which hosts wait: since an earlier process, or since their partition came here."""
+        """Add sites with waiting hosts: from an earlier process, or in partitions that have arrived."""
         for partition, host in waiting:
             site = self._of(site_of(host), partition)
             site.waits_in[partition] = None
             self._thinned[site.name] = site
 
     def forget(self, first: int, end: int) -> None:
-        """Note that hosts of some partitions wait here no more."""
+        """Note that hosts of some partitions no longer wait here."""
         for site in self._bench.sites():
             for partition in [one for one in site.waits_in if first <= one < end]:
                 self.emptied(site, partition)
 
     def reconfigure(self, options: FrontierOptions) -> None:
-        """Apply other options from now on."""
+        """Apply new options."""
         self._hosts_first = options.active_site_hosts_first
         self._hosts_max = max(self._hosts_first, int(BENCH_SHARE * options.active_hosts_max))
 
     def share(self, split: Container[str], gates: SharedGates) -> None:
-        """Lease the gates of split sites from now on. Call it before the first request."""
+        """From now on, lease the gates of split sites. Call this before the first request."""
         self._tokens_of = lambda site: gates.tokens_of(site) if site in split else None
         for site in self._bench.sites():
             site.tokens = self._tokens_of(site.name)
 
     def enter(self, host: Host) -> None:
-        """Give a host its site. A few µs, at each activation."""
+        """Set the site of a host that enters the workbench. A few µs."""
         host.site = self._of(_site_name(host), host.partition)
         host.site.users += 1
 
     def leave(self, host: Host) -> None:
-        """Take a host from its site."""
+        """Remove a host from its site."""
         site = host.site
         if site is not None:
             self._bench.leave_site(site)
@@ -92,7 +92,7 @@ class Sites:
                 self._thinned[site.name] = site
 
     def has_room(self, host: Host) -> bool:
-        """Say whether another host of a host's site may come to the workbench."""
+        """Say whether another host of a host's site may enter the workbench."""
         site = self._bench.find_site(_site_name(host))
         return site is None or site.users < self._room(site)
 
@@ -110,7 +110,7 @@ class Sites:
         return site.name
 
     def ended(self, host: Host, outcome: str) -> None:
-        """Count a URL of a host that is finished: with the pages of a site grows its room."""
+        """Count a finished URL of a host: a site gets more places as its pages are fetched."""
         site = host.site
         if site is not None and outcome == "fetched":
             site.pages += 1
@@ -118,7 +118,7 @@ class Sites:
                 self._thinned[site.name] = site
 
     def thinned(self) -> Site | None:
-        """Return a site that has room for a host of those that wait, each in its turn."""
+        """Return a site with waiting hosts and a free place, or None; sites take turns."""
         while self._thinned:
             name, site = self._thinned.popitem(last=False)
             if site.crowded and site.users < self._room(site):
@@ -128,11 +128,11 @@ class Sites:
 
     @property
     def may_have(self) -> bool:
-        """There may be such a site; `thinned` finds out."""
+        """Whether there may be such a site; call `thinned` to find it."""
         return bool(self._thinned)
 
     def emptied(self, site: Site, partition: int) -> None:
-        """Note that no host of a site waits any more in a partition."""
+        """Note that no more hosts of a site wait in a partition."""
         site.waits_in.pop(partition, None)
         if site.crowded:
             return
@@ -159,36 +159,36 @@ def _site_name(host: Host) -> str:
 
 
 class SharedGates:
-    """The workbench's addresses and split sites as far as they are leased: not addresses that a host has for itself by
-    agreement.
+    """The addresses and split sites of the workbench that need a lease: all but addresses that a host has for itself by
+    an override.
     """
 
     def __init__(self, workbench: Workbench, leases: Leases, rules: SiteLimits | None, *, addresses: bool) -> None:
-        """`rules`: those of split sites; None: nothing limits sites. `addresses`: something limits them."""
+        """`rules` are those of split sites; None: sites have no limits. `addresses`: addresses have limits."""
         self._bench = workbench
         self._leases = leases
         self._rules = rules
         self._addresses = addresses
 
     def tokens_of(self, site: str) -> SiteTokens | None:
-        """Return this shard's tokens of a split site, none at first; None if nothing limits it."""
+        """Return this shard's tokens of a split site, at first without any; None if sites have no limits."""
         return SiteTokens(site, self._rules, self._leases) if self._rules is not None else None
 
     def open(self, key: str, rest_until: float) -> None:
-        """Let the hosts at an address or of a site have their turns, once its delay is over."""
+        """Give turns to the hosts at an address or of a site, which is leased now, after its delay."""
         name = site_of_key(key)
         if not name:
             self._bench.unshut(key, rest_until)
             return
         site = self._bench.find_site(name)
         if site is None or site.tokens is None:
-            self._leases.leave(key)  # Its last host left before the token came.
+            self._leases.leave(key)  # Its last host left before the token arrived.
         else:
             site.tokens.opened(key)
             self._bench.reopen(site, rest_until)
 
     def shut(self, key: str) -> None:
-        """Let the hosts at an address or of a site wait, each alone."""
+        """Give no turns to the hosts at an address or of a site, which is no longer leased."""
         name = site_of_key(key)
         place, site = (None, self._bench.find_site(name)) if name else (self._bench.at(key), None)
         if place is not None:
@@ -197,7 +197,7 @@ class SharedGates:
             site.tokens.closed(key, needed=bool(site.waiting))
 
     def borrow(self, place: AddressPlace, now: float) -> None:
-        """See that an address that a host is at can be asked."""
+        """Lease the address of a host that is to be requested."""
         if not self._is_leased(place):
             return
         at = self._leases.want(place.address, now)
@@ -207,7 +207,7 @@ class SharedGates:
             self._bench.unshut(place.address, at)
 
     def begin(self, lease: Lease, now: float) -> bool:
-        """Say whether a request may go out now, and note it then."""
+        """Say whether a request may go out now; if so, note it."""
         place, site = lease.place, lease.site
         assert place is not None, "a request goes to an address"
         is_leased = self._is_leased(place)
@@ -223,7 +223,7 @@ class SharedGates:
         return True
 
     def ended(self, lease: Lease, rest_until: float, site_rest_until: float) -> None:
-        """Note that a request ended, and the delays of its address and its site."""
+        """Note that a request ended, with the ends of the delays of its address and its site."""
         place, site = lease.place, lease.site
         if place is not None and self._is_leased(place):
             self._leases.ended(place.address, rest_until)
@@ -231,7 +231,7 @@ class SharedGates:
             site.tokens.ended(lease.token, site_rest_until)
 
     def leave(self, places: Sequence[AddressPlace]) -> None:
-        """Return the leases of addresses that no host here uses."""
+        """Give up the leases of addresses that no host here uses."""
         for place in places:
             if self._is_leased(place):
                 self._leases.leave(place.address)

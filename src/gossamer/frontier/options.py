@@ -8,7 +8,7 @@ from gossamer.options import Key, NamedSection, Section
 from gossamer.url.site import HOST_BYTES_MAX, site_of
 
 _is_host = re.compile(rf"(?!.{{{HOST_BYTES_MAX + 1}}})(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])").fullmatch
-"""As `Url.host` has it: no port, and other alphabets in their ASCII form."""
+"""Matches a host as in `Url.host`: no port, and other alphabets in their ASCII form."""
 
 
 def _require_host(name: str) -> None:
@@ -17,7 +17,7 @@ def _require_host(name: str) -> None:
 
 
 DELAY_S_MAX = 31_536_000.0
-"""A year: no host waits longer, and instants can be written."""
+"""A year: no host waits longer, and times stay within what can be formatted."""
 
 Preset = Literal["polite", "gentle", "broad", "weak", "own"]
 

@@ -1,18 +1,18 @@
 """Origins: which of a host's origins (scheme, host, port) may be requested.
 
-Politeness is the host's and its address's; health, the waits for a robots.txt and closing are the origin's.
+Politeness applies to hosts and addresses; failures, waits for a robots.txt and closing apply to origins.
 
-An origin that fails waits behind a circuit breaker: nothing is requested of it until `Origin.wait_until`, then one URL
-at a time until it answers. Its URLs are set aside in queues of their own (`record.lane`), so that they do not stand
-before those of the host's other origins. An origin that is given up is closed: its URLs end without a request.
+A failing origin is behind a circuit breaker: it gets no request until `Origin.wait_until`, then one URL at a time until
+it answers. Its URLs are set aside in separate queues (`record.lane`), so that they do not block those of the host's
+other origins. An origin that is given up is closed: its URLs end without a request.
 
-A host record remembers at most `ORIGINS_MAX` origins, of which at most `PORTS_MAX` name a port. The origins of a host
-without a port are few, so they are never refused. One with a port takes a place before its first request: one of
-`UNANSWERED_MAX`, so that those that answer keep theirs. Where no place is free it takes that of an origin that has not
-failed, or failed long ago, and has no URLs set aside; where there is none, its URLs end as `host_closed`. So a page
-that names thousands of dead ports of its host costs no more than `UNANSWERED_MAX` of them.
+A host record holds at most `ORIGINS_MAX` origins, of which at most `PORTS_MAX` have an explicit port. Origins without
+an explicit port are few, so they are never refused. An origin with a port takes a place before its first request: one
+of `UNANSWERED_MAX`, so that origins that have answered keep theirs. If no place is free, it replaces an origin that has
+not failed, or failed long ago, and has no URLs set aside; if there is no such origin, its URLs end as `host_closed`. So
+a page with links to thousands of dead ports of its host costs at most `UNANSWERED_MAX` of them.
 
-`settle` says what a request's end means for its host and its origin, and what follows for their delays.
+`settle` updates host and origin, and their delays, when a request ends.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from gossamer.url.url import Url
 from gossamer.world.clock import Absences, absent_s
 
 ORIGINS_MAX = 31
-"""Origins in a host record: each has a slot, and slot 0 is for URLs of all origins."""
+"""Origins in a host record: each has a slot; slot 0 is for URLs of all origins."""
 PORTS_MAX = 25
-"""Origins with a port in a host record."""
+"""Origins with an explicit port in a host record."""
 UNANSWERED_MAX = 10
-"""Those of them that have not answered so far."""
+"""The part of `PORTS_MAX` for origins that have not answered yet."""
 PROBE_SHARE = 0.1
-"""Share of a host's time that requests to origins that do not answer take while its other origins have URLs."""
+"""Largest share of a host's time for requests to origins that do not answer, while its other origins have URLs."""
 
 ANSWERED = {"https": 1, "http": 2}
 """Bits of `HostRecord.answered`."""
 NEVER = float("inf")
 
 Gate = Literal["open", "probe", "waiting", "refused"]
-"""What may be done with a URL of an origin: `probe`: request it, and no other until it ended. `waiting`: set it aside.
-`refused`: end it without a request."""
+"""What to do with a URL of an origin. `open`: request it. `probe`: request it, and no other until it has ended.
+`waiting`: set it aside. `refused`: end it without a request."""
 
 
 def key_of(url: Url) -> str:
-    """Return what an origin is known by among those of its host: `https`, `http:8080`. About 0.3 µs."""
+    """Return the key of a URL's origin among those of its host: `https`, `http:8080`. About 0.3 µs."""
     text, host = url.text, url.host
     start = 8 if text.startswith("https://") else 7 if text.startswith("http://") else 0
     if start and text.startswith(host + "/", start):
@@ -57,7 +57,7 @@ def key_of(url: Url) -> str:
 
 
 def name_of(host: str, key: str) -> str:
-    """Return an origin as people write it."""
+    """Return an origin with its host, as in `http://example.org:8080`."""
     scheme, colon, port = key.partition(":")
     return f"{scheme}://{host}{colon}{port}"
 
@@ -69,7 +69,7 @@ def has_answered(record: HostRecord, key: str) -> bool:
 
 
 def note_answered(record: HostRecord, key: str) -> None:
-    """Note that an origin answered: all its failures are forgotten."""
+    """Note that an origin answered, and reset its failures."""
     bit = ANSWERED.get(key, 0)
     record.answered |= bit
     one = record.origins.get(key) if record.origins is not None else None
@@ -81,7 +81,7 @@ def note_answered(record: HostRecord, key: str) -> None:
 
 
 def gate(host: Host, key: str, now: float, remembered_s: float) -> Gate:
-    """Say what may be done with a URL of an origin now. `remembered_s` is how long failures count."""
+    """Say what to do with a URL of an origin now. Failures count for `remembered_s`."""
     origins = host.record.origins
     one = origins.get(key) if origins is not None else None
     if one is None:
@@ -112,7 +112,7 @@ def refusal(record: HostRecord, key: str) -> str:
 
 
 def free_at(host: Host, key: str) -> float:
-    """Return from when on `gate` lets something be done with a URL of an origin; infinite while a probe is out."""
+    """Return when `gate` will no longer be `waiting` for a URL of an origin; infinite while a probe is in flight."""
     origins = host.record.origins
     one = origins.get(key) if origins is not None else None
     if one is None or one.closed:
@@ -129,7 +129,7 @@ def none_waits(host: Host) -> bool:
 
 
 def lane_free_at(host: Host, level: int) -> float:
-    """Return from when on something may be done with URLs of one of a host's queues; 0.0 if that is not known."""
+    """Return when the URLs in one of a host's queues may be handled; 0.0 if that is not known."""
     record, slot = host.record, slot_of(level)
     if record.origins is None:
         return 0.0
@@ -144,7 +144,7 @@ def lane_free_at(host: Host, level: int) -> float:
 
 
 def on_trial(record: HostRecord, level: int) -> bool:
-    """Say whether all that one of a host's queues may hold is of origins that have not answered since they failed."""
+    """Say whether one of a host's queues holds only URLs of origins that have not answered since they failed."""
     origins, slot = record.origins, slot_of(level)
     if origins is None:
         return False
@@ -158,14 +158,14 @@ def on_trial(record: HostRecord, level: int) -> bool:
 
 
 def queue_of(record: HostRecord, level: int, url: Url) -> int:
-    """Return the queue in which a new URL of a level waits: that of its origin while that waits."""
+    """Return the queue for a new URL of a level: that of its origin if the origin waits, else that of the level."""
     assert record.origins is not None
     one = record.origins.get(key_of(url))
     return lane(one.slot, level) if one is not None and one.wait_until and not one.closed else level
 
 
 def why_waiting(record: HostRecord) -> str:
-    """Return which origin of a host is requested again next, and why it waits, for people; empty if none waits."""
+    """Return which waiting origin of a host is requested next, and why it waits, for people; empty if none waits."""
     waiting = [
         (one.wait_until, key) for key, one in (record.origins or {}).items() if one.wait_until and not one.closed
     ]
@@ -177,7 +177,7 @@ def why_waiting(record: HostRecord) -> str:
 
 
 def facts_of_origins(record: HostRecord) -> list[OriginFacts]:
-    """Return the origins of a host that do not answer, for people: at most as many as a record remembers."""
+    """Return the origins of a host that do not answer, for people."""
     return [
         OriginFacts(
             name_of(record.name, key),
@@ -194,7 +194,7 @@ def facts_of_origins(record: HostRecord) -> list[OriginFacts]:
 
 
 def admit(host: Host, key: str, now: float, remembered_s: float) -> Origin | None:
-    """Return an origin's place in its host's record, made where there was none; None if there is no room."""
+    """Return an origin's entry in its host's record, and add it if missing; None if there is no place."""
     record = host.record
     if record.origins is None:
         record.origins = {}
@@ -212,7 +212,7 @@ def admit(host: Host, key: str, now: float, remembered_s: float) -> Origin | Non
 
 
 def _has_room(host: Host, now: float, remembered_s: float) -> bool:
-    """Say whether another origin with a port has a place; one that is no longer needed makes room."""
+    """Say whether another origin with a port has a place; drop an entry that is no longer needed if necessary."""
     origins = host.record.origins
     assert origins is not None
     ports = {key: one for key, one in origins.items() if ":" in key}
@@ -228,7 +228,7 @@ def _has_room(host: Host, now: float, remembered_s: float) -> bool:
 
 
 def tidy(host: Host) -> None:
-    """Forget what is no longer needed: origins without a port that are healthy and have nothing set aside."""
+    """Drop entries that are no longer needed: of healthy origins without a port that have no URLs set aside."""
     record = host.record
     assert record.origins is not None
     for key, one in list(record.origins.items()):
@@ -246,7 +246,7 @@ def _may_go(host: Host, key: str, now: float, remembered_s: float) -> bool:
 
 
 def _is_empty(host: Host, slot: int) -> bool:
-    """Say whether nothing is set aside in a slot, and nothing of it is left on disk."""
+    """Say whether a slot has no URLs that are set aside, in memory or on disk."""
     lanes = [lane(slot, level) for level in range(LEVELS)]
     queues = [host.record.levels[level] for level in lanes if level in host.record.levels]
     return all(queue.block == queue.tail for queue in queues) and not any(level in host.readings for level in lanes)
@@ -271,9 +271,10 @@ def settle(
     is_robots: bool = False,
     absences: Absences = (),
 ) -> None:
-    """Note a request's end in the host's record: until when the host is left alone, what becomes of the origin.
+    """Update the host's record at the end of a request: the host's delay and the state of the origin.
 
-    An answer delays the whole host, and so does a failed request; what follows from failures concerns the origin alone:
+    An answer delays the whole host, and so does a failed request; other consequences of failures affect only the
+    origin:
 
     - One that answered before waits after `host_failures_max` failures in a row, each time twice as long, and is closed
       after `host_sleeps_max` such waits.
@@ -288,7 +289,7 @@ def settle(
     record, politeness = host.record, host.rules
     record.requests += 1
     has_failed = contact.kind == "failed"
-    # A host that could not be looked up was not requested, and one that never answered says nothing of its speed.
+    # A failed lookup is no request, and an origin that never answered shows nothing about the host's speed.
     if contact.fetch_s and not (has_failed and not has_answered(record, origin)):
         del record.fetches_s[: 1 - SAMPLES]
         record.fetches_s.append(contact.fetch_s)

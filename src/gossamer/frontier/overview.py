@@ -1,6 +1,6 @@
-"""Overview: what others see of the frontier: hosts by what limits them, one host's facts, the URLs that are left.
+"""Overview: reports of the frontier: hosts by what limits them, facts of one host, the URLs that are left.
 
-A crawl that does not run is read off its last commit.
+For a crawl that does not run, the state is that of its last commit.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from gossamer.url.site import site_of
 from gossamer.url.url import Url
 
 LOOKED_AT_MAX = 20_000
-"""Hosts that are looked at: about 1 µs each, on the loop."""
+"""Hosts that an overview examines: about 1 µs each, on the loop."""
 
 
 def overview(active: Iterable[Host], known: Iterable[Host], now: float, most: int) -> dict[str, object]:
-    """Return what limits the active hosts, counted, and the `most` largest, slowest and worst hosts in memory."""
+    """Return counts of what limits the active hosts, and the `most` largest, slowest and worst hosts in memory."""
     active, known = list(islice(active, LOOKED_AT_MAX)), list(islice(known, LOOKED_AT_MAX))
     largest = nlargest(most, active, key=lambda host: (host.out, host.record.queued))
     slowest = nlargest(most, (host for host in known if host.record.fetches_s), key=mean_s)
@@ -58,7 +58,7 @@ def overview(active: Iterable[Host], known: Iterable[Host], now: float, most: in
 
 
 def limit_of(host: Host, now: float) -> str:
-    """Return what an active host waits for, in a word: a bounded set, for counting."""
+    """Return what an active host waits for, as one of a fixed set of words."""
     record = host.record
     if record.closed:
         return "closed"
@@ -83,7 +83,7 @@ def limit_of(host: Host, now: float) -> str:
 
 
 def mean_s(host: Host) -> float:
-    """Return how long a host's last requests took."""
+    """Return the mean time of a host's last requests in seconds."""
     return sum(host.record.fetches_s) / len(host.record.fetches_s)
 
 
@@ -122,7 +122,7 @@ def facts_of(
     stands: BudgetFacts | None = None,
     split: frozenset[str] = frozenset(),
 ) -> HostFacts:
-    """Return what is known of a URL's host, and when the URL itself is due again. A pass over the host's due URLs.
+    """Return the facts of a URL's host, and when the URL itself is due. A pass over the host's due URLs.
 
     `budget` are the budgets, `stands` their current use; None: as of the last commit. `split` are sites whose hosts
     have a partition each.
@@ -160,9 +160,9 @@ def facts_of(
 
 
 def remaining(store: Store, name_url: Callable[[str], Url | None]) -> Iterator[tuple[Link, int]]:
-    """Yield every URL that is not finished, with its level, by partition, site and host; within a host in the order of
-    its queue, what waits for another attempt first. A pass over all hosts, 1 µs each; in memory are the names of one
-    partition's that have something left.
+    """Yield every URL that is not finished, with its level, by partition, site and host; within a host retries come
+    first, then URLs in the order of the queue. A pass over all hosts, 1 µs each; memory holds the names of one
+    partition's hosts with work.
     """
     names: list[tuple[str, str]] = []
     partition = b""

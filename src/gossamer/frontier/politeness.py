@@ -1,4 +1,4 @@
-"""Politeness: how long a host is left alone. Pure: numbers in, numbers out."""
+"""Politeness: computes the delays of hosts. Pure functions of numbers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gossamer.state.contacts import Rest
 Number = TypeVar("Number", int, float)
 
 FETCH_S_MIN = 0.01
-"""No server answers more quickly, when capacity is estimated."""
+"""Lower bound of fetch times when capacity is estimated."""
 SAMPLES = 5
-"""Fetch times that the mean is taken over, at most."""
+"""Largest number of fetch times that are averaged."""
 
 
 class Politeness(msgspec.Struct, frozen=True):
@@ -36,9 +36,9 @@ class Politeness(msgspec.Struct, frozen=True):
     backoff_s_first: float
     backoff_s_max: float
     has_own_gate: bool = False
-    """For one host alone: its address is not shared with others' requests."""
+    """In the rules of a single host: other hosts at its address do not count."""
     hosts: Mapping[str, Politeness] = msgspec.field(default_factory=dict)
-    """Hosts with rules of their own."""
+    """Hosts with overrides."""
 
     def of(self, host: str) -> Politeness:
         """Return the rules for a host."""
@@ -47,9 +47,9 @@ class Politeness(msgspec.Struct, frozen=True):
     def rest_s(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> float:
         """Return the delay of a host after a request, counted from its end.
 
-        A slow answer is the sign of a burdened server, so the delay grows with the mean of the last fetch times: up to
-        five, from the first one on (Mercator waited ten times the last one). Without any it is the minimum. A longer
-        Crawl-delay of robots.txt wins.
+        A slow answer is a sign of a busy server, so the delay grows with the mean of the last one to five fetch times
+        (Mercator waited ten times the last one). Without fetch times it is the minimum. A longer Crawl-delay of
+        robots.txt takes precedence.
         """
         own_s = self.delay_s_min
         if self.delay_factor and fetches_s:
@@ -59,9 +59,9 @@ class Politeness(msgspec.Struct, frozen=True):
         return crawl_delay_s if crawl_delay_s and crawl_delay_s > own_s else own_s
 
     def rest_to_come(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> Rest:
-        """Return how long a host will rest after a request that begins now; `fetches_s` are those that ended."""
+        """Return the delay of a host after a request that begins now; `fetches_s` are the times of ended requests."""
         longest_s = self.longest_rest_s(crawl_delay_s)
-        if self.per_host > 1:  # Others of its requests that end meanwhile change the mean.
+        if self.per_host > 1:  # Other requests to the host may end meanwhile and change the mean.
             return Rest(longest_s, 0.0, longest_s)
         if not self.delay_factor:
             return Rest(longest_s, 0.0, longest_s)
@@ -69,26 +69,26 @@ class Politeness(msgspec.Struct, frozen=True):
         return Rest(self.rest_s(with_this_one, crawl_delay_s), self.delay_factor / len(with_this_one), longest_s)
 
     def visits_per_s(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> float:
-        """Return how many visits a second a host is allowed, when it answers as quickly as it did."""
+        """Return how many visits per second politeness allows, if the host answers as fast as before."""
         fetch_s = sum(fetches_s) / len(fetches_s) if fetches_s else 0.0
         return self.per_host / max(self.rest_s(fetches_s, crawl_delay_s) + fetch_s, FETCH_S_MIN)
 
     def longest_rest_s(self, crawl_delay_s: float | None) -> float:
-        """Return the upper bound of `rest_s` for any fetch times, for use when they are unknown."""
+        """Return the upper bound of `rest_s`, for unknown fetch times."""
         slowest_s = self.delay_s_min
         if self.delay_factor and self.delay_s_max > slowest_s:
             slowest_s = self.delay_s_max
         return crawl_delay_s if crawl_delay_s and crawl_delay_s > slowest_s else slowest_s
 
     def backoff_s(self, in_a_row: int, dice: float) -> float:
-        """Return the rest after the n-th 429 or 503 in a row without Retry-After; `dice` in [0, 1) adds up to half,
-        as far as `backoff_s_max` allows.
+        """Return the delay after the n-th 429 or 503 in a row without Retry-After; `dice` in [0, 1) adds up to half,
+        bounded by `backoff_s_max`.
         """
         return min(grown_s(self.backoff_s_first, in_a_row, self.backoff_s_max) * (1.0 + dice / 2), self.backoff_s_max)
 
 
 def grown_s(first_s: float, nth: int, most_s: float) -> float:
-    """Return the n-th (from 1) of a doubling series, bounded."""
+    """Return the n-th (from 1) term of a doubling series, at most `most_s`."""
     return min(first_s * 2.0 ** min(nth - 1, 40), most_s)
 
 
@@ -103,7 +103,7 @@ _PRESETS = {
 
 
 def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride] | None = None) -> Politeness:
-    """Return the preset's rules with every key that was given put in its place, and `overrides` by host."""
+    """Return the preset's rules with all keys that are set replaced, and `overrides` by host."""
     delay_min, delay_max, factor, per_host, per_address, address_delay = _PRESETS[options.preset]
 
     def given(value: Number | None, preset: Number) -> Number:

@@ -1,9 +1,8 @@
-"""Priority: how urgent links and hosts are, from level 0, the most urgent, to 7; and by which chance one level goes
-before another.
+"""Priority: how urgent links and hosts are, from level 0, the most urgent, to 7, and how likely each level is drawn.
 
-Level 0 is for seeds. What is embedded in a page comes one level after a page found in the same place. The priorities of
-hosts leave the order within a host to depth (or to patterns): a host's first pages should not wait because more of its
-pages were found since.
+Level 0 is for seeds. An embed is one level less urgent than a page that was found in the same place. Host priorities
+leave the order within a host to depth or patterns, so that a host's first pages do not wait because more of its pages
+were found since.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from gossamer.world.dice import Dice
 
 LAST = LEVELS - 1
 MIDDLE = 4
-"""Where best-first puts a URL of which no pattern says anything."""
+"""Level in best-first of a URL that matches no pattern."""
 
 
 class BreadthFirst:
-    """The fewer clicks from a seed, the more urgent: a good order where many hosts are open at once
-    (Najork and Wiener 2001).
+    """The fewer clicks from a seed, the more urgent: a good order if many hosts are open at once (Najork and Wiener
+    2001).
     """
 
     def level(self, link: Link) -> int:
@@ -40,7 +39,7 @@ class BreadthFirst:
 
 
 class BestFirst:
-    """The operator's patterns decide: each one that a URL matches takes its score off the level, which begins at 4.
+    """The operator's patterns decide: the level is 4 less the scores of all patterns that a URL matches.
 
     All patterns are matched in one pass (RE2).
     """
@@ -51,7 +50,7 @@ class BestFirst:
         self._patterns = PatternSet(tuple(scores))
 
     def level(self, link: Link) -> int:
-        """Return 4 less the scores that match, bounded by the levels after the seeds'. 1.6 µs."""
+        """Return 4 less the matching scores, bounded to 1 to 7. 1.6 µs."""
         return placed(link, max(1, MIDDLE - self.score(link)))
 
     def score(self, link: Link) -> int:
@@ -60,23 +59,23 @@ class BestFirst:
 
 
 def placed(link: Link, level: int) -> int:
-    """Return a level that exists: 0 for a seed, and for an embed one less urgent than a page's."""
+    """Return the final level of a link, within bounds: 0 for a seed, one less urgent than `level` for an embed."""
     if link.link_type == "seed":
         return 0
     return max(0, min(level + (link.link_type == "embed"), LAST))
 
 
 LINKING_WEIGHT = 1.0
-"""How much a doubling of the sites that link in counts, in doublings of what is queued."""
+"""Weight of a doubling of the linking sites, in doublings of the queued URLs."""
 FAILURE_WEIGHT = 2.0
-"""How many doublings a failure takes back."""
+"""How many doublings a failure takes off."""
 DOUBLINGS_A_LEVEL = 2.0
-"""16,384 URLs are seven levels away from one."""
+"""From 1 to 16,384 URLs are seven levels."""
 
 
 class LargerSites:
-    """The host with the most URLs that wait goes first (Baeza-Yates and others 2005): with a delay per host a crawl
-    ends no sooner than its largest host, so that one must never wait. Needs no graph of links, costs nothing.
+    """The host with the most waiting URLs comes first (Baeza-Yates and others 2005): with a delay per host, a crawl
+    cannot end before its largest host, so that host must never wait. Needs no link graph and costs nothing.
     """
 
     needs = ()
@@ -89,12 +88,12 @@ class LargerSites:
         return self._within.level(link)
 
     def host_level(self, standing: Standing) -> int:
-        """Return one level less for each fourfold of what is queued."""
+        """Return one level less for each factor of four in queued URLs."""
         return _level(log2(1 + standing.queued))
 
 
 class Combined:
-    """Size, reputation and trouble of a host in one figure, in doublings:
+    """Size, reputation and failures of a host in one figure, in doublings:
 
         log2(1 + queued) + a · log2(1 + other sites that link to its site) - b · failures in a row
 
@@ -126,8 +125,9 @@ class Combined:
 
 
 class HostOpic:
-    """On-line importance of hosts (Abiteboul, Preda and Cobena 2003, by host): a page that is fetched gives its share
-    of its host's cash to the hosts of its links. The host with the most cash comes first. `Cash` keeps the accounts.
+    """On-line importance of hosts (Abiteboul, Preda and Cobena 2003, by host): a fetched page gives its share of its
+    host's cash to the hosts of its links. The host with the most cash comes first. `accounts.Reputation` moves the
+    cash.
     """
 
     needs = ("cash",)
@@ -147,22 +147,22 @@ class HostOpic:
 
 
 WITHIN, ACROSS = 1, 8
-"""What a link counts that stays on its host, and one from another host: the owner of a host makes as many of the former
-as he likes."""
+"""Weights of a link within its host, and of a link from another host: the owner of a host can make any number of the
+former."""
 COUNT_MAX = 255
 
 
 class PageImportance:
     """Pages to which many pages link go first (Cho, Garcia-Molina and Page 1998, by in-links counted so far).
 
-    A URL begins where its first link puts it and is raised as more pages link to it. Counts are kept in two rows of
-    bytes by the URL's fingerprint (a count-min sketch: Cormode and Muthukrishnan 2005), so memory has a
-    bound; a count is never too low, and too high where two URLs meet in both rows. Counts start from
-    zero when a crawl is resumed. About 1 µs a link.
+    A URL begins at the level of its first link and becomes more urgent as more pages link to it. Counts are in two rows
+    of bytes by the URL's fingerprint (a count-min sketch: Cormode and Muthukrishnan 2005), so memory is bounded; a
+    count is never too low, and too high if two URLs share their bytes in both rows. Counts start from zero when a crawl
+    is resumed. About 1 µs a link.
     """
 
     def __init__(self, size_bytes: int) -> None:
-        """`size_bytes` of memory, rounded down to a power of two; at least 1,024."""
+        """Use `size_bytes` of memory, rounded down to a power of two; at least 1,024."""
         cells = 1 << max(9, (size_bytes // 2).bit_length() - 1)
         self._first, self._second = bytearray(cells), bytearray(cells)
         self._mask = cells - 1
@@ -178,7 +178,8 @@ class PageImportance:
         return min(self._first[fingerprint & self._mask], self._second[fingerprint >> 32 & self._mask])
 
     def note(self, page: Url | None, links: Sequence[Link]) -> dict[int, int]:
-        """Count the links of one page, each target once; return the fingerprints that rose, with their new levels.
+        """Count the links of one page, each target once; return the fingerprints that became more urgent, with their
+        new levels.
 
         Links without a page come from other shards, and count as links from other hosts.
         """
@@ -199,17 +200,17 @@ class PageImportance:
 
 RANKS_MAGIC = b"GOSSRNK1"
 RANKS_FILE = "ranks.bin"
-"""In the directory of a crawl: what `gossamer rank` writes, of the fingerprints of all URLs."""
+"""The file that `gossamer rank` writes to the directory of a crawl, with levels by fingerprint."""
 
 
 class ByRank:
-    """Levels that `gossamer rank` computed from the links of an earlier crawl; 7 for URLs that it did not know.
+    """Levels that `gossamer rank` computed from the links of an earlier crawl; 7 for other URLs.
 
-    `data` is the file, mapped into memory: the magic, the number of URLs, fingerprints in order, levels. About 1 µs.
+    `data` is the file, mapped into memory: magic, number of URLs, sorted fingerprints, levels. About 1 µs a URL.
     """
 
     def __init__(self, data: bytes | memoryview) -> None:
-        """Raises ValueError: it is not such a file."""
+        """Raises ValueError if `data` is not such a file."""
         view = memoryview(data)
         count = int.from_bytes(view[8:16], "little")
         if bytes(view[:8]) != RANKS_MAGIC or len(view) != 16 + 13 * count:
@@ -242,10 +243,10 @@ def _is_home(link: Link) -> bool:
 
 
 class LevelBias:
-    """Draws a level from those that hold something: each `bias` times as likely as the next less urgent one.
+    """Draws a level among those with URLs: each is `bias` times as likely as the next less urgent one.
 
-    Every level that holds something has its chance at every draw, so none starves (Heydon and Najork 1999, section
-    3.1, draw their front queues the same way). With `bias` 1 all are alike.
+    Every level with URLs has a chance in every draw, so none starves (Heydon and Najork 1999, section 3.1, draw their
+    front queues the same way). With `bias` 1 all levels are equally likely.
     """
 
     __slots__ = ("_dice", "_weights")
@@ -255,7 +256,7 @@ class LevelBias:
         self._weights = tuple(bias ** (LEVELS - 1 - level) for level in range(LEVELS))
 
     def choose(self, levels: Sequence[int]) -> int:
-        """Return one of some levels, at least one."""
+        """Return one of `levels`, which are not empty."""
         if len(levels) == 1:
             return levels[0]
         weights = self._weights
@@ -286,14 +287,14 @@ def prioritizer_of(options: FrontierOptions) -> Prioritizer:
 
 
 class FrontierRules(msgspec.Struct, frozen=True):
-    """By what a frontier chooses the next request."""
+    """The rules by which a frontier chooses the next request."""
 
     politeness: Politeness
     options: FrontierOptions
     budget: BudgetOptions = msgspec.field(default_factory=BudgetOptions)
     prioritizer: Prioritizer | None = None
-    """Also orders hosts, where it has `host_level`."""
+    """Also orders hosts, if it has `host_level`."""
     share_new: float | None = None
-    """Of visits, for new URLs where old ones are due too; None: no URL is visited again."""
+    """Share of visits for new URLs if revisits are due too; None: there are no revisits."""
     split: frozenset[str] = frozenset()
     """Sites whose hosts are divided among shards."""

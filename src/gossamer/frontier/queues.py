@@ -35,20 +35,20 @@ from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 
 BLOCK_URLS_MAX = 64
-"""Most URLs in one block. A host's new URLs of one epoch are stored in blocks, with one put each."""
+"""Largest number of URLs in a block. A host's new URLs of one epoch are stored in blocks, with one put each."""
 ITEM_BYTES = 320
-"""What a URL in a window takes in memory beside its characters."""
+"""Memory of a URL in a window beside its characters."""
 ASIDE_URLS_MAX = 256
-"""URLs of a host that are set aside at once, about 2 ms; the others follow `ASIDE_PAUSE_S` later."""
+"""URLs of a host that are set aside at once, in about 2 ms; the others follow after `ASIDE_PAUSE_S`."""
 ASIDE_PAUSE_S = 0.005
 SAME_URL_S = 0.001
 """Between two entries of one URL that wait for the same instant."""
 PROBE_OUT_S = 1.0
-"""A due URL of an origin of which another URL is out is looked at again after this time."""
+"""A due URL is examined again after this time if a probe of its origin is in flight."""
 
 
 class Next(NamedTuple):
-    """The URL of a host that comes next, and what may be done with it."""
+    """The next URL of a host, and how to handle it."""
 
     item: QueuedUrl
     origin: str
@@ -57,7 +57,7 @@ class Next(NamedTuple):
 
 
 class Queues:
-    """Order: within a level first in, first out; between levels by chance, biased to the more urgent."""
+    """The queues of all hosts. Within a level first in, first out; between levels random, biased to urgent ones."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class Queues:
         name_url: Callable[[str], Url | None],
         share_new: Callable[[], bool] = bool,
     ) -> None:
-        """`name_url` names an address that was named before; `share_new` throws a coin where a host has new URLs and
-        old ones that are due: is it the turn of new ones?
+        """`name_url` returns the `Url` of an address that was named before. `share_new` is called if a host has new
+        URLs and revisits that are due, and decides at random whether new URLs come next.
         """
         self._epochs = epochs
         self._bias = bias
@@ -79,14 +79,14 @@ class Queues:
         self._share_new = share_new
         self._referrer = self._referred = self._shortened = self._start = ""
         self.by_level = [0] * LEVELS
-        """URLs that are not finished, by level; those that wait for a time of their own are of none."""
+        """URLs that are not finished, by level, except due URLs."""
         self.fresh_bytes = 0
-        """Memory of the open epoch's blocks, about."""
+        """Approximate memory of the open epoch's blocks."""
         self.window_bytes = 0
-        """Memory of the URLs in windows, about."""
+        """Approximate memory of the URLs in windows."""
 
     def append(self, host: Host, level: int, link: Link) -> None:
-        """Put a URL at the end of a level. Memory only, until the epoch is cut."""
+        """Append a URL to a level. Only in memory until the epoch is cut."""
         record = host.record
         queue = record.levels.get(level)
         if queue is None:
@@ -107,7 +107,7 @@ class Queues:
         self.fresh_bytes += self._add(block, record, level, link)
 
     def _add(self, block: QueueBlock, record: HostRecord, level: int, link: Link) -> int:
-        # Links of one page come one after another: mostly to one host, and with one text for the page's address.
+        # Links of one page come one after another: mostly to one host, and with the same string as referrer.
         host = record.name
         if host is not self._referred:
             self._referred, self._start, self._referrer = host, f"https://{host}/", ""
@@ -123,7 +123,7 @@ class Queues:
         return block.add(url, link, self._shortened)
 
     def put_due(self, host: Host, entry: QueueEntry, at: float, fingerprint: int) -> None:
-        """Let a URL wait until `at`."""
+        """Store a URL that is due at `at`."""
         key = due_key(host.prefix, at, fingerprint)
         self._epochs.put("due", key, encode_entry(entry))
         record, instant = host.record, micros(at)
@@ -133,7 +133,7 @@ class Queues:
         record.revisits += entry.revisit
 
     def move_due(self, host: Host, fingerprint: int, at: float, to: float) -> bool:
-        """Let a URL that waits until `at` wait until `to` instead; False when it does not wait any more."""
+        """Move a due URL from `at` to `to`; False if it no longer waits."""
         key = due_key(host.prefix, at, fingerprint)
         value = self._epochs.get("due", key)
         if value is None or key in (host.due_out or ()):
@@ -146,8 +146,8 @@ class Queues:
         return True
 
     def refill(self, host: Host, now: float) -> None:
-        """Read on into the window: first what is due, then one level's run. One or two reads of 1 to 20 µs."""
-        # Not for one free place in the window: each look passes over those that are out.
+        """Read more URLs into the window: first due ones, then some of one level. One or two reads of 1 to 20 µs."""
+        # Not for a single free place in the window: each scan passes over the due URLs that are leased.
         is_room = host.window is None or 2 * len(host.window) <= self._window_urls_max
         if host.record.due and host.due_next <= now and is_room and not self._is_turn_of_others(host):
             self._take_due(host, now)
@@ -155,8 +155,8 @@ class Queues:
             self._read_run(host, level)
 
     def next(self, host: Host, now: float) -> Next | None:
-        """Take the next URL that may be requested, or that ends without a request, out of the window. URLs before it
-        whose origins wait are set aside; None if there are only such, or too many of them for one call.
+        """Remove the next URL that may be requested, or that ends without a request, from the window and return it.
+        URLs before it whose origins wait are set aside; None if there are only such URLs, or too many for one call.
         """
         for _ in range(ASIDE_URLS_MAX):
             if host.window is None or (host.record.due and host.due_next <= now):
@@ -177,7 +177,7 @@ class Queues:
         return None
 
     def _set_aside(self, host: Host, item: QueuedUrl, key: str, now: float) -> None:
-        """Move a URL to the queue of its origin, which waits; within this epoch, and within its level in order."""
+        """Move a URL to the queue of its waiting origin, within this epoch; the order within the level stays."""
         assert host.record.origins is not None
         one = host.record.origins[key]
         if item.due_key:
@@ -196,8 +196,8 @@ class Queues:
             self.append(host, lane(one.slot, level_of(item.level)), link)
 
     def ready_at(self, host: Host) -> float | None:
-        """Return from when on `next` may return something, as far as origins and due times go; None: never, unless
-        something changes. Where origins fail, a pass over the host's queues and its window.
+        """Return when `next` may return a URL, by origins and due times; None: not before something changes. If origins
+        fail, this passes over the host's queues and its window.
         """
         record = host.record
         if record.origins is None or none_waits(host):
@@ -214,7 +214,7 @@ class Queues:
         return at if at < NEVER else None
 
     def _has_others(self, host: Host, now: float) -> bool:
-        """Say whether a host has URLs that may be requested now of origins that answer."""
+        """Say whether a host has URLs of answering origins that may be requested now."""
         if any(gate(host, key_of(item.url), now, self._remembered_s) == "open" for item in host.window or ()):
             return True
         return any(
@@ -226,7 +226,7 @@ class Queues:
         )
 
     def take(self, host: Host) -> QueuedUrl:
-        """Take the next URL out of the window."""
+        """Remove the next URL from the window and return it."""
         window = host.window
         assert window is not None
         item = window.pop(0)
@@ -236,7 +236,7 @@ class Queues:
         return item
 
     def put_back(self, host: Host, item: QueuedUrl) -> None:
-        """Put a URL back to where `take` had it from."""
+        """Put a URL back to where `take` removed it."""
         host.window = [item, *(host.window or ())]
         self.window_bytes += len(item.url.text) + ITEM_BYTES
 
@@ -246,7 +246,7 @@ class Queues:
         return url
 
     def finish(self, host: Host, item: QueuedUrl) -> None:
-        """Take a URL off the disk with this epoch."""
+        """Remove a URL from the disk with this epoch."""
         record = host.record
         if record.closed:
             record.due -= 1  # See `clear`.
@@ -269,9 +269,9 @@ class Queues:
             self._drop_passed(host, item.level, queue, reading)
 
     def clear(self, host: Host) -> int:
-        """Drop all URLs of a host by two range deletes. Return how many of them were neither leased nor ever visited.
+        """Drop all URLs of a host by two range deletes. Return how many of them were not leased and never visited.
 
-        Leased URLs end with their visit. Until then they count as due, with no entry on disk. If the process dies
+        Leased URLs end with their visit. Until then they count as due, without an entry on disk. If the process dies
         first, the next call of `clear` drops them.
         """
         dropped = host.record.queued - host.lent - (host.record.revisits - host.lent_again)
@@ -295,7 +295,7 @@ class Queues:
         return False
 
     def forget_window(self, host: Host) -> None:
-        """Let the window go; what was in it is read again later."""
+        """Drop the window; its URLs are read again later."""
         if host.window is not None:
             self.window_bytes -= sum([len(item.url.text) + ITEM_BYTES for item in host.window])
             host.window = None
@@ -304,7 +304,7 @@ class Queues:
         host.due_next = 0.0
 
     def cut(self, host: Host) -> None:
-        """Give the blocks of the open epoch to it."""
+        """Put the new blocks of a host into the open epoch."""
         through = []
         for level, reading in host.readings.items():
             if reading.fresh is not None:
@@ -320,21 +320,21 @@ class Queues:
         for block in fresh:
             end = block.first + block.count
             if ends and reading.block == block.first:
-                ends[-1] = end  # It grew since it was read.
+                ends[-1] = end  # The block has grown since it was read.
             elif queue.head >= end and (ends[-1] if ends else queue.block) == block.first:
-                ends.append(end)  # It was read and is through, and that was forgotten.
+                ends.append(end)  # The block was read and finished, but that state was dropped.
             if queue.head < end:
                 self._epochs.put("queue", block_key(host.prefix, level, block.first), encode_block(block))
         self._drop_passed(host, level, queue, reading)
 
     def _is_turn_of_others(self, host: Host) -> bool:
-        """Say whether old pages that are due leave the window to new ones: a whole window at a time, by chance."""
+        """Decide at random whether new URLs get the next window, although revisits are due."""
         if not host.record.revisits:
             return False
         return host.window is not None or (self.has_unread(host) and self._share_new())
 
     def _choose_level(self, host: Host, now: float) -> int | None:
-        """Choose a queue by its level; of several of that level the one of URLs that were set aside: they are older."""
+        """Choose a queue by its level; among queues of that level, one of URLs that were set aside, which are older."""
         waiting = [level for level, queue in host.record.levels.items() if self._unread(host, level, queue)]
         if host.record.origins is None:
             return self._bias.choose(waiting) if waiting else None
@@ -359,7 +359,7 @@ class Queues:
             reading.block += block.count
             block = self._block(host, level, reading)
         begin = reading.next - block.first
-        # One is enough to find out whether an origin answers: the others would be set aside again.
+        # A single URL shows whether the origin answers; the others would be set aside again.
         most = 1 if level >= LEVELS and on_trial(host.record, level) else self._window_urls(host)
         stop = min(begin + most, block.count)
         items = block.items(host.record.name, level, begin, stop, self._named)
@@ -370,7 +370,7 @@ class Queues:
         reading.next = block.first + stop
 
     def _block(self, host: Host, level: int, reading: Reading) -> QueueBlock:
-        """Return the block that is read now, and note where it ends."""
+        """Return the block to read now, and note where it ends."""
         first = reading.block
         block = next((one for one in reading.fresh if one.first == first), None) if reading.fresh is not None else None
         if block is None:
@@ -384,7 +384,7 @@ class Queues:
         return block
 
     def _window_urls(self, host: Host) -> int:
-        """Return how many URLs of a host are worth reading: what it may be asked for in a few minutes."""
+        """Return how many URLs of a host to read: those that may be requested within `window_s_max`."""
         rest_s = host.rules.rest_s(host.record.fetches_s, host.record.crawl_delay_s)
         if rest_s * self._window_urls_max <= self._window_s_max:
             return self._window_urls_max
@@ -398,7 +398,7 @@ class Queues:
         room = self._window_urls_max - len(window)
         first = True
         for key, value in self._epochs.scan("due", due_from(host.prefix, record.due_from), range_end(host.prefix)):
-            if first:  # All before it have gone for good, or will have with this epoch.
+            if first:  # All earlier ones are deleted, or will be with this epoch.
                 record.due_from, first = int.from_bytes(key[-16:-8]), False
             if due_time(key) > now:
                 host.due_next = due_time(key)
@@ -427,16 +427,16 @@ class Queues:
             self._epochs.delete("queue", block_key(host.prefix, level, queue.block))
             queue.block = ends.pop(0)
             if not ends:
-                reading.block = reading.next = queue.block  # All was read, and there is nothing left to go on from.
+                reading.block = reading.next = queue.block  # Everything was read.
         if not ends and fresh is None and queue.block < queue.head == queue.tail:
-            # An earlier process finished the last blocks, out of order, so that this one did not read them.
+            # An earlier process finished the last blocks out of order, so this process has not read them.
             begin, end = (block_key(host.prefix, level, number) for number in (queue.block, queue.tail))
             self._epochs.delete_range("queue", begin, end)
             queue.block = reading.block = reading.next = queue.tail
 
 
 def _count(record: HostRecord, url: str, more: int) -> None:
-    """Count a shortened URL by its origin where that is not `https` without a port."""
+    """Count a shortened URL by its origin, unless that is `https` without a port."""
     if url.startswith(":"):
         record.plain += more
     elif not url.startswith("/"):

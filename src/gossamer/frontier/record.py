@@ -1,4 +1,6 @@
-"""Records: what the disk keeps of a host and of a queued URL. The formats' owner; each begins with its version."""
+"""Records: the stored forms of hosts and queued URLs. This module owns the formats; host records begin with a
+version.
+"""
 
 from collections.abc import Callable
 from math import ceil
@@ -23,46 +25,46 @@ class QueueEntry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     link_type: str
     referrer: str
     attempt: int = 1
-    """The number that its next request will have."""
+    """Number of its next request, from 1."""
     seed: int = NOT_SEED
     error: str = ""
-    """Why the attempt before failed."""
+    """Why the last attempt failed."""
     revisit: bool = False
-    """It was visited before, and its turn has come again."""
+    """Whether this is a revisit."""
 
 
 class QueuedUrl(Visit, frozen=True, gc=False):
-    """A queued URL for a lease, and its place on disk until it is finished."""
+    """A queued URL with its place on disk, which stays until the URL is finished."""
 
     error: str = ""
     level: int = 0
     number: int = 0
     due_key: bytes = b""
-    """Set if it is among the host's due URLs, not in a level's queue."""
+    """Its key among the host's due URLs; empty if it is in a level's queue."""
 
 
 class QueueRun(msgspec.Struct, array_like=True, gc=False):
-    """URLs of one host that were found in the same way one after another: mostly those that one page names."""
+    """Consecutive URLs of one host that differ only in their address: mostly the links of one page."""
 
     depth: int
     hops: int
     link_type: str
     referrer: str
-    """Shortened, as the URLs are."""
+    """Shortened, like the URLs."""
     seed: int
     urls: list[str]
 
 
 class QueueBlock(msgspec.Struct, array_like=True, gc=False):
-    """URLs with successive numbers, in the order of their leases."""
+    """URLs with consecutive numbers, in the order of their leases."""
 
     first: int
-    """Number of the first of them; its key has it too."""
+    """Number of the first URL; also in the block's key."""
     count: int = 0
     runs: list[QueueRun] = msgspec.field(default_factory=list)
 
     def add(self, url: str, link: Link, referrer: str) -> int:
-        """Put a link at the end; return about how many bytes of memory that took. Both addresses are shortened."""
+        """Append a link; return the approximate bytes of memory that this takes. Both addresses are shortened."""
         self.count += 1
         runs = self.runs
         if runs:
@@ -80,7 +82,7 @@ class QueueBlock(msgspec.Struct, array_like=True, gc=False):
         return len(url) + len(referrer) + RUN_BYTES
 
     def entries(self, host: str) -> list[QueueEntry]:
-        """Return all of them at their full length. About 0.4 µs each."""
+        """Return all entries, with full addresses. About 0.4 µs each."""
         found: list[QueueEntry] = []
         for run in self.runs:
             referrer = lengthened(run.referrer, host)
@@ -89,8 +91,8 @@ class QueueBlock(msgspec.Struct, array_like=True, gc=False):
         return found
 
     def items(self, host: str, level: int, begin: int, end: int, named: Callable[[str], Url]) -> list[QueuedUrl]:
-        """Return the items from `begin` up to, but without, `end`, as leases need them; places count from 0. About 1 µs
-        each, mostly for the name.
+        """Return the items in [`begin`, `end`), indexes within the block, as leases need them. About 1 µs each, mostly
+        for `named`.
         """
         found: list[QueuedUrl] = []
         at = 0
@@ -111,13 +113,13 @@ class QueueBlock(msgspec.Struct, array_like=True, gc=False):
 
 
 URL_BYTES = 60
-"""What a URL in a run takes in memory beside its characters."""
+"""Memory of a URL in a run beside its characters."""
 RUN_BYTES = 400
-"""The same for a run with its first URL."""
+"""Memory of a run with its first URL."""
 
 
 def shortened(text: str, host: str) -> str:
-    """Return an address without the host of the queue that it is in; others as they are."""
+    """Return an address without `host`, the host of its queue; an address of another host unchanged."""
     if text.startswith("https://"):
         end = 8 + len(host)
         if text.startswith(host, 8) and text.startswith("/", end):
@@ -130,7 +132,7 @@ def shortened(text: str, host: str) -> str:
 
 
 def lengthened(text: str, host: str) -> str:
-    """Return what `shortened` was given."""
+    """Return the address that `shortened` shortened."""
     if text.startswith("/"):
         return f"https://{host}{text}"
     if text.startswith(":"):
@@ -139,10 +141,10 @@ def lengthened(text: str, host: str) -> str:
 
 
 class LevelQueue(msgspec.Struct, array_like=True, gc=False):
-    """A host's queue at one level. URLs are numbered; blocks of them are stored under the number of their first.
+    """A host's queue at one level. URLs are numbered; blocks of them are stored under the number of their first URL.
 
-    Finished URLs leave from the head. Those that finished before an older one did are kept as ranges until the head
-    reaches them; their number is bounded by the requests at once to one host.
+    Finished URLs leave at the head. URLs that finish before an older one are kept as ranges until the head reaches
+    them; the number of ranges is bounded by the concurrent requests to one host.
     """
 
     head: int = 0
@@ -150,7 +152,7 @@ class LevelQueue(msgspec.Struct, array_like=True, gc=False):
     block: int = 0
     """Number of the first URL of the block that holds the head."""
     tail: int = 0
-    """Number that the next new URL will get."""
+    """Number of the next new URL."""
     done: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -160,7 +162,7 @@ class LevelQueue(msgspec.Struct, array_like=True, gc=False):
         return left - sum(end - begin for begin, end in self.done) if self.done else left
 
     def finish(self, number: int) -> None:
-        """Remove one URL, at any place."""
+        """Mark the URL with a number as finished."""
         if number == self.head:
             self.head += 1
             while self.done and self.done[0][0] == self.head:
@@ -170,7 +172,7 @@ class LevelQueue(msgspec.Struct, array_like=True, gc=False):
         begin, end = number, number + 1
         before = [one for one in self.done if one[1] < begin]
         after = [one for one in self.done if one[0] > end]
-        for one in self.done[len(before) : len(self.done) - len(after)]:  # Those that it touches: two at the most.
+        for one in self.done[len(before) : len(self.done) - len(after)]:  # The adjacent ranges, at most two.
             begin, end = min(begin, one[0]), max(end, one[1])
         self.done = (*before, (begin, end), *after)
 
@@ -180,35 +182,37 @@ class LevelQueue(msgspec.Struct, array_like=True, gc=False):
 
 
 class Origin(msgspec.Struct, array_like=True, gc=False):
-    """What is remembered of one origin of a host: one that fails, or that names a port (`frontier.origins`)."""
+    """State of one origin of a host that fails, or that has an explicit port (`frontier.origins`)."""
 
     slot: int
-    """Its URLs that are set aside are in the queues `lane(slot, level)`; from 1."""
+    """From 1. URLs that are set aside are in the queues `lane(slot, level)`."""
     answered: bool = False
     failures: int = 0
-    """In a row."""
+    """Consecutive failures."""
     sleeps: int = 0
-    """In a row without an answer between them."""
+    """Consecutive waits without an answer between them."""
     first_failed_at: float = 0.0
-    """Wall time of the first failure in the row."""
+    """Wall time of the first of the consecutive failures."""
     wait_until: float = 0.0
-    """Wall time before which it is not requested; from then on one URL at a time until it answers. 0: no limit."""
+    """Wall time before which it gets no request; after that one URL at a time until it answers. 0: no limit."""
     closed: str = ""
-    """Why it is given up, until `wait_until`; empty while it is not."""
+    """Why it is closed until `wait_until`; empty: it is not."""
     error: str = ""
-    """How its last failure went, for people."""
+    """Its last failure, for people."""
     reason: str = ""
     """Why it waits, for people."""
     crawl_delay_s: float | None = None
 
 
 def lane(slot: int, level: int) -> int:
-    """Return the number of the queue of a level for the URLs of an origin that are set aside; slot 0: those of all."""
+    """Return the number of the queue of a level for an origin's URLs that are set aside; slot 0: the queue for all
+    origins.
+    """
     return slot << 3 | level
 
 
 def slot_of(number: int) -> int:
-    """Return the slot of a queue; 0: it holds URLs of any origin."""
+    """Return the slot of a queue; 0: the queue for all origins."""
     return number >> 3
 
 
@@ -218,14 +222,14 @@ def level_of(number: int) -> int:
 
 
 class HostRecord(msgspec.Struct, array_like=True, gc=False):
-    """All that is remembered of a host."""
+    """The stored state of a host."""
 
     version: int
     name: str
     levels: dict[int, LevelQueue] = msgspec.field(default_factory=dict)
-    """By `lane`: the level where nothing is set aside."""
+    """Queues by `lane`, which for slot 0 is the level."""
     due: int = 0
-    """URLs that wait for a time of their own: retries."""
+    """Number of URLs with a due time: retries and revisits."""
     rest_until: float = 0.0
     """Wall time before which no request may be sent."""
     fetches_s: list[float] = msgspec.field(default_factory=list)
@@ -234,7 +238,7 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
     backoffs: int = 0
     """Consecutive replies of 429 or 503."""
     closed: str = ""
-    """Why it gets no more requests; empty while it is open."""
+    """Why it gets no more requests; empty: it is open."""
     index_family: str = ""
     index_key: bytes = b""
     """Its entry in the index of hosts with work."""
@@ -242,28 +246,28 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
     reason: str = ""
     """Why it waits, for display."""
     revisits: int = 0
-    """Those of the due URLs that were visited before."""
+    """The part of `due` that is revisits."""
     due_from: int = 0
-    """Microseconds: no due URL is earlier; a read starts here and skips the deleted ones."""
+    """Microseconds: no due URL is earlier, so a scan starts here and skips deleted entries."""
     plain: int = 0
-    """Of the URLs that are not finished and not set aside, those of the origin `http` without a port."""
+    """Number of URLs of the origin `http` without a port that are not finished and not set aside."""
     other: int = 0
-    """Of the same, those of other origins than `http` and `https` without a port."""
+    """The same for origins with a port."""
     answered: int = 0
-    """Which of these two ever answered, in bits."""
+    """Which of the two origins without a port ever answered, as bits of `origins.ANSWERED`."""
     origins: dict[str, Origin] | None = None
-    """Those that fail, and those with a port; None if there are none."""
+    """Origins that fail, and those with a port; None: empty."""
 
     @property
     def failures(self) -> int:
-        """Failures in a row of the origin without a port that failed most often."""
+        """Largest number of consecutive failures of an origin without a port."""
         return (
             max((one.failures for key, one in self.origins.items() if ":" not in key), default=0) if self.origins else 0
         )
 
     @property
     def queued(self) -> int:
-        """URLs that are not finished, those under way included."""
+        """URLs that are not finished, including those in flight."""
         return self.due + sum(queue.pending for queue in self.levels.values())
 
 
@@ -274,17 +278,18 @@ _decode_entry = msgspec.msgpack.Decoder(QueueEntry).decode
 
 
 def encode_record(record: HostRecord) -> bytes:
-    """About 1 µs."""
+    """Return the stored form of a record. About 1 µs."""
     return _encode(record)
 
 
 def decode_record(data: bytes) -> HostRecord:
-    """Return the record.
+    """Return a record from its stored form.
 
     Raises:
-        ConfigError: it was written by a version that we do not know.
+        ConfigError: the record has an unknown version.
     """
-    # The first element, a small number; the rest may have any shape. Up to 15 elements have a head of one byte.
+    # The version is the first element, a small number; the rest may have any shape. An array of up to 15 elements has a
+    # header of one byte.
     at = 1 if data and data[0] & 0xF0 == 0x90 else 3
     version = data[at] if at < len(data) else 0
     if version != RECORD_VERSION:
@@ -296,27 +301,27 @@ def decode_record(data: bytes) -> HostRecord:
 
 
 def encode_block(block: QueueBlock) -> bytes:
-    """Return a block as the disk keeps it."""
+    """Return the stored form of a block."""
     return _encode(block)
 
 
 def decode_block(data: bytes) -> QueueBlock:
-    """Return a block; about 0.05 µs for each of its URLs."""
+    """Return a block from its stored form. About 0.05 µs per URL."""
     return _decode_block(data)
 
 
 def encode_entry(entry: QueueEntry) -> bytes:
-    """Return a due URL as the disk keeps it."""
+    """Return the stored form of a due URL."""
     return _encode(entry)
 
 
 def decode_entry(data: bytes) -> QueueEntry:
-    """Return a due URL."""
+    """Return a due URL from its stored form."""
     return _decode_entry(data)
 
 
 def host_prefix(partition: int, host: str) -> bytes:
-    """Return what every key of a host begins with; no host name holds a zero byte."""
+    """Return the prefix of all keys of a host. No host name contains a zero byte."""
     return partition.to_bytes(2) + host.encode() + b"\0"
 
 
@@ -326,33 +331,35 @@ def block_key(prefix: bytes, level: int, number: int) -> bytes:
 
 
 def micros(at: float) -> int:
-    """Return wall time in whole microseconds, rounded up so that nothing is early when it is divided again."""
+    """Return wall time in whole microseconds, rounded up so that converting back never gives an earlier time."""
     whole = ceil(at * 1e6)
     return whole if whole / 1e6 >= at else whole + 1
 
 
 def due_key(prefix: bytes, at: float, fingerprint: int) -> bytes:
-    """Sorts by time, then by URL."""
+    """Return the key of a due URL, which sorts by time, then by fingerprint."""
     return prefix + micros(at).to_bytes(8) + fingerprint.to_bytes(8)
 
 
 def due_from(prefix: bytes, instant: int) -> bytes:
-    """Return the first key that a URL due at an instant in microseconds, or later, can have."""
+    """Return the lowest key of URLs that are due at `instant`, in microseconds, or later."""
     return prefix + instant.to_bytes(8)
 
 
 def due_time(key: bytes) -> float:
-    """Return the time that a due key sorts by."""
+    """Return the time in a due key."""
     return int.from_bytes(key[-16:-8]) / 1e6
 
 
 def range_end(prefix: bytes) -> bytes:
-    """Return the first key after all that begin with a host's prefix."""
+    """Return the end key (not included) of all keys with a host's prefix."""
     return prefix[:-1] + b"\1"
 
 
 class QueueCounts(msgspec.Struct):
-    """`discovered = pending + the sum of terminal` at every commit; `pending` is what is queued or under way."""
+    """Counts of a crawl. `discovered = pending + the sum of terminal` at every commit; `pending` URLs are queued or in
+    flight.
+    """
 
     discovered: int = 0
     pending: int = 0
@@ -362,20 +369,20 @@ class QueueCounts(msgspec.Struct):
     working: int = 0
     """Hosts with URLs that are not finished."""
     deferred: int = 0
-    """Those of them that have used up their budget."""
+    """The part of `working` that has used up its budget."""
     most: int = 0
-    """Most hosts with work at once, since the last count began."""
+    """Maximum of `working` since it was reset."""
 
     answers: int = 0
     """Requests that a server answered."""
     levels: list[int] = msgspec.field(default_factory=list)
     """URLs in queues, by level."""
     cut_at: float = 0.0
-    """Wall time of the commit that these counts are of."""
+    """Wall time of the commit with these counts."""
     absences: list[tuple[float, float]] = msgspec.field(default_factory=list)
-    """The last times between the end of a process and the start of the next (`world.clock.Absences`)."""
+    """The last periods between the end of a process and the start of the next (`world.clock.Absences`)."""
 
     def end(self, outcome: str, urls: int = 1) -> None:
-        """Note how URLs that were pending ended."""
+        """Count the outcome of URLs that were pending."""
         self.pending -= urls
         self.terminal[outcome] = self.terminal.get(outcome, 0) + urls

@@ -1,4 +1,4 @@
-"""What is kept of hosts from crawl to crawl: their delays and failures, and what they spent of their budgets."""
+"""Remembered: state of hosts that is kept from crawl to crawl: delays, failures, and use of their budgets."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ _KIND, _ACCOUNT = b"h", b"a"
 
 
 class HostMemory(msgspec.Struct, array_like=True, frozen=True):
-    """What of a host's record holds for every crawl. Fields as in `HostRecord`; slots of origins hold nothing here."""
+    """The fields of a `HostRecord` that apply to every crawl. The slots of origins have no meaning here."""
 
     version: int
     at: float
@@ -31,7 +31,7 @@ _decoder = msgspec.msgpack.Decoder(HostMemory)
 
 
 class Spent(msgspec.Struct, array_like=True, frozen=True):
-    """What a host or site has spent of its budget: the fields of `Account` that are true for every crawl."""
+    """Budget use of a host or site: the fields of `Account` that apply to every crawl."""
 
     version: int
     round: int
@@ -44,14 +44,15 @@ _spent_decoder = msgspec.msgpack.Decoder(Spent)
 
 
 class Remembered:
-    """Brings a host's past to its record, and keeps its record for others. About 3 µs a host each way.
+    """Copies a host's state from earlier crawls to its record, and stores its record for later crawls. About 3 µs a
+    host each way.
 
-    Delays hold for as long as they say. Failures, sleeps and closings count for `errors_s_max` after the last contact:
-    a server that was down yesterday may be up.
+    Delays apply until they end. Failures, sleeps and closings count for `errors_s_max` after the last contact: a server
+    that was down yesterday may be up again.
     """
 
     def __init__(self, store: HostsStore, errors_s_max: float, now: float, *, crawl_delays: bool) -> None:
-        """`crawl_delays`: whether what robots.txt asks for is obeyed."""
+        """`crawl_delays`: whether the Crawl-delay of robots.txt is obeyed."""
         self._store = store
         self._errors_s_max = errors_s_max
         self._crawl_delays = crawl_delays
@@ -59,12 +60,12 @@ class Remembered:
         """Wall time, set at each commit."""
 
     def recall(self, record: HostRecord, partition: int, *, is_new: bool) -> None:
-        """Put into a record what earlier crawls learned; into one that is not new only when the host may be asked."""
+        """Put the state from earlier crawls into a record; if the record is not new, only the end of the delay."""
         data = self._store.get(_key(partition, record.name))
         memory = _decoded(data) if data is not None else None
         if memory is None:
             return
-        # Where the clock was set back since, the host waits from now for what it had to wait for then.
+        # If the clock was set back since then, the remaining delay at that time starts now.
         rest_until = memory.rest_until - max(memory.at - self.now, 0.0)
         if rest_until > record.rest_until:
             record.rest_until, record.reason = rest_until, memory.reason
@@ -77,7 +78,7 @@ class Remembered:
             record.answered, record.origins = memory.answered, memory.origins
 
     def keep(self, record: HostRecord, partition: int) -> None:
-        """Keep what is known of a host."""
+        """Store the state of a host."""
         memory = HostMemory(
             VERSION, self.now, record.rest_until, record.fetches_s, record.crawl_delay_s,
             record.backoffs, record.closed, record.reason, record.answered, record.origins,
@@ -85,7 +86,7 @@ class Remembered:
         self._store.put(_key(partition, record.name), _encode(memory))
 
     def spent(self, key: bytes) -> Spent | None:
-        """Return an account's content, by its key in a crawl's store."""
+        """Return the stored use of an account's budget, by its key in a crawl's store; None if there is none."""
         data = self._store.get(_account_key(key))
         try:
             spent = None if data is None else _spent_decoder.decode(data)
@@ -94,7 +95,7 @@ class Remembered:
         return spent if spent is not None and spent.version == VERSION else None
 
     def keep_spent(self, key: bytes, number: int, pages: int, wire_bytes: int, time_s: float) -> None:
-        """Keep an account."""
+        """Store an account."""
         self._store.put(_account_key(key), _encode(Spent(VERSION, number, pages, wire_bytes, time_s)))
 
     def round(self) -> tuple[int, float] | None:
@@ -103,7 +104,7 @@ class Remembered:
         return None if data is None else msgspec.msgpack.decode(data, type=tuple[int, float])
 
     def keep_round(self, number: int, began_at: float) -> None:
-        """Keep the round."""
+        """Store the round."""
         self._store.put(HOSTS_ROUND, _encode((number, began_at)))
 
 

@@ -1,4 +1,6 @@
-"""Scheduler: which hosts are on the workbench, which wait on disk, and when each one there has its next turn."""
+"""Scheduler: which hosts are on the workbench, which wait on disk, and when each host on the workbench has its next
+turn.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,17 @@ from gossamer.model.visits import Awaited
 
 CLOSINGS_SHOWN_MAX = 10
 REASON_S = 0.001
-"""Instants in the index are rounded by less."""
+"""Times in the index are rounded by less."""
 AFTER_ALL_ROUNDS = (1 << 32) - 1
-"""Where no host has a budget any more, those deferred in any round may come."""
+"""With budgets turned off, hosts that were deferred in any round may continue."""
 
 
 class NextTurn(NamedTuple):
-    """When a host may be asked again, and why not before."""
+    """When the next host may be requested, and why not earlier."""
 
     at: float
     host: str
-    """Empty where that is not known."""
+    """Empty if not known."""
     reason: str
     """For people."""
 
@@ -69,17 +71,17 @@ class Scheduler:
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
         self.closings: deque[tuple[str, str]] = deque(maxlen=CLOSINGS_SHOWN_MAX)
-        """Hosts that were closed last, and why, for people."""
+        """The last hosts that were closed, and why, for people."""
 
     def reconfigure(self, options: FrontierOptions, budgets: Budgets | None) -> None:
-        """Apply other options from now on."""
+        """Apply new options."""
         self._options = options
         self._budgets = budgets
         self._sites.reconfigure(options)
         self.room.reconfigure(options)
 
     def schedule(self, host: Host, now: float) -> None:
-        """Give a host on the workbench its next turn, or let it leave when it has none for long."""
+        """Set the next turn of a host on the workbench, or remove the host if it has none for a long time."""
         if not host.on_bench or (host.turns >= TURNS_MAX and self._makes_room(host, now)):
             return
         if host.out >= (host.rules.per_host if host.place is not None else 1):
@@ -98,7 +100,7 @@ class Scheduler:
                 self._index.enter_deferred(host, self._budgets.round)
                 self._hosts.touch(host)
                 return
-            if verdict:  # Leased URLs end first. If they are another host's, no event follows: look again later.
+            if verdict:  # Leased URLs end first. If they are another host's, no event follows: check later.
                 at = None if host.lent or host.out else max(at, now + LOOK_AGAIN_S)
         if at is None:
             self._bench.withdraw(host)
@@ -111,16 +113,16 @@ class Scheduler:
             self._index.enter_sleep(host, at)
             self._hosts.touch(host)
         elif host.turn_at is None or not (host.turn_at == at or max(host.turn_at, at) <= now):
-            # One that has nothing to wait for is free from now on: new hosts do not go before those that waited.
+            # A host without a delay is free from now on, so that new hosts do not overtake waiting ones.
             self._bench.offer(host, max(at, now))
 
     def bring(self, host: Host, level: int, now: float) -> None:
-        """See that a host with new work is on the workbench or in the index."""
+        """Ensure that a host with new work is on the workbench or in the index."""
         if host.on_bench:
             if host.turn_at is None or host.turn_at > max(host.record.rest_until, now):
                 self.schedule(host, now)
         elif host.record.index_family == "deferred":
-            return  # What is new waits with the rest.
+            return  # New URLs wait with the others.
         elif (wake_at := self._wake_at(host)) - now > self._options.sleep_s_min:
             if not host.record.index_key or self._index.sleeps_past(host, wake_at):
                 self._index.enter_sleep(host, wake_at)
@@ -131,12 +133,12 @@ class Scheduler:
             self._stand_by(host, level)
 
     def _wake_at(self, host: Host) -> float:
-        """Return when a host that is not on the workbench may be asked, as far as itself and its origins go."""
+        """Return when a host that is not on the workbench may be requested, by its own delay and its origins."""
         rest_until = host.record.rest_until
         return rest_until if host.record.origins is None else max(rest_until, self._queues.ready_at(host) or 0.0)
 
     def await_url(self, host: Host, at: float, now: float) -> None:
-        """See that a host is there when one of its URLs is due."""
+        """Ensure that a host has a turn when one of its URLs is due."""
         self._hosts.touch(host)
         if host.on_bench:
             self.schedule(host, now)
@@ -144,7 +146,7 @@ class Scheduler:
             self.await_due(host, max(at, host.record.rest_until), now)
 
     def await_due(self, host: Host, at: float, now: float) -> None:
-        """See that a host that is not on the workbench is woken when a URL of it is due."""
+        """Ensure that a host that is not on the workbench wakes when a URL of it is due."""
         if at - now > self._options.sleep_s_min:
             self._index.enter_sleep(host, at)
             self._hosts.touch(host)
@@ -152,10 +154,12 @@ class Scheduler:
             self.bring(host, 0, now)
 
     def fill(self, now: float) -> None:
-        """Bring hosts from the disk while there is room for them: those whose sleep is over, then any by chance."""
+        """Load hosts from disk while the workbench has places: first hosts whose sleep is over, then random ready
+        hosts.
+        """
         self._end_round(now)
         while len(self.benched) < self.room.hosts and (self._index.may_have(now) or self._sites.may_have):
-            # Where old pages come due, those who wake could keep out those who wait with new ones.
+            # With revisits, hosts that wake could keep out hosts that wait with new URLs.
             found = self._index.draw() if self._is_turn_of_new is not None and self._is_turn_of_new() else None
             found = found or self._index.wake(now) or self._draw_in_turn() or self._draw_of_site()
             found = found or self._index.draw() or self._draw_waiting() or self._draw_deferred(now)
@@ -164,7 +168,7 @@ class Scheduler:
             self.activate(self._hosts.get(found[1], found[0]), now)
 
     def widen(self, now: float) -> bool:
-        """Make room for more hosts because a request could go out; say whether one came."""
+        """Enlarge the workbench because a request could go out; say whether a host was added."""
         if not (self._index.may_have(now) or self._sites.may_have):
             return False
         self._end_round(now)
@@ -178,8 +182,8 @@ class Scheduler:
         return len(self.benched) > before
 
     def wake_at(self) -> float | None:
-        """Return when `fill` or `widen` may find a host. None if no host has work: the alarm of one that left the
-        index before its time must not keep a crawl open.
+        """Return when `fill` or `widen` may find a host. None if no host has work: an outdated alarm, of a host that
+        left the index early, must not keep a crawl open.
         """
         if not self._index.hosts:
             return None
@@ -196,7 +200,9 @@ class Scheduler:
         return min((at for at in (wake_at, ends_at) if at is not None), default=None)
 
     def activate(self, host: Host, now: float) -> None:
-        """Put a host on the workbench, or let it wait if its site has enough there, except for prerequisite fetches."""
+        """Put a host on the workbench; or let it wait, unless for a prerequisite fetch, if its site has enough hosts
+        there.
+        """
         if host.on_bench:
             return
         if not (host.prerequisites or self._sites.has_room(host)):
@@ -211,12 +217,12 @@ class Scheduler:
         self.schedule(host, now)
 
     def resume(self, host: Host, now: float) -> None:
-        """Put a host back that was on the workbench when the process before us ended."""
+        """Restore a host that was on the workbench when the previous process ended."""
         self._hosts.touch(host)
         if host.record.closed:
             self.close(host, now)
         elif not host.record.queued:
-            self._index.leave(host)  # It was there for a prerequisite fetch, and that is forgotten.
+            self._index.leave(host)  # It was there for a prerequisite fetch, which is lost.
         elif len(self.benched) < self._options.active_hosts_max:
             self.room.hosts = max(self.room.hosts, len(self.benched) + 1)
             self.activate(host, now)
@@ -224,8 +230,8 @@ class Scheduler:
             self._index.enter_ready(host, self._level(host))
 
     def forget(self, hosts: Iterable[Host], first: int, end: int) -> None:
-        """Take hosts, all that memory has of some partitions, off the workbench; the index keeps what it has of them:
-        another shard gets it.
+        """Remove the hosts in memory of some partitions from the workbench, but keep their entries in the index, which
+        another shard gets.
         """
         for host in hosts:
             self._queues.forget_window(host)
@@ -235,8 +241,8 @@ class Scheduler:
         self._sites.forget(first, end)
 
     def admit(self, benched: Iterable[Host], waiting: Iterable[tuple[int, str]], now: float) -> None:
-        """Take in partitions from another shard: hosts that were on its workbench, and partition and name of a host
-        for each site of which hosts wait.
+        """Admit partitions from another shard: `benched` hosts were on its workbench, `waiting` are partition and name
+        of one host for each site with waiting hosts.
         """
         for host in benched:
             self.resume(host, now)
@@ -250,12 +256,12 @@ class Scheduler:
         self.schedule(host, now)
 
     def close(self, host: Host, now: float) -> None:
-        """End all that waits at a host whose record says that it is closed."""
+        """End the URLs and prerequisite fetches of a host that is closed in its record."""
         self.closings.append((host.name, host.record.closed))
         prerequisites, host.prerequisites = host.prerequisites or (), None
         host.parked = ""
         for prerequisite in prerequisites:
-            # The parked host requests its robots.txt again, and gets the answer that this host is closed.
+            # The parked host requests its robots.txt again, and learns that this host is closed.
             self.unpark(self._hosts.get(prerequisite.origin.host, prerequisite.origin.partition), now)
         if not host.on_bench:
             self._index.leave(host)
@@ -264,13 +270,13 @@ class Scheduler:
             self._counts.end("host_closed", dropped)
 
     def note_closed(self, host: Host, key: str) -> None:
-        """Note for the operator that an origin was just given up."""
+        """Add an origin that was just given up to `closings`."""
         one = host.record.origins.get(key) if host.record.origins is not None else None
         if one is not None and one.closed:
             self.closings.append((name_of(host.name, key), one.closed))
 
     def awaited(self, most: int) -> list[Awaited]:
-        """Return some of the hosts that can be requested later, those that can be first."""
+        """Return up to `most` of the hosts that can be requested later, the earliest first."""
         hosts = nsmallest(
             most,
             (host for host in self.benched.values() if host.turn_at is not None),
@@ -285,7 +291,7 @@ class Scheduler:
         ]
 
     def next_turn(self) -> NextTurn | None:
-        """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
+        """Return when the next host may be requested, which one, and why not earlier. For an idle crawl's status."""
         hosts = [host for host in self.benched.values() if host.turn_at is not None]
         if not hosts:
             return self._next_sleeper()
@@ -314,7 +320,7 @@ class Scheduler:
         return NextTurn(wake_at, record.name, reason)
 
     def _end_round(self, now: float) -> None:
-        """Begin the next round once `round_s` is over, also if hosts are still ready in this one."""
+        """Begin the next round after `round_s`, even if hosts are still ready in this one."""
         budgets = self._budgets
         if budgets is None or not self._index.hosts_deferred:
             return
@@ -322,8 +328,8 @@ class Scheduler:
             budgets.begin_round(now)
 
     def _draw_in_turn(self) -> tuple[int, str] | None:
-        """Return, every other time, a host that used up its budget in an earlier round. In this round it has the same
-        right as the ready hosts, so the two take turns.
+        """Return, in every other call, a host that used up its budget in an earlier round. In this round it has the
+        same priority as ready hosts, so the two take turns.
         """
         if not self._awaits_no_round:
             return None
@@ -331,12 +337,14 @@ class Scheduler:
         return self._index.deferred.draw(self._round) if self._is_turn_of_deferred else None
 
     def _draw_of_site(self) -> tuple[int, str] | None:
-        """Return a host that waits for its site, every other time: neither it nor those that are ready starve."""
+        """Return, in every other call, a host that waits for its site, so that neither such hosts nor ready ones
+        starve.
+        """
         self._is_turn_of_waiting = not self._is_turn_of_waiting
         return self._draw_waiting() if self._is_turn_of_waiting else None
 
     def _draw_waiting(self) -> tuple[int, str] | None:
-        """Return the same where no host is ready."""
+        """Return a host that waits for its site, for use when no host is ready."""
         while (site := self._sites.thinned()) is not None:
             partition = next(iter(site.waits_in))
             found = self._index.next_waiting(partition, site.name)
@@ -347,7 +355,7 @@ class Scheduler:
         return None
 
     def _stand_by(self, host: Host, level: int) -> None:
-        """Let a host wait on disk for a place on the workbench, at least as urgent as `level`."""
+        """Let a host wait on disk for a place on the workbench, with a level at least as urgent as `level`."""
         if self._host_level is not None:
             level = self._host_level(host)
         family, key = host.record.index_family, host.record.index_key
@@ -367,14 +375,14 @@ class Scheduler:
         self._hosts.touch(host)
 
     def _wait(self, host: Host, level: int) -> None:
-        """Let a host wait until its site has room for it on the workbench."""
+        """Let a host wait until its site has a place for it on the workbench."""
         self._index.enter_waiting(host, self._sites.crowd(host), level)
         self._hosts.touch(host)
 
     def _makes_room(self, host: Host, now: float) -> bool:
-        """Let a host that had many turns leave the workbench for a waiting one of its site, or for any other where its
-        own pages come due again and again. Return False if none waits, or if this host has prerequisite fetches, waits
-        for robots.txt, or has nothing queued.
+        """Replace a host that had many turns by a waiting host of its site, or by any waiting host if revisits keep it
+        on the workbench. Return False if no host waits, or if this host has prerequisite fetches, waits for robots.txt,
+        or has nothing queued.
         """
         if host.prerequisites or host.parked or not host.record.queued:
             return False
@@ -384,7 +392,7 @@ class Scheduler:
             if not (comes_again and self._index.has_ready):
                 return False
         if host.out or host.lent:
-            self._bench.withdraw(host)  # What is out comes back first.
+            self._bench.withdraw(host)  # It leaves when its leases are returned.
             return True
         self._retire(host)
         if for_its_site:
@@ -397,7 +405,7 @@ class Scheduler:
         return True
 
     def _draw_deferred(self, now: float) -> tuple[int, str] | None:
-        """Return the same where no host is ready; begin another round when all others are through."""
+        """Return a deferred host, for use when no host is ready; begin the next round when all other hosts are done."""
         if not self._index.hosts_deferred:
             return None
         found = self._index.deferred.draw(self._round)
@@ -412,7 +420,7 @@ class Scheduler:
 
     @property
     def _awaits_no_round(self) -> bool:
-        """Say whether some that are deferred may come already; `_draw_deferred` finds out."""
+        """Say whether deferred hosts may continue already; call `_draw_deferred` to find one."""
         return bool(self._index.hosts_deferred) and self._index.deferred.has_any(self._round)
 
     def _level(self, host: Host) -> int:
@@ -432,7 +440,7 @@ class Scheduler:
 
 
 def _why_not_before(record: HostRecord, at: float) -> str:
-    """Return why a host is not requested before an instant: for itself, or for an origin that does not answer."""
+    """Return why a host is not requested before `at`: its own reason, or an origin that does not answer."""
     if record.reason and record.rest_until >= at - REASON_S:
         return record.reason
     return why_waiting(record) or record.reason

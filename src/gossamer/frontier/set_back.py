@@ -1,7 +1,7 @@
-"""Set back: brings what hosts wait for to a clock that is behind the last commit.
+"""Set back: adjusts stored times to a clock that is behind the last commit.
 
-A machine may have its clock corrected, or start with a wrong one, between two processes. Instants on disk are by the
-clock as it was. Where that was ahead, each host would wait for as long as it was ahead: for hours, or years.
+Between two processes a machine's clock may be corrected, or start wrong. Times on disk are by the old clock. If that
+was ahead, each host would wait too long by the difference: for hours, or years.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ ABSENT_S_MIN: Final = 10.0
 ABSENCES_MAX: Final = 8
 HOSTS_A_COMMIT: Final = 5_000
 SET_BACK_S_MIN: Final = 1.0
-"""Less is clock discipline (NTP)."""
+"""A smaller difference comes from clock discipline (NTP)."""
 _BEGIN, _END = PARTITIONED
 
 
 class SetBack(msgspec.Struct, array_like=True):
-    """How far the hosts have been brought to the clock."""
+    """Progress of the adjustment."""
 
     by_s: float
     begin: bytes = _BEGIN
-    """Key of the first host that has not."""
+    """Key of the first host that is not adjusted yet."""
 
 
 def follow_clock(epochs: Epochs, now: float, travelling: Sequence[tuple[int, int]] = ()) -> QueueCounts:
-    """Have hosts and retries wait from now for what they still had to wait for at the last commit, where the clock is
-    behind that; return the counts of that commit. About 20 µs a host, then, in commits of its own; a process that is
-    killed in between is followed by one that goes on. Revisits are due later by what the clock was set back. Hosts of
-    `travelling` partitions are by the clock of the shard that still gives them (`HostRecords`).
+    """Adjust stored times if the clock is behind the last commit, and return the counts of that commit. The remaining
+    waits of hosts and retries at that commit start now. This takes about 20 µs a host, in separate commits; after a
+    crash the next process continues. Revisits are delayed by the difference. Hosts of `travelling` partitions are left
+    alone: their times are by the clock of the shard that still sends them (`HostRecords`).
 
-    Where the clock is ahead, no process was there meanwhile: the counts remember when.
+    If the clock is ahead of the last commit, no process ran in between: the counts record this period.
     """
     data = epochs.get("meta", FRONTIER_COUNTS)
     counts = QueueCounts() if data is None else msgspec.msgpack.decode(data, type=QueueCounts)
     kept = epochs.get("meta", CLOCK_SET_BACK)
-    if kept is not None:  # The clock may have been set back once more since.
+    if kept is not None:  # The clock may have been set back again since then.
         _bring_all_back(epochs, counts, msgspec.msgpack.decode(kept, type=SetBack), travelling)
     if counts.cut_at >= now + SET_BACK_S_MIN:
         _bring_all_back(epochs, counts, SetBack(counts.cut_at - now), travelling)
@@ -101,5 +101,5 @@ def _bring_back(epochs: Epochs, prefix: bytes, record: HostRecord, by_s: float) 
 
 
 def _earlier(key: bytes, at: int, by: int) -> bytes:
-    """Return a key whose instant, eight bytes from `at` on, is earlier by some microseconds."""
+    """Return a key whose time, eight bytes from index `at` on, is earlier by `by` microseconds."""
     return key[:at] + max(int.from_bytes(key[at : at + 8]) - by, 0).to_bytes(8) + key[at + 8 :]

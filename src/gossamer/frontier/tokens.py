@@ -1,9 +1,9 @@
-"""Tokens: what a split site permits at once, leased among the shards that have its hosts.
+"""Tokens: the concurrent requests that a split site permits, leased among the shards that have its hosts.
 
-A site whose requests need a delay has one token: the shard that holds it keeps the gate, as one shard alone would, and
-the delay travels with it. A site without a delay has a token for each request that it may have at once. So its limits
-hold for all shards together. A shard asks for a token when a host comes up and has none, never for more than it has
-hosts to use them, and does not ask again for what it gave away until a host needs it.
+A site with a delay has one token: the shard that holds it keeps the gate as a single shard would, and the delay moves
+with the token. A site without a delay has a token for each concurrent request. So the site's limits hold for all shards
+together. A shard asks for a token when a host has its turn without one, never for more tokens than it has hosts to use
+them. After giving a token away it asks again only when a host needs it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from typing import Final, Protocol
 import msgspec
 
 KEY: Final = "site "
-"""How keys of tokens begin: no address has a space."""
+"""Prefix of the keys of tokens: no address contains a space."""
 WANTED_MAX: Final = 4
-"""Tokens of a site that a shard asks for at once: each that comes lets a host show whether more are needed."""
+"""Tokens of a site that a shard asks for at once. Each token that arrives gives a host its turn, which shows whether
+more are needed.
+"""
 
 
 class Leases(Protocol):
-    """Leases of what several shards may use, by keys: addresses, and tokens of sites."""
+    """Leases of addresses and site tokens that several shards share, by key."""
 
     def want(self, address: str, now: float) -> float | None:
-        """Return from when on an address may be requested; None when it must be leased first: `opened` is called."""
+        """Return when an address may be requested; None if it must be leased first: then `opened` is called later."""
         ...
 
     def may_ask(self, address: str, now: float) -> bool:
@@ -30,31 +32,33 @@ class Leases(Protocol):
         ...
 
     def began(self, address: str) -> None:
-        """Note that a request to an address goes out."""
+        """Note that a request to an address begins."""
         ...
 
     def ended(self, address: str, rest_until: float) -> None:
-        """Note the end of a request, and the delay of the address."""
+        """Note the end of a request, and until when its address is delayed."""
         ...
 
     def leave(self, address: str) -> None:
-        """Say that no host here uses an address any more."""
+        """Note that no host here uses an address any more."""
         ...
 
 
 def site_of_key(key: str) -> str:
-    """Return the site that a token is of; empty for the key of an address."""
+    """Return the site of a token's key; empty for the key of an address."""
     return key.split(" ", 2)[1] if key.startswith(KEY) else ""
 
 
 class SiteLimits(msgspec.Struct, frozen=True):
-    """What a split site permits, on one of the shards that share it."""
+    """The limits of split sites, as one of their shards uses them."""
 
     per_site: int
     """Requests at once; 0: no limit."""
     has_delay: bool
     first: float = 0.0
-    """Where among the tokens this shard begins to ask, from 0 to 1: so that shards begin with different ones."""
+    """Position, from 0 to 1, of the token that this shard asks for first, so that shards begin with different
+    tokens.
+    """
 
     def keys(self, site: str) -> list[str]:
         """Return the keys of a site's tokens, in the order in which this shard asks for them."""
@@ -75,31 +79,33 @@ class SiteTokens:
         self._most_each = rules.per_site if rules.has_delay else 1
         """Requests at once by one token; 0: no limit."""
         self._out: dict[str, int] = {}
-        """Requests under way, by token: those of which there are any, also after it was recalled."""
+        """Requests in flight by token, only tokens that have any, including recalled ones."""
         self._usable: dict[str, None] = {}
         self._wanted: dict[str, None] = {}
 
     @property
     def most(self) -> int | None:
-        """Requests that the site may have at once on this shard now; None: no limit."""
+        """Limit of concurrent requests to the site from this shard now; None: no limit."""
         if self._most_each == 1:
             return len(self._usable) + sum(1 for key in self._out if key not in self._usable)
         return (self._most_each or None) if self._usable else 0
 
     def ask(self, now: float) -> None:
-        """Ask for one more token, if there is one: a host came up and has none. `opened` is called when it is here."""
+        """Ask for one more token, if there is one, for a host that has its turn without one. `opened` is called when it
+        arrives.
+        """
         if len(self._wanted) < WANTED_MAX and len(self._usable) + len(self._wanted) < len(self._keys):
             key = next(key for key in self._keys if key not in self._usable and key not in self._wanted)
             self._wanted[key] = None
             self._leases.want(key, now)
 
     def opened(self, key: str) -> None:
-        """Note that a token is ours from now on."""
+        """Note that this shard has a token from now on."""
         self._wanted.pop(key, None)
         self._usable[key] = None
 
     def closed(self, key: str, *, needed: bool) -> None:
-        """Note that a token may not be used any more. It comes back by itself if it is still `needed`."""
+        """Note that a token may not be used any more. If it is still `needed`, it is leased again without asking."""
         self._usable.pop(key, None)
         if needed:
             self._wanted[key] = None
@@ -108,7 +114,7 @@ class SiteTokens:
             self._leases.leave(key)
 
     def begin(self, now: float) -> str:
-        """Take a token for a request that goes out now; empty if there is none."""
+        """Take a token for a request that begins now; return its key, empty if there is none."""
         for key in list(self._usable):
             if self._most_each and self._out.get(key, 0) >= self._most_each:
                 continue
@@ -119,14 +125,14 @@ class SiteTokens:
         return ""
 
     def ended(self, key: str, rest_until: float) -> None:
-        """Give back what `begin` took."""
+        """Release the token that `begin` took."""
         self._out[key] -= 1
         if not self._out[key]:
             del self._out[key]
         self._leases.ended(key, rest_until)
 
     def leave(self) -> None:
-        """Return all tokens: no host of the site is here."""
+        """Give up all tokens, since no host of the site is here."""
         for key in (*self._usable, *self._wanted):
             self._leases.leave(key)
         self._usable.clear()

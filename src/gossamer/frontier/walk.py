@@ -1,4 +1,5 @@
-"""Walk: a frontier that walks instead of sweeping, for samples of a web that cannot be fetched whole.
+"""Walk: a frontier that does random walks instead of a complete sweep, for samples of a web that cannot be fetched
+completely.
 
 At each step, a walker follows a random link of its page, or restarts with a small chance at a random page of a random
 seen host (Henzinger, Heydon, Mitzenmacher and Najork, "On near-uniform URL sampling", WWW9, 2000, with Mercator). Links
@@ -27,12 +28,12 @@ from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
 STEPS_A_CALL_MAX = 64
-"""Steps among pages that are known take no request; about 2 ms of them at once."""
+"""Steps in one call among pages that are fetched already, which need no request: about 2 ms."""
 
 
 class WalkFrontier(WrappedFrontier):
-    """Promises, beside the sweeping frontier's: a page is fetched once; after a restart, walkers and their pages are as
-    in the last commit; a walk ends after `steps_max` steps.
+    """Promises, in addition to those of the sweeping frontier: a page is fetched once; after a restart, walkers and
+    their pages are as in the last commit; a walk ends after `steps_max` steps.
 
     It leases visits, takes links (of which it queues only seeds), and records pages' links; its reports are those of
     the sweeping frontier.
@@ -54,7 +55,7 @@ class WalkFrontier(WrappedFrontier):
         self._walkers = self._walked.walkers(options.walkers)
         self._idle: deque[Walker] = deque()
         self._awaited: dict[int, list[Walker]] = {}
-        """Fingerprint of a page that is queued or under way to who waits for it."""
+        """Walkers that wait for a page that is queued or in flight, by its fingerprint."""
         for walker in self._walkers:
             url = name_url(walker.awaits) if walker.awaits else None
             if url is None:
@@ -65,13 +66,15 @@ class WalkFrontier(WrappedFrontier):
     # ---- links in
 
     def add(self, link: Link, level: int, now: float) -> None:  # noqa: ARG002 - all that a walk asks for is urgent
-        """Take a seed, or where one redirects, as a page to begin at. Other links are for walkers to choose from."""
+        """Take a seed, or the target of its redirect, as a page to begin at. Other links are not queued: walkers choose
+        among them.
+        """
         if link.seed and self._page(link.url) is None:
             self._walked.put(link.url, WalkedPage(link.url.text, link.depth, link.seed))
             self._walked.begin_at(link.url)
 
     def linked(self, page: Url, links: Sequence[Link]) -> None:
-        """Take in where a page leads that was just finished."""
+        """Store the links of a page that was just finished, for walkers to choose from."""
         here = self._page(page)
         if here is None:
             return
@@ -89,7 +92,7 @@ class WalkFrontier(WrappedFrontier):
 
     @property
     def watches_links(self) -> bool:
-        """It lives on them."""
+        """Whether `linked` is called: always."""
         return True
 
     # ---- visits out
@@ -107,11 +110,13 @@ class WalkFrontier(WrappedFrontier):
         return self.gates.select(now)
 
     def wake_at(self) -> float | None:
-        """Return when `select` may have something again; None when only the end of a visit can bring it."""
+        """Return when `select` may return a lease again; None if only the end of a visit can change that."""
         return 0.0 if self._may_step else self.gates.wake_at()
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
-        """Note the arrival of the walkers that waited for a page; they go on once `linked` has the page's links."""
+        """Note that the walkers that waited for a page have arrived; they continue once `linked` has the page's
+        links.
+        """
         self.gates.finish(lease, outcome, now)
         self._arrive(lease.url, outcome)
 
@@ -124,11 +129,11 @@ class WalkFrontier(WrappedFrontier):
 
     @property
     def hosts_most(self) -> int:
-        """Most of them at once, in this process."""
+        """Maximum of `hosts_left` in this process."""
         return max(self._walked.counts.hosts, self.gates.hosts_most)
 
     def cut(self, now: float) -> None:
-        """Give the open epoch all that changed."""
+        """Put all changes into the open epoch."""
         self.gates.cut(now)
         self._walked.cut(self._walkers)
 
@@ -185,7 +190,7 @@ class WalkFrontier(WrappedFrontier):
         self._walked.put(url, page)
         if is_new and outcome == "fetched":
             self._walked.counts.fetched += 1
-            if not page.seed:  # A seed was there from the beginning.
+            if not page.seed:  # A seed can be restarted at from the beginning.
                 self._walked.begin_at(url)
         for walker in walkers:
             walker.at, walker.awaits = (url.partition, url.fingerprint), ""
@@ -211,11 +216,11 @@ def frontier_of(
     dice: Dice,
     now: float,
 ) -> Frontier | WalkFrontier:
-    """Return the frontier of the strategy that is named.
+    """Return the frontier of the configured strategy.
 
     Raises:
-        ConfigError: the crawl began with the other strategy, and neither holds what the other needs: a walk queues no
-            links, and a sweep keeps none of its pages to walk among.
+        ConfigError: the crawl began with the other strategy, whose state is of no use: a walk queues no links, and a
+        sweep does not keep the links of its pages.
     """
     strategy, epochs = rules.options.strategy, records.epochs
     begun = strategy if not records.store.epoch else "walk" if has_walked(epochs) else "sweep"

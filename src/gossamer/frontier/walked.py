@@ -1,25 +1,25 @@
 """Walked: the pages that random walks visited, in the shard's store; durable with the epoch.
 
-Keys, after two bytes of partition: `p` and the URL's fingerprint for a page; `n` and a host for how many of its pages
-are known; `i`, host and a number for the fingerprint of one of them. Under the shard's own partition: `h` and a number
-for each known host, so that drawing a host and then one of its pages takes four reads at any size.
+Keys, after two bytes of partition: `p` and the URL's fingerprint for a page; `n` and a host for the number of its known
+pages; `i`, host and a number for the fingerprint of one of these pages. Under the shard's own partition: `h` and a
+number for each known host. So drawing a host and then one of its pages takes four reads for any number of pages.
 
 # Samples
 Sample: pages of a walk, drawn so that all pages of the walked web have nearly the same chance.
 
-A walk meets popular pages much more often than others, so each page that it met is drawn with one over its chance to be
-met as its weight (Henzinger and others 2000, who took the page's PageRank on what was walked, or its visits, for that
-chance). A page is met by following a link: a walker at q takes each of q's d links with the probability (1 - r) / d.
-Over the whole walk that makes, on average, the sum over all q that link to it of v(q) · (1 - r) / d(q) arrivals, where
-v(q) are the visits that q can expect; call it λ, and 1 - exp(-λ) is the chance that there was one. A restart only
-reaches pages that were met before, so it does not count.
+A walk reaches popular pages much more often than others, so the weight of each reached page in the draw is the inverse
+of its probability to be reached (Henzinger and others 2000, who estimated this probability by PageRank on the walked
+pages, or by visits). A page is reached by following a link: a walker at page q takes each of its d(q) links with the
+probability (1 - r) / d(q), where r is the chance of a restart. The expected number λ of arrivals at a page is the sum
+of v(q) · (1 - r) / d(q) over all pages q that link to it, where v(q) is the expected number of visits to q. The
+probability to be reached is 1 - exp(-λ). A restart leads only to pages that were reached before, so it does not count.
 
-The visits that a page had are more than it could expect, because pages without visits are missing from the data. For n
-visits the estimate is the mean of a zero-truncated Poisson distribution; for n = 1 it is Good's 2 N2 / N1 (1953), where
-N1 and N2 are the numbers of pages visited once and twice.
+Observed visits overestimate expected visits, because pages without visits are missing from the data. For n visits, the
+estimate is the λ for which the mean of a zero-truncated Poisson distribution is n; for n = 1 it is Good's 2 N2 / N1
+(1953), where N1 and N2 are the numbers of pages visited once and twice.
 
 Known bias: popular pages remain somewhat too frequent, because links from popular pages lead to them; and a sample that
-is a large part of the met pages resembles them.
+is a large part of the reached pages resembles these.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ from gossamer.world.dice import Dice
 
 
 class WalkedPage(msgspec.Struct, array_like=True):
-    """A page that was walked to, or a seed to begin at."""
+    """A page that a walker reached, or a seed to begin at."""
 
     url: str
     depth: int = 0
@@ -43,22 +43,22 @@ class WalkedPage(msgspec.Struct, array_like=True):
     visits: int = 0
     """How often a walker arrived."""
     outcome: str = ""
-    """How its request ended; empty for a seed that no walker came to so far."""
+    """How its request ended; empty for a seed that no walker has reached yet."""
     links: list[str] = msgspec.field(default_factory=list)
-    """Distinct pages that it links to and that are ours, or as many of them by chance as are kept."""
+    """Distinct pages in scope that it links to, or a random sample of them if there are more than `links_max`."""
 
 
 class Walker(msgspec.Struct, array_like=True):
     """One walk."""
 
     at: tuple[int, int] | None = None
-    """Partition and fingerprint of its page; None: it restarts."""
+    """Partition and fingerprint of the walker's page; None: it restarts."""
     awaits: str = ""
-    """The page that is being fetched for it."""
+    """The page that the walker waits for."""
 
 
 class WalkCounts(msgspec.Struct, array_like=True):
-    """How far all walks together have come."""
+    """Progress of all walks together."""
 
     steps: int = 0
     restarts: int = 0
@@ -75,7 +75,7 @@ _decode_place = msgspec.msgpack.Decoder(tuple[int, str]).decode
 
 
 class WalkedPages:
-    """Pages by URL, and by chance. About 3 µs a read or change, and 0.1 µs for each link kept."""
+    """Pages by URL, and random pages. About 3 µs for a read or change, and 0.1 µs for each stored link."""
 
     def __init__(self, epochs: Epochs, dice: Dice) -> None:
         self._epochs = epochs
@@ -84,12 +84,12 @@ class WalkedPages:
         self.counts = WalkCounts() if stored is None else msgspec.msgpack.decode(stored, type=WalkCounts)
 
     def page(self, partition: int, fingerprint: int) -> WalkedPage | None:
-        """Return what is known of a page."""
+        """Return a page, or None."""
         stored = self._epochs.get("walk", _page_key(partition, fingerprint))
         return _decode_page(stored) if stored is not None else None
 
     def put(self, url: Url, page: WalkedPage) -> None:
-        """Remember a page with this epoch."""
+        """Store a page with this epoch."""
         self._epochs.put("walk", _page_key(url.partition, url.fingerprint), _encode(page))
 
     def begin_at(self, url: Url) -> None:
@@ -119,7 +119,7 @@ class WalkedPages:
         return partition, int.from_bytes(fingerprint)
 
     def walkers(self, count: int) -> list[Walker]:
-        """Return the walkers as the last epoch has them, new ones where there are fewer."""
+        """Return `count` walkers as in the last epoch, and new ones if there were fewer."""
         found = []
         for number in range(count):
             stored = self._epochs.get("walk", WALKERS + number.to_bytes(2))
@@ -134,12 +134,12 @@ class WalkedPages:
 
 
 def has_walked(epochs: Epochs) -> bool:
-    """Say whether a crawl with a commit is a walk: each of its commits has the counts."""
+    """Say whether a crawl with a commit is a walk: then each of its commits has the counts."""
     return epochs.get("walk", WALK_COUNTS) is not None
 
 
 def all_pages(epochs: Epochs) -> Iterator[tuple[int, WalkedPage]]:
-    """Yield fingerprint and record of every page. One pass over all that was walked."""
+    """Yield fingerprint and record of every page. One pass over all walked pages."""
     for key, value in epochs.scan("walk", *PARTITIONED):
         if key[2:3] == b"p":
             yield int.from_bytes(key[3:]), _decode_page(value)
@@ -154,9 +154,9 @@ def _index_key(partition: int, host: str, number: int) -> bytes:
 
 
 ARRIVALS_MIN = 1e-3
-"""A page that no known link leads to was a seed, or its link was not kept: there must be some chance."""
+"""Lower bound of λ: a page without a known link to it was a seed, or the link was not kept."""
 ITERATIONS = 12
-"""More than enough: each divides the error by three at least."""
+"""More than enough, since each iteration divides the error by at least three."""
 
 
 class Drawn(msgspec.Struct, frozen=True):
@@ -164,17 +164,18 @@ class Drawn(msgspec.Struct, frozen=True):
 
     url: str
     visits: int
-    """How often walkers were there."""
+    """How often walkers arrived."""
     weight: float
-    """One over its chance to be met by the walk, the mean page's being 1: for estimates over all that was walked."""
+    """Inverse of its probability to be reached, scaled to a mean of 1, for estimates over all walked pages."""
 
 
 def sample(
     epochs: Epochs, size: int, restart_share: float, name_url: Callable[[str], Url | None], dice: Dice
 ) -> list[Drawn]:
-    """Draw `size` different fetched pages, or all where there are fewer. Take far fewer than were fetched.
+    """Draw `size` different fetched pages, or all if there are fewer. `size` should be far below the number of fetched
+    pages.
 
-    Three passes over all that was walked: about 1 µs a link, and 200 bytes of memory for each page that is linked to.
+    Three passes over all walked pages: about 1 µs a link, and 200 bytes of memory for each linked page.
     """
     arrivals: dict[int, float] = {}
     once = _expected_of_one(epochs)

@@ -1,4 +1,4 @@
-"""Wrapping: a frontier that chooses otherwise, around the one that keeps the gates."""
+"""Wrapping: base of frontiers that choose URLs differently, around the one that keeps the gates."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gossamer.url.url import Url
 
 
 class WrappedFrontier:
-    """A frontier that does what `gates` does, for others to derive from: `WalkFrontier`, and `components.frontier`.
+    """A base class that passes all calls to `gates`, for `WalkFrontier` and `components.frontier`.
 
-    A derived one chooses what goes into the gates, and when: it overrides `add`, `select`, `wake_at`, `finish` and
-    `cut`, and calls these. Politeness, retries, robots.txt and queues stay those of the gates, so that no server is
-    reached sooner than they allow. What it holds itself it puts into the open epoch in `cut`; while it holds something
-    that `select` can hand on, `wake_at` returns a time, else the crawl ends.
+    A derived class chooses which URLs enter the gates, and when: it overrides `add`, `select`, `wake_at`, `finish` and
+    `cut`, and calls these methods of the base class. Politeness, retries, robots.txt and queues stay those of the
+    gates, so that no request is earlier than they allow. It puts its own state into the open epoch in `cut`. While it
+    has URLs for `select`, `wake_at` must return a time, else the crawl ends.
     """
 
     def __init__(self, gates: Frontier) -> None:
@@ -30,11 +30,11 @@ class WrappedFrontier:
     # ---- links in
 
     def add(self, link: Link, level: int, now: float) -> None:
-        """Queue a link's URL, which was not seen before."""
+        """Queue a URL that was not seen before."""
         self.gates.add(link, level, now)
 
     def linked(self, page: Url, links: Sequence[Link]) -> None:
-        """Take in where a page leads that was just finished; called where `watches_links` is True."""
+        """Process the links of a page that was just finished; called if `watches_links` is True."""
         self.gates.linked(page, links)
 
     @property
@@ -49,7 +49,7 @@ class WrappedFrontier:
         return self.gates.select(now)
 
     def wake_at(self) -> float | None:
-        """Return when `select` may have something again; None when only the end of a visit can bring it."""
+        """Return when `select` may return a lease again; None if only the end of a visit can change that."""
         return self.gates.wake_at()
 
     def locate(self, lease: Lease, address: str, until: float, now: float) -> None:
@@ -71,19 +71,19 @@ class WrappedFrontier:
         self.gates.finish(lease, outcome, now)
 
     def drop(self, lease: Lease, now: float) -> None:
-        """Take off its queue a URL that was queued twice and is finished."""
+        """Dequeue a URL that is finished but was queued again."""
         self.gates.drop(lease, now)
 
     def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
-        """Apply other rules from now on."""
+        """Apply new rules."""
         self.gates.reconfigure(politeness, options, budget, now)
 
     def shrink(self) -> None:
-        """Have fewer hosts in memory from now on."""
+        """Keep fewer hosts in memory."""
         self.gates.shrink()
 
     def cut(self, now: float) -> None:
-        """Give the open epoch all that changed."""
+        """Put all changes into the open epoch."""
         self.gates.cut(now)
 
     # ---- what is shown
@@ -95,7 +95,7 @@ class WrappedFrontier:
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of what waits for the next `cut`, about."""
+        """Approximate memory of changes that wait for the next `cut`."""
         return self.gates.memory_bytes
 
     @property
@@ -105,11 +105,11 @@ class WrappedFrontier:
 
     @property
     def hosts_most(self) -> int:
-        """Most of them at once, in this process."""
+        """Maximum of `hosts_left`, over all runs."""
         return self.gates.hosts_most
 
     def count_anew(self) -> None:
-        """Forget how many hosts there were at most."""
+        """Reset `hosts_most`."""
         self.gates.count_anew()
 
     @property
@@ -118,7 +118,7 @@ class WrappedFrontier:
         return self.gates.round
 
     def facts(self, url: Url) -> HostFacts:
-        """Return what is known of a URL's host, for `why`."""
+        """Return the facts of a URL's host, for `why`."""
         return self.gates.facts(url)
 
     def lent(self, url: Url) -> bool:
@@ -127,7 +127,7 @@ class WrappedFrontier:
 
     @property
     def closings(self) -> list[tuple[str, str]]:
-        """Hosts that were closed last in this process, and why."""
+        """The last hosts that were closed in this process, and why."""
         return self.gates.closings
 
     def overview(self, now: float, most: int) -> dict[str, object]:
@@ -135,9 +135,9 @@ class WrappedFrontier:
         return self.gates.overview(now, most)
 
     def awaited(self, most: int) -> list[Awaited]:
-        """Return some of the hosts that can be requested later, those that can be first, for people."""
+        """Return up to `most` of the hosts that can be requested later, the earliest first, for people."""
         return self.gates.awaited(most)
 
     def next_turn(self) -> NextTurn | None:
-        """Return when the next host may be contacted, and which and why not before."""
+        """Return when the next host may be requested, which one, and why not earlier."""
         return self.gates.next_turn()
