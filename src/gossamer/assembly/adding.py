@@ -1,4 +1,4 @@
-"""Adding: the state of a shard that a crawl gets while it runs."""
+"""Adding: creates the state of a shard that is added to a running crawl."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gossamer.state.schema import FAMILIES, TOTALS
 
 
 def begin_shard(config: Config, directory: Path, number: int) -> None:
-    """Make the state of a shard, so that its files get other names than those of an earlier shard of its number, and
-    those do not look as if its state were lost. What is there stays.
+    """Create the state of a new shard, so that its files get other names than those of an earlier shard with its
+    number, and so that these files do not look as if its state were lost. An existing state is left alone.
 
     Raises:
-        ConfigError: a process has it.
+        ConfigError: another process holds the state.
     """
     home = Home(directory, number, 2)
     with ExitStack() as undo:

@@ -89,11 +89,11 @@ if TYPE_CHECKING:
 _Growing = Frontier | WrappedFrontier | Epochs | Schedule | Exchange | None
 SESSIONS, REQUESTS = "gossamer.assembly.sessions:sessions", "gossamer.crawl.requests:Requests"
 RENDERING = "gossamer.assembly.rendering:page_rendering"
-"""By name: a crawl without cookies, logins, listed requests and browsers does not import them."""
+"""By name, so that a crawl without cookies, logins, listed requests and browsers does not import them."""
 OWNERS_ALONE = 0o700
-"""Of the directory that holds cookies."""
+"""Mode of the directory that holds cookies."""
 PAGE_SHARE = 0.8
-"""Of `crawl.process_s_max`: a module that runs for longer is interrupted."""
+"""Share of `crawl.process_s_max` after which a module is interrupted."""
 
 
 def assemble(
@@ -107,12 +107,12 @@ def assemble(
     shards: int = 1,
     opening_min: int = 0,
 ) -> Assembled:
-    """Open a crawl's directory and build its shard, or one of its `shards`. `lock` is that of the directory, or of
-    the shard's state, where the caller holds it. The shard's incarnation is `opening_min` at least.
+    """Open a crawl's directory and build its shard, or shard number `shard` of `shards`. `lock` is the lock of the
+    directory, or of the shard's state, if the caller holds it. The shard's incarnation is at least `opening_min`.
 
     Raises:
-        ConfigError: another process holds the directory, or the configuration names what does not exist. Nothing is
-            held then.
+        ConfigError: another process holds the directory, or the configuration names something that does not exist.
+            Nothing stays open then.
         OSError: the disk does not answer.
     """
     undo, closes = ExitStack(), AsyncExitStack()
@@ -127,7 +127,7 @@ def assemble(
         if lock is None:
             lock = locked(directory, state=home.state)
             undo.callback(lock.release)
-        if not opening_min:  # Else the caller also looked for it in checkpoints.
+        if not opening_min:  # Otherwise the caller has also looked for the state in checkpoints.
             home.require_state()
         assembled = _assembled(Setup(config, home, clock or WallClock(), dice or Dice(), undo, closes), opening_min)
         failed.pop_all()
@@ -152,7 +152,7 @@ def storage_of(setup: Setup) -> Storage:
     """Open a shard's state and recover its last commit.
 
     Raises:
-        ConfigError: it was crawled in another mode, or another crawl holds the hosts store.
+        ConfigError: the crawl has another mode, or another crawl holds the hosts store.
         DamagedError: files of the last commit are missing or cut short.
     """
     config, home, undo, now = setup.config, setup.home, setup.undo, setup.clock.now()
@@ -175,7 +175,7 @@ def storage_of(setup: Setup) -> Storage:
 
 
 def kept_of(setup: Setup, storage: Storage, telemetry: Telemetry, archives: Archives) -> DurableState:
-    """Return the state with its commits, which other components join."""
+    """Return the state with its committer, which other components join."""
     memory = HugePages() if setup.config.memory.huge_pages else None
     committer = Committer(storage, archives, telemetry, memory)
     committer.on_epoch = storage.slots.note_epoch
@@ -188,7 +188,7 @@ def kept_of(setup: Setup, storage: Storage, telemetry: Telemetry, archives: Arch
 
 
 def outputs_of(setup: Setup, journals: Journals, counters: CrawlCounters, modules: Chosen) -> Outputs:
-    """Return what writes the files that a crawl leaves for others."""
+    """Return the writers of the crawl's output files."""
     archives, followers = archives_of(
         setup.config, setup.home, journals, counters.totals.incarnation, modules, setup.clock
     )
@@ -202,7 +202,7 @@ def outputs_of(setup: Setup, journals: Journals, counters: CrawlCounters, module
 def ring_of(
     setup: Setup, kept: DurableState, telemetry: Telemetry, archives: Archives, modules: Chosen
 ) -> tuple[CrawlRing, Membership | None]:
-    """Return the crawl loop with what it runs, joined to the commits; and its part in a crawl of several shards."""
+    """Return the crawl loop, joined to the commits, and its membership in a crawl of several shards."""
     config, clock, storage, counters = setup.config, setup.clock, kept.storage, telemetry.counters
     epochs = storage.epochs
     namer = namer_of(config, epochs)
@@ -279,7 +279,7 @@ def _membership(
     pending_scope: PendingScope | None,
     committer: Committer,
 ) -> Membership | None:
-    """Return a shard's part in a crawl of several; None if it is alone."""
+    """Return a shard's membership in a crawl of several shards; None if there is only one."""
     if exchange is None:
         return None
     assert isinstance(ring.frontier, Frontier), "others are for one shard (`exchange_of`)"
@@ -309,20 +309,20 @@ def recrawl_of(
         return None
     revisiting = revisiting_of(config, schedule, frontier)
     enrolment = enrolment_of(config, storage, namer, revisiting, clock, dice)
-    # A hub's host may belong to another shard, which alone may send requests to it.
+    # A hub's host may belong to another shard, and only that shard may send requests to it.
     hubs = hubs_of(config, storage.epochs, namer, permit) if exchange is None else None
     return Recrawl(schedule, revisiting, enrolment, hubs)
 
 
 def _join(kept: DurableState, components: Sequence[object]) -> None:
-    """Have those of the components that hold something in memory give it to each epoch."""
+    """Join those components to the commits that have state to cut."""
     for component in components:
         if isinstance(component, Cuts):
             kept.committer.join(component)
 
 
 def _watch_growth(config: Config, kept: DurableState, components: Sequence[_Growing]) -> None:
-    """Have commits come early when the components hold much."""
+    """Make commits come early when the components hold much in memory."""
     growing, contacts = [one for one in components if one is not None], kept.storage.contacts
     bytes_max = config.crawl.epoch_bytes_max
 
@@ -333,8 +333,8 @@ def _watch_growth(config: Config, kept: DurableState, components: Sequence[_Grow
 
 
 def _rest_after_a_loss(storage: Storage, opening: int, now: float) -> None:
-    """Have all hosts wait where contacts of an earlier start are missing. The frontier does so where a commit is left;
-    a machine that was lost before its first checkpoint left none. Call it when the exchange has read contacts.
+    """Delay all hosts if contacts of an earlier start are missing. The frontier does this if there is a commit, but a
+    machine that was lost before its first checkpoint left none. Call this after the exchange has read the contacts.
     """
     if storage.contacts.recovered.was_missing_at(storage.store.epoch) and opening > 1:
         storage.contacts.lost(now)
@@ -344,7 +344,7 @@ def _rest_after_a_loss(storage: Storage, opening: int, now: float) -> None:
 
 
 def telemetry_of(setup: Setup, store: Store, opening_min: int) -> Telemetry:
-    """Return what the crawl reports with; its counts go on from the last commit."""
+    """Return clock, logs and counters; the counts continue from the last commit."""
     totals = stored(store, TOTALS, Totals, Totals())
     totals.incarnation = max(totals.incarnation + 1, opening_min)
     logs = setup.undo.enter_context(closing(Logs(setup.home.logs, setup.clock, setup.config.logs)))
@@ -352,7 +352,7 @@ def telemetry_of(setup: Setup, store: Store, opening_min: int) -> Telemetry:
 
 
 def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Telemetry, *, alone: bool) -> Controls:
-    """Return what observes and changes the crawl; without `alone` the machine's other shards share our parent."""
+    """Return the controls of the crawl; without `alone` the machine's other shards have the same parent process."""
     config, epochs, frontier = setup.config, kept.storage.epochs, ring.frontier
     watchdogs = watchdogs_of(config, setup.home.directory, ring.loop, kept.committer, telemetry, alone=alone)
     setup.closing.callback(watchdogs.close)
@@ -368,7 +368,7 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
 def _sessions(
     setup: Setup, storage: Storage, namer: Namer, exchange: Exchange | None, counters: CrawlCounters
 ) -> Sessions | None:
-    """Return the sessions of a shard; None, and nothing imported, where there are none."""
+    """Return the sessions of a shard; None, without importing them, if there are none."""
     config = setup.config
     if not (config.cookies.wanted or config.login.rules):
         return None
@@ -394,7 +394,7 @@ def _rendering(
     telemetry: Telemetry,
     epochs: Epochs,
 ) -> PageRendering | None:
-    """Return what renders pages; None, and nothing imported, where none is rendered."""
+    """Return the renderer of pages; None, without importing it, if no page is rendered."""
     if setup.config.crawl.render == "never":
         return None
     made = build(
@@ -413,6 +413,6 @@ def _rendering(
 def _modules(setup: Setup) -> Chosen:
     """Return the processing modules, each watched by a separate alarm if it has a time limit."""
     config, limit_s = setup.config, setup.config.process.module_s_max
-    # Before the supervisor would end the process.
+    # The limit must be reached before the supervisor ends the process.
     alarm = OverrunAlarm.set(limit_s, min(WALL_FACTOR * limit_s, PAGE_SHARE * config.crawl.process_s_max))
     return chosen_modules(config, setup.undo.enter_context(closing(alarm)) if alarm is not None else None)

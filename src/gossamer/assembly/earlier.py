@@ -1,4 +1,4 @@
-"""Earlier: the pages that other crawls have, which a crawl `--against` them does not fetch again."""
+"""Earlier: the filter for pages that earlier crawls have fetched (`--against`)."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from gossamer.state.schema import URL_RULES
 from gossamer.state.store import Store
 
 REMEMBERED_MAX: Final = 65_536
-"""Addresses whose answer is remembered: menus name the same ones on every page."""
+"""Addresses whose result is cached: menus have the same links on every page."""
 CACHE_BYTES: Final = 8 << 20
-"""Of each store that is looked into."""
+"""Block cache of each earlier store."""
 _ALWAYS: Final = frozenset(("seed", *ANNOUNCING))
-"""Links that are followed all the same: they lead to what is new."""
+"""Types of links that are always followed, because they lead to new pages."""
 
 
 class EarlierCrawls:
-    """The filter `against`: rejects links to pages that earlier crawls have. About 10 µs for an address that is not
-    remembered, 0.2 µs for another; memory for the block cache of each store.
+    """The filter `against`: rejects links to pages that earlier crawls have. About 0.2 µs for a cached address, 10 µs
+    for others. Takes memory for the block cache of each store.
     """
 
     name = "against"
 
     def __init__(self, stores: Sequence[tuple[Path, Store]]) -> None:
-        """Take the stores of the shards of each crawl, with its directory."""
+        """`stores` are those of all shards of each crawl, with the crawl's directory."""
         self._stores = tuple(stores)
         self._remembered: dict[bytes, bool] = {}
 
@@ -89,7 +89,7 @@ def earlier_of(config: Config, undo: ExitStack) -> EarlierCrawls | None:
             except OSError as error:
                 raise ConfigError(f"scope.against: cannot read {home.store}: {error}") from error
             undo.callback(store.close)
-            if store.get("meta", URL_RULES) is not None:  # Else it has not begun.
+            if store.get("meta", URL_RULES) is not None:  # Otherwise the crawl has not begun.
                 stores.append((directory, store))
     return EarlierCrawls(stores) if stores else None
 

@@ -1,4 +1,4 @@
-"""Frontiers: ours in the form that the configuration names, and the operator's around it."""
+"""Frontiers: builds the configured frontier, with the operator's around it, and opens the hosts store."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def frontier_for(
     """Return the frontier of a crawl; `travelling`: see `HostRecords`.
 
     Raises:
-        ConfigError: the crawl began with another one, or the operator's does not fit.
+        ConfigError: the crawl began with another frontier, or the operator's does not fit.
     """
     options, budget, share_new = frontier_options_of(config), budget_of(config), share_new_of(config)
     remembered = remembered_of(config, storage.hosts, now)
@@ -56,10 +56,10 @@ def frontier_for(
 def _wrapped(
     config: Config, frontier: Frontier | WrappedFrontier, epochs: Epochs, namer: Namer, dice: Dice
 ) -> Frontier | WrappedFrontier:
-    """Return the operator's frontier around ours; ours where none is named.
+    """Return the operator's frontier around ours, or ours if none is configured.
 
     Raises:
-        ConfigError: it does not fit, or the crawl began with another one, which holds what is queued.
+        ConfigError: it does not fit, or the crawl began with another frontier, which holds the queued URLs.
     """
     name, key = config.components.frontier, "components.frontier"
     begun = epochs.get("meta", FRONTIER_COMPONENT)
@@ -80,10 +80,10 @@ def _wrapped(
 
 
 class HostsKept:
-    """A hosts store with its lock and its journal of contacts, for the time of a crawl."""
+    """A hosts store with its lock and its journal of contacts, open during a crawl."""
 
     def __init__(self, directory: Path, cache_bytes: int) -> None:
-        """Take the directory. Blocks for some seconds where another crawl has it.
+        """Lock the directory and open the store. Blocks for some seconds if another crawl holds it.
 
         Raises:
             ConfigError: another crawl keeps it, it is of another version, or it cannot be made.
@@ -109,8 +109,8 @@ class HostsKept:
             raise
 
     def contacts(self, state: Path, now: float) -> Contacts:
-        """Return the journal of contacts. It is here and not with the crawl, since contacts belong to hosts. Contacts
-        in the crawl's journal in `state` are moved here.
+        """Return the journal of contacts, which is here and not in the crawl's directory because contacts belong to
+        hosts. Contacts in the crawl's own journal in `state` are moved here.
         """
         contacts = Contacts(self.directory, boot_id(), now, ThisMachine().wall_offset_s(), heir_of=state)
         if contacts.recovered.missing and not self.store.is_new:
@@ -118,7 +118,7 @@ class HostsKept:
         return contacts
 
     def close(self) -> None:
-        """Close the directory. What was learned is durable from then on."""
+        """Close the store and release the lock. All data is durable then."""
         try:
             self.store.close()
         finally:
@@ -132,7 +132,7 @@ def hosts_kept(config: Config) -> HostsKept | None:
 
 
 def remembered_of(config: Config, store: HostsStore | None, now: float) -> Remembered | None:
-    """Return what earlier crawls learned of hosts, where that is kept."""
+    """Return the state of hosts from earlier crawls; None without a hosts store."""
     if store is None:
         return None
     return Remembered(store, config.frontier.errors_remembered_s, now, crawl_delays=config.robots.obey)

@@ -1,6 +1,6 @@
-"""Home: where a shard keeps its things, how it is locked, and what it is opened with. The only shard of a crawl has the
-crawl's directory to itself; several share what others read (`warc/`, `pages/`, `links/`, by names that carry the
-shard's number) and have each their own state.
+"""Home: the directories of a shard, their lock, and the values with which components are built. A single shard uses the
+whole directory of the crawl. Several shards share the output folders (`warc/`, `pages/`, `links/`), with their numbers
+in the file names, and each has its own state.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from gossamer.world.process import NOT_OURS, DirectoryLock
 T = TypeVar("T")
 
 OWNED = ("warc", "state/tables", "state/search")
-"""Folders of journals: what is in them without being in the manifest belongs to an epoch that never was."""
+"""Folders of journals: files in them that are not in the manifest belong to an epoch that was not committed."""
 CHECKPOINTS = "checkpoints"
-"""Folder of the checkpoints of a crawl, each a crawl's directory; what a kill left of one has a name that is hidden."""
+"""Folder of a crawl's checkpoints, each of which is a crawl's directory; an incomplete checkpoint has a hidden name."""
 LOCK_S_MAX = 5.0
 """Longest wait for a directory's lock: a child whose supervisor was killed frees it sooner."""
 
 
 class Home(msgspec.Struct, frozen=True):
-    """The places of one shard."""
+    """The directories of one shard."""
 
     directory: Path
     shard: int = 0
@@ -41,7 +41,7 @@ class Home(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> Path:
-        """Its store, its slots, its contacts, its logs that still become tables."""
+        """Its state: store, slots, contacts, and logs that are not tables yet."""
         whole = self.directory / "state"
         return whole if self.shards == 1 else whole / f"shard-{self.shard}"
 
@@ -52,7 +52,7 @@ class Home(msgspec.Struct, frozen=True):
 
     @property
     def snapshot(self) -> Path:
-        """Links to its files, while a checkpoint of them is sent elsewhere; a kill leaves them."""
+        """Hard links to its files while a checkpoint is uploaded; they are left over if the process is killed."""
         return self.state / "checkpoint"
 
     @property
@@ -87,37 +87,39 @@ class Home(msgspec.Struct, frozen=True):
         )
 
     def journals(self) -> Journals:
-        """Return its journals, yet to be recovered."""
+        """Return its journals, before recovery."""
         return Journals(self.directory) if self.shards == 1 else Journals(self.directory, self.state, self.shard)
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """What the components of a shard are made with."""
+    """The values with which the components of a shard are built."""
 
     config: Config
     home: Home
     clock: Clock
     dice: Dice
     undo: ExitStack
-    """Closes what is open, the last first: when assembling fails, and at the end of a crawl."""
+    """Closes everything in reverse order, when assembling fails and at the end of a crawl."""
     closing: AsyncExitStack
-    """Closes what needs the event loop, and then `undo`."""
+    """Closes parts that need the event loop, and then `undo`."""
 
 
 def remove_unfinished_checkpoints(directory: Path, *shards: str) -> None:
-    """Remove what a kill left of checkpoints in a crawl's directory; `shards` are the beginnings of their names."""
+    """Remove incomplete checkpoints from a crawl's directory; `shards` are the prefixes of their names."""
     for shard in shards:
         for begun in (directory / CHECKPOINTS).glob(f".{shard}{'[0-9]' * 8}"):
             shutil.rmtree(begun)
 
 
 def homes(directory: Path, shards: int) -> list[Home]:
-    """Return the places of all shards of a crawl."""
+    """Return the directories of all shards of a crawl."""
     return [Home(directory, shard, shards) for shard in range(shards)]
 
 
 def named_before(directory: Path, shard: int) -> int:
-    """Return the last incarnation of an earlier shard of a number whose files are there: no name may come twice."""
+    """Return the last incarnation, by names of existing files, of an earlier shard with this number, so that no name is
+    used twice.
+    """
     named = [path.name.split("-") for path in directory.glob(f"*/*-{shard:03d}-[0-9]*")]
     return max((int(parts[-2]) for parts in named if parts[-2].isdigit()), default=0)
 
@@ -152,11 +154,11 @@ def locked(
 
 
 def store_sizes(config: Config) -> tuple[int, int, int]:
-    """Return how large a store may be in memory, and how fast in the background."""
+    """Return a store's block cache and write buffer in bytes, and its bytes per second in the background."""
     return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
 
 
 def stored(store: Store, key: bytes, kind: type[T], default: T) -> T:
-    """Return what the store has under a key."""
+    """Return the decoded value of a key in the store, or `default`."""
     value = store.get("meta", key)
     return default if value is None else msgspec.msgpack.decode(value, type=kind)

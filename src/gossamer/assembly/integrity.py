@@ -1,5 +1,5 @@
-"""Integrity: what every opening of a crawl checks: its store can be read and is not older than it was, and all files
-that its last commit names are there, as long as they were.
+"""Integrity: the checks at each opening of a crawl: its store can be read and has not lost commits, and all files of
+its last commit exist with the right length.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from gossamer.state.store import Store
 from gossamer.world.clock import pause
 
 TRIES, TRY_S = 100, 0.05
-"""To read the store of a crawl that runs, and the time between two."""
+"""Attempts to read the store of a running crawl, and the time between two attempts."""
 FORGETTING = "state/forget.json"
-"""The plan of pages that are being removed; it goes when all of it is done."""
+"""The plan of a removal of pages; the file is deleted when the removal is complete."""
 WARCS, TABLE_LOGS, SEARCH_LOGS, SEEN = "warc/", "state/tables/", "state/search/", "state/seen/"
 
 
@@ -36,7 +36,9 @@ class _Planned(msgspec.Struct):
 
 
 def half_forgotten(directory: Path) -> str:
-    """Return what is said of a crawl from which pages are being removed, and how to finish that; else nothing."""
+    """Return a line about an interrupted removal of pages, with the command that finishes it; empty if there is
+    none.
+    """
     try:
         planned = msgspec.json.decode((directory / FORGETTING).read_bytes(), type=_Planned)
     except FileNotFoundError:
@@ -50,7 +52,7 @@ def half_forgotten(directory: Path) -> str:
 
 
 def refuse_half_forgotten(directory: Path) -> None:
-    """Raise ConfigError where pages are being removed."""
+    """Raise ConfigError if a removal of pages was interrupted."""
     if says := half_forgotten(directory):
         raise ConfigError(says)
 
@@ -59,8 +61,8 @@ def opened_store(config: Config, home: Home, *, writable: bool = True) -> Store:
     """Open a shard's store.
 
     Raises:
-        DamagedError: it cannot be read, or it lacks commits that it had.
-        OSError: another process holds it, or the disk does not answer.
+        DamagedError: the store cannot be read, or has lost commits.
+        OSError: another process holds the store, or the disk fails.
     """
     try:
         store = Store(home.store, *store_sizes(config), writable=writable)
@@ -73,11 +75,11 @@ def opened_store(config: Config, home: Home, *, writable: bool = True) -> Store:
 
 
 def running_store(config: Config, home: Home, *, strict: bool = False) -> Store:
-    """Open the store of a crawl that runs, for reading, at its last commit. Blocks, for 5 s at most: files may go while
-    they are opened, and a commit that is being applied cannot be read.
+    """Open the store of a running crawl for reading, at its last commit. Blocks for at most 5 s: files may disappear
+    while they are opened, and a commit that is being applied cannot be read.
 
     Raises:
-        OSError: it could not be read in all that time.
+        OSError: it could not be read within that time.
     """
     for left in reversed(range(TRIES)):
         try:
@@ -90,21 +92,22 @@ def running_store(config: Config, home: Home, *, strict: bool = False) -> Store:
 
 
 def missing_commits(home: Home, store: Store) -> str:
-    """Return what is wrong with a store that is older than it was, as the rest of a sentence: a write-ahead log that
-    was cut or damaged ends without an error. What is committed is noted beside it, never before it is durable.
+    """Return what is wrong with a store that has lost commits, as the rest of a sentence; empty if it has not. A
+    write-ahead log that was cut or damaged ends without an error, so the number of the last durable commit is also
+    noted in the slots.
     """
     known = progress(home.state)
     return f"ends with commit {store.epoch:,} and {known:,} were made" if store.epoch < known else ""
 
 
 def damaged_store(home: Home, error: DamagedStoreError) -> DamagedError:
-    """Return what is said of a store that cannot be read."""
+    """Return the error for a store that cannot be read."""
     said = str(error.strerror).removeprefix(f"cannot open the store {home.store}: ")
     return DamagedError(f"{home.store} is damaged ({said}); {restoring(home.directory)}")
 
 
 def restoring(directory: Path) -> str:
-    """Return what to do about a store that is damaged."""
+    """Return the remedy for a damaged store."""
     return (
         "restore a checkpoint (docs/how-to/checkpoints.md) or start another crawl with -o; report, search and export "
         f"work from the other files of {directory} once {directory}/state is moved away"
@@ -112,11 +115,10 @@ def restoring(directory: Path) -> str:
 
 
 def lost(config: Config, home: Home, manifest: Iterable[ManifestEntry]) -> list[Damage]:
-    """Return what is wrong with the files that a shard's last commit names: missing, or of another length. About 2 µs
-    a file.
+    """Return the damage of files in a shard's last commit that are missing or have another length. About 2 µs a file.
 
-    WARC files that an object store holds may be missing. Nor are finished files looked for where shards have
-    checkpoints elsewhere, which hold them.
+    WARC files that an object store has may be missing. Finished files are not checked if shards have checkpoints
+    elsewhere, which have these files.
     """
     journals = home.journals()
     elsewhere = bool(config.state.checkpoint_uri) and home.shards > 1
@@ -125,7 +127,7 @@ def lost(config: Config, home: Home, manifest: Iterable[ManifestEntry]) -> list[
         is_uploaded = entry.phase == Phase.UPLOADED
         if what == "is missing" and is_uploaded and entry.name.startswith(WARCS):
             continue
-        # Closed ones neither, which have no final name yet: the checkpoint that was restored may hold them whole.
+        # Nor are closed files, which have no final name yet: the restored checkpoint may have them.
         if elsewhere and entry.phase >= Phase.CLOSED and not entry.name.startswith(STATE):
             continue
         copy = f"copy it back from {config.archive.store}" if is_uploaded else ""
@@ -144,7 +146,7 @@ def changed(home: Home, manifest: Iterable[ManifestEntry]) -> list[Damage]:
 
 
 def damage_of(directory: Path, name: str, path: Path, what: str, copy: str = "") -> Damage:
-    """Return the damage of a file that the manifest calls `name`; `copy` says where there is a sound one."""
+    """Return the damage of a file with `name` in the manifest; `copy` says where an intact copy is."""
     kind, affects = _affected(name)
     return Damage(str(path), kind, what, affects, copy or _remedy(directory, kind))
 
@@ -173,13 +175,13 @@ def _remedy(directory: Path, kind: DamageKind) -> str:
 
 
 def manifest_of(store: Store) -> list[ManifestEntry]:
-    """Return the files that the last commit names."""
+    """Return the manifest of the last commit."""
     return stored(store, MANIFEST, list[ManifestEntry], [])
 
 
 def accept_loss(config: Config, home: Home) -> list[str]:
-    """Take files that are missing out of a shard's manifest, in a commit of their own, and return their names. The
-    crawl must not run. Without `seen/` files it cannot go on: those stay.
+    """Remove missing files from a shard's manifest, in a separate commit, and return their names. The crawl must not
+    run. Files of `seen/` are not removed, because the crawl cannot go on without them.
     """
     store = opened_store(config, home)
     try:
@@ -199,7 +201,7 @@ def accept_loss(config: Config, home: Home) -> list[str]:
 
 
 def require_files(config: Config, directory: Path) -> None:
-    """Check the files of all shards of a crawl that does not run; shards whose state is elsewhere are passed over.
+    """Check the files of all shards of a crawl that does not run; shards whose state is elsewhere are skipped.
 
     Raises:
         DamagedError: a file is missing or has another length; the line names the first.
@@ -226,7 +228,7 @@ def require_sound(directory: Path, found: Sequence[Damage]) -> None:
 
 
 def lost_views(directory: Path) -> list[Damage]:
-    """Return what is wrong with the presence and size of views that are recorded beside the manifest."""
+    """Return the damage of views, which are recorded beside the manifest, that are missing or have another size."""
     found = []
     for what in faults_of_index(directory / INDEX):
         remedy = f"gossamer resume {shell_word(directory)} rebuilds it from `pages`"

@@ -1,4 +1,4 @@
-"""Live: what watches a running shard, what it takes, and what it gives: live keys, and counters of its components."""
+"""Live: parts of a running shard: changes of live keys, counters of its components, and watchdogs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def reconfigure(
     before: Config,
     config: Config,
 ) -> None:
-    """Replace the configuration `before` by one that differs in live keys alone. Call it between two epochs."""
+    """Replace the configuration `before` by one that differs only in live keys. Call this between two epochs."""
     scope = ring.scope
     if config.scope != before.scope:
         scope.chain.adopt(scope.chain_of(scope_options(config)))
@@ -56,13 +56,13 @@ def reconfigure(
 
 @runtime_checkable
 class Countable(Protocol):
-    """A component that counts; one of an operator's own need not."""
+    """A component that counts. The operator's components need not."""
 
     def count(self, into: Counters) -> None: ...
 
 
 def counters_of(stages: Iterable[object]) -> Counters:
-    """Return what all of them counted since the process began."""
+    """Return the counts of all components since the process began."""
     found = Counters()
     for room in stages:
         if isinstance(room, Countable):
@@ -73,7 +73,9 @@ def counters_of(stages: Iterable[object]) -> Counters:
 def measuring(
     counters: Callable[[], Counters], frontier: Frontier | WrappedFrontier, schedule: Schedule | None
 ) -> Callable[[EpochRow], EpochRow]:
-    """Return what completes the row of a commit. Some microseconds; with revisits a pass over the calendar."""
+    """Return the function that completes the row of a commit. It costs some microseconds; with revisits, a pass over
+    the calendar.
+    """
     before = Counters()
 
     def measured(row: EpochRow) -> EpochRow:
@@ -97,7 +99,7 @@ def watchdogs_of(
     *,
     alone: bool,
 ) -> Watchdogs:
-    """Return what watches the crawl and its machine; without `alone` our parent serves other shards too."""
+    """Return the watchdogs; without `alone` our parent process serves other shards too."""
     names = (".", "warc", "state", "state/spill", "search", "pages")
     paths = [directory / name for name in names]
     resources = Resources(

@@ -1,4 +1,4 @@
-"""Mapping: which shard has which partition of a crawl, from what its directory says."""
+"""Mapping: the partition map of a crawl, from the files in its directory."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class MovesKept(msgspec.Struct):
 
 
 def bring_map(directory: Path, partitions: bytes, moves: bytes) -> PartitionMap:
-    """Have a directory know which shard has which partition, as a copy of both says; return that. The shards may have
-    done what is under way in the copy: it is ordered again, and is complete.
+    """Write copies of the partition map and of the record of moves into a directory; return the resulting map. Shards
+    may have completed moves that are in progress in the copy; these are started again, and are complete at once.
 
     Raises:
         ConfigError: one of the copies cannot be read.
@@ -47,7 +47,7 @@ def map_in(directory: Path) -> PartitionMap | None:
 
 
 def moves_in(directory: Path) -> MovesRecord:
-    """Return what the coordinator of a crawl keeps, or kept, of moves.
+    """Return the coordinator's record of moves of a crawl.
 
     Raises:
         ConfigError: the record cannot be read.

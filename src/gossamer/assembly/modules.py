@@ -1,5 +1,5 @@
-"""Modules: what judges links and reads pages, as the configuration names it: filters, the prioritizer, processing
-modules. Builders of segments and isolated workers need no more of a crawl.
+"""Modules: builds what judges links and reads pages: filters, the prioritizer, processing modules. Builders of segments
+and isolated workers need only these parts of a crawl.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from gossamer.world.spill import Spills
 
 
 class Judge(msgspec.Struct, frozen=True):
-    """Names addresses and judges links, as a crawl with this configuration does."""
+    """Names addresses and judges links as in a crawl with this configuration."""
 
     namer: Namer
     roots: Roots
@@ -49,12 +49,12 @@ class Judge(msgspec.Struct, frozen=True):
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """Reads what a page names."""
+    """Reads the links of a page."""
 
     decoder: BoundedDecoder
     find: Callable[[Page], Findings]
     redirect_target: Callable[[str, Sequence[tuple[str, str]]], str | None]
-    """Of an address and its headers."""
+    """Returns the target of a redirect, by an address and its reply's headers."""
 
 
 def judge_of(config: Config, places: Iterable[Path] = ()) -> Judge:
@@ -77,18 +77,20 @@ def reader_of(config: Config) -> Reader:
 
 
 def walls_of(config: Config) -> Walls:
-    """Return what recognizes answers that are not pages. Raises ConfigError: the operator's rules cannot be read."""
+    """Return the recognition of replies that are not pages. Raises ConfigError if the operator's rules cannot be
+    read.
+    """
     file = config.process.walls_file
     return Walls.read(read_text(Path(file)), file) if file else Walls.ours()
 
 
 def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
-    """Return the processing modules that the configuration names, made.
+    """Build the processing modules that the configuration names.
 
     Raises:
-        ConfigError: there is no such module, or what it needs is not installed.
+        ConfigError: there is no such module, or a package that it needs is not installed.
     """
-    # What is to be found must be read.
+    # The search index needs the text.
     options = replace(config.process, text=config.process.text or config.search.enabled)
     rules = config.extract.rules
     if rules:
@@ -135,7 +137,7 @@ def filters_of(config: Config) -> list[Filter]:
 
 
 def prioritizer_of(config: Config) -> Prioritizer:
-    """Return what says how urgent a link is."""
+    """Return the configured prioritizer."""
     name = config.components.prioritizer
     if name:
         return cast("Prioritizer", fitting(name, "components.prioritizer", Prioritizer))
@@ -158,5 +160,5 @@ def _by_rank(file: str) -> Prioritizer:
 def examiner(
     config: Config, modules: Modules, clock: Clock, slots: ShardSlots | None, spills: Spills | None = None
 ) -> Examiner:
-    """Return the stage that decodes and processes; without slots for a separate process."""
+    """Return the stage that decodes and processes pages; `slots` is None in a separate process."""
     return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots)

@@ -58,17 +58,17 @@ SEEN_BACKENDS = {
     "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",
     "bloom": "gossamer.seen.bloom:BloomUrlSeen",
 }
-"""Names, not classes: the imports of a backend need not be installed, nor slow the start, unless it is chosen."""
+"""Names and not classes, so that the imports of a backend are needed, and slow the start, only if it is chosen."""
 
 
 def quarantine_of(config: Config, directory: Path, epochs: Epochs, slots: ShardSlots) -> Quarantine:
-    """Return the quarantine, with those whom the last death accuses."""
+    """Return the quarantine, with the pages that the last crash accuses."""
     limit_s = config.crawl.process_s_max
     return Quarantine(epochs, slots.take_suspects(), _isolated(directory), limit_s, child_environment())
 
 
 def isolated_of(config: Config, directory: Path, modules: Modules) -> IsolatedModules:
-    """Return the modules that run in processes of their own."""
+    """Return the modules that run in separate processes."""
     options = config.process
     command = (*_isolated(directory), "modules")
     return IsolatedModules(
@@ -81,10 +81,11 @@ def _isolated(directory: Path) -> tuple[str, ...]:
 
 
 def keep_mode(config: Config, epochs: Epochs) -> None:
-    """See that a crawl that was begun offline stays so, and no other becomes it: what led on from its pages is lost.
+    """Check that the mode `offline` does not change between runs of a crawl: the links of pages fetched offline are not
+    queued.
 
     Raises:
-        ConfigError: it is resumed as what it was not.
+        ConfigError: the mode has changed.
     """
     now = b"1" if config.crawl.mode == "offline" else b"0"
     begun = epochs.get("meta", OFFLINE)
@@ -110,7 +111,7 @@ def scoped(config: Config) -> Config:
 
 
 def crawl_options_of(config: Config) -> CrawlOptions:
-    """Return how the shard runs: its patience is no shorter than the delays that the operator asked for."""
+    """Return the crawl options, with a patience that is no shorter than the delays that the operator configured."""
     options, rules = config.crawl, politeness_of(config)
     if options.patience_s is None:
         return options
@@ -120,7 +121,7 @@ def crawl_options_of(config: Config) -> CrawlOptions:
 
 
 def retries_of(config: Config, dice: Dice) -> Retries:
-    """Return who says whether a URL is tried again, and when."""
+    """Return the schedule of retries."""
     options = config.frontier
     return Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
 
@@ -148,16 +149,16 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
 
 
 def _form_begun_with(epochs: Epochs, chosen: str) -> str:
-    """Return what remembers a crawl's URLs from its beginning: another one would know none of them."""
+    """Return the name of the backend that the crawl began with: another backend would know none of its URLs."""
     begun = epochs.get("meta", SEEN_FORM)
-    if begun is None:  # Crawls without the word had no choice.
+    if begun is None:  # Crawls without this record had no choice of backends.
         begun = b"rocksdb" if epochs.number > 1 and chosen != SEEN_COMPONENT else chosen.encode()
         epochs.put("meta", SEEN_FORM, begun)
     return begun.decode()
 
 
 def traps_of(config: Config, epochs: Epochs) -> Traps:
-    """Return the watch over traps."""
+    """Return the detection of traps."""
     split = config.url.split
     return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host, split)))
 
@@ -201,7 +202,7 @@ def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
 
 
 def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
-    """Return what finds addresses."""
+    """Return the resolver."""
     name = config.components.resolver
     if name:
         made = fitting(name, "components.resolver", Resolver, options=config.resolve, clock=clock)
@@ -213,7 +214,7 @@ def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
 def archives_of(
     config: Config, home: Home, journals: Journals, incarnation: int, modules: Chosen, clock: Clock
 ) -> tuple[Archives, Followers]:
-    """Return what keeps the harvest, and who makes tables and the index of its logs."""
+    """Return the archives, and the followers that make tables and the search index from their logs."""
     directory, shard = home.directory, home.shard
     about = WarcInfo(
         software=f"gossamer/{__version__}",
@@ -242,7 +243,7 @@ def close(thing: object) -> None:
 
 
 def budget_of(config: Config) -> BudgetOptions:
-    """Return the budgets, with those that stand under a host's name."""
+    """Return the budgets, with those in the overrides of hosts."""
     pages = {
         host: replace(config.budget.overrides.get(host, BudgetOverride()), pages=one.pages)
         for host, one in config.host.overrides.items()
@@ -252,12 +253,12 @@ def budget_of(config: Config) -> BudgetOptions:
 
 
 def politeness_of(config: Config) -> Politeness:
-    """Return how hosts are treated."""
+    """Return the politeness rules."""
     return politeness(config.politeness, config.host.overrides)
 
 
 def judges_again(chain: Chain, epochs: Epochs) -> bool:
-    """Say whether filters are others than those by which the crawl began to queue URLs, and note the first ones."""
+    """Say whether the filters differ from those at the beginning of the crawl, and store these at the first start."""
     begun = epochs.get("meta", FILTERS)
     if begun is None:
         epochs.put("meta", FILTERS, chain.made_of)
@@ -268,7 +269,7 @@ LEARNED = "gossamer.crawl.render_choice:learned_of"
 
 
 def learned_by(config: Config, epochs: Epochs) -> Callable[[Url], list[str]]:
-    """Return what explains which pages like a URL are rendered; nothing is imported where that is not learned."""
+    """Return a function that explains which pages like a URL are rendered; imports nothing if that is not learned."""
     if config.crawl.render != "auto":
         return lambda _: []
     return partial(cast("Callable[[Epochs, Url], list[str]]", component(LEARNED, "crawl.render")), epochs)

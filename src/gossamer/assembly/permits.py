@@ -1,4 +1,6 @@
-"""Permits: what says whether a URL may be fetched: lists, robots.txt, statements about use, and what was forgotten."""
+"""Permits: builds the checks whether a URL may be fetched: lists, robots.txt, statements about use, and forgotten
+pages.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,11 @@ from gossamer.world.clock import Clock
 
 
 class CrawlScope(msgspec.Struct, frozen=True):
-    """The filters of a crawl, and what it has learned about its scope."""
+    """The filters of a crawl, and the state of its scope."""
 
     chain: Chain
     chain_of: Callable[[ScopeOptions], Chain]
-    """Makes the filters of other options."""
+    """Builds the filters for other options."""
     roots: Roots
     exclusions: ExcludedHost
     traps: Traps
@@ -51,12 +53,12 @@ def permit_of(
     usage: Usage,
     forgotten: Forgotten | None,
 ) -> Permit:
-    """Return what says whether a URL may be fetched now."""
+    """Return the check whether a URL may be fetched now."""
     return Permit(exclusions, robots, trapping.reason, usage, obey=config.robots.obey, forgotten=forgotten)
 
 
 def usage_of(config: Config, epochs: Epochs, robots: SiteRobots, namer: Namer) -> Usage:
-    """Return what judges statements about the use of pages."""
+    """Return the handling of statements about the use of pages."""
     purposes = config.operator.purpose
     return Usage(robots, SiteDocuments(epochs, config.robots, namer.name, robots, purposes), purposes)
 
@@ -68,7 +70,7 @@ def forgotten_of(config: Config, directory: Path, clock: Clock) -> Forgotten | N
 
 
 def scope_of(config: Config, epochs: Epochs, counters: CrawlCounters, further: Iterable[Filter | None]) -> CrawlScope:
-    """Return the filters of a crawl, `further` ones among them as far as there are any."""
+    """Return the filters of a crawl, including those of `further` that are not None."""
     asked = scoped(config)
     exclusions, traps = ExcludedHost(only=asked.scope.only_hosts), traps_of(config, epochs)
     roots, lists = Roots(asked.scope.scope), scope_lists(asked)

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from gossamer.fetch.rules import RequestRules
 
 RULES, DIGESTS = "gossamer.fetch.rules:RequestRules", "gossamer.fetch.digest:Digests"
-"""By name: a crawl without such rules imports neither."""
+"""By name, so that a crawl without such rules imports neither."""
 
 
 def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | None = None) -> Protocols:
-    """Return the module of each scheme: ours, and those that the configuration names."""
+    """Return the module of each scheme: built-in ones, and those that the configuration names."""
     bodies = BodyMemory(config.fetch, spills)
     rules = None
     if found := request_rules(config):
@@ -54,7 +54,9 @@ def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | 
 
 
 def _signer(config: Config, clock: Clock) -> Sign | None:
-    """Return what signs requests; None if they are not signed. Raises ConfigError: there is no readable key."""
+    """Return the function that signs requests; None if they are not signed. Raises ConfigError if there is no readable
+    key.
+    """
     options = config.identity
     if not options.key_file:
         return None
@@ -67,7 +69,7 @@ def _signer(config: Config, clock: Clock) -> Sign | None:
 
 
 def _with_secrets(config: Config) -> FetchOptions:
-    """Return the options of fetching with the secrets that they refer to. Raises ConfigError: one cannot be read."""
+    """Return the options of fetching with their secrets filled in. Raises ConfigError if a secret cannot be read."""
     options, resolves = config.fetch, config.fetch.proxy_resolves
     return replace(
         options,
@@ -78,7 +80,7 @@ def _with_secrets(config: Config) -> FetchOptions:
 
 
 def _from(config: Config) -> dict[str, str]:
-    """Return the From header (RFC 9110, section 10.1.2), where it is sent."""
+    """Return the From header (RFC 9110, section 10.1.2), or nothing if it is not sent."""
     return {"From": config.operator.contact.removeprefix("mailto:")} if config.identity.send_from else {}
 
 
@@ -86,7 +88,7 @@ class Protocols:
     """`ports.ProtocolModule` for all schemes at once: hands each request to the module of its scheme."""
 
     def __init__(self, modules: Mapping[str, ProtocolModule]) -> None:
-        """`modules` by scheme, lower case, without colon. One module may stand for several schemes."""
+        """`modules` by scheme, lower case, without colon. One module may serve several schemes."""
         self._modules = dict(modules)
 
     @property
@@ -101,7 +103,7 @@ class Protocols:
         return module.fetch(request) if module is not None else _unsupported(request, scheme)
 
     async def close(self) -> None:
-        """Close every module, each once; one that raises keeps none of the others open."""
+        """Close every module once, even if another raises."""
         async with AsyncExitStack() as stack:
             for module in {id(module): module for module in self._modules.values()}.values():
                 stack.push_async_callback(module.close)

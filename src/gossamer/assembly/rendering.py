@@ -28,11 +28,11 @@ def page_rendering(
     telemetry: Telemetry,
     epochs: Epochs,
 ) -> PageRendering:
-    """Return what renders the pages of a crawl; browsers start with the first pages.
+    """Return the renderer of pages; browsers start with the first pages.
 
     Raises:
-        ConfigError: there is no browser, or it would run without a sandbox, a file of behaviors cannot be read, or the
-            crawl has what is not rendered.
+        ConfigError: there is no browser, it would run without a sandbox, a file of behaviors cannot be read, or the
+        crawl has cookies or logins.
     """
     config = setup.config
     if config.cookies.wanted or config.login.rules:

@@ -1,4 +1,4 @@
-"""Revisits: the schedule of a continuous crawl, joined with what it needs; what listens to sitemaps, feeds and hubs."""
+"""Revisits: builds the schedule of a continuous crawl, and the handling of sitemaps, feeds and hubs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def is_continuous(config: Config) -> bool:
 
 
 def frontier_options_of(config: Config) -> FrontierOptions:
-    """Return the frontier's options: in a continuous crawl no host is closed for failing, it only sleeps longer."""
+    """Return the frontier's options: in a continuous crawl failing hosts are not closed, but wait longer."""
     options = config.frontier
     if not is_continuous(config):
         return options
@@ -73,10 +73,10 @@ def share_new_of(config: Config) -> float | None:
 
 
 def policy_of(name: str) -> RevisitPolicy:
-    """Return the policy of a name (`revisit.policy`).
+    """Return the policy with a name (`revisit.policy`).
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: there is no such policy.
     """
     if name in POLICIES:
         return POLICIES[name]()
@@ -94,11 +94,11 @@ def schedule_of(
     """Return the schedule of a continuous crawl; `is_ours` is true for URLs of this shard.
 
     Raises:
-        ConfigError: the frontier walks, the policy does not exist, or a continuous crawl was to become a batch one.
+        ConfigError: the frontier walks, the policy does not exist, or a continuous crawl is resumed as a batch crawl.
     """
     if not is_continuous(config):
         if epochs.get("meta", REVISIT_STATE) is not None:
-            # Pages that are due would be fetched once more, and never again.
+            # Due pages would be fetched only once more.
             raise ConfigError(
                 "crawl.mode: this crawl is continuous and stays so, for its pages have due times; --mode continuous "
                 "goes on, and --max-time or --max-pages ends it"
@@ -110,7 +110,7 @@ def schedule_of(
 
 
 def revisiting_of(config: Config, schedule: Schedule, frontier: Frontier) -> Revisiting:
-    """Return what connects the ring with the schedule."""
+    """Return the connection between ring and schedule."""
     options = config.revisit
     return Revisiting(
         schedule, frontier, options.change, partial(sketch, lowest=False), text_of, conditional=options.conditional
@@ -125,12 +125,12 @@ def enrolment_of(
     clock: Clock,
     dice: Dice,
 ) -> Enrolment:
-    """Return what schedules the pages that a batch crawl has left."""
+    """Return the enrolment of pages of an earlier batch crawl."""
     return Enrolment(storage, namer, revisiting, config.revisit.interval_s_mean, clock, dice)
 
 
 def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Schedule | None) -> SitemapHints | None:
-    """Return what knows of sitemaps and feeds; None for a crawl that discovers nothing."""
+    """Return the hints of sitemaps and feeds; None if these are not read."""
     if config.crawl.mode == "offline":
         return None
     wanted = config.discovery.sitemaps
@@ -158,7 +158,7 @@ def may_be_called_back(config: Config) -> bool:
 
 
 def wants_feeds(config: Config) -> bool:
-    """Say whether feeds that pages name are fetched."""
+    """Say whether feeds that pages link to are fetched."""
     return config.discovery.feeds == "always" or (config.discovery.feeds == "auto" and is_continuous(config))
 
 

@@ -1,8 +1,8 @@
 """Scaling: changes the number of shards of a stopped crawl by moving partitions, range by range, with all their state.
 
 The plan is written first and removed last; the next run continues a plan that it finds. Every step is idempotent:
-copying puts the same values, and a shard loses nothing until the plan says that the copy is complete. A crawl with a
-plan does not start.
+copying puts the same values, and nothing is deleted from a shard until the plan says that the copy is complete. A crawl
+with a plan does not start.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from gossamer.world.files import sync_directory, write_whole
 
 PLAN: Final = "state/scaling.json"
 STEP_KEYS_MAX: Final = 20_000
-"""Moved in one commit of the receiving store: 60 ms, with a sync at its end."""
+"""Keys moved in one commit of the receiving store: 60 ms, with a sync at its end."""
 STEP_BYTES_MAX: Final = 8 << 20
 CROWD: Final = frozenset(
     (
@@ -85,14 +85,14 @@ class ScalingPlan(msgspec.Struct, frozen=True):
 
 
 class Scaled(msgspec.Struct, frozen=True):
-    """What came of it."""
+    """The result of scaling."""
 
     before: int
     after: int
     partitions_moved: int
     keys_moved: int
     partitions: tuple[float, float]
-    """The most that a shard has, and the mean."""
+    """Maximum per shard, and mean."""
     hosts: tuple[float, float]
 
 
@@ -112,7 +112,7 @@ def scale(config: Config, directory: Path, shards: int, note: Note, write_config
         if plan.before == 1:
             _move_in(directory)
         partitions = PartitionMap.load(directory) or PartitionMap.even(1)
-        if partitions.version > plan.version:  # It was interrupted when all but the last words were said.
+        if partitions.version > plan.version:  # It was interrupted during the last step.
             _finish(directory, plan, partitions, write_config)
             return Scaled(plan.before, plan.after, 0, 0, partitions.evenness(), (0.0, 0.0))
         target = partitions.moved_to(shards)
@@ -134,13 +134,13 @@ def scale(config: Config, directory: Path, shards: int, note: Note, write_config
 
 
 def shards_to_be(directory: Path) -> int | None:
-    """Return the number of shards of a scaling that was begun and not finished."""
+    """Return the target number of shards of an unfinished scaling; None if there is none."""
     path = directory / PLAN
     return msgspec.json.decode(path.read_bytes(), type=ScalingPlan).after if path.exists() else None
 
 
 def refuse_half_scaled(directory: Path) -> None:
-    """Raise ConfigError where a scaling was begun and not finished."""
+    """Raise ConfigError if there is an unfinished scaling."""
     after = shards_to_be(directory)
     if after is not None:
         raise ConfigError(
@@ -157,18 +157,18 @@ def _planned(config: Config, directory: Path, shards: int) -> ScalingPlan:
             refuse_half_scaled(directory)
         return plan
     partitions = refuse_indivisible(config, directory, shards)
-    before = max(config.cluster.workers, partitions.shards)  # Some may have been added while the crawl ran.
+    before = max(config.cluster.workers, partitions.shards)  # Shards may have been added while the crawl ran.
     for number in range(before):
         _require_stopped(config, Home(directory, number, before))
     if before > 1:
-        partitions.save(directory)  # With what was moved while it ran.
+        partitions.save(directory)  # Includes moves while the crawl ran.
     plan = ScalingPlan(before, shards, partitions.version)
     _write(directory, plan)
     return plan
 
 
 def refuse_indivisible(config: Config, directory: Path, shards: int) -> PartitionMap:
-    """Raise ConfigError for a crawl that cannot be divided so; return the map of its partitions."""
+    """Raise ConfigError if a crawl cannot be divided among `shards` shards; return its partition map."""
     if config.components.url_seen or config.seen.backend != "rocksdb":
         backend = config.components.url_seen or config.seen.backend
         raise ConfigError(
@@ -182,7 +182,7 @@ def refuse_indivisible(config: Config, directory: Path, shards: int) -> Partitio
             f"`gossamer resume {shell_word(directory)}` completes that"
         )
     partitions = map_in(directory) or PartitionMap.even(config.cluster.workers)
-    partitions.moved_to(shards)  # Raises for a number that cannot be.
+    partitions.moved_to(shards)  # Raises for an impossible number.
     return partitions
 
 
@@ -208,7 +208,7 @@ def _require_stopped(config: Config, home: Home) -> None:
 
 
 def _move_in(directory: Path) -> None:
-    """Make what was the only shard's state that of shard 0. Each rename is whole; what was renamed stays."""
+    """Rename the state of the only shard to that of shard 0. Each rename is atomic, so this can be repeated."""
     state, home = directory / "state", Home(directory, 0, 2)
     home.state.mkdir(exist_ok=True)
     for path in sorted(state.iterdir()):
@@ -219,7 +219,7 @@ def _move_in(directory: Path) -> None:
 
 
 def _move_out(directory: Path) -> None:
-    """Make the state of shard 0 that of the only shard."""
+    """Rename the state of shard 0 to that of the only shard."""
     state, home = directory / "state", Home(directory, 0, 2)
     if home.state.exists():
         for path in sorted(home.state.iterdir()):
@@ -253,25 +253,25 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
         _put(stores[number], "meta", {**known, TOTALS: encode(fresh)})
     if plan.after < plan.before and store_says(stores[0]) != plan.version:
         leaving = [stores[number] for number in range(plan.after, plan.before)]
-        # In one commit, and with the word that it is done: what is added up twice is wrong.
+        # In one commit with the mark that this is done, because sums must not be added twice.
         sums = {one.key: ADD[one.key](stores[0], leaving) for one in with_sharing(Sharing.ADDED)}
         known = {key: value for key, value in sums.items() if value}
         _put(stores[0], "meta", {**known, ABSORBED: encode(plan.version)})
     for store, state in zip(stores, acquainted([_visits_of(store) for store in stores]), strict=False):
         _put(store, "meta", {REVISIT_STATE: encode_state(state)})
     if any(store.get("meta", ENROLLED) is not None for store in stores):
-        # Pages that were enrolled are passed over: a shard that begins too early loses nothing.
+        # Enrolled pages are skipped, so beginning too early does no harm.
         lowest = min(store.get("meta", ENROLLED) or PARTITIONED[0] for store in stores[: plan.before])
         for store in stores:
             _put(store, "meta", {ENROLLED: lowest})
-    # Another shard may have a number now than had it before.
+    # A number may belong to another shard than before.
     cleared = [(FAMILIES.index(one.family), *one.range) for one in with_sharing(Sharing.CLEARED)]
     for store in stores:
         _commit(store, cleared, {})
 
 
 def store_says(store: Store) -> int:
-    """Return the version of the map when a shard last took in what others did that went."""
+    """Return the version of the map when a shard last added the values of removed shards."""
     return stored(store, ABSORBED, int, 0)
 
 
@@ -314,7 +314,7 @@ def _visits_of(store: Store) -> RevisitState | None:
 
 
 def _visits(kept: Store, leaving: Sequence[Store]) -> bytes:
-    """Add up what visits saw; empty in a batch crawl. What is due is counted by `_recount_visits`."""
+    """Add up the results of visits; empty in a batch crawl. `_recount_visits` counts due pages."""
     found = [state for store in (kept, *leaving) if (state := _visits_of(store)) is not None]
     return encode_state(absorbed(found)) if found else b""
 
@@ -325,14 +325,14 @@ ADD: Final[dict[bytes, Callable[[Store, Sequence[Store]], bytes]]] = {
     MANIFEST: _manifest,
     REVISIT_STATE: _visits,
 }
-"""How the values that shards count each for themselves are added up; empty: none has one."""
+"""By key: adds up the separate values of shards; empty if no shard has one."""
 
 
 # ---- partitions
 
 
 def _moves(partitions: PartitionMap, target: PartitionMap) -> Iterator[tuple[int, int, int, int]]:
-    """Yield ranges with one owner before and another one after: first, end, from, to."""
+    """Yield the ranges whose owner changes: first, end, from, to."""
     begin = 0
     for at in range(1, PARTITIONS + 1):
         pair = partitions.owners[begin], target.owners[begin]
@@ -354,7 +354,7 @@ def _copy(stores: list[Store], partitions: PartitionMap, target: PartitionMap, n
             keys += _pour(pairs, stores[to], family)
         moved += end - begin
         note(f"partitions {begin} to {end - 1} go from shard {source} to shard {to}")
-    for store in stores[target.shards :]:  # Links that wait for the scope to grow stand with who found them.
+    for store in stores[target.shards :]:  # Links that wait for a wider scope are in the shard that found them.
         kept = (pair for pair in store.scan("scope", *PARTITIONED) if pair[0][2:3] == b"l")
         _pour(kept, stores[0], "scope")
     return moved, keys
@@ -382,7 +382,7 @@ def _clear(stores: list[Store], partitions: PartitionMap, target: PartitionMap) 
 
 
 def _recount(stores: list[Store]) -> list[float]:
-    """Make each shard's counts those of what it has now; return the hosts of each partition."""
+    """Count the contents of each shard again; return the hosts of each partition."""
     weights = [0.0] * PARTITIONS
     for store in stores:
         counts = stored(store, FRONTIER_COUNTS, QueueCounts, QueueCounts())
@@ -401,7 +401,7 @@ def _recount(stores: list[Store]) -> list[float]:
 
 
 def _recount_visits(stores: list[Store]) -> None:
-    """Make each shard's sums of a continuous crawl those of the pages and hosts that it has now."""
+    """Compute the sums of a continuous crawl again from the pages and hosts of each shard."""
     for store in stores:
         if (kept := _visits_of(store)) is not None:
             rhythms = (decode_rhythm(data) for _, data in store.scan("rhythm", *PARTITIONED))
@@ -413,7 +413,7 @@ def _recount_visits(stores: list[Store]) -> None:
 
 
 def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, namer: Namer) -> None:
-    """Give what is in the outboxes to the shards that have its partitions now, under new numbers."""
+    """Repack the outboxes for the shards that own the partitions now, under new numbers."""
     outbox = FAMILIES.index("outbox")
     for number, store in enumerate(stores):
         kept = stored(store, OUTBOX, OutboxRecord, OutboxRecord())
@@ -428,7 +428,7 @@ def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, nam
                 data = store.get("outbox", batch_key(to, at))
                 if data is not None:
                     _repack(decode_batch(data), to, repacked, target, namer)
-        # From this word on the new batches count, and the old ones do not.
+        # From this commit on the new batches are valid, and the old ones are not.
         _put(heir, "meta", {OUTBOX: encode(repacked.finish())})
         if heir is store:
             ranges = [
@@ -445,7 +445,7 @@ def _repack(batch: Batch, receiver: int, repacked: Repacked, target: PartitionMa
             repacked.to(to).add_root(root)
     for welcome in batch.welcomes if receiver < target.shards else ():
         repacked.to(receiver).add_welcome(welcome)
-    # Parts of moves were taken: none is under way.
+    # Parts of moves are ignored, since no move is in progress.
     for linking in batch.linking:
         repacked.to(target.owner(linking.partition)).add_linking(linking)
     for cash in batch.cash:
@@ -466,7 +466,7 @@ def _finish(directory: Path, plan: ScalingPlan, target: PartitionMap, write_conf
         _move_out(directory)
     (directory / "state/coordinator.json").unlink(missing_ok=True)  # Quotas of a limit are granted again.
     (directory / PLAN).unlink()
-    if plan.after == 1:  # Last: until then the file shows that everything else is done.
+    if plan.after == 1:  # Last, because the file shows until then that everything else is done.
         (directory / FILE).unlink(missing_ok=True)
     sync_directory(directory / "state")
 

@@ -1,4 +1,4 @@
-"""Schemes: those that the operator's protocol modules add, and what names addresses with them and by what rules."""
+"""Schemes: schemes of the operator's protocol modules, and the namer of addresses for a crawl's schemes and rules."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PORT_MAX = 65_535
 
 
 def added_ports(config: Config) -> dict[str, int]:
-    """Return the default port of each scheme that is not ours; 0 if it has none.
+    """Return the default port of each scheme that is not built in; 0 if it has none.
 
     Raises:
-        ConfigError: there is no such component, or it does not say.
+        ConfigError: there is no such component, or it has no `default_port`.
     """
     ports: dict[str, int] = {}
     for scheme, name in config.components.protocols.items():
@@ -37,7 +37,9 @@ def added_ports(config: Config) -> dict[str, int]:
 
 
 def without_robots(config: Config) -> tuple[str, ...]:
-    """Return how addresses begin that no robots.txt rules. Of added schemes: all that do not say otherwise."""
+    """Return the prefixes of addresses without robots.txt: those of added schemes whose module does not set
+    `has_robots`.
+    """
     added = [
         f"{scheme}://"
         for scheme in added_ports(config)
@@ -49,7 +51,7 @@ def without_robots(config: Config) -> tuple[str, ...]:
 
 
 def namer_for(config: Config) -> Namer:
-    """Return what names addresses by a configuration's rules and schemes.
+    """Return the namer for a configuration's rules and schemes.
 
     Raises:
         ConfigError: as `added_ports`.
@@ -58,10 +60,10 @@ def namer_for(config: Config) -> Namer:
 
 
 def keep_schemes(config: Config, epochs: Epochs) -> None:
-    """Require the schemes that this crawl has queued addresses of: nothing else can name those. More may be added.
+    """Require the added schemes that this crawl began with, because its queued addresses need them. More may be added.
 
     Raises:
-        ConfigError: one is missing, or has another default port.
+        ConfigError: a scheme is missing, or has another default port.
     """
     ports = added_ports(config)
     stored = epochs.get("meta", ADDED_SCHEMES)
@@ -77,7 +79,7 @@ def keep_schemes(config: Config, epochs: Epochs) -> None:
 
 
 def namer_of(config: Config, epochs: Epochs) -> Namer:
-    """Return the namer of addresses, with the rules at the start of this crawl, which made all stored keys."""
+    """Return the namer with the rules at the start of this crawl, by which all stored keys were made."""
     rules = url_rules(config)
     begun = epochs.get("meta", URL_RULES)
     if begun is None:
@@ -91,6 +93,7 @@ def namer_of(config: Config, epochs: Epochs) -> Namer:
 
 
 def url_rules(config: Config) -> bytes:
-    """Return the rules by which a crawl names addresses, as its store keeps them."""
-    # The defaults of tables may gain keys with a new version; the default rules are written out, for they make keys.
+    """Return the stored form of the rules by which a crawl names addresses."""
+    # Default rules are written out, because they determine keys. Tables may get new keys, with defaults, in later
+    # versions.
     return json.dumps({"rules": config.url.rules, **to_table(config.url)}).encode()

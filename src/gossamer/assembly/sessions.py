@@ -1,4 +1,4 @@
-"""Sessions: cookies and logins, as the configuration names them. Imported only where it does."""
+"""Sessions: builds cookies and logins. Imported only if the configuration has some."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sessions(
     on_given_up: Callable[[str, str], None],
     now: float,
 ) -> Sessions:
-    """Return the sessions of a shard. `is_ours` is true for URLs of this shard; `on_given_up` is that of `FormLogins`.
+    """Return the sessions of a shard. `is_ours` is true for URLs of this shard; `on_given_up` is as in `FormLogins`.
 
     Raises:
         ConfigError: a login cannot work, or a file cannot be read.
@@ -58,7 +58,7 @@ def sessions(
 
 
 def netscape_file(config: Config, homes: Iterable[Home]) -> str:
-    """Return the cookies of shards that do not run. Raises ConfigError: one does."""
+    """Return the cookies of shards as a Netscape file. Raises ConfigError if a shard is running."""
     return netscape(cookie for home in homes for cookie in _kept(config, home))
 
 
@@ -76,7 +76,7 @@ def _kept(config: Config, home: Home) -> list[Cookie]:
 
 
 def _site_of(name: str, rule: LoginRule, namer: Namer) -> str:
-    """Return the site of a login. Raises ConfigError: its parts do not fit together."""
+    """Return the site of a login. Raises ConfigError if its parts do not fit together."""
     url = namer.name(rule.url)
     if url is None:
         raise ConfigError(f"login.{name}: {rule.url!r} is no URL; write that of the page with the form")

@@ -22,12 +22,12 @@ class Snapshot(msgspec.Struct, frozen=True):
     epoch: int
     taken: list[SnapshotFile]
     kept: list[str]
-    """Finished files that are known to be safe, and were left out."""
+    """Finished files that were left out because they are safe elsewhere."""
 
 
 def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool]) -> Snapshot:
-    """Make links in `folder` to all files of the last commit, but for finished ones that are safe elsewhere. Blocks:
-    for the commit's thread, between two commits (`Committer.hold`). About 30 ms, and a copy of what is still open.
+    """Make hard links in `folder` to all files of the last commit, except finished ones that are safe elsewhere.
+    Blocks; for the commit's thread, between two commits (`Committer.hold`). About 30 ms, plus a copy of open files.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

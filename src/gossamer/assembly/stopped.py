@@ -1,4 +1,4 @@
-"""Stopped: the state of a crawl that does not run, opened for questions."""
+"""Stopped: opens the state of a crawl that does not run, for queries."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Opened(msgspec.Struct):
 
 
 def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 1) -> Opened:
-    """Open a shard's state for questions. Contacts are left alone: the next run must find them as they are.
+    """Open a shard's state for queries. Contacts are not touched, since the next run must find them unchanged.
 
     Raises:
         ConfigError: another process holds the directory, or the configuration does not fit the crawl.
@@ -74,10 +74,10 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         journals = home.journals()
         manifest = manifest_of(store)
         found = lost(config, home, manifest)
-        require_sound(directory, [damage for damage in found if damage.kind == "seen"])  # It is opened next.
+        require_sound(directory, [damage for damage in found if damage.kind == "seen"])  # These files are opened next.
         journals.recover(
             entry for entry in manifest if entry.name.startswith(SEEN_FOLDER)
-        )  # The others stay as they are.
+        )  # Other files stay as they are.
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
         facts = partial(facts_of, epochs, budget=budget_of(config), split=config.url.split)

@@ -1,4 +1,4 @@
-"""Values: the parts of a shard: what it keeps, its ring, what it writes, and its controls."""
+"""Values: the parts of a shard: its durable state, its ring, its outputs, and its controls."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ class DurableState(msgspec.Struct, frozen=True):
         shard = f"shard-{home.shard}-" if home.shards > 1 else ""  # Each shard numbers its own epochs.
         name = f"{shard}{storage.store.epoch:08d}"
         remove_unfinished_checkpoints(home.directory, shard)
-        begun = folder / f".{name}"  # A checkpoint is there whole or not at all.
+        begun = folder / f".{name}"  # An incomplete checkpoint must not have the final name.
         copy = Home(begun, home.shard, home.shards)
         copy.state.mkdir(parents=True)
-        copy.state.chmod(home.state.stat().st_mode & 0o777)  # It may hold cookies.
+        copy.state.chmod(home.state.stat().st_mode & 0o777)  # The state may hold cookies.
         storage.store.checkpoint(copy.store)
         journals = copy.journals()
         lists = [FORGOTTEN] if (home.directory / FORGOTTEN).exists() else []
@@ -105,7 +105,7 @@ class CrawlRing(msgspec.Struct, frozen=True):
 
 
 class Outputs(msgspec.Struct, frozen=True):
-    """The files that a crawl leaves for others."""
+    """The writers of a crawl's output files."""
 
     config: Config
     home: Home
@@ -117,14 +117,14 @@ class Outputs(msgspec.Struct, frozen=True):
     """None without an object store."""
 
     def require_tables(self) -> None:
-        """Raise DamagedError where a finished file of `pages` is missing or has another length than was written."""
+        """Raise DamagedError if a finished file of `pages` is missing or has another length than was written."""
         require_sound(self.home.directory, lost(self.config, self.home, self.journals.finals("pages/")))
 
     def write_index(self) -> int:
         """Write `index.cdxj` from the finished tables. Blocks; for a thread.
 
         Raises:
-            DamagedError: a table lacks a file, or one is damaged; the index is left as it is.
+            DamagedError: a file of a table is missing or damaged; the index is left as it is.
         """
         self.require_tables()
         require_sound(self.home.directory, changed(self.home, self.journals.finals("pages/")))
@@ -142,13 +142,13 @@ class Settings:
         self._apply = apply
 
     def change(self, config: Config) -> None:
-        """Adopt a configuration that differs in live keys alone. Call it between two epochs."""
+        """Adopt a configuration that differs only in live keys. Call this between two epochs."""
         before, self.config = self.config, config
         self._apply(before, config)
 
 
 class Controls(msgspec.Struct, frozen=True):
-    """What a running crawl is observed and changed with."""
+    """The means to observe and change a running crawl."""
 
     settings: Settings
     telemetry: Telemetry
@@ -158,16 +158,16 @@ class Controls(msgspec.Struct, frozen=True):
 
 
 class Assembled(msgspec.Struct, frozen=True):
-    """A shard, for its owner, who closes it. Others take the parts that they need."""
+    """A complete shard, for its owner, which closes it. Other code gets only the parts that it needs."""
 
     kept: DurableState
     ring: CrawlRing
     outputs: Outputs
     controls: Controls
     membership: Membership | None
-    """Its part in a crawl of several shards; None in a crawl of one."""
+    """Its membership in a crawl of several shards; None in a crawl of one shard."""
     closing: AsyncExitStack
 
     async def close(self) -> None:
-        """Close every component, also where one raises. What was committed is safe whether this is called or not."""
+        """Close every component, even if one raises. Committed data is safe whether this is called or not."""
         await self.closing.aclose()

@@ -1,4 +1,4 @@
-"""Verify: everything that a crawl keeps, compared with what its last commit and its checksums say of it."""
+"""Verify: compares all files of a crawl with its last commit and its checksums."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ Manifests = list[tuple[Home, list[ManifestEntry]]]
 
 
 class Looked(msgspec.Struct):
-    """What was looked at."""
+    """What was checked."""
 
     files: int = 0
     bytes: int = 0
     running: bool = False
-    """The crawl runs: what its last commit names was looked at."""
+    """Whether the crawl runs; then the files of its last commit were checked."""
     notes: list[str] = []
-    """What could not be looked at, and why that is no damage."""
+    """What could not be checked, and why that is no damage."""
 
 
 class Verification:
@@ -73,10 +73,10 @@ class Verification:
         self._deep = deep
 
     def run(self) -> Iterator[Damage]:
-        """Yield what is wrong. Blocks; with `deep` all files are read, about 4 ms a MB of WARC files.
+        """Yield all damage. Blocks; with `deep` all files are read, about 4 ms a MB of WARC files.
 
         Raises:
-            ConfigError: there is no crawl, or one in another format.
+            ConfigError: there is no crawl, or it has another format.
         """
         try:
             config = reopen(self._directory / "crawl.toml")
@@ -161,7 +161,7 @@ class Verification:
         self.looked.files += 1
         manifests.append((home, manifest))
         found = lost(config, home, manifest)
-        if found and self.looked.running:  # A file may have been renamed or removed meanwhile: look once more.
+        if found and self.looked.running:  # A file may have been renamed or removed meanwhile: check again.
             store = self._opened(config, home)
             still = lost(config, home, manifest_of(store))
             store.close()
@@ -177,7 +177,7 @@ class Verification:
             return Store(home.store, *store_sizes(config), writable=False, strict=True)
         except (DamagedStoreError, FileNotFoundError):
             raise
-        except OSError:  # Its last commit is to be finished first.
+        except OSError:  # Its last commit must be finished first.
             return Store(home.store, *store_sizes(config), strict=True)
 
     def _contacts(self, home: Home) -> Iterator[Damage]:
@@ -188,7 +188,7 @@ class Verification:
         again = f"`gossamer resume {shell_word(self._directory)}`"
         remedy = f"nothing: {again} rebuilds it, and waits the longest delay for every host"
         if not path.exists():
-            if (home.state / slots.FILE).exists():  # Else it is a checkpoint, or a shard that has not run yet.
+            if (home.state / slots.FILE).exists():  # Otherwise it is a checkpoint, or a shard that has not run yet.
                 yield self._damage(name, "contacts", "is missing", affects, remedy)
             return
         if found := contacts.faults(path.read_bytes()):
@@ -209,7 +209,7 @@ class Verification:
                 for fault in faults:
                     yield self._of_fault(entry.name, fault)
         tables = [*self._directory.glob("*/*.parquet"), *self._directory.glob(f"{ITEMS}*/*.parquet")]
-        for path in sorted(tables):  # Of a shard whose state is gone.
+        for path in sorted(tables):  # Files of a shard whose state is gone.
             name = str(path.relative_to(self._directory))
             if name not in named and not path.name.startswith("."):
                 faults = list(faults_of_table(path, None))
@@ -227,7 +227,7 @@ class Verification:
 
     def _faults_of(self, path: Path, entry: ManifestEntry, records: RecordPlaces) -> Iterator[FileFault]:
         name = entry.name
-        with suppress(FileNotFoundError):  # Of a crawl that runs it may have gone meanwhile.
+        with suppress(FileNotFoundError):  # In a running crawl the file may have been removed meanwhile.
             if name.startswith(WARCS):
                 yield from faults_of_warc(path, entry, records)
             elif name.startswith((TABLE_LOGS, SEARCH_LOGS)):
@@ -247,7 +247,7 @@ class Verification:
         return msgspec.structs.replace(damage, offset=fault.offset, url=fault.url)
 
     def _unnamed(self, manifests: Manifests) -> Iterator[Damage]:
-        """Yield finished WARC files that no commit names: each was finished by a commit."""
+        """Yield finished WARC files that are not in the last commit, although each was finished by a commit."""
         if self.looked.running:
             return
         named = _named(manifests)
@@ -258,7 +258,7 @@ class Verification:
                 yield self._damage(WARCS + path.name, "warc", what, "what is known of its pages", remedy)
 
     def _search(self, config: Config, every: list[Home]) -> Iterator[Damage]:
-        if self.looked.running or self._directory.parent.name == CHECKPOINTS:  # A checkpoint holds no index.
+        if self.looked.running or self._directory.parent.name == CHECKPOINTS:  # A checkpoint has no index.
             return
         remedy = f"`gossamer search {shell_word(self._directory)} --build` rebuilds the index"
         folders = indexes_of(self._directory)
@@ -305,7 +305,7 @@ def _named(manifests: Manifests) -> set[str]:
 
 
 def _files(home: Home, manifest: list[ManifestEntry]) -> Iterator[tuple[ManifestEntry, Path]]:
-    """Yield what a shard's last commit names and is here, as long as it must be."""
+    """Yield the files of a shard's last commit that exist and have at least their committed length."""
     journals = home.journals()
     for entry in manifest:
         path = journals.path(entry.name)

@@ -1,4 +1,4 @@
-"""Views: builds what exports and search need of a crawl."""
+"""Views: builds the access to a crawl for exports and search."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _LOGS, _SUFFIX = "state/tables/", ".journal"
 
 
 def crawl_in(directory: Path) -> ExportedCrawl:
-    """Return a crawl as of its last commit, for views of it. If it does not run, all files of the commit are required;
-    if its state is lost, or elsewhere, finished files count.
+    """Return a crawl as of its last commit, for exports and search. If the crawl does not run, all files of the commit
+    must exist; if its state is lost or elsewhere, all finished files are used.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no crawl.
         DamagedError: its store cannot be read.
     """
     if not (directory / "crawl.toml").exists():
@@ -81,11 +81,11 @@ def committed_files(config: Config, home: Home) -> list[ManifestEntry]:
 
 
 SEEDS_MAX = 100
-"""Seeds that a data card names."""
+"""Largest number of seeds in a data card."""
 
 
 def _about(config: Config) -> dict[str, object]:
-    """Return what a data card says of a crawl's configuration."""
+    """Return the part of a data card about a crawl's configuration."""
     robots = "obeyed" if config.robots.obey else "not obeyed"
     return {
         "seeds": list(config.seeds.urls[:SEEDS_MAX]),
@@ -121,7 +121,9 @@ def _logs(home: Home, manifest: list[ManifestEntry]) -> list[CommittedLog]:
 
 
 def export_means(config: Config) -> Means:
-    """Return what exports need to read pages: the decoder of content codings, and what makes text of a page."""
+    """Return the dependencies of exports that read pages: the decoder of content codings, and functions from a page to
+    its text.
+    """
     options = replace(config.process, text=True)
     reading = Modules([TitleAndText(options)], options)
     main = Modules([_module(name, options) for name in ("main_text", "markdown", "metadata")], options)
@@ -156,7 +158,7 @@ _FRONT = {"declared_language": "language", "byline": "author", "published": "pub
 
 
 def _front(columns: Mapping[str, object]) -> dict[str, str]:
-    """Return what the front matter holds of a page's metadata; times as ISO 8601 in UTC."""
+    """Return a page's metadata for the front matter, with times in ISO 8601, UTC."""
     found = {}
     for column, name in _FRONT.items():
         value = columns.get(column)

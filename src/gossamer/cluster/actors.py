@@ -1,5 +1,5 @@
-"""Actors: what Ray runs of a crawl. Each shard is an actor that keeps a process going (`ShardProcess`); the coordinator
-is one too. What they do is in `shard_process` and `coordination`; here is only how calls travel.
+"""Actors: the Ray actors of a crawl. Each shard is an actor that runs a process (`ShardProcess`); the coordinator is an
+actor too. Their logic is in `shard_process` and `coordination`; this module only passes calls.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from gossamer.world.files import write_whole
 from gossamer.world.process import DirectoryLock, child_environment
 
 CARRY_S_MAX = 10.0
-"""A frame that has not arrived by then is taken for lost: it is sent again."""
+"""A frame that has not arrived after this time counts as lost and is sent again."""
 ASK_S_MAX = 55.0
 CALL_S_MAX = 10.0
-"""How long the coordinator is waited for: Ray keeps calls to an actor that has not begun."""
+"""Longest wait for the coordinator, since Ray queues calls to an actor that has not started."""
 LOCK_S_MAX = 60.0
-"""A killed coordinator frees its record within this."""
+"""Time within which a killed coordinator releases the lock of its record."""
 encoded = msgspec.msgpack.Encoder(enc_hook=str).encode
 decoded = msgspec.msgpack.decode
 
@@ -45,7 +45,7 @@ def shard_name(shard: int) -> str:
 
 
 class ShardActor:
-    """Keeps one shard. Ray starts it again wherever there is a machine; its state is on disk."""
+    """Runs one shard. After a failure Ray restarts the actor on any machine; the shard's state is on disk."""
 
     def __init__(self, plan: bytes, shard: int, namespace: str) -> None:
         self._plan = msgspec.json.decode(plan, type=ClusterPlan)
@@ -54,13 +54,13 @@ class ShardActor:
         self._node: str = self._plan.node or ray.get_runtime_context().get_node_id()
         self._peers: dict[int, Any] = {}
         self._process: ShardProcess | None = None
-        # The metrics of a private Ray are exported nowhere.
+        # A private Ray exports no metrics.
         self._gauges = {} if self._plan.node else {name: Gauge(name, what, LABELS) for name, what in GAUGES.items()}
         self._labels = {"crawl": Path(self._plan.directory).name, "shard": str(shard)}
         self._keeping: asyncio.Task[None] | None = None
 
     async def look(self, question: bytes) -> bytes:
-        """Answer a round's question. The first one starts the shard: so does the first after a restart."""
+        """Answer a round's question. The first question, also after a restart, starts the shard."""
         keeper = self._started()
         seen = await keeper.look(
             self._shard, self._node, decoded(question, type=Look), self._plan.answer_s_max
@@ -71,12 +71,12 @@ class ShardActor:
         return encoded(seen)
 
     async def ask(self, question: bytes) -> bytes:
-        """Have the shard answer a verb."""
+        """Return the shard's answer to a verb."""
         answer = await self._started().ask(decoded(question, type=dict[str, object]), ASK_S_MAX)
         return encoded(answer if answer is not None else {"ok": False, "error": f"shard {self._shard} is starting"})
 
     async def deliver(self, sender: int, frame: bytes) -> bool:
-        """Take a frame of another shard."""
+        """Deliver a frame of another shard."""
         return self._process is not None and self._process.deliver(sender, frame)
 
     def _started(self) -> ShardProcess:
@@ -122,14 +122,15 @@ class ShardActor:
 
 
 class CoordinatorActor:
-    """Asks all shards, round after round. What it must find again is in the crawl's directory."""
+    """Queries all shards in rounds. State that must survive a restart is in the crawl's directory."""
 
     def __init__(self, plan: bytes, namespace: str) -> None:
         self._plan = msgspec.json.decode(plan, type=ClusterPlan)
         self._namespace = namespace
         self._clock = WallClock()
         self._file = Path(self._plan.directory) / RECORD_FILE
-        # One of a crawl that was killed may end a little later: it must not write what this one has not read.
+        # The coordinator of a killed crawl may end a little later: it must not write after this one has read the
+        # record.
         self._lock = DirectoryLock(self._file.with_suffix(".lock"))
         if not self._lock.acquire(LOCK_S_MAX):
             raise ConfigError(f"{self._file}: another coordinator still has it")
@@ -146,7 +147,7 @@ class CoordinatorActor:
         self._going: asyncio.Task[None] | None = None
 
     async def standing(self) -> bytes:
-        """Return the status of the crawl, and what is new. The first call, also after a restart, starts the rounds."""
+        """Return the status of the crawl, and new notes. The first call, also after a restart, starts the rounds."""
         if self._going is None:
             await self._meet()
             self._going = asyncio.create_task(self._rounds())
@@ -165,7 +166,7 @@ class CoordinatorActor:
         )
 
     async def scale(self, *, shards: int) -> None:
-        """Have `shards` shards hold the partitions; all of them have been started."""
+        """Divide the partitions among `shards` shards, all of which have been started."""
         self.coordination.scale(shards)
         await self._meet()
 
@@ -175,19 +176,19 @@ class CoordinatorActor:
                 self._shards[shard] = await asyncio.to_thread(ray.get_actor, shard_name(shard), self._namespace)
 
     async def stop(self, *, now: bool = False) -> None:
-        """End the crawl, everything saved."""
+        """End the crawl, with its state saved."""
         self.coordination.end("stopped", hurried=now)
 
     async def pause(self, *, paused: bool) -> None:
-        """Send no more requests, or go on."""
+        """Pause or continue all requests."""
         self.coordination.pause(paused=paused)
 
     async def hold(self, *, held: bool) -> None:
-        """Begin no moves but those that the operator ordered, or begin them again."""
+        """Hold automatic moves of partitions, or permit them again; those of `scale` go on."""
         self.coordination.hold(held=held)
 
     async def copied(self, *, version: int, shards: int) -> None:
-        """Note what of the moves is where the shards' checkpoints are."""
+        """Note which record of moves has a copy beside the shards' checkpoints."""
         self.coordination.moves.copied = Copied(version, shards)
 
     async def seeded(self) -> None:
@@ -195,11 +196,11 @@ class CoordinatorActor:
         self.coordination.seeded()
 
     async def ask(self, question: bytes, shards: list[int]) -> list[bytes]:
-        """Have shards answer a verb."""
+        """Return the answers of shards to a verb."""
         return list(await asyncio.gather(*[self._answer(shard, question) for shard in shards]))
 
     async def pid(self) -> int:
-        """Return the number of this process."""
+        """Return the id of this process."""
         return os.getpid()
 
     async def _answer(self, shard: int, question: bytes) -> bytes:
@@ -219,7 +220,7 @@ class CoordinatorActor:
             await asyncio.sleep(max(0.0, ends_at - self._clock.now()))
 
     async def _round(self) -> list[ShardAnswer]:
-        """Ask all shards that have answered what they were asked before; wait for them, but not for ever."""
+        """Query all shards that have answered their last question; wait for the answers for a bounded time."""
         asked = [shard for shard in self._shards if shard not in self._asked]
         for shard in asked:
             self._asked[shard] = asyncio.create_task(self._look(shard))
@@ -228,7 +229,7 @@ class CoordinatorActor:
         answers = []
         for shard in [shard for shard, task in self._asked.items() if task.done()]:
             seen = self._asked.pop(shard).result()
-            if seen is not None and shard in asked:  # Older answers are of another round.
+            if seen is not None and shard in asked:  # An older answer belongs to another round.
                 answers.append(seen)
         return answers
 
@@ -244,7 +245,7 @@ class CoordinatorActor:
 
 
 def _ended(task: asyncio.Task[None]) -> None:
-    """End this process when what it is there for failed: Ray starts another."""
+    """End this process when its task has failed, so that Ray starts another."""
     if not task.cancelled() and (error := task.exception()) is not None:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         os._exit(1)

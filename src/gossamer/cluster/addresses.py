@@ -1,4 +1,4 @@
-"""Addresses: leases of server addresses that hosts on several shards share, so that all shards count as one client.
+"""Addresses: leases of server addresses, so that all shards with hosts at one address act as one client.
 
 The hash of an address names its owner among the shards. The owner leases it to one shard at a time, which applies its
 usual gates there. An address that one shard uses is leased once and costs nothing more. When several shards want it,
@@ -8,7 +8,7 @@ owner grants no lease until every shard has declared what it holds, or that time
 waits its delay once. Hosts whose address is leased elsewhere wait without blocking others.
 
 Does no I/O; time is an argument. Frames may be lost, duplicated or late: each lease has a ticket, and both sides repeat
-what is not confirmed.
+unconfirmed messages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gossamer.cluster.lease_client import LeaseClient
 from gossamer.cluster.lease_server import LeaseServer, Message, Terms, decode_message, encode_message
 
 ROUNDS_MAX = 3
-"""How often the two sides of one shard answer each other at once: a want, a grant, a word of thanks."""
+"""Messages that the two sides of one shard exchange at once: request, grant, confirmation."""
 
 
 class Addresses:
@@ -35,8 +35,8 @@ class Addresses:
         is_new: bool,
         added: int = 0,
     ) -> None:
-        """`is_new`: the crawl never ran here, so that no shard holds a lease of ours. `added`: shards beyond `shards`,
-        which own no addresses and hold leases as the others do.
+        """`is_new`: the crawl has never run here, so no shard holds a lease of ours. `added`: number of shards beyond
+        `shards`, which own no addresses but hold leases like the others.
         """
         self.shard = shard
         self.client = LeaseClient(shard, shards, terms.term_s, terms.request_s_max, now)
@@ -46,7 +46,7 @@ class Addresses:
     def listen(
         self, opened: Callable[[str, float], None], closed: Callable[[str], None], outgoing: Callable[[], None]
     ) -> None:
-        """Call these when an address may be requested, when not any more, and when there is something to send."""
+        """Set callbacks: an address may be requested, it may no longer be requested, and there is something to send."""
         self.client.on_opened, self.client.on_closed = opened, closed
         self.client.on_outgoing = self.server.on_outgoing = outgoing
 
@@ -74,7 +74,7 @@ class Addresses:
     # ---- messages
 
     def outgoing(self, to: int, now: float) -> bytes:
-        """Return what is to be said to a shard now; empty when nothing is."""
+        """Return the message to a shard now; empty if there is none."""
         message = Message()
         says = self.client.say(to, message, now)
         says |= self.server.say(to, message, now)
@@ -86,20 +86,20 @@ class Addresses:
         return data
 
     def take(self, sender: int, data: bytes, now: float, opening: int) -> None:
-        """Take what a shard said; `opening` is ours."""
+        """Handle a shard's message; `opening` is ours."""
         message = decode_message(data)
         if message.opening == opening:
             self.server.hear(sender, message, now)
         self.client.hear(sender, message, now)
 
     def restarted(self, shard: int, opening: int, now: float) -> None:
-        """Note that a shard is another process now."""
+        """Note that a shard was restarted."""
         self.client.restarted(shard, opening)
         self.server.restarted(shard, opening, now)
         self.client.on_outgoing()
 
     def tick(self, now: float) -> None:
-        """Do what is due: turns that are over, loans that ran out, terms that were not renewed."""
+        """Handle what is due: turns that are over, and leases that have expired or were not renewed."""
         self.client.tick(now)
         self._own(now)
         self.server.tick(now)
@@ -118,7 +118,7 @@ class Addresses:
         }
 
     def _own(self, now: float) -> None:
-        """Let both sides of this shard speak with each other."""
+        """Exchange messages between the two sides of this shard."""
         for _ in range(ROUNDS_MAX):
             asked, answer = Message(), Message()
             says = self.client.say(self.shard, asked, now)

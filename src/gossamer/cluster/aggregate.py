@@ -18,7 +18,7 @@ REVISIT_SUMS = (
 HELD = ("memory_bytes", "memory_budget_bytes", "open_files")
 """Gauges of a process that add up."""
 OPTIONAL = ("hosts_deferred", "budget_round", "links_held")
-"""Reported only where there are budgets, or an eliminator that holds links."""
+"""Fields that are reported only if there are budgets, or an eliminator that holds links."""
 LISTED_MAX = 20
 HEALTH = (
     "epoch", "commit_s", "commit_under_way_s", "commit_stage", "loop_lag_s", "memory_bytes", "open_files", "alarms",
@@ -28,10 +28,10 @@ STATES = ("failed", "starting", "running", "stopping", "paused", "stopped", "fin
 """States by precedence: when shards differ, the first one here is the state of the crawl."""
 TRAPS_SHOWN_MAX = 100
 IDLE_ATTEMPTS_MIN = 10
-"""Attempts of the whole crawl after which a shard that knows of no URL is called idle."""
+"""Attempts of the whole crawl after which a shard without URLs counts as idle."""
 SPLIT_HOSTS = 6
-"""Hosts for each shard from which on an idle shard shows that they are of few sites: of as many sites as hosts, one of
-three shards would have none in 0.2 % of crawls.
+"""Hosts per shard from which an idle shard shows that the hosts belong to few sites: if each had its own site, one of
+three shards would have none in only 0.2 % of crawls.
 """
 WAITING_SHOWN_MAX = 3
 
@@ -42,13 +42,13 @@ GAUGES = {
     "gossamer_failed_attempts": "Attempts without a page or a redirect, by any cause",
 }
 """Metrics of each shard that Ray exports, with its prefix `ray_`: counts of the status, set in each round. They are
-gauges, since a shard that goes back to a checkpoint counts less than before. All together cost 8 µs
+gauges, since a shard that is restored from a checkpoint has lower counts than before. All together cost 8 µs
 (`benchmarks/bench_ray_metrics.py`)."""
 LABELS = ("crawl", "shard")
 
 
 def whole(statuses: Sequence[Status]) -> dict[str, object]:
-    """Return the status of a crawl from those of its shards: sums where they make sense, else common values.
+    """Return the status of a crawl from those of its shards: sums where these make sense, else common values.
 
     Keys are those of one shard; `shards` has the state of each.
     """
@@ -83,7 +83,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["revisits"] = _revisits([one for status in statuses if isinstance(one := status.get("revisits"), Mapping)])
     found["uploads"] = _uploads(statuses)
     found["eta_s"] = _eta_s(found) if found.get("state") == "running" else None
-    found["sandbox"] = None  # Of a crawl of one shard alone.
+    found["sandbox"] = None  # Only in a crawl of one shard.
     found["workers"] = len(statuses)
     found["shards"] = [{**brief(number, status), "idle": number in idle} for number, status in enumerate(statuses)]
     return found
@@ -118,9 +118,9 @@ def _sums(counts: Iterable[object]) -> dict[str, float | int]:
 
 
 def _waiting_for(statuses: Sequence[Status]) -> str:
-    """Return what the crawl waits for: nothing while one shard does not wait."""
+    """Return what the crawl waits for; empty if any shard does not wait."""
     waits = [str(status.get("waiting_for") or "") for status in statuses]
-    if all(status.get("ended") for status in statuses):  # Nothing runs: shards without URLs wait for nothing.
+    if all(status.get("ended") for status in statuses):  # All have ended: shards without URLs wait for nothing.
         waits = [wait for wait in waits if wait]
     if not all(waits):
         return ""
@@ -132,7 +132,7 @@ def _waiting(statuses: Sequence[Status]) -> object:
 
 
 def _watch(statuses: Sequence[Status]) -> dict[str, object]:
-    """Return the highest of each gauge; what is held is counted together. `shards` has those of each."""
+    """Return the largest value of each gauge; those of `HELD` are added up. `shards` has the values of each shard."""
     gauges = [one for status in statuses if isinstance(one := status.get("watch"), Mapping)]
     found: dict[str, object] = {}
     for name in dict.fromkeys(name for one in gauges for name in one):
@@ -145,7 +145,9 @@ def _watch(statuses: Sequence[Status]) -> dict[str, object]:
 
 
 def _revisits(parts: Sequence[Status]) -> dict[str, object] | None:
-    """Return the sums over all shards; freshness by importance, and a promise once for all shards."""
+    """Return the sums over all shards; freshness is weighted by importance, and a promise is counted once for all
+    shards.
+    """
     if not parts:
         return None
     found: dict[str, object] = {name: sum(_number(part.get(name)) for part in parts) for name in REVISIT_SUMS}
@@ -166,7 +168,7 @@ def _revisits(parts: Sequence[Status]) -> dict[str, object] | None:
 
 
 def _idle(statuses: Sequence[Status]) -> list[int]:
-    """Return the shards that have nothing to fetch, once there was time to find something for them."""
+    """Return the shards that have nothing to fetch, after there was time to find URLs for them."""
     is_early = any(status.get("state") == "starting" for status in statuses)
     if is_early or sum(_number(status.get("attempts")) for status in statuses) < IDLE_ATTEMPTS_MIN:
         return []

@@ -1,12 +1,12 @@
-"""Balance: which running shard gives partitions to which, because it has more to request than it can. No I/O, no clock.
+"""Balance: moves partitions from shards that are overloaded to shards with free requests. No I/O, no clock.
 
-A shard is behind while hosts have their turn and none of its requests is free for them. Another one is free while it
-could send more. What counts is work that waits, not how much there is: a shard with one huge host, or
-with a thousand hosts in their delays, is not behind, and would gain nothing.
+A shard is behind while hosts have their turn but all its requests are in flight. A shard is free while it could send
+more requests. Only waiting work counts, not the amount of work: a shard with one huge host, or with a thousand hosts
+that wait for their delays, is not behind and would gain nothing.
 
-Why partitions do not go to and fro: both shards must be so for some rounds in a row, one step is complete before the
-rounds of the next are counted, a step gives no shard more than what is left to the giver, and each partition moves in
-this way once, until the number of shards changes.
+Partitions do not move back and forth, for four reasons: the imbalance must last for several rounds; each step is
+complete before the rounds of the next are counted; a step gives no shard more than the giver keeps; and each partition
+moves in this way only once, until the number of shards changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gossamer.cluster.reports import ShardReport
 from gossamer.url.url import PARTITIONS
 
 ROUNDS_MIN: Final = 10
-"""Rounds in a row in which one shard is behind and another one is free, before partitions move: 5 s."""
+"""Consecutive rounds in which one shard is behind and another is free before partitions move: 5 s."""
 RUNS_A_STEP_MAX: Final = 2
 
 
@@ -33,17 +33,17 @@ class Uneven(NamedTuple):
 
 
 class Balance:
-    """Compares the shards' reports, round after round. A coordinator that restarts begins to count again."""
+    """Compares the shards' reports in each round. After a restart of the coordinator, counting begins again."""
 
     def __init__(self, rounds_min: int = ROUNDS_MIN) -> None:
         self._rounds_min = rounds_min
         self._rounds: dict[bool, Counter[int]] = {True: Counter(), False: Counter()}
-        """Rounds in a row in which each shard was behind, and free."""
+        """Consecutive rounds in which each shard was behind (True), and free (False)."""
         self._asked: int | None = None
         self._begin = 0
 
     def survey(self, shard: int) -> int | None:
-        """Return from which partition on a shard is to say where its work waits; None: it need not."""
+        """Return the partition from which a shard should report its waiting work; None: it need not."""
         return self._begin if shard == self._asked else None
 
     def forget(self) -> None:
@@ -52,7 +52,9 @@ class Balance:
         self._asked = None
 
     def take_round(self, reports: Sequence[ShardReport]) -> Uneven | None:
-        """Take a round's reports; return between which shards partitions should move, and begin to count again then."""
+        """Process a round's reports. If partitions should move, return between which shards, and begin to count
+        again.
+        """
         for is_behind, rounds in self._rounds.items():
             those = [report.shard for report in reports if report.behind is is_behind and report.hosts_left is not None]
             self._rounds[is_behind] = Counter({shard: rounds[shard] + 1 for shard in those})
@@ -64,7 +66,7 @@ class Balance:
         was_asked, self._asked = self._asked == giver.shard, giver.shard
         if not was_asked or giver.waiting is None:
             return None
-        if giver.waiting:  # The next survey goes on behind this one: it may have ended before all were seen.
+        if giver.waiting:  # The next survey continues after this one, which may not have covered all partitions.
             self._begin = (giver.waiting[-1][0] + 1) % PARTITIONS
         self.forget()
         return Uneven(giver, min(free, key=lambda one: (one.hosts_left or 0, one.shard)).shard, len(free))
@@ -76,8 +78,8 @@ class Balance:
 def runs_to_give(
     waiting: Sequence[tuple[int, int]], shares: int, length_max: int, may_go: Callable[[int], bool]
 ) -> list[tuple[int, int]]:
-    """Return runs of partitions, first and first behind it, that take as much of the work of one shard as possible, but
-    no more than one of `shares` equal shares.
+    """Return runs of partitions, as [first, end), with as much of a shard's work as possible, but at most one of
+    `shares` equal shares.
 
     `waiting` has partitions and the hosts that wait in each; `may_go` says whether a partition may be given.
     """

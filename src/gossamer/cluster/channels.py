@@ -1,7 +1,7 @@
 """Channels: the links that go from shard to shard, numbered per pair of shards.
 
-The outbox keeps links of other shards' sites on disk until their receiver has them for good. Sending says how far each
-receiver is and what goes to it next. What comes from other shards is in `inbox`.
+The outbox keeps links to other shards' sites on disk until the receiver has them safely. `Sending` tracks the position
+of each receiver, and what to send next. `inbox` handles batches from other shards.
 """
 
 from array import array
@@ -19,47 +19,49 @@ from gossamer.state.schema import BATCHES, OUTBOX
 
 
 class Channel(msgspec.Struct, array_like=True):
-    """What is in the outbox for one receiver: the batches from `first` to `last`; none when `first` is beyond it."""
+    """The batches from `first` to `last` in the outbox for one receiver; none if `first` is greater than `last`."""
 
     first: int = 1
     last: int = 0
     seeds: int = 0
-    """The last one with a seed or a root in it."""
+    """Number of the last batch with a seed or a root."""
     links: int = 0
-    """Put in, ever."""
+    """Links that were ever put in."""
     bytes: int = 0
 
 
 @decodable
 class OutboxRecord(msgspec.Struct, array_like=True):
-    """What the commit keeps of the outbox beside its batches."""
+    """The stored state of the outbox, except its batches."""
 
     incarnation: int = 0
     channels: dict[int, Channel] = msgspec.field(default_factory=dict)
 
 
 class Outbox:
-    """Durable with the epoch. In memory are the links of the open epoch alone, however long a receiver is away."""
+    """Links to other shards. Durable with the epoch. Only the links of the open epoch are in memory, even if a receiver
+    is away for long.
+    """
 
     def __init__(self, epochs: Epochs, rolled_back_at: float | None) -> None:
-        """`rolled_back_at`: the store is an older checkpoint's, restored now; what was sent after it was made is sent
-        under the same numbers again, and must not be taken for the same.
+        """`rolled_back_at` is set if the store was just restored from an older checkpoint: batches sent after that
+        checkpoint had numbers that are used again, so a new incarnation distinguishes them.
         """
         self._epochs = epochs
         stored = epochs.get("meta", OUTBOX)
         self._kept = OutboxRecord() if stored is None else msgspec.msgpack.decode(stored, type=OutboxRecord)
         self._changed = stored is None
         if rolled_back_at is not None:
-            # No earlier start can have had this one: they were begun earlier.
+            # A number derived from the time of this start is new: earlier starts had lower ones.
             self._kept.incarnation = max(self._kept.incarnation + 1, int(rolled_back_at * 1000))
             epochs.put("meta", OUTBOX, encode(self._kept))  # In the next commit, also one before the first `cut`.
         self._packing: dict[int, FramePacker] = {}
         self.memory_bytes = 0
-        """Of links that wait for the next `cut`, about."""
+        """Approximate memory of links that wait for the next `cut`."""
 
     @property
     def incarnation(self) -> int:
-        """Numbers of batches mean what they say within one incarnation."""
+        """Numbers of batches are unique within one incarnation."""
         return self._kept.incarnation
 
     @property
@@ -85,16 +87,18 @@ class Outbox:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing waits for the next `cut`."""
+        """Whether nothing waits for the next `cut`."""
         return not self._packing
 
     @property
     def has_seeds(self) -> bool:
-        """A seed or a root waits for the next `cut`."""
+        """Whether a seed or a root waits for the next `cut`."""
         return any(packing.seeds for packing in self._packing.values())
 
     def cut(self) -> dict[int, int]:
-        """Give the open epoch what was put in; return the last number per receiver, to be sent once it is committed."""
+        """Put the new links into the open epoch; return the last number per receiver, which may be sent after the
+        commit.
+        """
         for to, packing in self._packing.items():
             self._put(to, packing)
         self._packing.clear()
@@ -105,7 +109,7 @@ class Outbox:
         return {to: channel.last for to, channel in self._kept.channels.items()}
 
     def read(self, to: int, number: int, last: int, bytes_max: int = FRAME_BYTES_MAX) -> list[bytes]:
-        """Return committed batches from a number on, up to `last`; after `bytes_max` no more, but at least one."""
+        """Return committed batches in [`number`, `last`], at least one, until they exceed `bytes_max`."""
         found: list[bytes] = []
         size = 0
         while number <= last and size < bytes_max:
@@ -117,7 +121,7 @@ class Outbox:
         return found
 
     def drop(self, to: int, through: int) -> None:
-        """Forget batches up to a number, with this epoch: their receiver has them for good."""
+        """Delete batches up to `through`, with this epoch, because their receiver has them safely."""
         channel = self.channel(to)
         through = min(through, channel.last)
         if through < channel.first:
@@ -139,13 +143,13 @@ class Outbox:
 
 
 class Repacked:
-    """The outbox of a shard whose neighbours change: the same links in new batches, each for who has them now.
+    """The outbox after a change of shards: the same links in new batches, for the shards that own them now.
 
-    The new batches stand beside the old ones, under numbers of their own, and count when `finish`'s value is kept.
+    The new batches have new numbers beside the old ones, and are valid when the value of `finish` is stored.
     """
 
     def __init__(self, kept: OutboxRecord, put: Callable[[dict[bytes, bytes]], None], *, keep: bool) -> None:
-        """`keep`: what is in the outbox stays, and the rest is added to it."""
+        """`keep`: the existing batches stay, and new ones are added to them."""
         self._put = put
         self._kept = OutboxRecord(kept.incarnation + 1)
         for to, one in kept.channels.items():
@@ -162,7 +166,7 @@ class Repacked:
         return packing
 
     def finish(self) -> OutboxRecord:
-        """Put what is left; return what is to be kept."""
+        """Write the remaining links; return the record to store."""
         for to, packing in self._packing.items():
             self._write(to, packing)
         return self._kept
@@ -175,7 +179,7 @@ class Repacked:
 
 
 def batch_key(to: int, number: int) -> bytes:
-    """Return where the store keeps a batch. A batch has links of many partitions; it is the shard's, not theirs."""
+    """Return the key of a batch. A batch has links of many partitions, so it belongs to the shard."""
     return BATCHES + to.to_bytes(2) + number.to_bytes(8)
 
 
@@ -187,7 +191,7 @@ PROBES: Final = 4
 
 
 class Peer:
-    """What is known of another shard, in memory."""
+    """The state of another shard in memory."""
 
     __slots__ = (
         "acked",
@@ -206,23 +210,23 @@ class Peer:
     def __init__(self, first: int) -> None:
         self.opening = -1
         self.incarnation = -1
-        """Of what it sends."""
+        """Incarnation of the batches that it sends."""
         self.next = first
         """The batch to be sent next."""
         self.acked = first - 1
-        """Last batch that it has in a commit."""
+        """Number of the last batch that it has in a commit."""
         self.flying: deque[tuple[int, int]] = deque()
-        """Number and bytes of what it has not said to have."""
+        """Number and bytes of batches that it has not acknowledged."""
         self.sent_at = 0.0
         self.fresh = True
-        """It has not reported its position since it, or this process, started."""
+        """Whether it has not reported its position since it, or this process, started."""
         self.silent = False
-        """What was sent last was not answered."""
+        """Whether the last frame to it was not answered."""
         self.owed = True
-        """Our position must be sent to it; at the start, our presence."""
+        """Whether a frame must be sent to it to report our position or, at the start, our presence."""
         self.gap = False
         self.refused = False
-        """The inbox was full when its frame came."""
+        """Whether the inbox was full when its last frame arrived."""
 
     def restart(self, first: int) -> None:
         """Send again from a batch on: batches in flight count as lost."""
@@ -231,20 +235,20 @@ class Peer:
 
 
 class Sending:
-    """One `Peer` for each of the others, on top of the outbox."""
+    """What to send from the outbox to each other shard (`Peer`)."""
 
     def __init__(self, outbox: Outbox, resend_s: float, held: Container[int] = ()) -> None:
-        """`held`: receivers that get nothing before `free` says so."""
+        """`held`: receivers that get nothing before `free`."""
         self._outbox = outbox
         self._resend_s = resend_s
         self.sendable = {to: channel.last for to, channel in outbox.channels.items()}
-        """Receiver to the number of the last batch in a commit."""
+        """By receiver: number of the last batch in a commit."""
         self._held = {to: channel.first - 1 for to, channel in outbox.channels.items() if to in held}
-        """Receiver to the last batch that may be sent, where others wait for a checkpoint."""
+        """By receiver: number of the last batch that may be sent while later ones wait for a checkpoint."""
         self.peers: dict[int, Peer] = {}
 
     def peer(self, shard: int) -> Peer:
-        """Return what is known of a shard."""
+        """Return the state of a shard."""
         peer = self.peers.get(shard)
         if peer is None:
             peer = self.peers[shard] = Peer(self._outbox.channel(shard).first)
@@ -257,7 +261,7 @@ class Sending:
             self._held.setdefault(to, before.get(to, 0))
 
     def free(self, held: Container[int]) -> None:
-        """Let all be sent to receivers that are not in `held` any more."""
+        """Let all batches be sent to receivers that are no longer in `held`."""
         self._held = {to: last for to, last in self._held.items() if to in held}
 
     def batches(self, to: int, now: float) -> Iterator[tuple[int, list[bytes], bool]]:
@@ -281,7 +285,7 @@ class Sending:
             yield first, batches, careful
 
     def probes(self, to: int, now: float) -> bool:
-        """Say whether a shard is to be asked once more what it has for good."""
+        """Say whether to ask a shard again which batches it has safely."""
         peer, channel = self.peer(to), self._outbox.channel(to)
         if channel.first > self.sendable.get(to, 0) or now - peer.sent_at < PROBES * self._resend_s:
             return False
@@ -289,7 +293,7 @@ class Sending:
         return True
 
     def take_position(self, to: int, position: Position | None, *, gap: bool) -> None:
-        """Take a shard's position in the batches that we send."""
+        """Process a shard's report of its position in our batches."""
         peer, channel = self.peer(to), self._outbox.channel(to)
         if position is None or position.incarnation != self._outbox.incarnation:
             if peer.fresh:
@@ -309,7 +313,9 @@ class Sending:
 
 
 class RecentlySent:
-    """URLs of other shards that were sent recently, with their paths: 12 bytes each, the newest stays."""
+    """Recently sent URLs of other shards, with their paths: 12 bytes each; a new entry replaces an old one in its
+    slot.
+    """
 
     def __init__(self, urls_max: int) -> None:
         places = 1 << max(urls_max.bit_length() - 1, 0)
@@ -318,7 +324,7 @@ class RecentlySent:
         self._ways = array("I", b"\xff" * (4 * places))
 
     def adds(self, link: Link) -> bool:
-        """Note a link; say whether it, or its way, is new. One that was forgotten counts as new."""
+        """Add a link; return whether it, or a shorter path to it, is new. A replaced entry counts as new."""
         fingerprint = link.url.fingerprint
         at = fingerprint & self._mask
         depth, hops = min(link.depth, 0xFFFFFF), min(link.hops, 0xFF)

@@ -1,13 +1,13 @@
-"""Coordination: the orders to all shards in each round, from the reports of the previous round.
+"""Coordination: the instructions to all shards in each round, from the reports of the previous round.
 
 No shard waits for the coordinator to fetch. It needs two things from it: its quota of a limited crawl, which is granted
 ahead, and its lease, whose term is longer than a coordinator takes to restart. A file keeps what must survive a
 restart; the shards report the rest again.
 
-# The lease of a shard
-The exclusive right of one process to crawl as a shard. A lease in the sense of Gray and Cheriton (1989): the holder
-counts from its request, the lender from its answer, so the holder's end is never later than the lender's, regardless of
-the network. Machines compare only durations: their clocks may differ, but must run at the same rate.
+# The lease of a shard The exclusive right of one process to crawl as a shard, in the sense of Gray and Cheriton (1989):
+the holder counts the term from its request, the lessor from its answer, so the term never ends later for the holder
+than for the lessor, regardless of the network. Machines compare only durations: their clocks may differ, but must run
+at the same rate.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ from gossamer.model.decodable import decodable
 
 
 class Tenure:
-    """The shard's side: may it begin a request now?"""
+    """The shard's side: says whether a request may begin now."""
 
     def __init__(self, term_s: float) -> None:
         self.term_s = term_s
         self._until = 0.0
         self.lost = False
-        """Another has the shard, or the crawl knows nothing of us: end now, and commit nothing that others can see."""
+        """Whether another process has the shard, or the crawl does not know this one: end now, and commit nothing that
+        others can see.
+        """
 
     def renewed(self, asked_at: float) -> None:
-        """Note that what was asked at an instant of our clock was granted."""
+        """Note that a request made at `asked_at`, by our clock, was granted."""
         self._until = max(self._until, asked_at + self.term_s)
 
     def refused(self) -> None:
-        """Note that the shard is another's."""
+        """Note that another process has the shard."""
         self.lost = True
 
     def holds(self, now: float) -> bool:
@@ -48,18 +50,18 @@ class Tenure:
 
 
 class Holding(msgspec.Struct):
-    """Who has a shard, as the lender knows it."""
+    """The holder of a shard, as the lessor knows it."""
 
     holder: str
     until: float
-    """End of the lease, by the lender's clock."""
+    """End of the lease, by the lessor's clock."""
 
 
 class Tenancy:
-    """The lender's side. It leases a shard to one holder; a successor waits until the previous holder must have ended.
+    """The lessor's side. Leases each shard to one holder; a successor waits until the previous holder must have ended.
 
-    A restarted lender knows no running leases. A holder that renews keeps its shard; a shard whose holder does not
-    renew is leased again once every earlier lease has expired.
+    A restarted lessor knows no running leases. A holder that renews keeps its shard; other shards are leased again when
+    every earlier lease has expired.
     """
 
     def __init__(self, term_s: float, request_s_max: float, now: float, *, is_new: bool) -> None:
@@ -88,30 +90,32 @@ class Tenancy:
         return 0.0
 
     def holder(self, shard: int) -> str:
-        """Return who has a shard; empty when none is known."""
+        """Return the holder of a shard; empty if none is known."""
         held = self._holdings.get(shard)
         return held.holder if held is not None else ""
 
 
 End = Literal["", "finished", "limit", "low_water", "patience", "stopped"]
 TENURE_MARGIN_S = 2.0
-"""A process that lost the lease of its shard ends itself within this, requests included."""
+"""Time within which a process that lost its lease ends itself, including its requests."""
 NOTES_HELD_MAX = 1_000
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Where the whole crawl ends although there is more."""
+    """The limits of the whole crawl."""
 
     max_pages: int | None = None
     max_time_s: float | None = None
     max_bytes: int | None = None
     hosts_min: int = 0
-    """With fewer hosts left in all shards, after there were as many, the crawl ends; 0: it does not."""
+    """The crawl ends if fewer hosts than this are left in all shards, after there were at least as many; 0: no such
+    limit.
+    """
 
 
 @decodable
 class CoordinatorRecord(msgspec.Struct):
-    """What a coordinator must find again."""
+    """The stored state of a coordinator."""
 
     shares: list[LimitShare] = []
     holders: dict[int, str] = {}
@@ -119,13 +123,13 @@ class CoordinatorRecord(msgspec.Struct):
     paused: bool = False
     end: End = ""
     had_hosts: bool = False
-    """There were `Limits.hosts_min` hosts."""
+    """Whether there were `Limits.hosts_min` hosts."""
     hurried: bool = False
     moves: MovesRecord = msgspec.field(default_factory=MovesRecord)
     held: bool = False
-    """Partitions move only where the operator ordered it: checkpoints of all shards are being made."""
+    """Whether automatic moves are held, because checkpoints of all shards are being made."""
     closed: bool = False
-    """Every shard's process ended as ordered, and none was started since: none is leased."""
+    """Whether every shard's process has ended as instructed and none was started since, so that no lease exists."""
 
 
 @decodable
@@ -134,11 +138,11 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
     orders: Orders
     granted: float | None = None
-    """The instant, by the shard's clock, from which its lease counts: that of an earlier answer."""
+    """Time, by the shard's clock, from which its lease counts: that of an earlier answer."""
     hurried: bool = False
-    """Leave what is in flight."""
+    """Whether to abandon requests in flight."""
     secure: bool = False
-    """The crawl seems to be over: make a checkpoint, so that the loss of a machine costs nothing."""
+    """Whether to make a checkpoint, because the crawl seems to be over and the loss of a machine must cost nothing."""
 
 
 @decodable
@@ -149,16 +153,16 @@ class ShardAnswer(msgspec.Struct, frozen=True, kw_only=True):
     state: Literal["starting", "running", "done", "failed", "refused"]
     node: str = ""
     holder: str = ""
-    """Which process this is."""
+    """The process that holds the shard: `NODE/…`."""
     asked_at: float = 0.0
-    """The instant of this answer, by the shard's clock: a lease counts from it."""
+    """Time of this answer, by the shard's clock: a lease counts from it."""
     renews: bool = False
-    """It has a lease that has not expired."""
+    """Whether it has a lease that has not expired."""
     report: ShardReport | None = None
     status: dict[str, object] = {}
     notes: list[str] = []
     secured: bool = True
-    """All that the shard did is safe; where there are no checkpoints it always is."""
+    """Whether all of the shard's work is safe; without checkpoints it always is."""
     failure: str = ""
     deaths: int = 0
     bytes_carried: int = 0
@@ -166,7 +170,7 @@ class ShardAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Coordination:
-    """The coordinator without its engine: rounds go in, questions come out."""
+    """The coordinator without I/O: takes the answers of each round, returns the next questions."""
 
     def __init__(
         self,
@@ -183,7 +187,7 @@ class Coordination:
         self.kept = kept if kept is not None else CoordinatorRecord()
         self.moves = Moves(self.kept.moves, partitions)
         self.shards = shards = self.kept.moves.shards
-        """Shards that there are."""
+        """Number of shards."""
         self._limits = limits
         self._save = save
         self._tenancy = Tenancy(tenure_s, TENURE_MARGIN_S, now, is_new=kept is None or kept.closed)
@@ -193,13 +197,13 @@ class Coordination:
         self._quota: dict[int, tuple[int, int]] = {}
         self._granted: dict[int, float] = {}
         self.balance: Balance | None = None
-        """Set it to have partitions move also while the number of shards stays."""
+        """Set to move partitions between shards automatically; None: only for `scale`."""
         self._balanced: set[tuple[int, int]] = set()
-        """Shards between which partitions moved, of which the operator has a note."""
+        """Pairs of shards between which partitions moved and that the operator was notified about."""
         self._securing = False
         self._is_scope_final = False
         self._few: Sequence[ShardReport] = []
-        """The first of the rounds in a row in which few hosts were left."""
+        """Reports of the first of the consecutive rounds in which few hosts were left."""
         self.seen: dict[int, ShardAnswer] = {}
         """The last answer of each shard."""
         self.notes: list[str] = []
@@ -223,7 +227,7 @@ class Coordination:
         return Look(orders=orders, granted=self._granted.get(shard), hurried=kept.hurried, secure=self._securing)
 
     def took(self, answers: Sequence[ShardAnswer], now: float) -> None:
-        """Take a round's answers: of all shards, or of those that answered."""
+        """Process a round's answers, from all shards or those that answered."""
         before = msgspec.msgpack.encode(self.kept)
         for answer in answers:
             self._hear(answer)
@@ -242,16 +246,16 @@ class Coordination:
         if self.is_over and all(one.state == "done" for one in self.seen.values()):
             self.kept.closed, self.kept.holders = True, {}
         if msgspec.msgpack.encode(self.kept) != before:
-            self._save(self.kept)  # Before any order that depends on it.
+            self._save(self.kept)  # Before any instruction that depends on it.
 
     def end(self, end: End, *, hurried: bool = False) -> None:
-        """Have all shards end."""
+        """End all shards."""
         self.kept.end = self.kept.end or end
         self.kept.hurried = self.kept.hurried or hurried
         self._save(self.kept)
 
     def scale(self, shards: int) -> None:
-        """Have `shards` shards hold the partitions; those that are new must be started. Raises ConfigError."""
+        """Divide the partitions among `shards` shards; the caller starts new ones. Raises ConfigError."""
         self.moves.scale(shards)
         self.shards = self.kept.moves.shards
         self._termination, self._scope_final = Termination(self.shards), ScopeFinal(self.shards)
@@ -267,7 +271,7 @@ class Coordination:
         self._save(self.kept)
 
     def pause(self, *, paused: bool) -> None:
-        """Have all shards send no more requests, or go on."""
+        """Pause or continue the requests of all shards."""
         self.kept.paused = paused
         self._save(self.kept)
 
@@ -278,12 +282,12 @@ class Coordination:
 
     @property
     def is_over(self) -> bool:
-        """All shards have ended."""
+        """Whether all shards have ended."""
         return len(self.seen) == self.shards and all(one.state in _ENDED for one in self.seen.values())
 
     @property
     def failure(self) -> tuple[str, bool]:
-        """Return why the crawl cannot go on, and whether the operator can fix that; empty while it can."""
+        """Return why the crawl cannot go on, and whether the operator can fix that; empty if it can go on."""
         for shard, answer in sorted(self.seen.items()):
             if answer.state in ("failed", "refused"):
                 return f"shard {shard}: {answer.failure}", answer.state == "refused"
@@ -320,7 +324,7 @@ class Coordination:
         self.notes += [prefix + note for note in answer.notes]
         del self.notes[:-NOTES_HELD_MAX]
         old = self.seen.get(answer.shard)
-        if not answer.status and old is not None:  # Its process is gone just now: keep its last status.
+        if not answer.status and old is not None:  # It has no process for the moment: keep its last status.
             answer = msgspec.structs.replace(answer, status=old.status)
         self.seen[answer.shard] = answer
         if answer.state in ("failed", "refused"):
@@ -342,8 +346,8 @@ class Coordination:
         self.kept.closed = False
 
     def _end_if_over(self, reports: Sequence[ShardReport], *, secured: bool) -> None:
-        """End the crawl when it is over and all of it is safe: a shard that goes back to a checkpoint after that must
-        have nothing to do again. What was over is over no more when one went back before.
+        """End the crawl when it is over and all its work is safe: a shard that is restored from a checkpoint after that
+        must have nothing to redo. If a shard was restored before that, the crawl is no longer over.
         """
         if self.kept.end:
             return
@@ -371,7 +375,7 @@ class Coordination:
             self.kept.end = "limit" if out_of_pages else rest
 
     def _even(self, reports: Sequence[ShardReport], balance: Balance) -> None:
-        """Have partitions move from a shard that is behind to one that is free."""
+        """Move partitions from a shard that is behind to one that is free."""
         kept = self.kept
         if kept.end or kept.paused or kept.held or self.moves.is_moving:
             balance.forget()
@@ -387,8 +391,8 @@ class Coordination:
             )
 
     def _is_low(self, reports: Sequence[ShardReport]) -> bool:
-        """Say whether few hosts are left after there were enough. Between shards some are counted nowhere: those of a
-        move under way, and those of links that were sent. So few must stay few until the latter were taken.
+        """Say whether few hosts are left after there were enough. Hosts of partitions that are moving, and of links
+        between shards, are counted nowhere. So the number must stay low until all sent links were taken.
         """
         hosts_min = self._limits.hosts_min
         counts = [report.hosts_left for report in reports if report.hosts_left is not None]

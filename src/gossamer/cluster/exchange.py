@@ -1,10 +1,10 @@
 """Exchange: links and messages between this shard and the others. Nothing here waits or opens a socket: `outgoing`
-gives frames to the transport, `take` takes those that arrived.
+returns frames for the transport, `take` processes arrived frames.
 
 A link is an offer, and offers are idempotent: the receiver's duplicate test turns at-least-once delivery into exactly
 once. A batch stays in the sender's outbox from the commit that found its links until the receiver confirms that its
-restore point includes it. A receiver that went back to a checkpoint names its position, and gets the batches after it.
-A sender that went back has a new incarnation, whose numbers are independent of the old ones.
+restore point includes it. A receiver that was restored from a checkpoint reports its position, and gets the batches
+after it. A sender that was restored has a new incarnation, whose numbers are independent of the old ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PAIRS_MAX: Final = 100_000
 
 
 class LinkReceiver(Protocol):
-    """Takes the links that other shards found."""
+    """The part of the ring that receives links and messages of other shards."""
 
     def discover(self, links: Sequence[Link]) -> None: ...
 
@@ -77,13 +77,13 @@ class ShardRun(NamedTuple):
     opening: int
     """Number of this start of the shard; grows with each start."""
     rolled_back: bool = False
-    """Its state is older than the last that it had."""
+    """Whether its state is older than its last one, from an earlier checkpoint."""
     needs_cover: bool = False
-    """What it took in is safe only in a checkpoint, not in its own commit."""
+    """Whether received data is safe only in a checkpoint, not in a commit."""
 
 
 class Exchange:
-    """The shard's links, roots and prerequisite requests from and to the other shards. All of it is for the loop."""
+    """The shard's links, roots and prerequisite fetches from and to the other shards. Only for the loop."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Exchange:
     ) -> None:
         self.shard = start.shard
         self.partitions = partitions
-        """As they were divided when the crawl was started, or scaled while it was stopped."""
+        """The partition map at the start of the crawl, or after it was scaled while stopped."""
         self.opening = start.opening
         self.places = Places(start.shard, partitions, epochs, needs_cover=start.needs_cover, fresh=start.rolled_back)
         self._owners = self.places.owners
@@ -105,11 +105,11 @@ class Exchange:
         self._outbox = Outbox(epochs, clock.now() if start.rolled_back else None)
         self._inbox = Inbox(epochs, needs_cover=start.needs_cover)
         self.addresses: Addresses | None = None
-        """Leases of addresses, where other shards may use them too."""
+        """Leases of addresses, if other shards may use them too."""
         self.prerequisites = RemotePrerequisites(options.resend_s)
         self._sending = Sending(self._outbox, options.resend_s, self.places.held)
         self._is_durable = False
-        """A commit has our opening: the next process has another."""
+        """Whether a commit has our opening, so that the next process gets another."""
         self._cut: dict[int, int] = {}
         self._committed_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
         self._cut_seeds: dict[int, int] = {}
@@ -125,7 +125,7 @@ class Exchange:
         self.frames_sent = self.frame_bytes_sent = self.links_taken = 0
 
     def attach(self, ring: LinkReceiver, relieve: Callable[[], Awaitable[None]]) -> None:
-        """Join it to the ring that it feeds; `relieve` closes an epoch that is full."""
+        """Connect the ring that gets the links; `relieve` commits an epoch that is full."""
         self._ring, self._relieve = ring, relieve
 
     # ---- the ring's side
@@ -134,13 +134,13 @@ class Exchange:
         return self._owners[url.partition] == self.shard
 
     def seeds_here(self, url: Url) -> bool:
-        """Say whether this shard is the one that takes in a URL as a seed: where partitions were at the start decides,
-        for those that move while seeds are added would have no owner. It goes on to the owner as a link does.
+        """Say whether this shard accepts a URL as a seed. The partition map at the start decides, because partitions
+        that move while seeds are added would have no owner. The seed is passed on to the current owner like a link.
         """
         return self.partitions.owner(url.partition) == self.shard
 
     def own(self, links: Sequence[Link]) -> list[Link]:
-        """Return the links that are ours; put the others into the outbox. 60 ns a link of ours, 1 µs another's."""
+        """Return this shard's links; put the others into the outbox. 60 ns for our link, 1 µs for another's."""
         owners, me = self._owners, self.shard
         ours = [link for link in links if owners[link.url.partition] == me]
         if len(ours) < len(links):
@@ -176,29 +176,29 @@ class Exchange:
                 self._outbox.packing(to).add_linking(Linking(source, site, partition))
 
     def send_cash(self, host: str, partition: int, amount: float) -> None:
-        """Give cash to a host of another shard: what the open epoch takes from here arrives there once."""
+        """Send cash to a host of another shard. It arrives exactly once if the open epoch is committed."""
         self._outbox.packing(self._owners[partition]).add_cash(host, partition, amount)
 
     def send_part(self, to: int, part: MovePart) -> None:
-        """Give keys of partitions that move to a shard, with the open epoch."""
+        """Send a shard keys of partitions that move there, with the open epoch."""
         self._outbox.packing(to).add_part(part)
 
     def progress(self, to: int) -> tuple[int, int]:
-        """Return the numbers of the last batch that a shard has in a commit, and of the last one for it."""
+        """Return the numbers of the last batch that a shard has in a commit, and of the last batch for it."""
         return self._sending.peer(to).acked, self._outbox.channel(to).last
 
     def welcome(self, to: int, welcome: Welcome) -> None:
-        """Tell a new shard what was learned before it began."""
+        """Send a new shard the state that it needs from before its start."""
         self._outbox.packing(to).add_welcome(welcome)
 
     def readdress(self) -> None:
-        """Ask for prerequisite fetches where their partitions are now."""
+        """Ask the current owners of partitions for prerequisite fetches."""
         for prerequisite in self.prerequisites.readdress(self.shard, lambda url: self._owners[url.partition]):
             if self._ring is None or not self._ring.run_for_another(prerequisite):
                 self._answer(prerequisite, Failure("host_closed", "its host is closed"))
 
     def drop_prerequisite(self, prerequisite: Prerequisite) -> None:
-        """Forget that others wait for a fetch here: its host moved, and they ask where it is now."""
+        """Drop other shards' requests for a fetch, since its host has moved and they ask its new owner."""
         self.prerequisites.drop(prerequisite)
 
     def run_prerequisite(self, prerequisite: Prerequisite) -> bool:
@@ -214,18 +214,18 @@ class Exchange:
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of what waits for the next `cut`, about."""
+        """Approximate memory of data that waits for the next `cut`."""
         return self._outbox.memory_bytes
 
     def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
-        """Give the open epoch the outbox and the positions."""
+        """Put the outbox and the positions into the open epoch."""
         self._cut = self._outbox.cut()
         self._cut_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
         self._inbox.cut()
         self.places.cut()
 
     def committed(self, epoch: int) -> None:
-        """Note that what was cut is durable: it may be sent, and what came may be confirmed."""
+        """Note that an epoch is durable: its batches may be sent, and received ones confirmed."""
         self._is_durable = True
         self.places.committed(epoch)
         self._sending.commit(self._cut, self.places.held)
@@ -235,7 +235,7 @@ class Exchange:
         self.on_outgoing()
 
     def covered(self, epoch: int) -> None:
-        """Note that a checkpoint which holds an epoch is where this shard will be restored from."""
+        """Note that a checkpoint with an epoch is the one that this shard would be restored from."""
         self._inbox.covered(epoch)
         self.places.covered(epoch)
         self._sending.free(self.places.held)
@@ -246,9 +246,10 @@ class Exchange:
     # ---- frames
 
     def outgoing(self, now: float) -> Iterator[tuple[int, bytes]]:
-        """Yield the frames to send now, with their receivers. Call it on `on_outgoing`, and some times a second.
+        """Yield the frames to send now, with their receivers. Call this on `on_outgoing`, and several times a second.
 
-        There are none before the first commit: a process that died before it would have the same opening as the next.
+        There are none before the first commit, because a process that died before it would have the same opening as the
+        next.
         """
         if not self._is_durable:
             return
@@ -267,13 +268,15 @@ class Exchange:
                     yield to, data
 
     def take(self, data: bytes, now: float) -> None:
-        """Take a frame that came. What has no room, or comes twice, or too late, is dropped: it will come again."""
+        """Process an arrived frame. Batches without room, duplicates and late ones are dropped; the sender repeats them
+        if needed.
+        """
         frame = decode_frame(data)
         if frame.sender == self.shard or frame.sender < 0:
             return
         peer = self._sending.peer(frame.sender)
         if frame.opening < peer.opening:
-            return  # Of a process that is no more.
+            return  # From a process that has ended.
         if frame.opening > peer.opening:
             peer.opening = frame.opening
             peer.fresh, peer.owed = True, True
@@ -297,11 +300,11 @@ class Exchange:
             self.on_outgoing()
 
     def lost(self, to: int) -> None:
-        """Hint that a shard is gone: what was on the way to it is sent again when it is back."""
+        """Note that a shard may be gone: frames in flight to it are sent again when it is back."""
         self._sending.peer(to).fresh = True
 
     async def run(self) -> None:
-        """Take what arrived into the ring, giving way between batches; until cancelled."""
+        """Pass arrived batches to the ring, and let the loop run between batches, until cancelled."""
         assert self._ring is not None
         assert self._relieve is not None
         self._take_own(self._ring)
@@ -313,7 +316,7 @@ class Exchange:
             await self._arrivals.stirred.wait()
 
     def take_arrived(self) -> int:
-        """Take all that arrived into the ring at once; return how many batches. For callers without an event loop."""
+        """Pass all arrived batches to the ring at once; return their number. For callers without an event loop."""
         assert self._ring is not None
         batches = 0
         while self._take_next(self._ring):
@@ -329,7 +332,7 @@ class Exchange:
 
     @property
     def has_seeds(self) -> bool:
-        """A seed or a root came and was not taken, or waits for the commit."""
+        """Whether a seed or a root has arrived and was not taken, or waits for the commit."""
         return bool(self._arrivals) or self._outbox.has_seeds
 
     @property
@@ -337,12 +340,12 @@ class Exchange:
         return self._outbox.incarnation
 
     def sent(self) -> dict[int, int]:
-        """Return, per receiver, the number of the last batch in a commit; 0 if it has all of them for good."""
+        """Return, per receiver, the number of the last batch in a commit; 0 if the receiver has all of them safely."""
         channels = self._outbox.channels
         return {to: last if last >= channels[to].first else 0 for to, last in self._sending.sendable.items() if last}
 
     def seeds_sent(self) -> dict[int, int]:
-        """Return the same of the last batch with a seed or a root in it."""
+        """Return the same for the last batch with a seed or a root."""
         channels = self._outbox.channels
         return {to: last if last >= channels[to].first else 0 for to, last in self._committed_seeds.items() if last}
 
@@ -394,7 +397,9 @@ class Exchange:
         return taken
 
     def _note_lost(self, frame: Frame) -> None:
-        """Go on behind batches that the sender dropped, since we called them safe: this state is older than that."""
+        """Skip batches that the sender has dropped because this shard confirmed them: its state is older than that
+        confirmation.
+        """
         expected = self._inbox.expected(frame.sender, frame.incarnation, frame.base)
         if expected < frame.base:
             self._inbox.arrived(frame.sender, frame.incarnation, frame.base - 1)
@@ -430,7 +435,9 @@ class Exchange:
                 self.send_cash(cash.host, cash.partition, cash.amount)
 
     def _take_links(self, batch: Batch, ring: LinkReceiver) -> None:
-        """Have links discovered. Those to partitions that moved on, or are not here yet, go there, also once more."""
+        """Discover links. Links to partitions that have moved away, or have not arrived yet, are sent on, perhaps
+        again.
+        """
         links = links_of(batch, self._namer.names([url for run in batch.runs for url in run.urls]))
         self.links_taken += len(links)
         for link in links:
@@ -448,7 +455,7 @@ class Exchange:
                     ring.failed(link.url.text, again)
 
     def _take_own(self, ring: LinkReceiver) -> None:
-        """Take what was for a shard whose partitions have become ours."""
+        """Take links from the outbox that were for a shard whose partitions have become ours."""
         channel = self._outbox.channels.get(self.shard)
         if channel is None or channel.first > channel.last:
             return

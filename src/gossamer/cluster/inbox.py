@@ -1,5 +1,5 @@
-"""Inbox: what came from other shards: the batches that wait to be taken, and how far this shard is with each sender,
-which is in the same commit as what the batches brought.
+"""Inbox: batches of other shards that wait to be taken, and this shard's position with each sender, which is in the
+same commit as the contents of the batches.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.schema import POSITIONS, under
 
 INCARNATIONS_MAX: Final = 16
-"""Of one sender whose positions are kept; the oldest go. An incarnation begins when an older checkpoint is restored."""
+"""Incarnations of one sender whose positions are kept; the oldest are dropped. An incarnation begins when an older
+checkpoint is restored.
+"""
 MARKS_MAX: Final = 1_000
-"""Commits that wait for a checkpoint and are remembered apart; beyond them every other one is forgotten."""
+"""Commits that wait for a checkpoint and are tracked separately; beyond this number every other one is dropped."""
 
 Numbers = dict[int, int]
-"""Incarnation to the number of the last batch."""
+"""By incarnation: number of the last batch."""
 
 
 class Inbox:
-    """Positions per sender and incarnation: arrived, taken, committed, safe; each behind the one before it."""
+    """Positions per sender and incarnation: arrived, taken, committed, safe; none is ahead of the one before it."""
 
     def __init__(self, epochs: Epochs, *, needs_cover: bool) -> None:
-        """`needs_cover`: a commit is not safe before a checkpoint that holds it is elsewhere."""
+        """`needs_cover`: a commit is safe only when a checkpoint with it is stored elsewhere."""
         self._epochs = epochs
         self._needs_cover = needs_cover
         self._taken: dict[int, Numbers] = {}
@@ -43,16 +45,16 @@ class Inbox:
         self._marks: list[tuple[int, dict[int, Numbers]]] = []
 
     def expected(self, sender: int, incarnation: int, base: int) -> int:
-        """Return the number of the batch that comes next. Of an incarnation never heard of: the oldest."""
+        """Return the number of the next batch; for an unknown incarnation, the oldest."""
         arrived = self._arrived.setdefault(sender, {})
         return arrived.setdefault(incarnation, base - 1) + 1
 
     def arrived(self, sender: int, incarnation: int, number: int) -> None:
-        """Note that a batch came, in order; it will be taken."""
+        """Note that a batch has arrived, in order, and will be taken."""
         self._arrived[sender][incarnation] = number
 
     def take(self, sender: int, incarnation: int, number: int) -> None:
-        """Note that a batch is in the open epoch, whole."""
+        """Note that a batch is completely in the open epoch."""
         numbers = self._taken.setdefault(sender, {})
         numbers[incarnation] = number
         while len(numbers) > INCARNATIONS_MAX:
@@ -60,14 +62,14 @@ class Inbox:
         self._changed.add(sender)
 
     def cut(self) -> None:
-        """Give the open epoch the positions that changed."""
+        """Put changed positions into the open epoch."""
         self._cut = {sender: dict(self._taken[sender]) for sender in self._changed}
         for sender, numbers in self._cut.items():
             self._epochs.put("inbox", POSITIONS + sender.to_bytes(2), encode(numbers))
         self._changed = set()
 
     def committed(self, epoch: int) -> set[int]:
-        """Note that what was cut is durable; return whose position changed."""
+        """Note that an epoch is durable; return the senders whose position changed."""
         self._committed.update(self._cut)
         if self._cut and self._needs_cover:
             self._marks.append((epoch, dict(self._committed)))
@@ -81,7 +83,7 @@ class Inbox:
             self._safe = self._marks.pop(0)[1]
 
     def position(self, sender: int, incarnation: int) -> Position | None:
-        """Return how far we are with a sender's incarnation; None when nothing is known of it."""
+        """Return our position in a sender's incarnation; None if it is unknown."""
         arrived = self._arrived.get(sender, {}).get(incarnation)
         if arrived is None:
             return None
@@ -89,12 +91,12 @@ class Inbox:
         return Position(incarnation, arrived, committed, self._safe.get(sender, {}).get(incarnation, 0))
 
     def newest(self) -> dict[int, tuple[int, int]]:
-        """Return, per sender, the newest incarnation of which something is committed, and the number."""
+        """Return, per sender, the newest incarnation with a committed batch, and the number of the last one."""
         return {sender: max(numbers.items()) for sender, numbers in self._committed.items() if numbers}
 
 
 class Arrivals:
-    """Batches that came and wait to be taken, in order and within a bound."""
+    """Arrived batches that wait to be taken, in order and bounded."""
 
     def __init__(self, inbox: Inbox, sending: Sending, bytes_max: int) -> None:
         self._inbox = inbox
@@ -109,7 +111,9 @@ class Arrivals:
         return bool(self._waiting)
 
     def add(self, frame: Frame, peer: Peer) -> int:
-        """Add the batches of a frame that are next and have room; the others come again. Return how many were added."""
+        """Add the batches of a frame that are next in order and for which there is room; the sender repeats others.
+        Return how many were added.
+        """
         sender, incarnation = frame.sender, frame.incarnation
         expected = self._inbox.expected(sender, incarnation, frame.base)
         before = len(self._waiting)
@@ -132,7 +136,7 @@ class Arrivals:
         return len(self._waiting) - before
 
     def take_next(self, take: Callable[[Batch], None]) -> bool:
-        """Have the next batch taken, with the open epoch; return False if none waits."""
+        """Pass the next batch to `take`, within the open epoch; return False if none waits."""
         if not self._waiting:
             return False
         sender, incarnation, number, data = self._waiting.popleft()
@@ -142,7 +146,7 @@ class Arrivals:
         return True
 
     def ask_for_more(self) -> bool:
-        """Once there is room again, have those who were refused send on; say whether some were."""
+        """If there is room again, ask the refused senders to continue; say whether there were any."""
         if self._bytes > self._bytes_max // 2:
             return False
         refused = [peer for peer in self._sending.peers.values() if peer.refused]

@@ -22,8 +22,8 @@ HERE = "here"
 
 
 def address_of_job(environment: Mapping[str, str]) -> str:
-    """Return the cluster that a Ray job runs on: its driver finds it in RAY_ADDRESS. Empty outside a job; that variable
-    may also hold the address of a dashboard, for Ray's commands.
+    """Return the address of the cluster that a Ray job runs on, from RAY_ADDRESS of its driver. Empty outside a job,
+    where that variable may be the address of a dashboard for Ray's commands.
     """
     return environment.get("RAY_ADDRESS", "") if "RAY_JOB_CONFIG_JSON_ENV_VAR" in environment else ""
 
@@ -63,40 +63,40 @@ def asks_for_token(environment: Mapping[str, str], address: str) -> bool:
 
 @decodable
 class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """One crawl, as its engine is to run it."""
+    """A crawl, for its engine."""
 
     directory: str
-    """The crawl's, absolute."""
+    """The crawl's directory, absolute."""
     shards: int
     partitions: bytes
-    """The map that the crawl was started with, as its file has it: other machines may not see that."""
+    """Content of the file of the partition map at the start, which other machines may not be able to read."""
     config: str
     """The effective configuration, as TOML."""
     work: str = ""
     """Where each machine keeps its shards' state; empty: in the crawl's directory, which all machines share."""
     node: str = ""
-    """The only machine there is, by a name that it keeps; empty: each has that which the engine gave it."""
+    """Permanent name of the machine, in a crawl on one machine; empty: the engine names machines."""
     command: tuple[str, ...] = ()
-    """What starts a shard's process, without the interpreter."""
+    """Command of a shard's process, without the interpreter."""
     limits: Limits = Limits()
     tenure_s: float
     round_s: float
     answer_s_max: float
     process_s_max: float
     balances: bool = False
-    """Partitions move from shards that are behind to those that are free."""
+    """Whether partitions move automatically from shards that are behind to those that are free."""
 
     def directory_on(self, node: str) -> str:
         """Return the directory in which the shards of a machine work."""
         return str(Path(self.work) / node) if self.work else self.directory
 
     def state_on(self, node: str, shard: int) -> Path:
-        """Return where a shard keeps its state on a machine."""
+        """Return the directory of a shard's state on a machine."""
         return Path(self.directory_on(node)) / f"state/shard-{shard}"
 
 
 class ShardJob(msgspec.Struct, frozen=True, kw_only=True):
-    """One shard, as its process reads it: a line of JSON on its standard input."""
+    """A shard, for its process, which reads this as a line of JSON from its standard input."""
 
     directory: str
     """Where it works."""
@@ -115,5 +115,5 @@ class ShardJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode(value: ClusterPlan | ShardJob) -> bytes:
-    """Return it as one line."""
+    """Return a value as one line of JSON."""
     return msgspec.json.encode(value) + b"\n"

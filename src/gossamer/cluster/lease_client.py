@@ -12,11 +12,11 @@ from gossamer.cluster.lease_server import AGAIN_S, MESSAGES_MAX, Message
 
 
 class Borrowed(msgspec.Struct):
-    """An address as the leaseholder sees it."""
+    """A lease of an address, as the client sees it."""
 
     ticket: int
     state: str = "wanted"
-    """wanted, held, recalled (held until what is out has ended), returning."""
+    """wanted, held, recalled (held until requests in flight have ended), returning."""
     out: int = 0
     rest_until: float = 0.0
     said_at: float = -1e9
@@ -27,18 +27,18 @@ class Borrowed(msgspec.Struct):
 
 
 class Owner(msgspec.Struct):
-    """What a borrower knows of one owner."""
+    """What a client knows of one owner."""
 
     opening: int = -1
     loans: int = -1
     until: float = 0.0
-    """No request may start at its addresses from then on."""
+    """Time from which no request may start at its addresses."""
     serial: int = 0
     sent: OrderedDict[int, float] = msgspec.field(default_factory=OrderedDict)
     """Serials in flight, and when they were sent."""
     spoke_at: float = -1e9
     declare: bool = True
-    """Our leases must be declared to it."""
+    """Whether our leases must be declared to it."""
 
 
 class LeaseClient:
@@ -50,14 +50,14 @@ class LeaseClient:
         self._term_s = term_s
         self._request_s_max = request_s_max
         self._first = int(now * 1e6)
-        """Tickets and serials of this process are above those of the one before: answers to that one may be late."""
+        """Tickets and serials of this process are above those of the previous one, whose answers may arrive late."""
         self._ticket = self._first
         self._borrowed: dict[str, Borrowed] = {}
         self._owners: dict[int, Owner] = {shard: Owner(opening=0, declare=False, until=float("inf"))}
         self._of_owner: dict[int, dict[str, None]] = {}
-        """In the order of their requests: that of a set would differ from run to run."""
+        """Addresses in the order of their requests; the order of a set would differ from run to run."""
         self.on_opened: Callable[[str, float], None] = _opened
-        """Called when an address may be asked, and from when on."""
+        """Called with an address and the time from which it may be requested."""
         self.on_closed: Callable[[str], None] = _closed
         """Called when it may no longer be requested."""
         self.on_outgoing: Callable[[], None] = _nothing
@@ -67,7 +67,7 @@ class LeaseClient:
         return xxh3_64_intdigest(address.encode()) % self._shards
 
     def want(self, address: str) -> float | None:
-        """Return from when on an address may be asked, or None when it must be borrowed first."""
+        """Return when an address may be requested, or None if it must be leased first."""
         borrowed = self._borrowed.get(address)
         if borrowed is None:
             self._ticket += 1
@@ -111,7 +111,7 @@ class LeaseClient:
                 self._speak(address)
 
     def say(self, to: int, message: Message, now: float) -> bool:
-        """Fill in the message to an owner; return whether there is one."""
+        """Fill in the message to an owner; return whether there is anything to send."""
         owner = self._owners.setdefault(to, Owner())
         mine = self._of_owner.get(to, {})
         quiet_s = now - owner.spoke_at
@@ -150,9 +150,9 @@ class LeaseClient:
                 self._lose(address, borrowed)
 
     def hear(self, sender: int, message: Message, now: float) -> None:
-        """Take what an owner said."""
+        """Handle an owner's message."""
         owner = self._owners.setdefault(sender, Owner())
-        if message.loans > max(owner.loans, 0):  # Less is of a message that was overtaken.
+        if message.loans > max(owner.loans, 0):  # A lower number is of an older message that arrived late.
             if owner.loans >= 0:
                 for address in list(self._of_owner.get(sender, ())):
                     borrowed = self._borrowed[address]
@@ -178,7 +178,7 @@ class LeaseClient:
             self._recalled(address, ticket)
 
     def restarted(self, shard: int, opening: int) -> None:
-        """Note that an owner is another process now."""
+        """Note that an owner was restarted."""
         owner = self._owners.setdefault(shard, Owner())
         if owner.opening != opening:
             owner.opening, owner.declare, owner.loans, owner.spoke_at = opening, True, -1, -1e9
@@ -186,7 +186,7 @@ class LeaseClient:
                 self._borrowed[address].said_at = -1e9
 
     def tick(self, now: float) -> None:
-        """Close leases of owners that were silent for a term."""
+        """End the leases of owners that were silent for a term."""
         for shard, owner in self._owners.items():
             if owner.until <= now:
                 for address in self._of_owner.get(shard, ()):
@@ -199,7 +199,7 @@ class LeaseClient:
     def _granted(self, address: str, ticket: int, rest_until: float, usable: bool) -> None:
         borrowed = self._borrowed.get(address)
         if borrowed is None or borrowed.ticket != ticket:
-            if borrowed is None:  # A grant of what was given back long ago: give it back once more.
+            if borrowed is None:  # A grant of an address that was returned long ago: return it again.
                 borrowed = self._borrowed[address] = Borrowed(ticket, "returning")
                 self._of_owner.setdefault(self.owner_of(address), {})[address] = None
                 self._speak(address)
@@ -250,7 +250,7 @@ class LeaseClient:
 
     def _speak(self, address: str) -> None:
         if self.owner_of(address) != self.shard:
-            self.on_outgoing()  # Else `tick` sees to it.
+            self.on_outgoing()  # Otherwise `tick` sends it.
 
 
 def _opened(address: str, at: float) -> None:

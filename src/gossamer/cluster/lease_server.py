@@ -21,7 +21,7 @@ class Terms(NamedTuple):
 
     term_s: float
     turn_s: float
-    """Where several shards want an address."""
+    """Length of a turn if several shards want an address."""
     request_s_max: float
     """The longest request."""
     rest_s: float
@@ -29,7 +29,7 @@ class Terms(NamedTuple):
 
 
 class Message(msgspec.Struct, array_like=True):
-    """A message about addresses between two shards, each as borrower and as owner."""
+    """A message about addresses between two shards, each as client (borrower) and as owner."""
 
     serial: int = 0
     """Grows with each message of a borrower."""
@@ -45,7 +45,7 @@ class Message(msgspec.Struct, array_like=True):
     echo: int = 0
     """An owner: the newest serial heard."""
     loans: int = 0
-    """An owner: a number that changes when it has taken back all that the borrower had."""
+    """An owner: a number that changes when it has ended all leases of the borrower."""
     grants: list[tuple[str, int, float]] = msgspec.field(default_factory=list)
     returned: list[tuple[str, int]] = msgspec.field(default_factory=list)
     recalls: list[tuple[str, int]] = msgspec.field(default_factory=list)
@@ -56,17 +56,17 @@ decode_message = msgspec.msgpack.Decoder(Message).decode
 
 
 class Lent(msgspec.Struct):
-    """An address as its owner sees it."""
+    """A lease of an address, as its owner sees it."""
 
     holder: int = -1
     ticket: int = 0
     since: float = 0.0
-    """Beginning of its turn: from when on the holder may use it."""
+    """Beginning of the turn, from which the holder may use the address."""
     rest_until: float = 0.0
     sent_at: float = -1e9
     recalled_at: float = -1e9
     waiting: OrderedDict[int, int] = msgspec.field(default_factory=OrderedDict)
-    """Shard to ticket, first come first."""
+    """Waiting shards with their tickets, first come first served."""
 
 
 class Borrower(msgspec.Struct):
@@ -77,9 +77,9 @@ class Borrower(msgspec.Struct):
     serial: int = 0
     loans: int = 0
     known: bool = False
-    """It has said what it holds since this owner began."""
+    """Whether it has declared its leases since this owner started."""
     holds: dict[str, None] = msgspec.field(default_factory=dict)
-    """In order: that of a set would differ from run to run."""
+    """A dictionary, since the order of a set would differ from run to run."""
     returned: list[tuple[str, int]] = msgspec.field(default_factory=list)
     refused: dict[str, int] = msgspec.field(default_factory=dict)
     """Address to ticket of declared leases that do not hold, until the borrower has returned or lost them."""
@@ -90,7 +90,7 @@ class LeaseServer:
     """The owner's side."""
 
     def __init__(self, shard: int, shards: int, terms: Terms, now: float, *, is_new: bool) -> None:
-        """`shards`: those that may hold leases."""
+        """`shards`: number of shards that may hold leases."""
         self.shard = shard
         self._shards = shards
         self._term_s, self._turn_s, self._request_s_max, self._rest_s = terms
@@ -99,12 +99,12 @@ class LeaseServer:
         self._borrowers: dict[int, Borrower] = {shard: Borrower(known=True, loans=1)}
         self._grants: dict[int, list[str]] = {}
         self._first = int(now * 1e6)
-        """Numbers of this process are above those of the one before."""
+        """Numbers of this process are above those of the previous one."""
         self._lends_from = now if is_new else now + self._term_s + self._request_s_max
-        """Before this instant, only declared leases are confirmed, unless all borrowers have declared theirs."""
+        """Before this time only declared leases are confirmed, unless all borrowers have declared theirs."""
         self._unknown_s = 0.0 if is_new else self._rest_s + LEFT_S
-        """After that instant, for how long the remaining delay of addresses is unknown: under a lease of the process
-        before, that its borrower has lost or forgotten since, a request may have gone on until then.
+        """Time after `_lends_from` for which the remaining delay of addresses is unknown: a request may have run until
+        then under a lease of the previous process that its borrower has lost or dropped since.
         """
         self.on_outgoing: Callable[[], None] = _nothing
         self.loans_made = self.recalls_made = 0
@@ -120,12 +120,12 @@ class LeaseServer:
         return sum(bool(one.waiting) for one in self._lent.values())
 
     def say(self, to: int, message: Message, now: float) -> bool:
-        """Fill in the message to a borrower; return whether there is one."""
+        """Fill in the message to a borrower; return whether there is anything to send."""
         borrower = self._borrowers.get(to)
         if borrower is None:
             return False
         for address in self._grants.pop(to, []):
-            lent = self._lent.get(address)  # None: it was given back before its grant was sent.
+            lent = self._lent.get(address)  # None: it was returned before its grant was sent.
             if lent is not None and lent.holder == to and now - lent.sent_at >= AGAIN_S:
                 message.grants.append((address, lent.ticket, max(0.0, lent.rest_until - now)))
                 lent.sent_at = now
@@ -139,19 +139,19 @@ class LeaseServer:
         message.returned, borrower.returned = borrower.returned, []
         says = borrower.owed or bool(message.grants or message.returned or message.recalls)
         if says:
-            # With every serial that confirms the declaration: each renews the leases that the borrower has.
+            # With every serial that confirms the declaration, since each renews the borrower's leases.
             message.recalls += borrower.refused.items()
             message.echo, message.loans = borrower.serial, borrower.loans
             borrower.owed = False
         return says
 
     def hear(self, sender: int, message: Message, now: float) -> None:
-        """Take what a borrower said."""
+        """Handle a borrower's message."""
         if not message.serial:
             return
         borrower = self._borrower(sender)
         if message.serial <= borrower.serial:
-            return  # Came twice, or was overtaken: what it says is said again if it still holds.
+            return  # A duplicate or a late message: its content is repeated if it still applies.
         borrower.serial, borrower.heard_at, borrower.owed = message.serial, now, True
         for address, ticket in message.holds:
             self._declared(sender, borrower, address, ticket, now)
@@ -163,14 +163,14 @@ class LeaseServer:
             self._returned(sender, borrower, address, ticket, now + rest_s, now)
         for address, ticket in message.wants:
             self._wanted(sender, address, ticket, now)
-        self._may_lend(now)  # Also where nothing is wanted: the instant counts from which delays are unknown.
+        self._may_lend(now)  # Also if nothing is wanted, since it sets the time from which delays are unknown.
         self.on_outgoing()
 
     def _borrower(self, shard: int) -> Borrower:
         return self._borrowers.setdefault(shard, Borrower(loans=self._first))
 
     def restarted(self, shard: int, opening: int, now: float) -> None:
-        """Note that a borrower is another process now, so that leases of the previous one end."""
+        """Note that a borrower was restarted, which ends the leases of its previous process."""
         borrower = self._borrower(shard)
         if borrower.opening != opening:
             if borrower.opening >= 0 or borrower.holds:
@@ -194,7 +194,7 @@ class LeaseServer:
             lent.holder, lent.ticket, lent.since = sender, ticket, now
             self._lent[address] = lent
             borrower.holds[address] = None
-        elif lent.holder != sender:  # It comes too late: another shard has the address, or its delay is not over.
+        elif lent.holder != sender:  # Too late: another shard has the address, or its delay is not over.
             borrower.refused[address] = ticket
 
     def _wanted(self, sender: int, address: str, ticket: int, now: float) -> None:
@@ -203,7 +203,7 @@ class LeaseServer:
             if lent.ticket == ticket:
                 self._grants.setdefault(sender, []).append(address)
                 return
-            # It began another loan without the end of this one having reached us: that one is over.
+            # A new request without a message about the end of this lease: the lease is over.
             self._free(address, lent, now + self._rest_s)
         lent.waiting[sender] = ticket
         self._settle(address, now)
@@ -213,7 +213,7 @@ class LeaseServer:
     ) -> None:
         borrower.returned.append((address, ticket))
         lent = self._lent.setdefault(address, Lent())
-        lent.rest_until = max(lent.rest_until, rest_until)  # Also of a loan that an earlier process of ours made.
+        lent.rest_until = max(lent.rest_until, rest_until)  # Also for a lease of an earlier process of ours.
         if lent.holder == sender and lent.ticket == ticket:
             self._free(address, lent, rest_until)
         if lent.waiting.get(sender) == ticket:

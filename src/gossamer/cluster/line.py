@@ -14,21 +14,21 @@ from typing import Self
 import msgspec
 
 FRAME = 1
-"""To the parent: a frame for the shard of that number. To the shard: one from there."""
+"""To the parent: a frame for the shard with that number. To the shard: a frame from that shard."""
 CARRIED, DROPPED = 2, 3
-"""To the shard: the last frame for the shard of that number has arrived there, or may not have."""
+"""To the shard: the last frame for the shard with that number has arrived, or may be lost."""
 QUESTION, ANSWER = 4, 5
 NOTE = 6
 """To the parent: a note for the operator."""
 LAST_WORDS = 7
-"""To the parent: why the process ends, if it was not ordered; the number is 1 for a mistake of the operator."""
+"""To the parent: why the process ends without an instruction; the number is 1 for a mistake of the operator."""
 MESSAGE_BYTES_MAX = 64 << 20
 _HEAD = struct.Struct("<IBI")
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 _decode = msgspec.msgpack.Decoder(dict[str, object]).decode
 
 Message = tuple[int, int, bytes]
-"""Kind, number, the rest."""
+"""Kind, number, payload."""
 
 
 class FrameLine:
@@ -40,18 +40,18 @@ class FrameLine:
 
     @classmethod
     async def over(cls, end: socket.socket) -> Self:
-        """Return the line over a connected socket, which it takes."""
+        """Return the line over a connected socket, which it then owns."""
         reader, writer = await asyncio.open_connection(sock=end, limit=1 << 20)
         return cls(reader, writer)
 
     def send(self, kind: int, number: int, rest: bytes = b"") -> None:
-        """Send a message; it waits in memory while the other end does not read, which both see to."""
+        """Send a message. It is buffered in memory until the other end reads it."""
         self._writer.write(_HEAD.pack(len(rest), kind, number))
         if rest:
             self._writer.write(rest)
 
     def say(self, kind: int, number: int, value: object) -> None:
-        """Send a question or an answer."""
+        """Send a call or a reply."""
         self.send(kind, number, _encode(value))
 
     async def receive(self) -> Message | None:
@@ -75,5 +75,5 @@ class FrameLine:
 
 
 def read(rest: bytes) -> dict[str, object]:
-    """Return a question or an answer."""
+    """Return a call or a reply."""
     return _decode(rest)

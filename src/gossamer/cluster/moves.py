@@ -1,11 +1,10 @@
 """Moves: which partitions go to which shard, and when. The coordinator's part: no I/O, no clock.
 
-The record is saved before an order that depends on it goes out. An order is repeated until the receiver has the
-partitions so that no restart of it takes them back; only then does the map say that they are there. So a coordinator
-that restarts continues each move, and a shard that was restored finds in the map what became of its partitions.
-
-Where shards make checkpoints, a copy of the record is beside these before the order goes out. A crawl that is restored
-from there, and has an older record than its shards have state, orders again what they have done.
+The record is saved before an instruction that depends on it is sent. An instruction is repeated until the receiver has
+the partitions so safely that no restart can lose them; only then does the map assign them to the receiver. So a
+restarted coordinator continues each move, and a restored shard finds the current owners of its partitions in the map.
+If shards make checkpoints, the record is copied beside them before the instruction is sent. A crawl that is restored
+from there, with a record older than its shards' state, repeats instructions that were already carried out.
 """
 
 from array import array
@@ -23,40 +22,40 @@ from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.url.url import PARTITIONS
 
 MOVES_A_SHARD_MAX: Final = 2
-"""Under way from or to one shard."""
+"""Concurrent moves from or to one shard."""
 RUN_MAX: Final = 256
-"""Partitions in a move."""
+"""Largest number of partitions in a move."""
 URLS_A_MOVE: Final = 4_000
-"""Seen URLs that a move carries, about: so large that few moves are enough, so small that none takes a second."""
+"""Approximate number of seen URLs in a move: large enough for few moves, small enough that none takes a second."""
 URLS_A_MOVE_COPIED: Final = 1_000_000
-"""The same where each move takes a checkpoint of both shards."""
+"""The same if each move needs a checkpoint of both shards."""
 
 
 class Copied(NamedTuple):
-    """What a crawl would begin with that is restored from its checkpoints alone."""
+    """State of the record that is copied beside the checkpoints."""
 
     version: int
-    """Of the last move."""
+    """Version of the last move."""
     shards: int
 
 
 class MovesRecord(msgspec.Struct):
-    """What a coordinator must find again."""
+    """The stored state of moves."""
 
     shards: int = 0
-    """Shards that there are; 0: those that the crawl was started with."""
+    """Number of shards; 0: as at the start of the crawl."""
     wanted: int = 0
-    """Shards that are to have all partitions, each as many; 0: those that have them."""
+    """Number of shards that should have all partitions, in equal parts; 0: no change."""
     version: int = 0
-    """Of the last move that was begun."""
+    """Version of the last move that was begun."""
     under_way: list[Move] = msgspec.field(default_factory=list)
     serial: int = 0
-    """Of the last move that was completed."""
+    """Serial number of the last completed move."""
     places: list[tuple[int, MovedRun]] = msgspec.field(default_factory=list)
-    """What was moved, each partition once, with the serial number of its last completed move."""
+    """Moved runs, each partition once, with the serial number of its last completed move."""
     balanced: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """Runs that moved because one shard was behind and another one free: first, and first behind it. None of them does
-    so again before the number of shards changes."""
+    """Runs, as [first, end), that moved automatically. None moves automatically again before the number of shards
+    changes."""
 
     @property
     def is_moving(self) -> bool:
@@ -65,34 +64,34 @@ class MovesRecord(msgspec.Struct):
 
     @property
     def is_balancing(self) -> bool:
-        """Partitions are on their way, and the number of shards stays."""
+        """Whether partitions are moving although the number of shards stays."""
         return bool(self.under_way) and not self.wanted
 
 
 def map_now(partitions: PartitionMap, kept: MovesRecord) -> PartitionMap:
-    """Return the map as it is, from the one that the crawl was started with and what was moved since."""
+    """Return the current map, from the one at the start and the moves since then."""
     moves = Moves(kept, partitions)
     return PartitionMap(partitions.version, moves.kept.shards, moves.owners)
 
 
 class Moves:
-    """The map of a running crawl, and what is to change of it."""
+    """The map of a running crawl, and its pending changes."""
 
     def __init__(self, kept: MovesRecord, partitions: PartitionMap) -> None:
         """`partitions` is the map that the crawl was started with."""
         self.kept = kept
         kept.shards = max(kept.shards, partitions.shards)
         self.owners = array("H", partitions.owners)
-        """Owner of each partition, moves under way not counted."""
+        """Owner of each partition, without moves in progress."""
         self.copied: Copied | None = None
-        """What of the record has a copy beside the checkpoints of shards: only that is ordered. None: there are no
+        """The copy of the record beside the shards' checkpoints; only moves in it are started. None: there are no
         checkpoints."""
         for _, place in kept.places:
             self._set(place)
 
     @property
     def is_copied(self) -> bool:
-        """All that is recorded may be ordered."""
+        """Whether all recorded moves may be started."""
         return self.copied in (None, (self.kept.version, self.kept.shards))
 
     @property
@@ -101,13 +100,15 @@ class Moves:
         return self.kept.is_moving
 
     def scale(self, shards: int) -> None:
-        """Have `shards` shards hold all partitions. Raises ConfigError where that cannot be."""
+        """Divide all partitions among `shards` shards. Raises ConfigError if that is not possible."""
         PartitionMap(1, self.kept.shards, self.owners).moved_to(shards)
         self.kept.shards, self.kept.wanted = max(self.kept.shards, shards), shards
         self.kept.balanced = []
 
     def orders(self, shard: int, orders: Orders, known: int) -> Orders:
-        """Return a shard's orders with those about moves; `known`: the serial number up to which it knows the map."""
+        """Return a shard's instructions, extended by those about moves; `known`: the serial number up to which it knows
+        the map.
+        """
         kept = self.kept
         version, shards = self.copied or (kept.version, kept.shards)
         return msgspec.structs.replace(
@@ -120,7 +121,7 @@ class Moves:
         )
 
     def take_round(self, reports: Sequence[ShardReport], *, begins: bool) -> None:
-        """Note what is complete; where `begins`, begin what is next."""
+        """Note completed moves; if `begins`, begin the next ones."""
         settled = {(report.shard, version) for report in reports for version in report.settled}
         for move in [move for move in self.kept.under_way if (move.to, move.version) in settled]:
             self._complete(move)
@@ -128,7 +129,7 @@ class Moves:
             self._begin({report.shard: report for report in reports})
 
     def even(self, found: Uneven) -> int:
-        """Begin moves from a shard that is behind to one that is free, where none is under way; return the number of
+        """Begin moves from a shard that is behind to one that is free, if none is in progress; return the number of
         partitions that move.
         """
         kept, giver, to = self.kept, found.giver, found.to
@@ -166,7 +167,7 @@ class Moves:
         for first, end in _runs(self.owners, to_be, target.owners):
             sender, to = to_be[first], target.owners[first]
             found = True
-            # What is on its way to a shard is not passed on before it is there.
+            # Partitions that are moving to a shard are not passed on before they arrive.
             if sender not in reports or to not in reports or self.owners[first] != sender:
                 continue
             if busy[sender] < MOVES_A_SHARD_MAX and busy[to] < MOVES_A_SHARD_MAX:
@@ -189,8 +190,8 @@ class Moves:
 
 
 def _runs(now: Sequence[int], to_be: Sequence[int], target: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the runs of partitions that are to go on from where they will be to another shard in `target`: first, and
-    first behind it. In each, all partitions are at one shard now, and go to one before.
+    """Return the runs of partitions, as [first, end), that must move on to another shard in `target` after the current
+    moves. In each run all partitions have the same owner now, and the same owner after these moves.
     """
     places = list(zip(now, to_be, target, strict=True))
     bounds = [at for at in range(1, PARTITIONS) if places[at] != places[at - 1]]

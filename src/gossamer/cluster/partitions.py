@@ -1,4 +1,6 @@
-"""Partitions: which shard has which of the 4096. Sites, and hosts of split sites, keep theirs: scaling moves them."""
+"""Partitions: which shard has which of the 4096 partitions. The partition of a site, or of a split site's host, is
+fixed; scaling moves partitions.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from gossamer.world.files import write_whole
 
 FILE: Final = "state/partitions.json"
 RECORD_FILE: Final = "state/coordinator.json"
-"""What the coordinator keeps, also of moves since the map was written."""
+"""File of the coordinator's state, including moves since the map was written."""
 SHARDS_MAX: Final = 1024
-"""Fewer than four partitions each would leave some with twice the work of others."""
+"""With fewer than four partitions each, some shards would have twice the work of others."""
 
 
 class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The map as its file has it."""
+    """The content of the map's file."""
 
     version: int
     shards: int
@@ -37,7 +39,7 @@ class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PartitionMap:
-    """Partition to shard. A value: moving makes another, with the next version."""
+    """The owner of each partition. An immutable value: a move makes a new map, with the next version."""
 
     def __init__(self, version: int, shards: int, owners: Sequence[int]) -> None:
         assert len(owners) == PARTITIONS, f"{len(owners)} partitions have owners"
@@ -86,8 +88,8 @@ class PartitionMap:
         return found
 
     def moved_to(self, shards: int) -> PartitionMap:
-        """Return the map for another number of shards, with the fewest moves: the partitions of removed shards, and
-        what the other shards have above an even share. A shard gives away its last ones first.
+        """Return the map for another number of shards, with the fewest moves: of the partitions of removed shards, and
+        of those that other shards have above an even share. A shard gives away its last partitions first.
 
         Raises:
             ConfigError: the number of shards is not possible.
@@ -98,7 +100,7 @@ class PartitionMap:
         for partition, owner in enumerate(self.owners):
             held[owner].append(partition)
         least, more = divmod(PARTITIONS, shards)
-        # The larger shares go to those who hold most: that moves least.
+        # The shards with most partitions get the larger shares, which needs the fewest moves.
         largest = sorted(range(shards), key=lambda shard: (-len(held[shard]), shard))
         share = {shard: least + (place < more) for place, shard in enumerate(largest)}
         moving = [partition for shard, own in held.items() for partition in own[share.get(shard, 0) :]]
@@ -114,14 +116,14 @@ class PartitionMap:
         return PartitionMap(self.version + 1, shards, owners)
 
     def evenness(self, weights: Sequence[float] = ()) -> tuple[float, float]:
-        """Return the most that a shard has and the mean; of partitions, or of their `weights` (hosts, URLs)."""
+        """Return the maximum and the mean per shard, of partitions or of their `weights` (hosts, URLs)."""
         sums = [0.0] * self.shards
         for partition, owner in enumerate(self.owners):
             sums[owner] += weights[partition] if weights else 1.0
         return max(sums), sum(sums) / self.shards
 
     def encode(self) -> bytes:
-        """Return it as its file has it."""
+        """Return the content of the map's file."""
         runs = [(first, owner) for first, _, owner in self.runs()]
         written = Written(self.version, self.shards, runs)
         return msgspec.json.encode(msgspec.structs.replace(written, crc=written.summed())) + b"\n"
@@ -131,7 +133,7 @@ class PartitionMap:
         """Return the map that `encode` wrote.
 
         Raises:
-            ConfigError: it is none of ours; `name` says what.
+            ConfigError: it is not a partition map; the message has `name`.
         """
         try:
             written = msgspec.json.decode(encoded, type=Written)
@@ -147,7 +149,7 @@ class PartitionMap:
             raise ConfigError(f"{name} is no partition map ({error}); restore it from a backup") from error
 
     def save(self, directory: Path) -> None:
-        """Write it into a crawl's directory; the file holds the old map or the new one, whole."""
+        """Write the map into a crawl's directory; the file always has either the old map or the new one."""
         path = directory / FILE
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, self.encode())
@@ -157,7 +159,7 @@ class PartitionMap:
         """Return the map of a crawl's directory; None if the crawl has one shard and never had more.
 
         Raises:
-            ConfigError: the file is none of ours.
+            ConfigError: the file is not a partition map.
         """
         path = directory / FILE
         return cls.decode(path.read_bytes(), path) if path.exists() else None

@@ -1,11 +1,11 @@
 """Places: which shard has each partition, as one shard knows it, and the moves of partitions between running shards.
 
-A move takes a run of partitions from one shard to another while both crawl. It has a version, and versions grow with
-each move of a partition. The giver copies the keys ahead, in parts, while it crawls on. With the last part the
-partitions are given: one commit deletes the keys here, and has in the outbox what changed since the parts before.
-What the receiver takes is put into its store in the commit that has the position of the parts, and counts with the last
-one. Parts come in order, and may come again when the giver was restarted, or restored from a checkpoint: the version
-says which were taken.
+A move transfers a run of partitions from one shard to another while both crawl. It has a version, which grows with each
+move of a partition. The giver first sends copies of the keys, in parts, while it crawls on. The last part gives the
+partitions away: one commit deletes the keys, and puts the changes since the earlier parts into the outbox. The receiver
+puts the keys into its store in the same commit as the position of the parts; they are valid with the last part. Parts
+arrive in order, and may be repeated after the giver was restarted, or restored from a checkpoint: the version shows
+which were taken.
 """
 
 from array import array
@@ -27,13 +27,13 @@ class Move(msgspec.Struct, array_like=True, frozen=True):
     version: int
     first: int
     end: int
-    """First partition behind it."""
+    """First partition after the run."""
     sender: int
     to: int
 
 
 class MovedRun(msgspec.Struct, array_like=True, frozen=True):
-    """Where a run of partitions is since a version."""
+    """The owner of a run of partitions since a version."""
 
     version: int
     first: int
@@ -43,24 +43,26 @@ class MovedRun(msgspec.Struct, array_like=True, frozen=True):
 
 @decodable
 class PlacesRecord(msgspec.Struct, array_like=True):
-    """What the commit keeps."""
+    """The stored state."""
 
     moved: list[MovedRun] = msgspec.field(default_factory=list)
-    """What this shard gave or took, by the last move of each partition."""
+    """Runs that this shard gave or took, by the last move of each partition."""
     given_at: dict[int, int] = msgspec.field(default_factory=dict)
-    """Receiver to the last epoch that gave it partitions."""
+    """By receiver: the last epoch that gave it partitions."""
     taking: list[MovedRun] = msgspec.field(default_factory=list)
-    """Moves of which parts came, and not the last one."""
+    """Moves of which parts have arrived, but not the last one."""
     welcomed: int = 0
-    """Shards, by number up to this, that know what this one learned before they began."""
+    """Shards with lower numbers than this have got the state from before their start."""
 
 
 class Places:
-    """One shard's map. What it gave and took is durable with its commits; the rest comes from the coordinator."""
+    """The map as one shard knows it. Its own moves are durable with its commits; the rest comes from the
+    coordinator.
+    """
 
     def __init__(self, shard: int, partitions: PartitionMap, epochs: Epochs, *, needs_cover: bool, fresh: bool) -> None:
-        """`needs_cover`: only a checkpoint is safe, not a commit. `fresh`: the store is a checkpoint that was restored
-        just now, so all in it is safe.
+        """`needs_cover`: only a checkpoint is safe, not a commit. `fresh`: the store was just restored from a
+        checkpoint, so everything in it is safe.
         """
         self.shard = shard
         self.owners = array("H", partitions.owners)
@@ -73,21 +75,21 @@ class Places:
         kept = PlacesRecord(welcomed=partitions.shards)
         self._kept = kept = kept if stored is None else msgspec.msgpack.decode(stored, type=PlacesRecord)
         self.shards = max(partitions.shards, shard + 1, kept.welcomed)
-        """Shards that there are, as far as is known."""
+        """Known number of shards."""
         for place in self._kept.moved:
             self._set(place)
         self.serial = 0
-        """Up to which the coordinator's map is known, since this start."""
+        """Serial number up to which the coordinator's map is known, since this start."""
         self._safe: set[int] = set()
-        """Versions of what was taken, and is in the state that this shard would be restored from."""
+        """Versions of taken moves that are in the state from which this shard would be restored."""
         self._marks: list[tuple[int, set[int]]] = [(epochs.number - 1, {one.version for one in self._kept.moved})]
         self._taken: set[int] = set()
         self._cut: set[int] = set()
         self.held: dict[int, int] = {
             to: epoch for to, epoch in self._kept.given_at.items() if needs_cover and not fresh
         }
-        """Receiver to the epoch that a checkpoint must hold before it gets more batches: what is given must not be
-        found again in an older state of this shard."""
+        """By receiver: the epoch that a checkpoint must have before the receiver gets more batches, so that partitions
+        that were given away never reappear in an older state of this shard."""
         if fresh or not needs_cover:
             self.covered(epochs.number)
 
@@ -96,15 +98,15 @@ class Places:
 
     @property
     def travelling(self) -> list[tuple[int, int]]:
-        """Runs of partitions of which this shard has some keys and not all: first, and first behind it."""
+        """Runs of partitions, as [first, end), of which this shard has some keys but not all."""
         return [(run.first, run.end) for run in self._kept.taking]
 
     def is_new(self, move: Move) -> bool:
-        """Say whether a move was neither made nor overtaken."""
+        """Say whether a move is not made yet, and not superseded by a later one."""
         return self._versions[move.first] < move.version
 
     def to_welcome(self, shards: int) -> range:
-        """Return, with the open epoch, the shards of `shards` that were not there before."""
+        """Return the numbers of new shards below `shards`, and mark them as known with the open epoch."""
         found = range(self._kept.welcomed, shards)
         if found:
             self._kept.welcomed, self._changed = shards, True
@@ -114,7 +116,7 @@ class Places:
     # ---- giving
 
     def give(self, move: Move) -> None:
-        """Give partitions, with the open epoch: they are the receiver's from now."""
+        """Give partitions away, with the open epoch: they belong to the receiver from now on."""
         self._note(MovedRun(move.version, move.first, move.end, move.to))
         self._kept.given_at[move.to] = self._epochs.number
         if self._needs_cover:
@@ -127,7 +129,7 @@ class Places:
         return self._versions[part.first] < part.version
 
     def takes(self, part: MovePart) -> None:
-        """Note that a part came, with the open epoch."""
+        """Note that a part has arrived, with the open epoch."""
         run = MovedRun(part.version, part.first, part.end, self.shard)
         if run not in self._kept.taking:
             self._kept.taking.append(run)
@@ -140,19 +142,19 @@ class Places:
         self._taken.add(part.version)
 
     def settled(self, moves: Sequence[Move]) -> list[int]:
-        """Return the versions of those moves to this shard that no restart takes back."""
+        """Return the versions of those moves to this shard that no restart can undo."""
         return [move.version for move in moves if move.to == self.shard and move.version in self._safe]
 
     @property
     def waits_for_checkpoint(self) -> bool:
-        """Partitions that were given or taken wait until a checkpoint holds that."""
+        """Whether given or taken partitions wait for a checkpoint."""
         return bool(self.held) or any(versions for _, versions in self._marks)
 
     # ---- what others do
 
     def learn(self, places: Sequence[MovedRun], known: int, serial: int) -> bool:
-        """Take in where partitions are, from the coordinator: its moves from number `known` up to `serial`. Return
-        whether anything is new. What is for the process before this one, which knew more, comes again.
+        """Learn the owners of partitions from the coordinator: its moves from number `known` up to `serial`. Return
+        whether anything is new. Moves meant for the previous process, which knew more, are sent again.
         """
         if known > self.serial or serial <= self.serial:
             return False
@@ -182,7 +184,7 @@ class Places:
             self.covered(epoch)
 
     def covered(self, epoch: int) -> None:
-        """Note that this shard would be restored with an epoch, and all before it."""
+        """Note that this shard would be restored with an epoch and all earlier ones."""
         while self._marks and self._marks[0][0] <= epoch:
             self._safe |= self._marks.pop(0)[1]
         self.held = {to: since for to, since in self.held.items() if since > epoch}
@@ -200,7 +202,7 @@ class Places:
 
 
 def without(places: Sequence[MovedRun], first: int, end: int) -> Iterator[MovedRun]:
-    """Yield the places outside [`first`, `end`), each cut to what is outside."""
+    """Yield the parts of runs that are outside [`first`, `end`)."""
     for place in places:
         for begin, stop in ((place.first, min(place.end, first)), (max(place.first, end), place.end)):
             if begin < stop:

@@ -18,7 +18,7 @@ from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.url.url import Url
 
 OUT_MAX: Final = 1_000
-"""Prerequisite fetches that other shards make for us at once."""
+"""Concurrent prerequisite fetches of other shards for us."""
 ANSWERS_MAX: Final = 64
 """Answers kept in case a frame is lost and the shard repeats its request: at most half a megabyte each."""
 WAIT_S: Final = 300.0
@@ -40,19 +40,19 @@ class RemotePrerequisites:
         self._out: dict[int, _Out] = {}
         self._number = 0
         self._running: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
-        """Origin and address to the requesters: shard, its opening, its number."""
+        """By origin and address: the requesters, as shard, its opening and its number of the request."""
         self._answers: OrderedDict[tuple[int, int, int], PrerequisiteAnswer] = OrderedDict()
         self._ready: dict[int, list[PrerequisiteAnswer]] = {}
 
     @property
     def waits(self) -> bool:
-        """Another shard makes a prerequisite fetch for us."""
+        """Whether another shard makes a prerequisite fetch for us."""
         return bool(self._out)
 
     # ---- ours, run by others
 
     def ask(self, prerequisite: Prerequisite, to: int, now: float) -> bool:
-        """Have a shard make a prerequisite fetch; False if too many run."""
+        """Ask a shard for a prerequisite fetch; False if too many are in flight."""
         if len(self._out) >= OUT_MAX:
             return False
         self._number += 1
@@ -60,7 +60,7 @@ class RemotePrerequisites:
         return True
 
     def to_ask(self, to: int, now: float) -> list[AskPrerequisite]:
-        """Return what a shard must be asked now, for the first time or again."""
+        """Return the requests to send to a shard now, for the first time or again."""
         due = []
         for number, out in self._out.items():
             if out.to == to and out.send_at <= now:
@@ -73,7 +73,7 @@ class RemotePrerequisites:
         return due
 
     def readdress(self, shard: int, owner: Callable[[Url], int]) -> list[Prerequisite]:
-        """Ask the owners of today from now on; return the fetches that are `shard`'s, ours, to make."""
+        """Direct requests to the current owners; return the fetches that `shard`, this one, must make itself."""
         for out in self._out.values():
             to = owner(out.prerequisite.url)
             if to != out.to:
@@ -82,7 +82,7 @@ class RemotePrerequisites:
         return [self._out.pop(number).prerequisite for number in ours]
 
     def drop(self, prerequisite: Prerequisite) -> None:
-        """Forget who waits for a fetch of ours: those who ask again ask another."""
+        """Drop the requesters of a fetch by us; they ask its new owner."""
         self._running.pop((prerequisite.origin.text, prerequisite.url.text), None)
 
     def answered(self, answer: PrerequisiteAnswer) -> Prerequisite | None:
@@ -91,7 +91,7 @@ class RemotePrerequisites:
         return out.prerequisite if out is not None and out.prerequisite.url.text == answer.url else None
 
     def expired(self, now: float) -> Iterator[Prerequisite]:
-        """Return the fetches whose wait is over without an answer."""
+        """Yield the fetches whose wait has ended without an answer."""
         for number in [number for number, out in self._out.items() if out.until <= now]:
             yield self._out.pop(number).prerequisite
 
@@ -120,12 +120,12 @@ class RemotePrerequisites:
             self._ready.setdefault(sender, []).append(answer)
 
     def answers(self, to: int) -> list[PrerequisiteAnswer]:
-        """Return the answers that are to be sent to a shard now."""
+        """Return the answers to send to a shard now."""
         return self._ready.pop(to, [])
 
 
 def answer_of(number: int, url: str, result: Reply | Failure, body: bytes) -> PrerequisiteAnswer:
-    """Return what another shard needs to know of a result."""
+    """Return a result in the form that is sent to another shard."""
     if isinstance(result, Failure):
         failure = (result.outcome, result.error, result.retry, result.host_level)
         return PrerequisiteAnswer(number, url, failure, ip=result.ip, at=result.started_at)
@@ -133,7 +133,7 @@ def answer_of(number: int, url: str, result: Reply | Failure, body: bytes) -> Pr
 
 
 def result_of(answer: PrerequisiteAnswer) -> Reply | Failure:
-    """Return the result as the robots rules take it; `answer.body` has the body's content."""
+    """Return the result for the robots rules; `answer.body` has the body's content."""
     if answer.failure is not None:
         outcome, error, retry, host_level = answer.failure
         return Failure(outcome, error, retry, host_level, answer.ip, answer.at)

@@ -1,5 +1,5 @@
-"""Ray: beside `actors` the only file that knows it. It joins a cluster or starts a private one, has it run the shards'
-actors, and the coordinator's on the machine that the crawl was started from, and speaks to these.
+"""Ray: joins a cluster or starts a private one, starts the actors of the shards, and of the coordinator on this
+machine, and calls them. Only this module and `actors` use Ray.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gossamer.world.reaper import end, reaper_of
 STARTS_MAX = 3
 CONNECT_S_MAX = 5.0
 COMMON: Any = {"max_restarts": -1, "max_task_retries": 0}
-"""Of all actors. Ray repeats no call: the caller repeats a query, the sender its frames."""
+"""Options of all actors. Ray repeats no call: the caller repeats queries, the sender frames."""
 LOOPBACK = ("127.", "localhost:", "[::1]:")
 FOLDER = "gossamer-ray-"
 """Folder of a private Ray's sockets and logs, in the system's temporary directory; a process id and a random part
@@ -44,7 +44,7 @@ follow. It is short because the path of a socket has at most 107 bytes."""
 
 
 class Engine:
-    """The actors of one crawl, for the process that started it. They end with that process."""
+    """The actors of a crawl, for the process that started it. They end with that process."""
 
     def __init__(self, coordinator: Any, shards: list[Any], reaper: subprocess.Popen[bytes] | None) -> None:
         """`reaper` is set for a private Ray."""
@@ -57,8 +57,8 @@ class Engine:
 
         Raises:
             ConfigError: the runtime environment cannot be set up.
-            ConnectionError: the coordinator restarts.
-            ConnectionAbortedError: Ray reports it as dead; that is final only after some time.
+            ConnectionError: the coordinator is restarting.
+            ConnectionAbortedError: Ray reports the coordinator as dead, which is final only after some time.
         """
         try:
             async with asyncio.timeout(CALL_S_MAX):
@@ -91,7 +91,7 @@ class Engine:
             raise ConnectionError(_line(error)) from error
 
     async def ask(self, question: Mapping[str, object], shards: list[int]) -> list[dict[str, object]]:
-        """Have shards answer a verb. Raises ConnectionError as `standing`."""
+        """Return the answers of shards to a verb. Raises ConnectionError as `standing`."""
         try:
             answers = await self.coordinator.ask.remote(encoded(dict(question)), shards)
         except ray.exceptions.RayError as error:
@@ -99,7 +99,7 @@ class Engine:
         return [decoded(answer, type=dict[str, object]) for answer in answers]
 
     def close(self) -> None:
-        """End all actors; a private Ray ends too, without a trace."""
+        """End all actors; a private Ray ends too, and its files are removed."""
         for actor in (self.coordinator, *self.shards):
             with suppress(Exception):
                 ray.kill(actor)
@@ -128,7 +128,7 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
 
 
 def _actors(plan: bytes, shards: int, namespace: str, options: ClusterOptions) -> tuple[Any, list[Any]]:
-    """Start the coordinator, on this machine, and the shards, where Ray has room for them, now or later."""
+    """Start the coordinator on this machine, and the shards where Ray has resources for them, now or later."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     keepers = [
         _shard_actor(plan, shard, namespace, place, options) for shard, place in enumerate(_places(shards, options))
@@ -149,7 +149,7 @@ def _shard_actor(plan: bytes, shard: int, namespace: str, place: Any, options: C
 
 
 def _places(shards: int, options: ClusterOptions) -> list[Any]:
-    """Return how Ray is to place each shard. A placement group is reserved as a whole, and ends with this program."""
+    """Return Ray's placement of each shard. A placement group is reserved as a whole, and ends with this program."""
     if options.placement == "spread":
         return ["SPREAD"] * shards
     group = placement_group([options.reserved] * shards, strategy=options.placement.upper())
@@ -157,9 +157,9 @@ def _places(shards: int, options: ClusterOptions) -> list[Any]:
 
 
 def _own(options: ClusterOptions, namespace: str) -> subprocess.Popen[bytes]:
-    """Start a private Ray; again where it gave up, which it does after 30 s, on a busy machine too."""
+    """Start a private Ray; try again if it gives up, which it does after 30 s, even on a busy machine."""
     _sweep()
-    ray_constants.ENABLE_RAY_CLUSTER = False  # The only way to have every part of it listen on loopback alone.
+    ray_constants.ENABLE_RAY_CLUSTER = False  # The only way to make all parts of Ray listen only on loopback.
     for left in reversed(range(STARTS_MAX)):
         folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
         reaper = reaper_of(folder)
@@ -189,7 +189,7 @@ def _leave(reaper: subprocess.Popen[bytes] | None) -> None:
 
 def _begin(options: ClusterOptions, namespace: str, folder: Path) -> None:
     ray.init(
-        address="local",  # Also where RAY_ADDRESS names a cluster.
+        address="local",  # Even if RAY_ADDRESS is set to a cluster.
         namespace=namespace,
         runtime_env=_runtime_env(options),
         num_cpus=max(2, math.ceil(options.cpus * options.workers)),
@@ -224,7 +224,7 @@ def _connect(options: ClusterOptions, namespace: str) -> None:
 
 
 def _runtime_env(options: ClusterOptions) -> RuntimeEnv | None:
-    """Return what the file of `cluster.runtime_env` holds. Its relative directories begin where the file is."""
+    """Return the content of the file of `cluster.runtime_env`. Relative directories in it are relative to the file."""
     if not options.runtime_env:
         return None
     file = Path(options.runtime_env)
@@ -250,7 +250,7 @@ def _line(error: Exception) -> str:
 
 
 def _sweep() -> None:
-    """End and remove what a Ray has left whose starter was killed, and its reaper too."""
+    """End the processes and remove the folder of a private Ray whose starter and reaper were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
         number = folder.name.removeprefix(FOLDER).partition("-")[0]
         if number.isdigit() and not Path(f"/proc/{number}").exists():
@@ -258,7 +258,7 @@ def _sweep() -> None:
 
 
 def _knock(address: str) -> int:
-    """Speak to a cluster as this process is set up to; return `ASKED` when it wants a token."""
+    """Connect to a cluster with this process's settings; return `ASKED` if it requires a token."""
     try:
         host, _, port = address.rpartition(":")
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_S_MAX).close()

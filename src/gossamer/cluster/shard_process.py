@@ -1,7 +1,7 @@
 """Shard process: runs one shard in a child process, restarts it when it dies, and carries its messages.
 
 The parent sees the signal that ends its child, which Ray would not report: a page is blamed only for a known signal. If
-the parent itself dies, its child dies too, and the next parent starts another from the last commit.
+the parent itself dies, its child dies too, and the next parent starts a new child from the last commit.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ RESTARTS_MAX = 5
 """Restarts in a row without a new commit; one more and the shard has failed."""
 NOTES_HELD_MAX = 100
 FRAMES_HELD_BYTES_MAX = 16 << 20
-"""Frames for one other shard that wait to be carried; more are dropped, and sent again by whom they are from."""
+"""Frames for one other shard that wait to be sent; more are dropped, and their sender repeats them."""
 
 LOOK = "look"
-"""The verb of a round's question."""
+"""Name of the verb for a round's question."""
 
 Carry = Callable[[int, bytes], Awaitable[bool]]
-"""Takes a frame to another shard; returns whether it arrived there, False also when that is unknown."""
+"""Sends a frame to another shard; returns whether it arrived; False also if that is unknown."""
 State = Literal["starting", "running", "done", "failed", "refused"]
 
 
@@ -46,7 +46,7 @@ class ShardStart(msgspec.Struct, frozen=True):
 
     command: Sequence[str]
     job: Callable[[int], bytes]
-    """The line on its standard input, given the number of its end of the line."""
+    """Returns the line for its standard input, from the file descriptor of its end of the connection."""
     environment: Mapping[str, str]
     slots: Path
     """The directory of its slots."""
@@ -54,7 +54,7 @@ class ShardStart(msgspec.Struct, frozen=True):
 
 
 class ShardProcess:
-    """Starts a shard's process, restarts it after any unexpected end, and answers for it."""
+    """Starts a shard's process, restarts it after any unexpected end, and answers on its behalf."""
 
     def __init__(self, start: ShardStart, carry: Carry, clock: Clock) -> None:
         self._start = start
@@ -72,7 +72,7 @@ class ShardProcess:
         """Notes for the operator; the reader removes them."""
         self.state: State = "starting"
         self.failure = ""
-        """Why it has failed, or was refused."""
+        """Why the shard has failed, or was refused; empty: neither."""
         self._last_status: dict[str, object] = {}
         self.deaths = 0
         self.bytes_carried = 0
@@ -80,11 +80,11 @@ class ShardProcess:
 
     @property
     def pid(self) -> int:
-        """Of the shard's process; 0 while there is none."""
+        """Id of the shard's process; 0 if there is none."""
         return self._process.pid if self._process is not None and self._process.returncode is None else 0
 
     async def run(self) -> None:
-        """Keep the shard until it is done, has failed, or was refused. Cancelled, it takes the process with it."""
+        """Run the shard until it is done, has failed, or was refused. A cancellation ends the process too."""
         committed, fruitless = slots.progress(self._start.slots), 0
         try:
             while True:
@@ -108,7 +108,7 @@ class ShardProcess:
                 task.cancel()
 
     async def ask(self, question: Mapping[str, object], limit_s: float) -> dict[str, object] | None:
-        """Return the shard's answer; None when it has no process now, or does not answer in time."""
+        """Return the shard's answer; None if it has no process now, or does not answer in time."""
         if self._line is None:
             return None
         self._number = (self._number + 1) & 0xFFFFFFFF
@@ -125,7 +125,7 @@ class ShardProcess:
             self._asked.pop(number, None)
 
     async def look(self, shard: int, node: str, question: Look, limit_s: float) -> ShardAnswer:
-        """Return the shard's answer to a round's request, or else what its parent knows."""
+        """Return the shard's answer to a round's question, or an answer by its parent."""
         state = self.state
         answer = None if state in ("done", "failed", "refused") else await self.ask(_question_of(question), limit_s)
         notes = [self.notes.popleft() for _ in range(len(self.notes))]
@@ -149,7 +149,7 @@ class ShardProcess:
         )
 
     def deliver(self, sender: int, frame: bytes) -> bool:
-        """Give the shard a frame; False when it has no process now: it will be sent again."""
+        """Pass a frame to the shard; False if it has no process now: the sender repeats the frame."""
         if self._line is None:
             return False
         self._line.send(said.FRAME, sender, frame)
@@ -158,7 +158,9 @@ class ShardProcess:
     # ---- inside
 
     async def _one_life(self) -> tuple[int, bool, float]:
-        """Return the process's status, whether we killed it for a stage that overran, and when it was started."""
+        """Run the process once; return its exit status, whether we killed it for a stage that took too long, and when
+        it was started.
+        """
         ours, its = socket.socketpair()
         since = self._clock.now()
         try:
@@ -177,7 +179,7 @@ class ShardProcess:
                 if not overran and slots.overdue(self._start.slots, self._clock.now(), limit_s, since):
                     overran = True
                     process.kill()
-            with suppress(TimeoutError):  # Its last words are in the socket still.
+            with suppress(TimeoutError):  # Its last message may still be in the socket.
                 async with asyncio.timeout(WATCH_S):
                     await listening
         finally:
@@ -218,7 +220,9 @@ class ShardProcess:
                 self._last_words = (number == 1, rest.decode())
 
     def _take(self, to: int, frame: bytes) -> None:
-        """Take a frame for another shard. Each receiver has a separate queue, so that a slow one delays no other."""
+        """Queue a frame for another shard. Each receiver has a separate queue, so that a slow one does not delay
+        others.
+        """
         held = self._held_bytes.get(to, 0)
         if held + len(frame) > FRAMES_HELD_BYTES_MAX:
             self._tell(said.DROPPED, to)
@@ -253,7 +257,7 @@ def _started(start: ShardStart, end: socket.socket) -> subprocess.Popen[bytes]:
         env=dict(start.environment),
     )
     assert process.stdin is not None
-    with suppress(OSError):  # It died before it could read: its status says so.
+    with suppress(OSError):  # It died before it could read; its exit status shows this.
         process.stdin.write(start.job(end.fileno()))
         process.stdin.close()
     return process
@@ -264,7 +268,7 @@ def _question_of(look: Look) -> dict[str, object]:
 
 
 def death(status: int) -> str:
-    """Return what a process ended of, in words."""
+    """Return how a process ended, for people."""
     if status >= 0:
         return f"ended with status {status}"
     try:
