@@ -1,4 +1,4 @@
-"""Bodies: how much of what is under way is held in memory, and what a body is by its name or by how it begins."""
+"""Bodies: bounds the memory of bodies in flight, and finds a body's media type by its name or its beginning."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from gossamer.fetch.options import FetchOptions
 from gossamer.world.spill import Spill, Spills
 
 SPILL_BYTES_MIN: Final = 64 * 1024
-"""Smaller ones stay in memory even when there is none left for them: a page is not worth a file."""
+"""Smaller bodies stay in memory even beyond the bound, since a file for each would cost too much."""
 
 
 class BodyMemory:
-    """The memory that all bodies under way share. Without `spills` there is no disk, and no bound but each body's own.
+    """The memory that all bodies in flight share. Without `spills` no body goes to disk, and only the bound of each
+    body applies.
 
     An ordinary page costs two comparisons.
     """
@@ -26,11 +27,11 @@ class BodyMemory:
         self._spills = spills
         self.each_bytes_max = options.body_memory_bytes_max if spills is not None else options.body_bytes_max
         self.held_bytes = 0
-        """Of all bodies under way."""
+        """Memory of all bodies in flight."""
         self.held_bytes_max = options.bodies_memory_bytes_max if spills is not None else 1 << 62
 
     def spilled(self, body: bytes | memoryview) -> Spill | None:
-        """Return a file that holds a body's beginning now; None for one that may stay in memory.
+        """Return a file with the body's beginning; None if the body may stay in memory.
 
         Raises:
             OSError: the disk refuses.
@@ -41,7 +42,7 @@ class BodyMemory:
             spill = self._spills.make()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):
-                return None  # Better a body in memory than a page that ends for want of a descriptor.
+                return None  # Without a free descriptor it is better to keep the body in memory than to fail the page.
             raise
         spill.write(body)
         return spill
@@ -53,10 +54,10 @@ GOPHER_MENU: Final = "application/gopher-menu"
 URI_LIST: Final = "text/uri-list"
 """RFC 2483, section 5."""
 
-# Python's own table and not the system's: the same crawl has the same types on every machine.
+# Python's own table and not the system's, so that a crawl has the same types on every machine.
 _TABLE: Final = mimetypes.MimeTypes()
 _CODED: Final = {"gzip": "application/gzip", "bzip2": "application/x-bzip2", "xz": "application/x-xz", "br": ""}
-# MIME Sniffing, section 7.1: a tag ends with a space or >, white space may stand before it.
+# MIME Sniffing, section 7.1: a tag ends with a space or >, and may have white space before it.
 _BEGINS_AS_HTML = re.compile(
     rb"[\t\n\f\r ]*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|!--)[ >]",
     re.IGNORECASE,
@@ -65,7 +66,7 @@ _BEGINS_AS_XML = re.compile(rb"[\t\n\f\r ]*<\?xml").match
 
 
 def media_type_of(name: str) -> str:
-    """Return the media type of a file by the end of its name, empty when that says nothing. About 2 µs."""
+    """Return the media type of a file by its extension; empty if unknown. About 2 µs."""
     kind, coding = _TABLE.guess_type("/" + name.rpartition("/")[2])
     return _CODED.get(coding, "") if coding else (kind or "")
 
@@ -73,7 +74,7 @@ def media_type_of(name: str) -> str:
 def sniffed(body: bytes) -> str:
     """Return the media type of a body that came without one, as browsers detect it; empty if none matches.
 
-    WHATWG MIME Sniffing, section 7.1, for what bears links. About 1 µs.
+    WHATWG MIME Sniffing, section 7.1, only for types with links. About 1 µs.
     """
     if _BEGINS_AS_HTML(body):
         return "text/html"

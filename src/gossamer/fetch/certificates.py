@@ -1,4 +1,4 @@
-"""Certificates: those that are trusted and those of clients, looked at before a request needs them."""
+"""Certificates: checks trusted certificates and client certificates before a request needs them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gossamer.model.errors import ConfigError
 def trusted(options: FetchOptions) -> str:
     """Return the file of certificates to trust: the operator's, else the system's, else certifi's.
 
-    A libcurl from a wheel looks where its builder's system kept them, so the place is always named.
+    A libcurl from a wheel looks where its build system had them, so the path is always set.
     """
     return options.ca_bundle or ssl.get_default_verify_paths().cafile or certifi.where()
 
@@ -23,7 +23,7 @@ def check_trusted(options: FetchOptions) -> None:
     """Read the operator's file of certificates.
 
     Raises:
-        ConfigError: it cannot be read, or holds none.
+        ConfigError: the file cannot be read, or has no certificate.
     """
     bundle = options.ca_bundle
     if not bundle:
@@ -41,7 +41,9 @@ def check_trusted(options: FetchOptions) -> None:
 
 
 def check_certificate(where: str, certificate: str, key: str) -> None:
-    """Raise ConfigError if a client certificate and its key cannot be used: libcurl says so at each request only."""
+    """Raise ConfigError if a client certificate and its key cannot be used, which libcurl reports only for each
+    request.
+    """
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key or None, password=b"")
     except ssl.SSLError as error:

@@ -1,5 +1,5 @@
-"""Codings: one coded stream each, fed piece by piece (RFC 9110, section 8.4.1); bodies too large for memory are decoded
-from disk to disk.
+"""Codings: decoders of content codings that work piece by piece (RFC 9110, section 8.4.1), also from disk to disk for
+bodies that are too large for memory.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Brotli:
     def feed(self, data: bytes, room: int) -> bytes:
         out: bytes = self._stream.process(data, output_buffer_limit=room)
         self.done = self._stream.is_finished()
-        # A stream that wants more may still hold output, and gives it when asked again with nothing.
+        # The decoder may still hold output, which it returns for empty input.
         pieces = [out]
         while not self.done and (room := room - len(pieces[-1])) > 0 and pieces[-1]:
             pieces.append(self._stream.process(b"", output_buffer_limit=room))
@@ -62,7 +62,7 @@ class _Brotli:
 
 
 class _Zstd:
-    """Zstandard, one frame. Its stream has no bound on output, so it is given little at a time."""
+    """Zstandard, one frame. The library does not bound its output, so the input is passed in small pieces."""
 
     def __init__(self) -> None:
         self.done = False
@@ -84,10 +84,10 @@ class _Zstd:
 
 
 Stream = _Inflate | _Brotli | _Zstd
-"""One coded stream. `feed` takes coded bytes and returns decoded ones: all there are, or `room` of them or up to twice
-that. `done` is set at the end, `rest` then holds what followed in the last piece.
+"""A decoder of one coded stream. `feed` takes coded bytes and returns decoded ones: all available, or at least `room`
+and at most twice that. At the end `done` is set, and `rest` has the bytes after the end in the last piece.
 """
-# Coding: how to open a stream of it, and how each begins where the format says so.
+# By coding: how to make a decoder, and the magic bytes of its format, if any.
 STREAMS: Final[dict[str, tuple[Callable[[], Stream], bytes]]] = {
     "gzip": (partial(_Inflate, igzip_lib.DECOMP_GZIP), _GZIP_MAGIC),
     "x-gzip": (partial(_Inflate, igzip_lib.DECOMP_GZIP), _GZIP_MAGIC),
@@ -99,13 +99,15 @@ STREAMS: Final[dict[str, tuple[Callable[[], Stream], bytes]]] = {
 
 
 def is_zlib(start: bytes) -> bool:
-    """Say whether a body called `deflate` begins as zlib does (RFC 1950, section 2.2); else it is raw (RFC 1951)."""
+    """Say whether a body with the coding `deflate` begins like zlib (RFC 1950, section 2.2); else it is raw (RFC
+    1951).
+    """
     return len(start) >= 2 and start[0] & 0x0F == 8 and (start[0] << 8 | start[1]) % 31 == 0
 
 
 _PIECE_BYTES: Final = 64 * 1024
 _ROOM_BYTES: Final = 1024 * 1024
-"""Decoded at one go."""
+"""Bytes that are decoded in one call."""
 
 
 class Spilling:
@@ -116,8 +118,8 @@ class Spilling:
         self._held_max = held_bytes_max
 
     def decode(self, reply: Reply, codings: list[str], limit: int) -> Content:
-        """Return the content, at most `limit` bytes of it. Broken codings give what came before the break, less up to
-        64 KiB as sent.
+        """Return at most `limit` bytes of the content. For a broken coding, the content up to the error, less the
+        content of up to 64 KiB as sent.
 
         Raises:
             OSError: the disk refuses.
@@ -125,7 +127,7 @@ class Spilling:
         problems: list[str] = []
         file: LargeBody
         if not codings and reply.file is not None:
-            file, whole = reply.file, True  # Nothing to remove: it is there already.
+            file, whole = reply.file, True  # There is no coding to remove: the file is the content.
         else:
             source = reply.file.open() if reply.file is not None else io.BytesIO(reply.body)
             file, whole = self._spilled(_removed(source, codings, problems), limit)
@@ -161,7 +163,7 @@ def _removed(source: BinaryIO, codings: list[str], problems: list[str]) -> Itera
 
 
 def _without(coding: str, pieces: Iterator[bytes], problems: list[str]) -> Iterator[bytes]:
-    """Yield what one coding hides. A body that is not what its header claims is left as sent."""
+    """Yield the body without one coding. A body that does not have the claimed coding is left as sent."""
     first = next(pieces, b"")
     if coding == "deflate":
         coding = "zlib" if is_zlib(first) else "raw deflate"
@@ -187,7 +189,7 @@ def _without(coding: str, pieces: Iterator[bytes], problems: list[str]) -> Itera
             if stream.done:
                 piece = piece if len(piece) >= len(magic) else piece + next(pieces, b"")
                 if not magic or not piece.startswith(magic):
-                    return  # What follows the end is ignored.
+                    return  # Bytes after the end are ignored.
                 stream = open_stream()
     except ERRORS as error:
         problems.append(f"{coding}: {error}")
@@ -196,7 +198,7 @@ def _without(coding: str, pieces: Iterator[bytes], problems: list[str]) -> Itera
 
 
 def _unframed(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    source = cast("BinaryIO", _Pieces(first, pieces))  # It is read, and nothing else.
+    source = cast("BinaryIO", _Pieces(first, pieces))  # Only `read` is used.
     decompressor = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX)
     with decompressor.stream_reader(source, read_size=_PIECE_BYTES, read_across_frames=True) as reader:
         while piece := reader.read(_ROOM_BYTES):

@@ -15,14 +15,14 @@ from gossamer.url.site import is_suffix, site_of
 from gossamer.url.url import Url, split
 
 COOKIES_MAX: Final = 100
-"""Cookies of one site; beyond, those that were set longest ago go."""
+"""Cookies of one site; beyond this, those that were set longest ago are removed."""
 COOKIE_BYTES_MAX: Final = 4_096
-"""Of a cookie's name and value (section 5.6)."""
+"""Length of a cookie's name and value (section 5.6)."""
 ATTRIBUTE_BYTES_MAX: Final = 1_024
 JAR_BYTES_MAX: Final = 64 * 1024
-"""Of all cookies of one site."""
+"""Size of all cookies of one site."""
 AGE_S_MAX: Final = 400 * 86_400
-"""Longer lives are cut (section 5.5)."""
+"""Longest lifetime; longer ones are cut (section 5.5)."""
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _DELIMITER = re.compile(r"[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\D|$)")
@@ -33,7 +33,7 @@ _ADDRESS = re.compile(r"\[.*\]|[\d.]+")
 
 
 class Cookie(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One cookie as it is kept."""
+    """A stored cookie."""
 
     name: str
     value: str
@@ -41,7 +41,7 @@ class Cookie(msgspec.Struct, array_like=True, frozen=True, gc=False):
     path: str
     set_at: float
     expires_at: float = 0.0
-    """Wall time; 0: with the session, which lasts as long as the crawl."""
+    """Wall time; 0: at the end of the session, which lasts as long as the crawl."""
     host_only: bool = True
     secure: bool = False
     http_only: bool = False
@@ -49,12 +49,12 @@ class Cookie(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What a new cookie takes the place of."""
+        """A new cookie replaces the one with the same identity."""
         return self.domain, self.path, self.name
 
     @property
     def size(self) -> int:
-        """Bytes that it counts for."""
+        """Its size in bytes, for the bounds."""
         return len(self.name) + len(self.value) + len(self.domain) + len(self.path)
 
     def is_over(self, now: float) -> bool:
@@ -68,14 +68,14 @@ class Cookie(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Jar:
-    """The cookies of one site. `changed` says that it differs from what it was made of."""
+    """The cookies of one site. `changed` is True once they differ from the initial ones."""
 
     def __init__(self, cookies: Iterable[Cookie] = ()) -> None:
         self._cookies = {cookie.identity: cookie for cookie in cookies}
         self.changed = False
 
     def __iter__(self) -> Iterator[Cookie]:
-        """Yield the cookies, those first that were set longest ago."""
+        """Yield the cookies, the oldest first."""
         return iter(sorted(self._cookies.values(), key=lambda cookie: cookie.set_at))
 
     def names(self, now: float) -> set[str]:
@@ -84,7 +84,7 @@ class Jar:
 
     def header(self, url: Url, now: float, *, embedded_elsewhere: bool = False) -> str:
         """Return the Cookie header for a request; empty if there is none. A page is requested as if its address had
-        been typed; `embedded_elsewhere` marks what is part of another site's page.
+        been typed; `embedded_elsewhere` is set for resources of another site's page.
         """
         host, path, secure = url.host, path_of(url), url.scheme == "https"
         sent = [
@@ -98,7 +98,7 @@ class Jar:
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in sent)
 
     def take(self, text: str, url: Url, now: float) -> None:
-        """Take a Set-Cookie header of a reply from `url`; one that breaks a rule is ignored (section 5.7)."""
+        """Process a Set-Cookie header of a reply from `url`; a header that breaks a rule is ignored (section 5.7)."""
         cookie = parsed(text, url, now)
         if cookie is None or (not cookie.secure and url.scheme != "https" and self._shadows_secure(cookie)):
             return
@@ -111,14 +111,14 @@ class Jar:
         self.changed = self.changed or cookie != before or cookie.is_over(now)
 
     def put(self, cookie: Cookie, before: Cookie | None = None) -> None:
-        """Keep a cookie; it is as old as the one `before` it."""
+        """Store a cookie, with the age of `before`, the cookie that it replaces."""
         if before is not None:
             cookie = msgspec.structs.replace(cookie, set_at=before.set_at)
         self._cookies[cookie.identity] = cookie
         self.changed = True
 
     def _shadows_secure(self, cookie: Cookie) -> bool:
-        """Say whether a cookie from an insecure place would take the place of a secure one."""
+        """Say whether a cookie from an insecure origin would shadow a secure one."""
         return any(
             one.secure
             and one.name == cookie.name
@@ -178,7 +178,7 @@ def _attributes(parts: Iterable[str]) -> dict[str, str]:
         name, _, value = part.partition("=")
         value = value.strip()
         if len(value) <= ATTRIBUTE_BYTES_MAX:
-            said[name.strip().lower()] = value  # The last one counts.
+            said[name.strip().lower()] = value  # The last value counts.
     return {name: value for name, value in said.items() if not (name == "domain" and not value)}
 
 
@@ -194,7 +194,7 @@ def _same_site(text: str) -> Literal["", "strict", "lax", "none"]:
 
 
 def _domain(text: str, host: str) -> str | None:
-    """Return the domain that a cookie is for; empty for its host alone, None if the host may not set one for it."""
+    """Return the domain of a cookie; empty: only its host; None: the host may not set it for this domain."""
     domain = text.removeprefix(".").lower()
     if not domain:
         return ""
@@ -220,7 +220,7 @@ def _expires(said: dict[str, str], now: float) -> float:
 
 
 def cookie_date(text: str) -> float | None:
-    """Return the instant that an Expires attribute names (section 5.1.1); None if it names none."""
+    """Return the time of an Expires attribute (section 5.1.1); None if it is not valid."""
     time = day = month = year = None
     for token in _DELIMITER.split(text):
         if time is None and (found := _TIME.match(token)):
@@ -270,10 +270,10 @@ NETSCAPE_HEAD: Final = "# Netscape HTTP Cookie File\n"
 
 
 def of_netscape(text: str, name: str, now: float) -> list[Cookie]:
-    """Return the cookies of a file as browsers, curl and wget write it, but for those that have expired.
+    """Return the cookies of a file as written by browsers, curl and wget, without expired ones.
 
     Raises:
-        ConfigError: a line is no cookie; the message names the file and the line, not what it holds.
+        ConfigError: a line is not a cookie; the message has the file and the line number, not the content.
     """
     found = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -326,7 +326,7 @@ def of_file(text: str, name: str, now: float) -> list[Cookie]:
     state, JSON).
 
     Raises:
-        ConfigError: as `of_netscape`; the message does not repeat what the file holds.
+        ConfigError: as `of_netscape`; the message does not have the file's content.
     """
     if not text.lstrip().startswith("{"):
         return of_netscape(text, name, now)
@@ -349,7 +349,7 @@ def _of_state(one: _StateCookie, now: float) -> Cookie:
 
 
 def netscape(cookies: Iterable[Cookie]) -> str:
-    """Return cookies as a Netscape file. SameSite has no place there."""
+    """Return cookies as a Netscape file, which cannot represent SameSite."""
     cookies = list(cookies)
     lines = [
         "\t".join((

@@ -1,4 +1,4 @@
-"""Credentials: header values that only some origins receive, and that no output shows."""
+"""Credentials: header values that are sent only to some origins, and that no output shows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gossamer.url.url import USER_INFO, split
 
 REDACTED: Final = "[redacted]"
 OPEN_HEADERS: Final = frozenset({"user-agent", "accept", "accept-language", "accept-encoding"})
-"""Headers of rules whose values are no secrets."""
+"""Headers in rules whose values are not secret."""
 REFERENCE_BYTES_MAX: Final = 64 * 1024
-"""A file that holds one secret is not longer."""
+"""Largest size of a file with one secret."""
 
 _REFERENCE = re.compile(r"(env|file):(.+)", re.DOTALL)
 _PROXY = re.compile(
@@ -29,17 +29,17 @@ _CREDENTIAL = re.compile(
 
 
 def is_credential(name: str) -> bool:
-    """Say whether a header or an option of this name carries a secret."""
+    """Say whether a header or an option with this name carries a secret."""
     return _CREDENTIAL.search(name) is not None
 
 
 def is_reference(value: str) -> bool:
-    """Say whether a value only names where the secret is: `env:NAME` or `file:PATH`."""
+    """Say whether a value refers to a secret elsewhere: `env:NAME` or `file:PATH`."""
     return _REFERENCE.fullmatch(value) is not None
 
 
 def reveal(value: str, key: str) -> str:
-    """Return the secret that a value names or is. A file holds it in its first line.
+    """Return the secret that a value is or refers to. In a file it is the first line.
 
     Raises:
         ConfigError: the variable is not set, or the file cannot be read; the message names `key`.
@@ -62,10 +62,10 @@ def reveal(value: str, key: str) -> str:
 
 
 def proxy_of(value: str, key: str) -> str:
-    """Return the URL of a proxy as it is; empty is no proxy.
+    """Check the URL of a proxy, and return it unchanged; empty: no proxy.
 
     Raises:
-        ConfigError: it is none; the message names `key`, and not the value, which may hold a password.
+        ConfigError: it is not a proxy's URL; the message has `key` but not the value, which may contain a password.
     """
     match = _PROXY.fullmatch(value)
     if value and (match is None or not 1 <= int(match["port"] or 1) <= 65_535):

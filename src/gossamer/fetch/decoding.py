@@ -1,4 +1,4 @@
-"""Decoding: content codings removed, within limits on bytes and on ratio (RFC 9110, section 8.4.1)."""
+"""Decoding: removes content codings, within limits on bytes and on ratio (RFC 9110, section 8.4.1)."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from gossamer.world.spill import Spills
 
 _CODINGS_MAX: Final = 4
 _MEMBERS_MAX: Final = 64
-"""Gzip members or zstd frames in one body: each costs a copy of the rest."""
+"""Gzip members or zstd frames in one body; each costs a copy of the rest."""
 _RATIO_FREE_BYTES: Final = 1024 * 1024
 _CAREFUL_BYTES: Final = 1024
 _COMPLETE_BYTES_MAX: Final = 1 << 24
-"""Of larger content the end is not looked for."""
+"""Content up to this size is checked for its end."""
 _ENDS_EARLY: Final = "ends early"
 
 
 class BoundedDecoder:
     """Removes a reply's content codings: gzip, deflate (zlib or raw), br, zstd, several in a row, and identity.
 
-    Decodes at most `decoded_bytes_max` bytes, and beyond the first MiB at most `decode_ratio_max` for one byte sent:
-    a bomb costs the time and twice the memory of that bound. A broken coding gives what came before the break, with
-    `error`. A body that is not what its header claims is left as sent, with
-    `error`. What follows the end of the coded content is ignored. 27 µs for a page of 86 KB in gzip.
+    Decodes at most `decoded_bytes_max` bytes and, beyond the first MiB, at most `decode_ratio_max` bytes per byte sent:
+    a decompression bomb costs the time, and twice the memory, of that bound. For a broken coding the content is that
+    before the error, and `error` is set. A body that does not have the claimed coding is left as sent, with `error`.
+    Bytes after the end of the coded content are ignored. 27 µs for a page of 86 KB in gzip.
 
-    With `spills`, content of more than `body_memory_bytes_max` is never held whole: it goes to disk while it is
-    decoded, and the body of the `Content` is its beginning.
+    With `spills`, content of more than `body_memory_bytes_max` is written to disk while it is decoded, and the body of
+    the `Content` is only its beginning.
     """
 
     def __init__(self, options: FetchOptions, spills: Spills | None = None) -> None:
@@ -44,7 +44,7 @@ class BoundedDecoder:
         """Return the content of a reply.
 
         Raises:
-            OSError: the disk refuses what is too large for memory. Nothing else.
+            OSError: the disk refuses content that is too large for memory. Raises nothing else.
         """
         codings = content_codings(reply.headers)
         if reply.file is None and (not codings or not reply.body):
@@ -54,7 +54,7 @@ class BoundedDecoder:
             content = self._held(reply, codings, min(limit, self._held_max))
             if content.truncated != "length" or limit <= self._held_max:
                 return content
-        if self._spilling is None:  # What spills bodies decodes them.
+        if self._spilling is None:  # Bodies are spilled only if there is a decoder for them.
             return Content(b"", error="too large for memory")
         if len(codings) > _CODINGS_MAX:
             return msgspec.structs.replace(
@@ -72,7 +72,7 @@ class BoundedDecoder:
             if coding not in KNOWN:
                 return Content(body[:limit], truncated, f"content coding {coding[:32]!r} is not known")
             body, whole, problem = _remove(coding, body, limit)
-            # The tail that a cut reply lacks is no news; the reply says so itself.
+            # A cut reply ends early by definition, which the reply shows itself.
             if problem and not error and not (problem.endswith(_ENDS_EARLY) and (reply.truncated or truncated)):
                 error = problem
             if not whole:
@@ -90,13 +90,13 @@ def content_codings(headers: tuple[tuple[str, str], ...]) -> list[str]:
 
 
 def is_complete(codings: Sequence[str], body: bytes) -> bool:
-    """Say whether a body is in the last of some codings, and ends as that says."""
+    """Say whether a body has the last of `codings`, and ends as that coding requires."""
     coding = codings[-1]
     return coding in KNOWN and _remove(coding, body, _COMPLETE_BYTES_MAX)[1:] == (True, "")
 
 
 def _remove(coding: str, body: bytes, limit: int) -> tuple[bytes, bool, str]:
-    """Remove one coding: the content cut at `limit`, whether it was not cut, and what was wrong with it."""
+    """Remove one coding; return the content cut at `limit`, whether it is complete, and the error."""
     if coding == "deflate":
         return _deflate(body, limit)
     magic = STREAMS[coding][1]
@@ -109,7 +109,7 @@ def _remove(coding: str, body: bytes, limit: int) -> tuple[bytes, bool, str]:
 
 
 def _deflate(body: bytes, limit: int) -> tuple[bytes, bool, str]:
-    """Servers say deflate for zlib (RFC 1950), as they should, and for raw deflate (RFC 1951)."""
+    """Remove deflate: servers use this name for zlib (RFC 1950), as they should, and for raw deflate (RFC 1951)."""
     if is_zlib(body):
         content, whole, problem = _remove("zlib", body, limit)
         if not problem or content != body[:limit]:
@@ -118,10 +118,10 @@ def _deflate(body: bytes, limit: int) -> tuple[bytes, bool, str]:
 
 
 def _salvage(coding: str, body: bytes, limit: int) -> tuple[bytes, str]:
-    """Decode at one go; when that breaks, again in pieces, and the broken piece byte by byte.
+    """Decode at once; after an error, again in pieces, and the broken piece byte by byte.
 
-    A library that meets an error returns nothing of its last input, so the input is narrowed down: the result has all
-    that the library decodes from the bytes before the break (zstd decodes in blocks).
+    After an error a library returns nothing for its last input, so the input is narrowed down: the result has
+    everything that the library decodes from the bytes before the error (zstd decodes in blocks).
     """
     known, problem, content = 0, "", b""
     for step in (len(body), _CAREFUL_BYTES, 1):
@@ -138,7 +138,7 @@ def _salvage(coding: str, body: bytes, limit: int) -> tuple[bytes, str]:
 
 
 class _Attempt:
-    """One pass over a coded body. When a stream raises, `pieces` holds what `fed` bytes before gave."""
+    """One pass over a coded body. If a stream raises, `pieces` has the content of the first `fed` bytes."""
 
     def __init__(self, limit: int) -> None:
         self.pieces: list[bytes] = []
@@ -146,7 +146,7 @@ class _Attempt:
         self._room = limit + 1
 
     def run(self, coding: str, body: bytes, known: int, step: int) -> str:
-        """Decode in pieces of `step` bytes, the first `known` bytes in one; return what was wrong."""
+        """Decode in pieces of `step` bytes, after the first `known` bytes at once; return the error."""
         open_stream, magic = STREAMS[coding]
         for _ in range(_MEMBERS_MAX):
             stream = open_stream()

@@ -12,7 +12,7 @@ from typing import Final
 from gossamer.fetch.credentials import origin_of
 
 CHALLENGES_MAX: Final = 1_024
-"""Origins whose challenges are remembered; another one costs a request more."""
+"""Origins whose challenges are kept; for others a request is sent twice."""
 _HASHES: Final = {"SHA-512-256": "sha512_256", "SHA-256": "sha256", "MD5": "md5"}
 """Algorithms, the strongest first."""
 _PARAMETER = re.compile(r'([a-zA-Z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
@@ -21,7 +21,7 @@ _NEXT_SCHEME = re.compile(r",\s*[a-zA-Z0-9-]+\s+[a-zA-Z0-9_-]+\s*=")
 
 
 class Challenge:
-    """What a server asked for, and how often it was answered."""
+    """A server's challenge, and how often it was answered."""
 
     __slots__ = ("algorithm", "answers", "nonce", "opaque", "qop", "realm", "stale")
 
@@ -36,13 +36,15 @@ class Challenge:
 
     @property
     def hash_name(self) -> str:
-        """The algorithm as hashlib names it; empty if we have none of that name, or it needs what we cannot say."""
+        """Name of the algorithm in hashlib; empty if not available, or if the challenge needs an unsupported
+        parameter.
+        """
         name = _HASHES.get(self.algorithm.upper().removesuffix("-SESS"), "")
         return name if name in hashlib.algorithms_available else ""
 
 
 class Digests:
-    """Remembers the challenge of each origin, so that only its first request is answered by 401."""
+    """Keeps the challenge of each origin, so that only its first request gets a 401."""
 
     def __init__(self) -> None:
         self._challenges: OrderedDict[str, Challenge] = OrderedDict()
@@ -56,8 +58,8 @@ class Digests:
         return authorization(challenge, target, login, method, secrets.token_hex(8))
 
     def challenged(self, url: str, headers: Iterable[tuple[str, str]], *, answered: bool) -> bool:
-        """Take the challenges of a 401. True: the request is worth sending again; False: it was answered as well as we
-        can.
+        """Process the challenges of a 401. True: send the request again; False: the answer to the challenge was
+        rejected.
         """
         challenge = best_challenge(value for name, value in headers if name.lower() == "www-authenticate")
         if challenge is None or (answered and not challenge.stale):
@@ -65,7 +67,7 @@ class Digests:
         origin = origin_of(url)
         before = self._challenges.get(origin)
         if before is not None and before.nonce == challenge.nonce:
-            challenge.answers = before.answers  # A server may refuse a count that it has seen.
+            challenge.answers = before.answers  # A server may reject a count that it has seen before.
         self._challenges[origin] = challenge
         self._challenges.move_to_end(origin)
         if len(self._challenges) > CHALLENGES_MAX:
@@ -93,7 +95,7 @@ def best_challenge(values: Iterable[str]) -> Challenge | None:
 
 
 def authorization(challenge: Challenge, target: str, login: tuple[str, str], method: str, cnonce: str) -> str:
-    """Return the answer to a challenge (RFC 7616, section 3.4) for the request target as it is sent."""
+    """Return the Authorization header that answers a challenge (RFC 7616, section 3.4) for a request target."""
     user, password = login
 
     def digest(*parts: str) -> str:

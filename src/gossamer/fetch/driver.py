@@ -1,12 +1,12 @@
 """Driver: runs libcurl on the event loop, counts what connections receive, bounds each transfer's share of the loop.
 
-libcurl reads up to eleven buffers (704 KiB) each time a transfer's turn comes, and nothing but a pause stops it. A
-server can make each of these bytes expensive (chunks of one byte: 118,000 callbacks and 51 ms a turn) or worthless (an
-endless chunk extension: no callback, and libcurl's own counters stay at 0). So a transfer that makes many callbacks for
-little content, or receives much for little content, is paused and gets its turns from here: one at a time for all such
-transfers, followed by a pause that is a multiple of what the turn took.
+libcurl reads up to eleven buffers (704 KiB) in each turn of a transfer, and only a pause stops it. A server can make
+each of these bytes expensive (chunks of one byte: 118,000 callbacks and 51 ms a turn) or useless (an endless chunk
+extension: no callback, and libcurl's own counters stay at 0). So a transfer with many callbacks, or many received
+bytes, for little content is paused and gets its turns from this module: one at a time for all such transfers, each
+followed by a pause that is a multiple of the turn's duration.
 
-The kernel knows how many bytes a TCP connection has received, and what waits to be read.
+The kernel reports how many bytes a TCP connection has received, and how many are unread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 COUNTED: Final = sys.platform == "linux"
-"""The kernel counts. Elsewhere libcurl reports each piece that it reads, which costs 10 µs a request."""
+"""Whether the kernel counts received bytes. Elsewhere libcurl reports each piece, which costs 10 µs a request."""
 GREETING_BYTES_MAX: Final = 64
 _INFO_BYTES: Final = 136
 _BYTES_RECEIVED: Final = struct.Struct("<Q" if sys.byteorder == "little" else ">Q").unpack_from
@@ -42,14 +42,15 @@ _BYTES_RECEIVED_AT: Final = 128
 
 
 def received_bytes(fd: int) -> int:
-    """Return what a connection has received in all: framing, headers and TLS included, its end as one byte. 1.3 µs.
+    """Return how many bytes a connection has received, with framing, headers and TLS; its end counts as one byte. 1.3
+    µs.
 
-    0 if the kernel does not say, or for what is no TCP connection.
+    0 if the kernel does not tell, or if it is not a TCP connection.
     """
     if sys.platform != "linux":
         return 0
     try:
-        # The type beneath `socket.socket`, whose methods are Python's.
+        # The C base type of `socket.socket`, which is faster.
         connection = socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
     except OSError:
         return 0
@@ -63,7 +64,7 @@ def received_bytes(fd: int) -> int:
 
 
 def unread_bytes(fd: int) -> int:
-    """Return how much of what a connection has received still waits in the kernel."""
+    """Return how many received bytes of a connection are still unread in the kernel."""
     waiting = array.array("i", [0])
     try:
         fcntl.ioctl(fd, termios.FIONREAD, waiting)
@@ -73,7 +74,7 @@ def unread_bytes(fd: int) -> int:
 
 
 def unread_beginning(fd: int) -> bytes:
-    """Return the beginning of what a connection has received that was not read yet; it stays unread."""
+    """Return the beginning of a connection's unread bytes, which stay unread."""
     try:
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
     except OSError:
@@ -87,18 +88,20 @@ def unread_beginning(fd: int) -> bytes:
 
 
 LOOK_S: Final = 0.25
-"""Between two looks at what the transfers under way have received."""
+"""Interval of checks of the bytes that transfers have received."""
 LONG_TURN_S: Final = 0.002
-"""After a turn of libcurl that took longer the transfers are looked at without waiting for the next look,"""
+"""After a longer turn of libcurl the transfers are checked at once,"""
 LOOK_S_MIN: Final = 0.02
 """but no sooner than this after the last one."""
 TURNS_A_LOOK: Final = 8
-"""A connection that had this many turns of libcurl is looked at as well: a fast one brings 5 MiB in them."""
+"""A connection is also checked after this many turns of libcurl, in which a fast one receives 5 MiB."""
 TURN_S_MAX: Final = 0.1
-"""Processor time of one turn, 20 times what the fastest body takes. Within a turn OpenSSL reads messages of TLS for as
-long as there are any (KeyUpdate, and each is answered): then the connection is ended."""
+"""Limit of the processor time of one turn, 20 times that for the fastest body; beyond it the connection is ended.
+Within a turn OpenSSL reads TLS messages as long as there are any (KeyUpdate, each of which is answered)."""
 GRIND_REST: Final = 9
-"""After the turn of such a transfer all of them wait this many times as long: together they get a tenth of the loop."""
+"""After a turn of an expensive transfer all such transfers wait this many times as long: together they get a tenth of
+the loop.
+"""
 GRIND_REST_S_MIN: Final = 0.005
 
 Ends = tuple[str, str, int, int]
@@ -106,7 +109,7 @@ Ends = tuple[str, str, int, int]
 
 
 class End(NamedTuple):
-    """How libcurl says that a transfer ended: a code, 0 for well, and a line about it."""
+    """libcurl's result of a transfer: a code, 0 for success, and a line of text."""
 
     code: int
     text: str
@@ -116,7 +119,7 @@ WELL: Final = End(0, "")
 
 
 class TransferConnection:
-    """What is known of one connection: which transfer it serves, and how much of what it received is counted."""
+    """State of one connection: the transfer that it serves, and how many of its received bytes are counted."""
 
     __slots__ = ("counted_bytes", "ends", "fd", "transfer", "turns")
 
@@ -131,7 +134,7 @@ class TransferConnection:
 class Driver:
     """Runs transfers over one set of kept connections. Bound to the loop in which the first one starts.
 
-    A connection serves one transfer at a time, HTTP/2 included: what it receives is that transfer's.
+    A connection serves one transfer at a time, even with HTTP/2, so its received bytes belong to that transfer.
     """
 
     def __init__(self, options: FetchOptions) -> None:
@@ -144,23 +147,23 @@ class Driver:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._under_way: dict[pycurl.Curl, tuple[Transfer, asyncio.Future[End], float]] = {}
         self._watched: dict[int, int] = {}
-        """What is waited for at each socket: POLL_IN, POLL_OUT."""
+        """Events that are watched at each socket: POLL_IN, POLL_OUT."""
         self._connections: dict[int, TransferConnection] = {}
         self._by_ends: dict[Ends, TransferConnection] = {}
         self._timer: asyncio.Handle | None = None
         self._look: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
         self._grinding: deque[Transfer] = deque()
-        """Paused, each waiting for its next turn."""
+        """Expensive transfers, paused until their next turn."""
         self._turn_of: Transfer | None = None
-        """The grinding transfer that libcurl runs next."""
+        """The expensive transfer that libcurl runs next."""
         self._next_turn: asyncio.TimerHandle | None = None
         self._alarm: TurnAlarm | None = None
         self.closed = False
-        """No transfer can be started any more."""
+        """Whether the driver is closed, so that no transfer can start."""
 
     def start(self, transfer: Transfer, until_s: float) -> asyncio.Future[End]:
-        """Start a transfer. The future ends with it, and with TimeoutError after `until_s` seconds."""
+        """Start a transfer; the future gets its result, or TimeoutError after `until_s` seconds."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         if self._alarm is None and transfer.speaks_tls:
@@ -176,13 +179,13 @@ class Driver:
         return done
 
     def drop(self, transfer: Transfer) -> None:
-        """End a transfer that is under way, with its connection; its future stays as it is."""
+        """End a running transfer and its connection; its future is not set."""
         if self._under_way.pop(transfer.curl, None) is not None:
             self._multi.remove_handle(transfer.curl)
             self._let_go(transfer)
 
     def close(self) -> None:
-        """End everything: futures of transfers under way are cancelled."""
+        """End everything; futures of running transfers are cancelled."""
         if self.closed:
             return
         for handle in (self._timer, self._look, self._next_turn):
@@ -201,9 +204,9 @@ class Driver:
     # ---- what libcurl says through the transfers
 
     def connected(self, transfer: Transfer, fd: int) -> None:
-        """Take note of a new connection of a transfer, before it connects."""
+        """Note a new connection of a transfer, before it connects."""
         stale = self._connections.get(fd)
-        if stale is not None:  # It was closed: the descriptor is another socket's now.
+        if stale is not None:  # That connection was closed: the descriptor belongs to another socket now.
             if stale.ends is not None and self._by_ends.get(stale.ends) is stale:
                 del self._by_ends[stale.ends]
             if stale.transfer is not None:
@@ -212,7 +215,7 @@ class Driver:
         transfer.connections.append(connection)
 
     def requested(self, transfer: Transfer, ends: Ends) -> None:
-        """Take note of the connection over which a transfer is about to send its request."""
+        """Note the connection over which a transfer is about to send its request."""
         if transfer.connections:
             connection = transfer.connections[-1]
             connection.ends = ends
@@ -221,11 +224,11 @@ class Driver:
         kept = self._by_ends.get(ends)
         if kept is not None:
             kept.transfer = transfer
-            kept.counted_bytes = received_bytes(kept.fd)  # What came before the request is not this transfer's.
+            kept.counted_bytes = received_bytes(kept.fd)  # Earlier bytes do not belong to this transfer.
             transfer.connections.append(kept)
 
     def grinds(self, transfer: Transfer) -> None:
-        """Give a transfer that was just paused its turns from now on."""
+        """From now on, give turns to a transfer that was just paused as expensive."""
         self._grinding.append(transfer)
         if self._next_turn is None and self._turn_of is None:
             self._rest(0.0)
@@ -234,7 +237,7 @@ class Driver:
 
     def _on_socket(self, what: int, fd: int, _multi: pycurl.CurlMulti, _data: object) -> None:
         if what == pycurl.POLL_REMOVE:
-            # libcurl calls this before it closes a socket and when a kept one has served: the last chance to count.
+            # libcurl calls this before it closes a socket, and after a kept one was used: the last chance to count.
             connection = self._connections.get(fd)
             if connection is not None and connection.transfer is not None:
                 connection.transfer.leave(fd)
@@ -264,7 +267,7 @@ class Driver:
             assert loop is not None, "a timer before the first transfer"
             if timeout_ms:
                 self._timer = loop.call_later(timeout_ms / 1000, self._drive, pycurl.SOCKET_TIMEOUT, 0)
-            else:  # At once means after this call: libcurl must not be entered twice.
+            else:  # Run after this call, because libcurl is not reentrant.
                 self._timer = loop.call_soon(self._drive, pycurl.SOCKET_TIMEOUT, 0)
 
     def _drive(self, fd: int, event: int) -> None:
@@ -296,7 +299,7 @@ class Driver:
                 self._judge(connection.transfer, self._loop.time())
 
     def _holds(self, fd: int) -> None:
-        """Note of the transfer that a connection served that its server would have held the loop."""
+        """Note, for the transfer of a connection that was ended, that its server would have blocked the loop."""
         connection = self._connections.get(fd)
         if connection is not None and connection.transfer is not None:
             connection.transfer.stopped = connection.transfer.stopped or "holds"
@@ -310,7 +313,7 @@ class Driver:
 
     def _let_go(self, transfer: Transfer) -> None:
         if any(connection.fd in self._watched for connection in transfer.connections):
-            transfer.count()  # libcurl has not said yet that the connection has served.
+            transfer.count()  # libcurl has not reported the end of the connection's use yet.
         transfer.end()
         if self._turn_of is transfer:
             self._turn_of = None
@@ -328,7 +331,9 @@ class Driver:
             self._look = self._loop.call_later(LOOK_S, self._look_at_all)
 
     def _look_at_transfers(self) -> None:
-        """Count what was received; end what is over its limits, and pause what receives much for little content."""
+        """Count received bytes; end transfers beyond their limits, and pause those that receive much for little
+        content.
+        """
         assert self._loop is not None
         now = self._loop.time()
         self._looked_at = elapsed_s()
@@ -345,7 +350,7 @@ class Driver:
             self.grinds(transfer)
 
     def _rest(self, rest_s: float) -> None:
-        """Give the next turn after a rest, where a transfer waits for one."""
+        """Give the next turn after a pause, if a transfer waits for one."""
         if self._grinding and self._next_turn is None:
             assert self._loop is not None
             self._next_turn = self._loop.call_later(max(rest_s, GRIND_REST_S_MIN), self._give_turn)
@@ -357,7 +362,7 @@ class Driver:
             transfer.paused = False
             try:
                 transfer.curl.pause(pycurl.PAUSE_CONT)  # libcurl runs it when it is next driven, at once.
-            except pycurl.error:  # Its connection has gone: it ends by itself.
+            except pycurl.error:  # Its connection is closed, so the transfer ends by itself.
                 self._turn_of = None
                 self._rest(GRIND_REST_S_MIN)
 

@@ -1,4 +1,4 @@
-"""File: the protocol module for trees of this machine (RFC 8089). Off unless the configuration names roots."""
+"""File: the protocol module for directories of this machine (RFC 8089). Off unless the configuration names roots."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class FileModule:
     """`ports.ProtocolModule` for file: regular files, and directories as lists of addresses (`text/uri-list`).
 
     Serves files under `fetch.file_roots`, after `..` and symbolic links are resolved, and refuses all others as
-    `excluded`. In a list a symbolic link represents its target, if that may be read: so each file has one address, and
-    links that lead back into the tree end. Success has the status 200. Reads in a thread.
+    `excluded`. In a list a symbolic link is replaced by its target, if that may be read, so that each file has one
+    address and cyclic links end. Success has the status 200. Reads in a thread.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class FileModule:
         try:
             path = os.path.realpath(written, strict=True)
         except (OSError, ValueError) as error:
-            # Whether a file outside the roots exists is not said.
+            # Do not reveal whether a file outside the roots exists.
             path = os.path.realpath(written)
             if self._within(path):
                 return self._failure(request, started_at, "http_error", _reason(error))
@@ -99,7 +99,7 @@ class FileModule:
         )
 
     def _content(self, path: bytes, bytes_max: int) -> tuple[bytes, Spill | None, bool]:
-        """Read a regular file up to the bound; return its bytes or the file they went to, and whether there is more."""
+        """Read a regular file up to the bound; return its bytes or a spill with them, and whether there is more."""
         descriptor = os.open(path, _OPEN_FLAGS)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -120,7 +120,9 @@ class FileModule:
         return any(path == root or path.startswith(root.rstrip(b"/") + b"/") for root in self._roots)
 
     def _listing(self, path: bytes, bytes_max: int) -> bytes:
-        """Return the addresses of what a directory holds, sorted; of a very large one those met first."""
+        """Return the sorted addresses of a directory's entries; for a very large directory only the first ones
+        found.
+        """
         addresses: set[bytes] = set()
         size = 0
         for address in self._addresses(path):
@@ -160,7 +162,7 @@ def _root(text: str) -> bytes:
 
 
 def _path(url: str) -> bytes | None:
-    """Return the path that a file URL names; None if it names none or one on another machine."""
+    """Return the path of a file URL; None if there is none, or if it is on another machine."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -1,5 +1,5 @@
 """FTP: the protocol module for ftp and ftps, over libcurl (RFC 959, 2428, 4217; URLs: RFC 1738, section 3.2), and the
-logins to the hosts that want one.
+logins by host.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ class FtpLogin(NamedTuple):
     password: str
 
     def __repr__(self) -> str:
-        """Keep what is secret out of tracebacks."""
+        """Keep the password out of tracebacks."""
         return f"Login({self.user!r}, …)"
 
 
 class FtpLogins:
-    """Logins by host, from a file in the form of netrc(5): a crawl's configuration, which is archived, only names it.
+    """Logins by host, from a file in the format of netrc(5). They are not in the crawl's configuration, which is
+    archived.
 
-    The file's `default` is not used: a password is sent to the host that it was given for.
+    The file's `default` is not used, because a password must be sent only to its host.
     """
 
     def __init__(self, path: str, anonymous: FtpLogin) -> None:
@@ -55,12 +56,12 @@ class FtpLogins:
                 self._by_host[host.lower()] = FtpLogin(user or "", password or "")
 
     def of(self, host: str) -> FtpLogin:
-        """Return the login for a host, the anonymous one where none is named."""
+        """Return the login for a host; the anonymous one if there is no other."""
         return self._by_host.get(host.lower(), self._anonymous)
 
 
 TRANSFERRED: Final = 226
-"""What a transfer counts as that succeeded before, or without, the server's last word."""
+"""Status of a transfer that succeeded before, or without, the server's last reply."""
 _UNAVAILABLE: Final = 421
 _ADDRESS = re.compile(r"(ftps?)://(?:[^/@]*@)*((\[[0-9a-f:.]+\]|[^/@:\[\]]+)(?::\d*)?)(/[!-~]*)?", re.IGNORECASE)
 _CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
@@ -78,11 +79,11 @@ _REFUSED: Final = frozenset(
         pycurl.E_REMOTE_FILE_NOT_FOUND,
     }
 )
-"""Errors that may stand for a negative reply of the server; then its code says more."""
+"""Errors that may be caused by a negative reply of the server, whose code is more specific."""
 
 
 class FtpPlace(NamedTuple):
-    """An FTP URL taken apart."""
+    """The parts of an FTP URL."""
 
     host: str
     url: str
@@ -95,10 +96,10 @@ class FtpModule:
     """`ports.ProtocolModule` for ftp and ftps (TLS from the first byte): files, and directories as listings.
 
     Passive mode only. Every connection, also for data, goes to `Request.ip`, never to an address that the server names.
-    An address that ends with a slash is a directory; its reply is the listing as sent, but for line ends (FTP's text
-    type: they become LF), of type `text/x-ftp-listing`.
-    `Reply.status` is the server's last code (226, 250). What the server refuses is a `Failure` with `http_error` and
-    its words; 4yz codes are worth a retry (RFC 959, section 4.2.1). Credentials in a URL are not sent.
+    An address that ends with a slash is a directory; its reply is the listing as sent, of type `text/x-ftp-listing`,
+    except that line ends become LF (FTP's text type). `Reply.status` is the server's last code (226, 250). A refusal is
+    a `Failure` with `http_error` and the server's text; 4yz codes are retried (RFC 959, section 4.2.1). Credentials in
+    a URL are not sent.
     """
 
     def __init__(self, options: FetchOptions, agent: str, clock: Clock, bodies: BodyMemory | None = None) -> None:
@@ -117,7 +118,7 @@ class FtpModule:
         at = place(request.url)
         if at is None:
             return self._transfers.ours(request, started_at, "unsupported", "no URL that FTP can request")
-        if self._options.proxy:  # Its data connections would go where the proxy pleases.
+        if self._options.proxy:  # Data connections would go to an address that the proxy chooses.
             return self._transfers.ours(request, started_at, "unsupported", "FTP does not go through fetch.proxy")
         transfer = self._transfers.take()
         transfer.aim(request, [], request.body_bytes_max or self._options.body_bytes_max, at.url)
@@ -139,7 +140,7 @@ class FtpModule:
 
 
 def place(url: str) -> FtpPlace | None:
-    """Take an FTP URL apart; None for one that cannot be asked for: no host, control characters, another type."""
+    """Split an FTP URL; None if it cannot be requested: no host, control characters, another type."""
     match = _ADDRESS.fullmatch(url.partition("#")[0])
     if match is None or _CONTROL.search(url):
         return None
@@ -149,7 +150,7 @@ def place(url: str) -> FtpPlace | None:
     if typed is not None:
         if typed[1].lower() not in ("i", "a"):
             return None
-        path = path[: typed.start()]  # Always binary: what is archived is what is there.
+        path = path[: typed.start()]  # Always binary, so that files are archived unchanged.
     return FtpPlace(host, f"{scheme.lower()}://{authority}{path}", path.rpartition("/")[2])
 
 
@@ -170,7 +171,7 @@ def _transfer(options: FetchOptions, bodies: BodyMemory | None) -> Transfer:
 def _result(transfer: Transfer, request: Request, started_at: float, at: FtpPlace, end: End) -> Reply | Failure:
     code: int = transfer.curl.getinfo(pycurl.RESPONSE_CODE)
     fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
-    # libcurl takes a 421 at any time for a timeout.
+    # libcurl reports a 421 at any time as a timeout.
     refused = end.code in _REFUSED or (end.code and code == _UNAVAILABLE)
     if refused and not transfer.stopped and 400 <= code < 600:
         return Failure(

@@ -25,22 +25,22 @@ _TYPES: Final = {"0": "text/plain", "1": GOPHER_MENU, "4": "application/mac-binh
 
 
 class GopherItem(NamedTuple):
-    """A Gopher URL taken apart."""
+    """The parts of a Gopher URL."""
 
     url: str
     """The URL for libcurl, without user and password."""
     kind: str
-    """The item type; `1` where the URL names none."""
+    """The item type; `1` if the URL has none."""
     selector: str
-    """Still escaped."""
+    """The selector, still escaped."""
 
 
 class GopherModule:
-    """`ports.ProtocolModule` for gopher: one connection, one selector, all that comes until it closes.
+    """`ports.ProtocolModule` for gopher: one connection, one selector, everything that is received until it closes.
 
-    A success has the status 200. The media type is that of the item type, for files that of the name. An answer that
-    consists of one item of type 3 is the server's way to refuse: a `Failure` with `http_error`. Selectors with control
-    characters are not sent: they could say something to servers of other protocols.
+    Success has the status 200. The media type follows from the item type, for files from the name. An answer that
+    consists of one item of type 3 is a refusal: a `Failure` with `http_error`. Selectors with control characters are
+    not sent, since servers of other protocols could take them for commands.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class GopherModule:
         self._transfers = Transfers(options, clock, lambda: _transfer(options, bodies))
 
     async def fetch(self, request: Request) -> Reply | Failure:
-        """Ask for one selector. Cancelling it ends the transfer and its connection."""
+        """Fetch one selector. Cancelling it ends the transfer and its connection."""
         assert request.ip, "a request without a checked address"
         started_at = self._clock.now()
         item = item_of(request.url)
@@ -76,7 +76,7 @@ class GopherModule:
 
 
 def item_of(url: str) -> GopherItem | None:
-    """Take a Gopher URL apart; None for one that cannot be asked for: no host, control characters."""
+    """Split a Gopher URL; None if it cannot be requested: no host, control characters."""
     url = url.partition("#")[0]
     match = _ADDRESS.fullmatch(url)
     if match is None or _CONTROL.search(url):

@@ -1,4 +1,4 @@
-"""Headers: parses the head of a reply. Pure; nothing here raises, for any input."""
+"""Headers: parses the head of a reply. Pure functions that raise for no input."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Head(NamedTuple):
 
 
 def parse_head(lines: Sequence[bytes]) -> Head | None:
-    """Read a head from its lines, each with its line end, as libcurl hands them over.
+    """Parse a head from its lines, with line ends, as libcurl passes them.
 
-    Interim replies (RFC 9110, section 15.2) are dropped, and so are trailers, after the head. A line that
-    begins with white space continues the one before (RFC 9112, section 5.2); a line without colon is dropped. Values
-    are decoded as latin-1, so that they can be written back byte for byte. None when there is no status line.
+    Interim replies (RFC 9110, section 15.2) are dropped, and so are trailers after the head. A line that begins with
+    white space continues the previous one (RFC 9112, section 5.2); a line without a colon is dropped. Values are
+    decoded as latin-1, so that they can be written back byte for byte. None if there is no status line.
     """
     begin = 0
     for end in [at for at, line in enumerate(lines) if line in LINE_ENDS]:
@@ -63,7 +63,7 @@ def _parse_block(block: Sequence[bytes]) -> Head | None:
 
 
 def content_type(headers: tuple[tuple[str, str], ...]) -> tuple[str, str]:
-    """Return the media type, lower case without parameters, and the charset as written; each empty when not said.
+    """Return the media type, lower case without parameters, and the charset as written; each empty if not given.
 
     Of several Content-Type headers the last well-formed one counts (Fetch standard, "extract a MIME type").
     """

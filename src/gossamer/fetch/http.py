@@ -1,4 +1,4 @@
-"""HTTP: the protocol module for http and https, over libcurl, and what is sent, to the byte."""
+"""HTTP: the protocol module for http and https, over libcurl, and the exact bytes of its requests."""
 
 from __future__ import annotations
 
@@ -27,44 +27,44 @@ if TYPE_CHECKING:
     from gossamer.fetch.rules import RequestRules, Route, Rule
 
 ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
-"""Exactly the codings that `BoundedDecoder` removes."""
+"""The codings that `BoundedDecoder` removes."""
 
 UNAUTHORIZED: Final = 401
 H1_HOSTS_MAX: Final = 10_000
-"""Hosts whose HTTP/2 failed, the last ones: about 1.5 MB."""
+"""Recent hosts whose HTTP/2 failed: about 1.5 MB."""
 NO_ROUTE: Final = ("", "", "")
-"""The route of requests that take none of their own."""
+"""The route of requests without their own route."""
 LENGTH_HEADER: Final = b"Content-Length: %d\r\n\r\n"
-"""What libcurl adds to a request with a body."""
+"""Header that libcurl adds to a request with a body."""
 
-# Printable ASCII only; [!"$-.0->@-~] is all of it but / ? #.
+# Printable ASCII only; [!"$-.0->@-~] is all of it except / ? #.
 _ADDRESS = re.compile(r"""https?://(?:[!"$-.0->@-~]*@)?([!"$-.0->@-~]+)([!"$-~]*)(?:\#[!-~]*)?\Z""", re.IGNORECASE)
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _VALUE = re.compile(r"[!-~\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[!-~\x80-\xff])?\Z|\Z")
 _END_TAG = re.compile(rb"</html\s*+>(?>\s|<!--.*?-->)*+\Z", re.IGNORECASE | re.DOTALL)
 _TAIL_BYTES: Final = 1_024
 _LENGTHS: Final = frozenset({"content-length", "transfer-encoding"})
-"""Where one of them is given, the end of the connection is not the end of the body."""
+"""With one of these headers, the end of the connection does not mark the end of the body."""
 _RESERVED: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 
 class Address(NamedTuple):
-    """The two parts of a URL that go out: `Host` and the request target, both as written."""
+    """The two parts of a URL that are sent: `Host` and the request target, both as written."""
 
     authority: str
     target: str
 
 
 class Headers(NamedTuple):
-    """Header lines in two forms: for libcurl, and as they go out but for credentials, for the archive."""
+    """Header lines in two forms: for libcurl, and for the archive, as sent but with credentials redacted."""
 
     lines: list[bytes]
     sent: bytes
-    """Up to and with the empty line."""
+    """The lines as bytes, including the empty line at the end."""
 
     def and_signed(self, signed: Iterable[tuple[str, str]]) -> Headers:
-        """Return these headers and those of a signature. The archive has them as sent: they hold no secret, and what
-        they prove expires.
+        """Return these headers with those of a signature, which are archived as sent: they contain no secret, and
+        expire.
         """
         lines = [f"{name}: {value}".encode("latin-1") for name, value in signed]
         return Headers([*self.lines, *lines], self.sent[:-2] + b"\r\n".join([*lines, b"", b""]))
@@ -75,7 +75,7 @@ Sign = Callable[[str, str, str, str], tuple[tuple[str, str], ...]]
 
 
 def address(url: str) -> Address | None:
-    """Take an http or https URL apart; None for what cannot be sent as it is. Credentials and fragment stay behind."""
+    """Split an http or https URL; None if it cannot be sent as written. Credentials and fragment are dropped."""
     match = _ADDRESS.match(url)
     if match is None:
         return None
@@ -86,8 +86,8 @@ def address(url: str) -> Address | None:
 def request_head(at: Address, http_version: str, headers: Headers, request: Request) -> bytes:
     """Write the request as libcurl sends it: Host first, then the header lines in their order.
 
-    libcurl could report it itself, by a call for every piece of data in either direction. For h2 this is its own
-    rendering of the pseudo-headers.
+    libcurl could report the request itself, but with a callback for every piece of data in both directions. For h2 the
+    lines represent the pseudo-headers.
     """
     version = "2" if http_version == "2" else "1.1"
     line = f"{request.method} {at.target} HTTP/{version}\r\nHost: {at.authority}\r\n".encode("ascii")
@@ -98,10 +98,10 @@ def request_head(at: Address, http_version: str, headers: Headers, request: Requ
 def own_headers(
     options: FetchOptions, agent: str, further: Iterable[tuple[str, str]] = ()
 ) -> tuple[tuple[str, str], ...]:
-    """Return the headers of every request, or with `further` those of every request by one rule.
+    """Return the headers of every request; with `further`, those of every request by one rule.
 
     Raises:
-        ConfigError: one of them cannot be sent.
+        ConfigError: a header cannot be sent.
     """
     own = {"User-Agent": agent, "Accept": options.accept}
     if options.accept_language:
@@ -120,19 +120,19 @@ _RESERVED_TEXT: Final = ", ".join(sorted(_RESERVED))
 
 
 def replaced(headers: Iterable[tuple[str, str]], by: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return `headers` and `by`; of a name in both only the latter's."""
+    """Return `headers` and `by`; for names in both, only those of `by`."""
     by = tuple(by)
     names = {name.lower() for name, _ in by}
     return (*(header for header in headers if header[0].lower() not in names), *by)
 
 
 def sendable(name: str, value: str) -> bool:
-    """Say whether a header can be sent as it is, and is not libcurl's own business."""
+    """Say whether a header can be sent as it is, and is not one that libcurl sets."""
     return _NAME.match(name) is not None and _VALUE.match(value) is not None and name.lower() not in _RESERVED
 
 
 def compose(headers: Iterable[tuple[str, str]], secret: Container[str] = ()) -> Headers:
-    """Put headers into both forms, the values of those that are `secret` redacted in what is archived.
+    """Return headers in both forms, with the values of `secret` ones redacted for the archive.
 
     CURLOPT_HTTPHEADER(3): "Name:" would remove a header, "Name;" sends it empty.
     """
@@ -147,11 +147,11 @@ class HttpModule:
     """`ports.ProtocolModule` for http and https: h1, and h2 where TLS negotiates it and the host's h2 has not failed.
 
     One call sends at most one request, to `Request.ip` and nowhere else, with the URL byte for byte as written.
-    Connections are kept per host and address. Bodies stay as sent: chunks are joined, content codings are not
-    removed. A reply whose body exceeds a bound or its time is cut and marked; all else that goes wrong is a `Failure`,
-    with what had come where the server broke off within the body.
-    Needs a running loop from the first fetch to `close`; one slow server does not delay the others. A page over a kept
-    connection costs at most 1.5 times what libcurl and its asyncio binding take (benchmarks/bench_fetch.py).
+    Connections are kept per host and address. Bodies stay as sent: chunks are joined, content codings are not removed.
+    A reply whose body exceeds a bound or its time is cut and marked; any other error is a `Failure`, with the partial
+    reply if the connection broke within the body. Needs a running loop from the first fetch to `close`; a slow server
+    does not delay others. A page over a kept connection costs at most 1.5 times what libcurl and its asyncio binding
+    take (benchmarks/bench_fetch.py).
     """
 
     def __init__(
@@ -163,11 +163,11 @@ class HttpModule:
         sign: Sign | None = None,
         rules: RequestRules | None = None,
     ) -> None:
-        """`agent` is the whole User-Agent header; `sign` makes the headers that sign a request, where requests are
-        signed.
+        """`agent` is the complete User-Agent header; `sign` returns the headers that sign a request; None: requests are
+        not signed.
 
         Raises:
-            ConfigError: something cannot be sent or read.
+            ConfigError: a header cannot be sent, or a file cannot be read.
         """
         check_trusted(options)
         self._sign = sign
@@ -186,7 +186,7 @@ class HttpModule:
         self._h1_only: dict[str, None] = {}
 
     async def fetch(self, request: Request) -> Reply | Failure:
-        """Send one request and return what came. Cancelling it ends the transfer and its connection."""
+        """Send one request and return the result. Cancelling it ends the transfer and its connection."""
         assert request.ip, "a request without a checked address"
         started_at = self._clock.now()
         at = address(request.url)
@@ -203,7 +203,7 @@ class HttpModule:
             await transfers.close()
 
     async def _fetch_by(self, rule: Rule, request: Request, started_at: float) -> Reply | Failure:
-        """Send a request by a rule. What it adds to the URL is in no reply."""
+        """Send a request by a rule. Query parameters that the rule adds do not appear in the reply."""
         own = self._by_rule.get(rule)
         if own is None:
             own = self._by_rule[rule] = _own(self._options, self._agent, rule)
@@ -247,14 +247,14 @@ class HttpModule:
         url: str = "",
         shown: Address | None = None,
     ) -> Reply | Failure:
-        """Send a request to `at`; `url` is what libcurl gets and `shown` what the archive has, where they differ."""
+        """Send a request to `at`; `url` is passed to libcurl, and `shown` archived, if they differ."""
         if self._sign is not None:
             headers = headers.and_signed(self._sign(request.method, request.url.partition(":")[0].lower(), *at))
         transfer = transfers.take()
         lines = headers.lines
         has_body = request.body or request.method in WITH_BODY
         if has_body and not any(line[:13].lower() == b"content-type:" for line in lines):
-            lines = [*lines, b"Content-Type:"]  # Else libcurl says that it is a form.
+            lines = [*lines, b"Content-Type:"]  # Otherwise libcurl sends the type of a form.
         transfer.aim(request, lines, request.body_bytes_max or self._options.body_bytes_max, url)
         transfer.ask_for(at.target)
         transfer.use_h1(at.authority in self._h1_only)
@@ -266,13 +266,13 @@ class HttpModule:
         return transfers.done(transfer, _result(transfer, request, started_at, shown or at, headers, end))
 
     def _take_h1(self, authority: str) -> None:
-        """Send later requests to a host over HTTP/1.1: its HTTP/2 does not work, or it wants no HTTP/2 for this."""
+        """Send later requests to a host over HTTP/1.1, because its HTTP/2 does not work or it refused HTTP/2."""
         self._h1_only[authority] = None
         if len(self._h1_only) > H1_HOSTS_MAX:
             del self._h1_only[next(iter(self._h1_only))]
 
     def _connections_of(self, route: Route | None) -> Transfers:
-        """Return connections of their own for requests that take a route: none is shared with others."""
+        """Return the connections for a route, which are not shared with other routes."""
         options, settings = self._options, _settings(self._options)
         if route is not None:
             settings += _certificate_settings(route)
@@ -289,11 +289,11 @@ class _Own(NamedTuple):
 
     fields: tuple[tuple[str, str], ...]
     secret: frozenset[str]
-    """Names of those that carry credentials."""
+    """Names of the headers that carry credentials."""
     headers: Headers
 
     def with_(self, extra: tuple[tuple[str, str], ...]) -> Headers:
-        """Add a request's own headers; those of a name that we send ourselves take its place."""
+        """Add a request's headers; they replace ours with the same name."""
         assert all(sendable(name, value) for name, value in extra), "headers that cannot be sent"
         more = [name for name, _ in extra if is_credential(name)]
         return compose(replaced(self.fields, extra), self.secret.union(more) if more else self.secret)
@@ -314,7 +314,7 @@ def _certificate_settings(route: Route) -> list[Setting]:
 
 
 def _resolving(proxy: str, resolves: bool) -> str:
-    """Return a proxy's URL; of a SOCKS5 proxy that is to resolve names, as libcurl writes that."""
+    """Return a proxy's URL; for a SOCKS5 proxy that resolves names, in libcurl's notation."""
     return f"socks5h{proxy[len('socks5') :]}" if resolves and proxy.startswith("socks5:") else proxy
 
 
@@ -345,19 +345,19 @@ def _result(
         fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
         error = "the reply has no status line"
         return Failure("protocol_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
-    if 200 <= reply.status < 300 and transfer.head_is_cut:  # What a redirect says may be known all the same.
+    if 200 <= reply.status < 300 and transfer.head_is_cut:  # For a redirect the cut head may be enough.
         error = "the connection was closed within the head of the reply"
         return Failure("protocol_error", error, retry=True, ip=request.ip, started_at=started_at, fetch_s=reply.fetch_s)
     return reply
 
 
 def _is_whole(transfer: Transfer, end: End) -> bool:
-    """Say whether a reply is whole although its connection did not end as it should, where that end is the end of the
-    body.
+    """Say whether a reply is complete although its connection, whose end marks the end of the body, did not end
+    properly.
 
-    RFC 9112, section 9.8, has a body as incomplete where TLS ends without its alert. Many servers never send that;
-    browsers take what came, and without TLS nothing would tell the difference. A connection that is reset may have lost
-    its last bytes: there the content has to show its own end.
+    By RFC 9112, section 9.8, a body is incomplete if TLS ends without its alert. Many servers never send this alert,
+    and browsers accept such bodies; without TLS there would be no difference. A reset connection may have lost its last
+    bytes, so then the content itself must show its end.
     """
     if transfer.stopped or transfer.head_is_cut or not (is_unclosed(end) or is_reset(end)):
         return False
@@ -370,7 +370,7 @@ def _is_whole(transfer: Transfer, end: End) -> bool:
 
 
 def _shows_its_end(head: Head, transfer: Transfer) -> bool:
-    """Say whether a redirect, a compressed body or a page in HTML ends with what ends such."""
+    """Say whether a redirect, a compressed body or an HTML page is complete by its own format."""
     codings = content_codings(head.headers)
     if codings and transfer.file is None:
         return bool(transfer.body) and is_complete(codings, bytes(transfer.body))
@@ -380,7 +380,7 @@ def _shows_its_end(head: Head, transfer: Transfer) -> bool:
 def _reply(
     transfer: Transfer, request: Request, started_at: float, at: Address, headers: Headers, truncated: str
 ) -> Reply | None:
-    """Return what came; None if that has no status line."""
+    """Return the reply; None if there is no status line."""
     fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
     head = parse_head(transfer.head)
     if head is None:

@@ -95,14 +95,14 @@ WHERE: Final = re.compile(
     r"(?:(?P<scheme>https?)://)?(?P<below>\.)?(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])"
     r"(?::(?P<port>[1-9][0-9]{0,4}))?(?P<path>/[!-\"$->@-~]*)?"
 )
-"""Where a rule holds: `example.org`, `.example.org`, `https://example.org:8443/private/`."""
+"""Matches the place of a rule: `example.org`, `.example.org`, `https://example.org:8443/private/`."""
 
 
 def where_of(where: str) -> re.Match[str]:
-    """Return the parts of the place where a rule holds.
+    """Return the parts of a rule's place.
 
     Raises:
-        ValueError: it is none, or a public suffix.
+        ValueError: it is not a place, or it is a public suffix.
     """
     match = WHERE.fullmatch(where)
     if match is None:

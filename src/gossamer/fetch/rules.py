@@ -1,4 +1,4 @@
-"""Rules: what requests to certain places carry, and how they get there: headers, credentials, certificates, proxies."""
+"""Rules: headers, credentials, certificates and proxies of requests to certain hosts and paths."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from gossamer.fetch.digest import Digests
 
 ORIGINS_MAX: Final = 4_096
-"""Origins whose rules are remembered."""
+"""Origins whose rules are cached."""
 
 
 class Route(NamedTuple):
-    """How a request gets to its server. Connections are shared only among requests of one route."""
+    """The proxy and client certificate of a request. Connections are shared only among requests with the same route."""
 
     proxy: str = ""
     certificate: str = ""
@@ -29,7 +29,7 @@ class Route(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What holds for a request: its most specific rules over those that are less so, value by value."""
+    """The merged rule for a request: each value is from the most specific rule that has it."""
 
     headers: tuple[tuple[str, str], ...] = ()
     query: tuple[tuple[str, str], ...] = ()
@@ -44,11 +44,11 @@ class Rule(NamedTuple):
 
     @property
     def authenticates(self) -> bool:
-        """A request by this rule says who we are."""
+        """Whether requests by this rule carry credentials."""
         return bool(self.query or self.route.certificate) or any(is_credential(name) for name, _ in self.headers)
 
     def sent(self, url: str, *, shown: str = "") -> str:
-        """Return the URL that is sent, its added parameters included; with `shown` this in place of their values."""
+        """Return the URL that is sent, with the added parameters; `shown`, if given, replaces their values."""
         if not self.query:
             return url
         added = "&".join(f"{quote(name, safe='')}={shown or quote(value, safe='')}" for name, value in self.query)
@@ -56,7 +56,7 @@ class Rule(NamedTuple):
         return f"{base}{'&' if '?' in base else '?'}{added}{hash_mark}{fragment}"
 
     def unsent(self, text: str) -> str:
-        """Return a header's value without the parameters that `sent` adds: a redirect may repeat them."""
+        """Return a header's value without the parameters that `sent` adds, which a redirect may repeat."""
         for name, value in self.query:
             for form in {quote(value, safe=""), value}:
                 pair = f"{quote(name, safe='')}={form}"
@@ -65,7 +65,7 @@ class Rule(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where a rule holds, taken apart, and the rule for requests there: over TLS, and over a plain connection."""
+    """The parts of a rule's place, and the rule for requests there: over TLS, and over a plain connection."""
 
     scheme: str
     below: bool
@@ -93,10 +93,10 @@ class RequestRules:
     """Finds the rule of a request. About 1 µs."""
 
     def __init__(self, rules: Mapping[str, RequestRule], product_token: str, digests: Digests | None = None) -> None:
-        """`rules` by place, their secrets in them; `digests` are for those with digest authentication.
+        """`rules` are by place, with their secrets; `digests` are for rules with digest authentication.
 
         Raises:
-            ConfigError: a User-Agent hides who we are; a proxy or a client certificate is none.
+            ConfigError: a User-Agent lacks the product token; a proxy or a client certificate is not valid.
         """
         self._places = sorted(
             (_place(where, rule, product_token) for where, rule in rules.items()),
@@ -167,7 +167,7 @@ def _pair(login: UserPassword | None) -> tuple[str, str] | None:
 
 
 def _merge(rules: tuple[Rule, ...]) -> Rule:
-    """Put rules together, the most specific last. One way to say who we are takes the place of another."""
+    """Merge rules, the most specific last. One kind of authentication replaces another."""
     headers: dict[str, tuple[str, str]] = {}
     query: dict[str, str] = {}
     digest, route = None, Route()

@@ -1,4 +1,4 @@
-"""Transfer: one libcurl handle, what it may do, and what it has received."""
+"""Transfer: one libcurl handle, with its limits and the data that it has received."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ _TLS_MIN: Final = {
 }
 
 _RECEIVE_BYTES: Final = 64 * 1024
-"""libcurl's receive buffer, one for all handles: fewer callbacks for a page than the 16 KiB it comes with."""
+"""libcurl's receive buffer, one for all handles: fewer callbacks for a page than with the default of 16 KiB."""
 
 CALLS_A_TURN_MAX: Final = 2_000
-"""Callbacks for pieces of a body, 0.7 µs each, after which a transfer is paused unless they brought a MiB."""
+"""Callbacks for pieces of a body, 0.7 µs each, after which a transfer is paused unless it received a MiB."""
 CONTENT_A_TURN_BYTES: Final = 1 << 20
 WASTE_BYTES_MIN: Final = 64 * 1024
 WASTE_RATIO: Final = 4
 """A transfer that received both these bytes and this multiple of the content in them is paused."""
 FRAMING_BYTES_MIN: Final = 512 * 1024
-"""Bytes that a request of any size may receive beside its content (`wire_ratio_max`): TLS, interim replies."""
+"""Bytes that any request may receive in addition to its content (`wire_ratio_max`): TLS, interim replies."""
 
 WITH_BODY: Final = ("POST", "PUT", "PATCH")
 """Methods that are sent with a body, be it empty (RFC 9110, section 8.6)."""
 
 _OVER_TLS: Final = ("https:", "ftps:")
 NO_H2: Final = "Remote peer returned unexpected data while we expected SETTINGS"
-"""What libcurl says of a server that negotiated HTTP/2 and begins with something else."""
+"""libcurl's error for a server that negotiated HTTP/2 but does not speak it."""
 
 Setting = tuple[int, int | str]
 """An option of libcurl and its value."""
@@ -57,7 +57,7 @@ _RECEIVED_KINDS: Final = frozenset({pycurl.INFOTYPE_HEADER_IN, pycurl.INFOTYPE_D
 
 
 class _SocketAddress(NamedTuple):
-    """What libcurl wants a socket for (curl_sockaddr)."""
+    """The address for which libcurl requests a socket (curl_sockaddr)."""
 
     family: int
     socktype: int
@@ -68,8 +68,8 @@ class _SocketAddress(NamedTuple):
 class Transfer:
     """A handle for one request at a time. Options that never change are set once; the handle is never reset.
 
-    Callbacks are bound to this object for its life: what they collect is in `head` and `body` until `forget`,
-    which must come before the next `aim`. `stopped` says why we ended a transfer ourselves.
+    Callbacks are bound to this object for its lifetime: their data is in `head` and `body` until `forget`, which must
+    come before the next `aim`. `stopped` is the reason if we ended a transfer ourselves.
     """
 
     __slots__ = (
@@ -82,7 +82,7 @@ class Transfer:
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
-        """`own` are the settings of the protocol that it speaks; `bodies` is the memory that it shares."""
+        """`own` are the settings of its protocol; `bodies` is the shared memory."""
         self.curl = pycurl.Curl()
         self.head: list[bytes] = []
         self.head_bytes = 0
@@ -91,26 +91,26 @@ class Transfer:
         self.body_bytes = 0
         self.body_bytes_max = 0
         self.wire_bytes = 0
-        """Received for this transfer by its connections, framing and TLS included; grows with `count`."""
+        """Bytes received for this transfer, with framing and TLS; updated by `count`."""
         self.connections: list[TransferConnection] = []
-        """Those that serve it now, by which `wire_bytes` is counted."""
+        """Connections that serve it now, for `wire_bytes`."""
         self.greeting = b""
-        """What the server sent and no handshake took, where the connection failed before the request."""
+        """What the server sent, but no handshake read, if the connection failed before the request."""
         self.ended_well = False
-        """By libcurl's account; `Transfers.run` says so."""
+        """Whether libcurl reports success; set by `Transfers.run`."""
         self.head_is_cut = False
-        """`Transfers.run` says so."""
+        """Whether the connection ended within the head; set by `Transfers.run`."""
         self.paused = False
-        """It receives nothing until the driver gives it a turn."""
+        """Whether it receives nothing until the driver gives it a turn."""
         self._connections_bytes = 0
         self._data: list[socket.socket] = []
-        """Further connections that it opened, each its own alone (FTP)."""
+        """Further connections that only this transfer uses (FTP)."""
         self._driver: Driver | None = None
         self._options = options
         self._held_bytes = 0
-        """Of the memory that all bodies share."""
+        """Its part of the shared memory."""
         self.file: Spill | None = None
-        """Where the body is, once it is too large for memory; `body` is empty then."""
+        """The body, once it is too large for memory; then `body` is empty."""
         self.disk_error: OSError | None = None
         self._bodies = bodies or BodyMemory(options)
         self.media_types: tuple[str, ...] = ()
@@ -118,11 +118,11 @@ class Transfer:
         self.speaks_tls = False
         self.stopped = ""
         self.was_refused = False
-        """Its server did not accept the request, over a connection that was opened for it: HTTP/2 alone can say so
-        (REFUSED_STREAM, HTTP_1_1_REQUIRED, GOAWAY), and libcurl sends a second time then.
+        """Whether the server did not accept the request over a new connection, which only HTTP/2 can signal
+        (REFUSED_STREAM, HTTP_1_1_REQUIRED, GOAWAY). libcurl would send the request again.
         """
         self._is_new = False
-        """Its connection was opened for it."""
+        """Whether its connection was opened for it."""
         self._h1_only = False
         self._has_target = False
         self._headers: list[bytes] = []
@@ -146,8 +146,8 @@ class Transfer:
         self.speaks_tls = request.url.startswith(_OVER_TLS)
         self.curl.setopt(pycurl.URL, url or request.url)
         if self._pinned:
-            # An empty host and port match any, so nothing in the URL's spelling can lead around the pin. Through a
-            # proxy libcurl asks for a tunnel to this address (CONNECT): the proxy does not resolve the name.
+            # An empty host and port match any, so no spelling of the URL can evade the pinned address. Through a proxy
+            # libcurl requests a tunnel to this address (CONNECT), so the proxy does not resolve the name.
             at = f"[{request.ip}]" if ":" in request.ip else request.ip
             self.curl.setopt(pycurl.CONNECT_TO, [f"::{at}:{request.port}"])
         self.ip = request.ip
@@ -165,15 +165,15 @@ class Transfer:
             self._headers = headers
 
     def ask_for(self, target: str) -> None:
-        """Have the request name this target as it is, for libcurl writes percent-encodings of paths in upper case. A
-        proxy that resolves names gets the whole URL, as libcurl writes it.
+        """Set the request target exactly, since libcurl changes percent-encodings of paths to upper case. A proxy that
+        resolves names gets the whole URL as libcurl writes it.
         """
         if self._pinned and (self._has_target or ("%" in target and _LOWER_CASE.search(target) is not None)):
             self.curl.setopt(pycurl.REQUEST_TARGET, target)  # It cannot be unset.
             self._has_target = True
 
     def use_h1(self, only: bool) -> None:
-        """Offer HTTP/1.1 alone, or also what the options name."""
+        """Offer only HTTP/1.1, or also the version in the options."""
         if only != self._h1_only:
             offers_h2 = self._options.http_versions == "2" and not only
             version = pycurl.CURL_HTTP_VERSION_2TLS if offers_h2 else pycurl.CURL_HTTP_VERSION_1_1
@@ -193,23 +193,23 @@ class Transfer:
         self._method_set = True
 
     def open_only_pinned(self) -> None:
-        """Open sockets to the address of the request alone: for protocols whose servers name further ones."""
+        """Open sockets only to the address of the request, for protocols whose servers name further addresses."""
         self._opens_more = True
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
 
     def whole_body(self, truncated: str) -> bytes:
-        """Return the body, cut at its bound where it exceeds it; nothing if `file` holds it."""
+        """Return the body, cut at its bound; empty if it is in `file`."""
         return bytes(self.body[: self.body_bytes_max] if truncated == "length" else self.body)
 
     def ends_within_head(self) -> bool:
-        """Say whether a head began and did not end: no error to libcurl, where a connection is closed within one."""
+        """Say whether a head began but did not end, for which libcurl reports no error when a connection is closed."""
         if self.head and self.head[-1] in LINE_ENDS:
             return False
         last = next((line for line in reversed(self.head) if line in LINE_ENDS or line.startswith(b"HTTP/")), b"\n")
         return last not in LINE_ENDS
 
     def begin(self, driver: Driver, now: float) -> None:
-        """Take note that a driver runs it from now on."""
+        """Note that a driver runs the transfer from now on."""
         self._driver = driver
         self.greeting = b""
         self.wire_bytes = self._connections_bytes = 0
@@ -219,7 +219,7 @@ class Transfer:
         self._wasted_read = self._wasted_content = 0
 
     def count(self) -> None:
-        """Take what its connections have received into `wire_bytes`."""
+        """Update `wire_bytes` with the bytes that its connections have received."""
         if not COUNTED:
             return
         for connection in self.connections:
@@ -232,18 +232,18 @@ class Transfer:
             self._sum_up()
 
     def leave(self, fd: int) -> None:
-        """Count what a connection has received, before it is closed, paused or kept for another transfer."""
+        """Count the bytes that a connection has received, before it is closed, paused or kept for another transfer."""
         self.count()
         if not self._requests:
             self.greeting = unread_beginning(fd)
 
     def release(self, connection: TransferConnection) -> None:
-        """Take note that a connection is not this transfer's any more: its number may be another socket's soon."""
+        """Note that a connection no longer belongs to this transfer: its descriptor may soon be another socket's."""
         self.connections.remove(connection)
         connection.transfer = None
 
     def end(self) -> None:
-        """Take note that no driver runs it any more. What its connections receive now is not its own."""
+        """Note that no driver runs it any more. Further bytes on its connections do not belong to it."""
         if COUNTED and self._data:
             self._sum_up()
         for connection in self.connections:
@@ -257,12 +257,12 @@ class Transfer:
             self.wire_bytes += sum(received_bytes(data.fileno()) for data in self._data)
 
     def overdoes(self, now: float) -> bool:
-        """Say whether it must end: it received too much for its content, or too slowly. `count` comes first."""
+        """Say whether it must end, because it received too much for its content, or too slowly. Call `count` first."""
         content = self.head_bytes + self.body_bytes
         framed_max = FRAMING_BYTES_MIN + self._options.wire_ratio_max * content
         if self.wire_bytes > framed_max and self._read_bytes() > framed_max:
             self.stopped = self.stopped or "wire"
-        elif not self._requests:  # Connecting, and waiting for a connection, have bounds of their own.
+        elif not self._requests:  # Connecting, and waiting for a connection, have separate limits.
             self._slow_since = now
         elif self.body_bytes and self._is_all_there():
             self.stopped = self.stopped or "whole"
@@ -275,8 +275,8 @@ class Transfer:
         return bool(self.stopped)
 
     def _is_all_there(self) -> bool:
-        """Say whether a body has its length, where libcurl waits for the end of the connection all the same: after
-        `Transfer-Encoding: identity`, which HTTP/1.1 has had no more since RFC 7230.
+        """Say whether a body has reached its length although libcurl waits for the end of the connection: with
+        `Transfer-Encoding: identity`, which HTTP/1.1 no longer has since RFC 7230.
         """
         fields = [line.lower().strip() for line in self.head]
         if b"transfer-encoding: identity" not in fields:
@@ -285,7 +285,7 @@ class Transfer:
         return lengths == [b"content-length: %d" % self.body_bytes]
 
     def wastes(self) -> bool:
-        """Say whether it received much since this was last asked, and little content in it. `count` comes first."""
+        """Say whether it received much, but little content, since the last call. Call `count` first."""
         if self.wire_bytes - self._wasted_read < WASTE_BYTES_MIN:
             return False
         read, content = self._read_bytes(), self.head_bytes + self.body_bytes
@@ -296,14 +296,14 @@ class Transfer:
         return gained > WASTE_RATIO * brought
 
     def _read_bytes(self) -> int:
-        """Return how much of what was received libcurl has read: the kernel may hold megabytes for a busy loop."""
+        """Return how many received bytes libcurl has read: with a busy loop, megabytes may wait in the kernel."""
         if not COUNTED:
             return self.wire_bytes
         descriptors = [connection.fd for connection in self.connections] + [data.fileno() for data in self._data]
         return self.wire_bytes - sum(map(unread_bytes, descriptors))
 
     def flush(self) -> None:
-        """Write what is still to be written of a body on disk. An error is in `disk_error` then."""
+        """Write the buffered part of a body on disk. An error is stored in `disk_error`."""
         assert self.file is not None, "what is in memory is written nowhere"
         try:
             self.file.flush()
@@ -324,7 +324,7 @@ class Transfer:
         self.was_refused = self._is_new = False
         self._requests = 0
         self._data.clear()
-        # pycurl has made a copy of each descriptor: ours may go, the connection stays.
+        # pycurl has duplicated each descriptor, so closing ours does not close the connection.
         while self._opened:
             self._opened.pop().close()
 
@@ -334,7 +334,7 @@ class Transfer:
         self.curl.close()
 
     def _before_connection(self, fd: int, _purpose: int) -> int:
-        """Refuse the connection by which libcurl would send a second time; connecting is contact too."""
+        """Refuse the connection over which libcurl would send the request again, since connecting is a contact too."""
         if self._requests and not self._opens_more:
             self.stopped = "resend"
             self.was_refused = self._is_new
@@ -345,10 +345,10 @@ class Transfer:
         return int(pycurl.SOCKOPT_OK)
 
     def _before_request(self, remote_ip: str, local_ip: str, remote_port: int, local_port: int) -> int:
-        """Hold the pin, and the promise of one request on the wire for each request permitted.
+        """Enforce the pinned address, and one request on the wire for each permitted request.
 
-        libcurl calls this when it is connected and has sent nothing yet. It sends again by itself when a kept
-        connection dies without an answer, a moment after the first: a contact that no gate has seen.
+        libcurl calls this when it is connected and has sent nothing yet. If a kept connection dies without an answer,
+        libcurl immediately sends the request again by itself, which would be a contact without a gate.
         """
         self._requests += 1
         if self._requests > 1:
@@ -383,7 +383,7 @@ class Transfer:
 
     def _take_body(self, piece: bytes) -> int | None:
         if not self._calls_left and self._grinds():
-            return int(pycurl.WRITEFUNC_PAUSE)  # The same piece comes again.
+            return int(pycurl.WRITEFUNC_PAUSE)  # libcurl passes the same piece again.
         self._calls_left -= 1
         if self.media_types and not self.body_bytes and not wanted(self.head, self.media_types):
             self.stopped = "media_type"
@@ -398,7 +398,7 @@ class Transfer:
         return 0 if self.stopped else None
 
     def _grinds(self) -> bool:
-        """Say whether the last turns brought little content for many callbacks; it is to be paused then."""
+        """Say whether the last turns had many callbacks for little content: then pause the transfer."""
         content, self._content_before = self.body_bytes - self._content_before, self.body_bytes
         self._calls_left = CALLS_A_TURN_MAX
         if content >= CONTENT_A_TURN_BYTES or self._driver is None:
@@ -408,9 +408,9 @@ class Transfer:
         return True
 
     def _hold(self, piece: bytes) -> None:
-        """Add to the body in memory; take it to disk once it is too large."""
+        """Append to the body in memory; move it to disk once it is too large."""
         if not self.body:
-            self.body = piece  # Most bodies are one piece, which need not be copied.
+            self.body = piece  # Most bodies are a single piece, which need not be copied.
         elif isinstance(self.body, bytearray):
             self.body += piece
         else:
@@ -423,7 +423,7 @@ class Transfer:
             self._spill()
 
     def _spill(self) -> None:
-        """Take the body to disk, unless it is small."""
+        """Move the body to disk, unless it is small."""
         try:
             self.file = self._bodies.spilled(memoryview(self.body)[: self.body_bytes_max])
         except OSError as error:
@@ -444,7 +444,7 @@ class Transfer:
         self.stopped, self.disk_error = "disk", error
 
     def _bind(self, options: FetchOptions, own: Iterable[Setting]) -> None:
-        """Set what holds for every request. Defaults that our promises rest on are set all the same."""
+        """Set the options for all requests, also defaults that our promises depend on."""
         for option, value in (*_fixed(options), *own):
             self.curl.setopt(option, value)
         self.curl.setopt(pycurl.SOCKOPTFUNCTION, self._before_connection)
@@ -456,7 +456,7 @@ class Transfer:
             self.curl.setopt(pycurl.DEBUGFUNCTION, self._heard)
 
     def _heard(self, kind: int, data: bytes) -> None:
-        """Count what libcurl reads, where the kernel does not."""
+        """Count the bytes that libcurl reads, if the kernel does not."""
         if kind in _RECEIVED_KINDS:
             self.wire_bytes += len(data)
 
@@ -464,7 +464,7 @@ class Transfer:
 def _fixed(options: FetchOptions) -> list[Setting]:
     return [
         (pycurl.NETRC, pycurl.NETRC_IGNORED),
-        # Empty is not unset: unset, libcurl would ask the environment, and a proxy there would undo the pin.
+        # Empty, not unset: else libcurl would use a proxy of the environment, which defeats the pinned address.
         (pycurl.PROXY, options.proxy),
         (pycurl.NOPROXY, "" if options.proxy else "*"),
         (pycurl.PATH_AS_IS, 1),
@@ -483,7 +483,7 @@ def _fixed(options: FetchOptions) -> list[Setting]:
 
 
 def wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:
-    """Say whether a body is wanted, by the head that came before it: of a document, those types alone."""
+    """Say whether a body is wanted, by its head: for a document, only if it has one of these types."""
     parsed = parse_head(head)
     if parsed is None or not 200 <= parsed.status < 300:
         return True

@@ -1,4 +1,4 @@
-"""Transfers: those under way over one set of kept connections, and what their ends and the errors of libcurl mean
+"""Transfers: runs transfers over one set of kept connections, and translates libcurl's errors
 (curl/include/curl/curl.h, libcurl-errors(3)).
 """
 
@@ -20,7 +20,7 @@ from gossamer.fetch.transfer import Transfer
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
 
-# Code: outcome, worth asking again, says something about the host.
+# By code: outcome, whether to retry, whether it concerns the host.
 _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     pycurl.E_UNSUPPORTED_PROTOCOL: ("protocol_error", False, False),  # HTTP/0.9, or an unknown version
     pycurl.E_URL_MALFORMAT: ("unsupported", False, False),
@@ -45,7 +45,7 @@ _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     92: ("protocol_error", True, False),  # CURLE_HTTP2_STREAM
     97: ("connect_error", True, True),  # CURLE_PROXY
     100: ("too_large", False, False),  # CURLE_TOO_LARGE: one header line beyond 100 KB
-    # What follows is our own doing: pinned addresses leave no name to resolve.
+    # The following errors are internal: with pinned addresses there is no name to resolve.
     pycurl.E_COULDNT_RESOLVE_HOST: ("internal_error", False, False),
     pycurl.E_FAILED_INIT: ("internal_error", False, False),
     pycurl.E_BAD_FUNCTION_ARGUMENT: ("internal_error", False, False),
@@ -57,36 +57,36 @@ _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
 
 _H2_CODES: Final = frozenset({pycurl.E_HTTP2, 92})
 _H2_WORDS: Final = ("nghttp2 ", "[HTTP2] ")
-"""How errors of HTTP/2 begin that have another code."""
+"""Beginnings of HTTP/2 errors with another code."""
 _LOST: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, *_H2_CODES})
 
 _SILENT: Final[dict[int, str]] = {
     pycurl.E_HTTP2: "the server closed the connection over HTTP/2 without an answer",
     100: "a header line exceeds 100 KB",
 }
-"""What codes mean of which libcurl does not say anything."""
+"""Texts for codes without a text by libcurl."""
 
 _NOT_TLS: Final = ("wrong version number", "packet length too long", "unknown protocol", "record layer failure")
-"""What OpenSSL calls the first bytes of a server that answers a TLS handshake in another protocol."""
+"""OpenSSL's errors for a server that answers a TLS handshake in another protocol."""
 _HTTP_BEHIND = re.compile(rb"1\.[01] \d{3}|TYPE html", re.IGNORECASE)
-"""What follows the five bytes `HTTP/` or `<!DOC`, which OpenSSL has read as the header of a record."""
+"""Matches the text after the five bytes `HTTP/` or `<!DOC`, which OpenSSL has read as the header of a record."""
 _UNCLOSED: Final = "unexpected eof while reading"
-"""What OpenSSL says where a connection ends without the alert by which TLS ends (close_notify)."""
+"""OpenSSL's error if a connection ends without TLS's final alert (close_notify)."""
 _RESET: Final = os.strerror(errno.ECONNRESET)
 _NOT_HTTP: Final = "Received HTTP/0.9"
 
 _UNKNOWN: Final = ("protocol_error", True, False)
 
 _OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
-"""Reasons for a failed connection that lie on this machine: no host may be blamed for them."""
+"""Causes of a failed connection on this machine, for which no host is blamed."""
 
 
 def failure(
     code: int, text: str, *, ip: str, started_at: float, fetch_s: float, os_errno: int = 0, greeting: bytes = b""
 ) -> Failure:
-    """Translate a libcurl error. A code that is not in the table is a protocol error, worth asking again.
+    """Translate a libcurl error. A code that is not in the table is a protocol error, which is retried.
 
-    `greeting` is what the server sent and a handshake that failed did not read.
+    `greeting` is what the server sent and the failed handshake did not read.
     """
     outcome, retry, host_level = _MEANING.get(code, _UNKNOWN)
     if outcome == "tls_error" and any(words in text for words in _NOT_TLS):
@@ -115,8 +115,8 @@ def failure(
 
 
 def failed_in_h2(transfer: Transfer, end: End) -> bool:
-    """Say whether a transfer failed by what its server does in HTTP/2: it breaks the protocol, resets the stream, or
-    refuses the request on a new connection. One that resets a new connection may do so because of HTTP/2.
+    """Say whether a transfer failed because of HTTP/2: its server breaks the protocol, resets the stream, refuses the
+    request on a new connection, or resets a new connection.
     """
     code, text = end
     if transfer.stopped:
@@ -127,17 +127,17 @@ def failed_in_h2(transfer: Transfer, end: End) -> bool:
 
 
 def is_unclosed(end: End) -> bool:
-    """Say whether all that went wrong is that TLS did not end before its connection."""
+    """Say whether the only error is that TLS did not end before its connection."""
     return end.code == pycurl.E_RECV_ERROR and _UNCLOSED in end.text
 
 
 def is_reset(end: End) -> bool:
-    """Say whether all that went wrong is that the server reset the connection."""
+    """Say whether the only error is that the server reset the connection."""
     return end.code == pycurl.E_RECV_ERROR and _RESET in end.text  # OS_ERRNO may be that of a later call.
 
 
 def breach(code: int, text: str) -> str:
-    """Return what an error means for the body that had begun (`Reply.truncated`)."""
+    """Return why a body that had begun was cut (`Reply.truncated`)."""
     return "disconnect" if code in _LOST and not _ill_chunked(code, text) else "unspecified"
 
 
@@ -146,13 +146,13 @@ def _ill_chunked(code: int, text: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """Fold white space and cut: an error is read by people, and servers write parts of it."""
+    """Return an error as one bounded line: people read it, and servers write parts of it."""
     return " ".join(text.split())[:300]
 
 
 _IDLE_HANDLES_MAX: Final = 256
 _GRACE_S: Final = 5.0
-"""libcurl keeps the time itself; this much later we no longer believe that it does."""
+"""libcurl enforces the time limits itself; this is an additional margin until we do."""
 
 
 class Transfers:
@@ -166,12 +166,12 @@ class Transfers:
         self._driver = Driver(options)
 
     def take(self) -> Transfer:
-        """Return a transfer to aim."""
+        """Return a free transfer; prepare it with `aim`."""
         assert not self._driver.closed, "fetch after close"
         return self._idle.pop() if self._idle else self._make()
 
     async def run(self, transfer: Transfer, request: Request, started_at: float) -> End | Failure:
-        """Carry a transfer out. After a `Failure`, and when cancelled, it is no longer the caller's."""
+        """Run a transfer. After a `Failure`, and when cancelled, the caller must not use it any more."""
         try:
             end = await self._driver.start(transfer, self._deadline_s)
         except TimeoutError:
@@ -190,10 +190,10 @@ class Transfers:
         return end
 
     def done(self, transfer: Transfer, result: Reply | Failure) -> Reply | Failure:
-        """Take a transfer back whose answer was read, and return the answer."""
+        """Release a transfer whose result was read, and return the result."""
         if isinstance(result, Failure):
             result = msgspec.structs.replace(result, wire_bytes=transfer.wire_bytes)
-        # libcurl 8.23 puts what is left of a head that broke off before the next reply, which may be of another host.
+        # libcurl 8.23 prepends the rest of an incomplete head to the next reply, perhaps of another host.
         is_clean = transfer.ended_well and not transfer.head_is_cut
         transfer.forget()
         if is_clean and len(self._idle) < _IDLE_HANDLES_MAX and not self._driver.closed:
@@ -203,7 +203,7 @@ class Transfers:
         return result
 
     def ours(self, request: Request, started_at: float, outcome: str, error: str) -> Failure:
-        """Fail for a reason that is not libcurl's."""
+        """Return a `Failure` for a reason of ours."""
         fetch_s = self._clock.now() - started_at
         return Failure(outcome, error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
 
@@ -219,10 +219,10 @@ class Transfers:
 
 
 def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> str | Failure:
-    """Say why the body was cut (`Reply.truncated`), or why there is no reply."""
+    """Return why the body was cut (`Reply.truncated`; empty: it was not), or why there is no reply."""
     code, text = end
     if transfer.disk_error is not None:
-        raise transfer.disk_error  # No doing of the web's.
+        raise transfer.disk_error  # Not an error of the web.
     if not code or transfer.stopped == "whole":
         return ""
     if transfer.stopped == "length":
@@ -249,7 +249,7 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
 
 
 def broken_off(transfer: Transfer, end: End) -> str:
-    """Say how the body was cut whose transfer has failed; empty if none had begun, or where none of it counts."""
+    """Return why the body of a failed transfer was cut; empty if none had begun, or if it is not used."""
     if not transfer.body_bytes:
         return ""
     if transfer.stopped:
@@ -258,7 +258,7 @@ def broken_off(transfer: Transfer, end: End) -> str:
 
 
 def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: float) -> Failure:
-    """Say why we ended a transfer ourselves."""
+    """Return the failure of a transfer that we ended ourselves."""
     host_level = False
     match transfer.stopped:
         case "head":

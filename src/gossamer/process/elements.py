@@ -1,4 +1,4 @@
-"""Elements: what the HTML standard says of elements by their names, as far as an outline needs it."""
+"""Elements: rules of the HTML standard for elements by name, as far as an outline needs them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DROPPED = RAW | frozenset(["template", "svg", "math", "select"])
 """Left out with their content; `math` and formulas in scripts stay as one event."""
 TABLES = frozenset(["table", "caption", "colgroup", "tbody", "thead", "tfoot", "tr", "td", "th"])
 MARKERS = frozenset(["table", "caption", "td", "th", "object", "applet", "marquee"])
-"""What an end tag does not reach out of, unless it is a table's."""
+"""Elements that an end tag inside does not close, except end tags of tables."""
 SPECIAL = BLOCKS | MARKERS
 _ROWS = frozenset(("tbody", "thead", "tfoot"))
 _CELLS = frozenset(("td", "th"))
@@ -40,7 +40,7 @@ ENDED_BEFORE = {
     "a": (frozenset(("a",)), MARKERS),
     "button": (frozenset(("button",)), MARKERS),
 }
-"""Which open elements a start tag ends, and out of which it ends none."""
+"""By start tag: the open elements that it closes, and the elements beyond which it closes none."""
 PARAGRAPH = frozenset(("p",))
 ONCE = frozenset(("html", "head", "body"))
-"""Open once."""
+"""Elements that are opened only once."""

@@ -1,4 +1,5 @@
-"""Embeds: what a page needs to be shown: images, scripts, stylesheets and what these name, media, fonts, objects.
+"""Embeds: the resources that a page needs for display: images, scripts, stylesheets and their resources, media, fonts,
+objects.
 
 Stylesheets name by `url()` and `@import` (CSS Syntax Level 3, sections 4.3.6 and 4.3.7). For those who archive pages to
 replay them. Off unless `scope.embeds` asks for it.
@@ -17,7 +18,7 @@ from gossamer.process.options import ProcessOptions
 from gossamer.process.scan import attributes, reference_free
 from gossamer.process.walk import ElementWalk
 
-# Possessive throughout: a stylesheet of nothing but openings still costs one pass.
+# Possessive quantifiers, so that even a stylesheet of only opening brackets costs one pass.
 _NAMED = re.compile(
     r"""url\([\t\n\f\r ]*+(?:"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)'"""
     r"""|((?:[^)\\"'(\t\n\f\r ]|\\[0-9a-f]{1,6}[\t\n\f\r ]?|\\.)*+))"""
@@ -111,7 +112,7 @@ _CANDIDATE = re.compile(r"[\t\n\f\r ,]*+([^\t\n\f\r ]++)")
 _DESCRIPTORS = re.compile(r"(?:[^,(]|\([^)]*+\)?)*+")
 
 Named = tuple[str, str]
-"""An address as written, and words that stand for it (an image's `alt`)."""
+"""An address as written, and its alternative text (an image's `alt`)."""
 
 
 class EmbedExtractor:
@@ -149,7 +150,7 @@ class EmbedExtractor:
 
 
 def embedded(body: bytes) -> Iterator[Named]:
-    """Yield all that markup (UTF-8) embeds, in order. Comments, templates and the text of scripts hold nothing."""
+    """Yield all resources in markup (UTF-8), in order. Comments, templates and the text of scripts are ignored."""
     for instruction in _STYLESHEET_INSTRUCTION.findall(body[:4096]):
         found, _ = attributes(instruction + b">", 0)
         yield found.get("href", ""), ""

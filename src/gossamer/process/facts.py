@@ -1,4 +1,4 @@
-"""Facts: what a page's markup says of the work that it holds: when it was published, by whom, under which license."""
+"""Facts: metadata in a page's markup about its content: when it was published, by whom, under which license."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 OBJECTS_MAX = 500
-"""Objects of a page's JSON-LD that are looked at."""
+"""Objects of a page's JSON-LD that are examined."""
 TIMES_MAX = 50
-"""`time` elements that are looked at."""
+"""`time` elements that are examined."""
 BYLINE_MAX = 500
 TYPES_MAX = 50
 _PUBLISHED = (
@@ -49,14 +49,14 @@ COLUMNS: Mapping[str, str] = {
 
 
 class Linked(NamedTuple):
-    """What the links of a page say of it."""
+    """Metadata from the links of a page."""
 
     license: str = ""
     """Target of a link with `rel=license`."""
     author: str = ""
     """Text of a link with `rel=author`."""
     commons: str = ""
-    """The license of Creative Commons that it links to, where that is one alone."""
+    """The Creative Commons license that it links to, if there is only one."""
 
 
 def facts(
@@ -89,8 +89,8 @@ def facts(
 
 
 def moment(written: str) -> datetime | None:
-    """Return the time that a page wrote: as ISO 8601 (also with slashes or nothing between), as mail has it, or as a
-    day in English. None for anything else, such as `01/02/2024`. Without zone: UTC.
+    """Parse a time: ISO 8601 (also with slashes or without separators), the format of e-mail, or a day in English. None
+    for anything else, such as `01/02/2024`. Without a zone: UTC.
     """
     written = written.strip()[:60]
     found, words = _ISO.match(written), _IN_WORDS.fullmatch(written)
@@ -109,7 +109,7 @@ def moment(written: str) -> datetime | None:
 
 
 def _times(times: Sequence[Mapping[str, str]]) -> dict[str, datetime]:
-    """Return the dates of `time` elements that say what they mean; of a page with one date alone, that as published."""
+    """Return the dates of `time` elements with a known meaning; if a page has only one date, it counts as published."""
     found: dict[str, datetime] = {}
     every: set[str] = set()
     for one in times[:TIMES_MAX]:

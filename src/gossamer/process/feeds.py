@@ -1,5 +1,5 @@
-"""Feeds: what sitemaps and their indexes name (https://www.sitemaps.org/protocol.html), and what RSS 0.9x, 1.0 and 2.0,
-Atom (RFC 4287) and JSON Feed 1.1 announce; with the dates that they state.
+"""Feeds: parses sitemaps and their indexes (https://www.sitemaps.org/protocol.html), RSS 0.9x, 1.0 and 2.0, Atom (RFC
+4287) and JSON Feed 1.1, with their dates.
 
 Feed elements are matched by name without prefix, except where the prefix matters.
 """
@@ -18,14 +18,14 @@ from gossamer.process.xml import StopParsing
 from gossamer.url.join import join
 
 YEARS = range(1990, 2200)
-"""Other years are a clock that was never set, or a mistake."""
+"""Other years come from a clock that was never set, or are errors."""
 _W3C = re.compile(
     r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:[T ]+(\d\d?):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?"
     r"\s*(Z|UTC|GMT|[+-]\d\d:?(?:\d\d)?)?)?)?)?",
     re.IGNORECASE,
 )
 ISO_CHARACTERS_MIN = 20
-"""Of an instant with its zone: what is written so is read by the library, in a tenth of the time."""
+"""Length of a time with its zone: such times are parsed by the library, in a tenth of the time."""
 _DAY_S = 86_400.0
 PERIODS_S = {
     "always": 0.25 * 3_600, "hourly": 3_600.0, "daily": _DAY_S, "weekly": 7 * _DAY_S, "monthly": 30 * _DAY_S,
@@ -35,7 +35,7 @@ PERIODS_S = {
 
 
 def instant(text: str) -> float:
-    """Return the wall time that a text names, in seconds, or 0 if it names none.
+    """Return the wall time in a text, in seconds, or 0 if it is not valid.
 
     W3C Date and Time Formats (a profile of ISO 8601; sitemaps, Atom, Dublin Core), or RFC 822 with RFC 2822's years
     (RSS). A day alone is its midnight, UTC.
@@ -249,7 +249,7 @@ class _Hub(msgspec.Struct):
 
 
 _Other = bool | int | float | str | list[object] | None
-"""What has no place in a list of items or hubs, and does not spoil those beside it."""
+"""Invalid values in a list of items or hubs, which are ignored without affecting the others."""
 
 
 class _JsonFeed(msgspec.Struct):
@@ -263,7 +263,7 @@ _decode = msgspec.json.Decoder(_JsonFeed).decode
 
 
 def read_json_feed(body: bytes, announcement: Announcement, related: list[tuple[str, str]]) -> bool:
-    """Take in a JSON Feed; say whether it was one."""
+    """Parse a JSON Feed; say whether it was one."""
     try:
         feed = _decode(body.removeprefix(BOM_UTF8))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -11,9 +11,9 @@ from gossamer.process.charset import to_utf8
 from gossamer.url.join import join
 
 MARKUP_BYTES_MAX = 1 << 20
-"""Bytes that are read of a page with a form, since its tree is always built."""
+"""Bytes that are read of a page with a form, for which a tree is always built."""
 TAGS_MAX = 20_000
-"""A page with more tags has no form that we read: the cost of a tree may grow with the square of its depth."""
+"""Pages with more tags are not searched for forms, because the cost of a tree may grow with the square of its depth."""
 FIELDS_MAX = 200
 _CONTROLS = "input, select, textarea, button"
 _UNSENT = frozenset({"button", "reset", "file"})
@@ -22,10 +22,10 @@ _LABEL = "Submit"
 
 
 class Form(msgspec.Struct, frozen=True):
-    """A form, filled in as its page has it."""
+    """A form, with the values that its page has."""
 
     action: str
-    """Absolute."""
+    """Absolute address."""
     method: str
     """`get` or `post`."""
     fields: list[tuple[str, str]]
@@ -53,7 +53,7 @@ def form_of(body: bytes, charset: str, url: str, names: Collection[str], selecto
 
 
 def shows(body: bytes, charset: str, text: str = "", selector: str = "") -> bool:
-    """Say whether a page holds a text in its markup, or an element that a CSS selector finds."""
+    """Say whether a page's markup has a text, or an element that a CSS selector finds."""
     if text:
         return text.encode() in to_utf8(body, charset)[0]
     tree = _tree(body, charset)
@@ -61,7 +61,7 @@ def shows(body: bytes, charset: str, text: str = "", selector: str = "") -> bool
 
 
 def is_selector(text: str) -> bool:
-    """Say whether a text is a CSS selector that can be looked for."""
+    """Say whether a text is a valid CSS selector."""
     try:
         LexborHTMLParser(b"<p>").css_first(text)
     except Exception:  # noqa: BLE001 - the parser names no class of its own

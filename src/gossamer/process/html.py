@@ -1,8 +1,8 @@
-"""Html: a page made readable once, for all modules that look at it: by one scan, or as the tree of the HTML standard.
+"""Html: decodes and parses a page once for all modules, by one scan or as the tree of the HTML standard.
 
 The tree is lexbor's. It costs about 5 µs per KB of ordinary markup, but the cost grows with the square of nesting, and
-misnested formatting multiplies nodes (50 KB of `<font size=N><p>`: 2 million nodes, 900 MB), so not every page may have
-one.
+misnested formatting multiplies nodes (50 KB of `<font size=N><p>`: 2 million nodes, 900 MB), so not every page gets a
+tree.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FOREIGN = ("svg", "math")
 
 
 class TreeMarkup:
-    """What a page's tree holds that modules ask for. Contents of `<template>` are not in it."""
+    """The parts of a page's tree that modules need. Contents of `<template>` are not included."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -73,12 +73,12 @@ class TreeMarkup:
 
     def text(self) -> str:
         """Return the visible text, one line a block."""
-        # The tree knows no line breaks; the scan does, and is quicker than walking nodes from here.
+        # The tree has no line breaks; the scan has, and is faster than walking over nodes from Python.
         return ScannedMarkup(self._body).text()
 
 
 _ABSENT = "\0"
-"""No attribute holds it: the tokenizer replaces it."""
+"""Cannot be in an attribute, because the tokenizer replaces it."""
 
 
 def _in_html(node: LexborNode) -> bool:
@@ -104,7 +104,7 @@ _EMPTY = re.compile(rb"<(script|style|title|textarea|iframe|template|xmp|noembed
 
 
 class Markup(Protocol):
-    """What a page's markup says, however it was read."""
+    """Access to a page's markup, by scan or tree."""
 
     def anchors(self) -> Sequence[tuple[str, str, Any]]:
         """Return every `a` that has an href, in order: href, rel, and what `anchor_text` takes."""
@@ -130,7 +130,7 @@ class Markup(Protocol):
 
 
 class HtmlDocument:
-    """A page's characters and markup, made when first asked for."""
+    """A page's characters and markup, computed on first use."""
 
     def __init__(self, page: Page, options: ProcessOptions) -> None:
         self._page = page
@@ -139,7 +139,7 @@ class HtmlDocument:
         self._markup: Markup | None = None
         self._tree: tuple[LexborHTMLParser | None] | None = None
         self.main: tuple[Any] | None = None
-        """What `process.content` found, for the next of its modules."""
+        """The main content that `process.content` found, for its other modules."""
 
     @property
     def charset(self) -> str:
@@ -148,7 +148,7 @@ class HtmlDocument:
 
     @property
     def markup(self) -> Markup:
-        """The page's markup. The first call pays for all."""
+        """The page's markup. Only the first call has a cost."""
         if self._markup is None:
             body = self._decode()[0]
             self._markup = TreeMarkup(body) if bears_tree(body, self._options) else ScannedMarkup(body)
@@ -171,7 +171,7 @@ class HtmlDocument:
         return self._decode()[0].decode("utf-8", "replace")
 
     def utf8(self) -> bytes:
-        """Return the page's bytes in UTF-8; what was broken in a page that said it is UTF-8 still is."""
+        """Return the page's bytes in UTF-8; errors in a page that declares UTF-8 are still there."""
         return self._decode()[0]
 
     def _decode(self) -> tuple[bytes, str]:
@@ -183,7 +183,7 @@ class HtmlDocument:
         return self._decoded
 
     def _bytes(self) -> bytes:
-        """Return the page's bytes; of one that is too large for memory as many as may be read at once."""
+        """Return the page's bytes; if it is too large for memory, only its first `markup_bytes_max`."""
         if self._page.file is None:
             return self._page.body
         with self._page.open() as file:
@@ -197,16 +197,16 @@ class HtmlPage(Page, frozen=True, kw_only=True):
 
 
 def document_of(page: Page, options: ProcessOptions) -> HtmlDocument:
-    """Return the document that the page carries, or one of its own."""
+    """Return the document that a page carries, or a new one."""
     return page.document if isinstance(page, HtmlPage) else HtmlDocument(page, options)
 
 
 def bears_tree(body: bytes, options: ProcessOptions) -> bool:
     """Return whether a tree of this page is certainly cheap.
 
-    End tags prove nothing (they may be misnamed, misnested or in a comment), so the bounds are on all start tags, and
-    on attributes by the page's length. At the defaults the worst page known costs about 0.1 s and 70 MB. Costs two
-    counts: about 0.4 µs per KB.
+    End tags prove nothing (they may be misnamed, misnested or in a comment), so the bounds are on the number of all
+    start tags and, for attributes, on the page's length. At the defaults the worst page known costs about 0.1 s and 70
+    MB. Costs two counts: about 0.4 µs per KB.
     """
     if len(body) > options.tree_bytes_max:
         return False
@@ -215,9 +215,9 @@ def bears_tree(body: bytes, options: ProcessOptions) -> bool:
 
 
 OPEN_MAX = 400
-"""Elements within one another, of a long page that bears a tree."""
+"""Nesting depth of a long page for which a tree is built."""
 WRONG_MAX = 200
-"""Tags, of a long page that bears a tree, that are odd, or close other elements than the last one opened."""
+"""Irregular tags of a long page for which a tree is built: odd ones, and end tags of other elements than the last."""
 TAG_BYTES_MAX = 8_192
 _TAG = re.compile(rb"<(/?)([a-z][^\t\n\f\r />]{0,63})([^>]*)")
 _WALK = ElementWalk(())
@@ -228,11 +228,11 @@ _IMPLIED = frozenset(
     (b"p", b"li", b"dt", b"dd", b"option", b"optgroup", b"tr", b"td", b"th", b"thead", b"tbody", b"tfoot", b"colgroup",
      b"rp", b"rt")
 )  # fmt: skip
-"""Elements whose end tags may be missing."""
+"""Elements with optional end tags."""
 
 
 def _end_earlier(open_: list[bytes], name: bytes) -> None:
-    """Close an element of a name that begins again, with those in it, where their end tags may be missing."""
+    """Close an open element with the name that begins now, and those within it, if their end tags are optional."""
     for at in range(len(open_) - 1, -1, -1):
         if open_[at] == name:
             del open_[at:]
@@ -242,7 +242,7 @@ def _end_earlier(open_: list[bytes], name: bytes) -> None:
 
 
 def is_regular(body: bytes) -> bool:
-    """Say whether a long page nests as pages that people write: then the cost of its tree is linear. 1 µs a tag."""
+    """Say whether a long page is nested regularly, so that the cost of its tree is linear. 1 µs a tag."""
     open_: list[bytes] = []
     wrong = 0
     body = body.lower().replace(b"<template", b"<templat_").replace(b"</template", b"</templat_")  # Part of the tree.

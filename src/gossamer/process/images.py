@@ -12,14 +12,14 @@ from gossamer.model.visits import Findings, Page
 from gossamer.process.options import ProcessOptions
 
 BLOCKS_MAX = 100_000
-"""Blocks of one image that are looked at: an animation has one or a few a frame."""
+"""Blocks of one image that are examined: an animation has one or a few per frame."""
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_ALONE = frozenset((0x01, *range(0xD0, 0xD9)))
 
 
 class Image(NamedTuple):
-    """What the headers say."""
+    """Data from an image's headers."""
 
     kind: str
     width: int
@@ -57,7 +57,7 @@ class ImageStatistics:
 
 
 def statistics(file: BinaryIO) -> Image | None:
-    """Return what an image is; None for none of the four kinds, or one that is cut before its size."""
+    """Return kind, size and frames of an image; None for another kind, or if it is cut before its size."""
     head = file.read(32)
     file.seek(0)
     try:

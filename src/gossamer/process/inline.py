@@ -12,7 +12,7 @@ from gossamer.process.outline import attributes
 
 _SPECIAL = re.compile(r"([\\`*\[\]<>|~])|(?<![^\W_])(_+)|(_+)(?![^\W_])|&(?=#?\w{1,32};)|(!)(?=\[)")
 _MAY_MARK = re.compile(r"[\\`*\[\]<>|~_&!]")
-"""Found faster than `_SPECIAL`, in all that has something special."""
+"""A faster test than `_SPECIAL`, which matches all texts with special characters."""
 _LINE_START = re.compile(r"^(?=(?:#{1,6}|[-+=])(?:[ \t\n]|$)|[-=]{2,}[ \t]*$)|^(\d{1,9})(?=[.)](?:\s|$))", re.MULTILINE)
 _SPACES = re.compile(r"[ \t\n\r\f\v]+")
 _SPACED = re.compile(r"[\t\n\r\f\v]| {2}")
@@ -30,11 +30,11 @@ URL_MAX = 8_192
 """Longer addresses are skipped: most are images inside the page (`data:`)."""
 
 Join = Callable[[str], str | None]
-"""Makes an address absolute; None if it is none."""
+"""Returns an absolute address, or None if it is not valid."""
 
 
 class Marked(NamedTuple):
-    """Text between two marks, which Markdown knows only beside the right characters."""
+    """Text between two marks, which Markdown recognizes only next to certain characters."""
 
     mark: str
     text: str
@@ -118,7 +118,7 @@ class Inline:
 
 
 def escaped(text: str) -> list[str]:
-    """Return the pieces of a text in which nothing is markup but the formulas that it holds between TeX's marks."""
+    """Return the pieces of a text with all markup escaped, except formulas between TeX's marks."""
     pieces, position = [], 0
     if "\\" in text or "$$" in text:
         for found in _FORMULA.finditer(text):
@@ -157,7 +157,7 @@ class _InlineText:
             self.last = piece[-1]
 
     def add_marked(self, marked: Marked, following: str) -> None:
-        """Add marked text: white space stays outside, and marks that would not be read as such are left out."""
+        """Add marked text, with white space outside the marks, and without marks that would not be recognized."""
         text = unbroken(marked.text)
         core = text.strip()  # Also of no-break spaces, which are white space to a parser.
         if not core:
@@ -193,7 +193,7 @@ def joined(pieces: Iterable[str | Marked]) -> str:
 
 
 def _beside(outer: str, inner: str) -> bool:
-    """Say whether a mark between these characters is read as one (CommonMark 0.31, section 6.2)."""
+    """Say whether a mark between these characters is recognized (CommonMark 0.31, section 6.2)."""
     if inner in "*~" or outer in ("*", "~", "\\", "_"):
         return False
     return not outer or outer.isspace() or _punctuation(outer) or not _punctuation(inner)
@@ -209,7 +209,7 @@ def unbroken(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return a code span; of white space alone, nothing."""
+    """Return a code span; empty for white space only."""
     text = " ".join(text.split())
     if not text:
         return ""
@@ -219,7 +219,7 @@ def code(text: str) -> str:
 
 
 def formula(kept: str) -> str:
-    """Return a formula in TeX where the page has it, else its text."""
+    """Return a formula in TeX if the page has it, else its text."""
     rest, _, content = kept.partition("\0")
     found = attributes(rest)
     tex = _TEX.search(content)
@@ -239,5 +239,5 @@ def formula(kept: str) -> str:
 
 
 def line_safe(text: str) -> str:
-    """Return a paragraph whose lines begin nothing else: no heading, list, rule."""
+    """Return a paragraph with its lines escaped so that none begins a heading, list or rule."""
     return _LINE_START.sub(lambda found: found[1] + "\\" if found[1] else "\\", text)

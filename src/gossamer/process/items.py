@@ -1,6 +1,6 @@
 """Items: structured data of pages, by rules of the configuration or by functions of the operator's.
 
-Each kind of item has a table of its own, `items/NAME`. What is missing or does not fit its type is counted by field.
+Each kind of item has its own table, `items/NAME`. Missing values, and values of another type, are counted by field.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from gossamer.process.selectors import (
 )
 
 FOLDER = "items/"
-"""Begins the names of their tables."""
+"""Prefix of the names of tables of items."""
 ITEMS_MAX = 10_000
-"""Items of one kind from one page."""
+"""Largest number of items of one kind from one page."""
 LEVEL_MAX = 7
 WRITTEN_CHARACTERS_MAX = 200
-"""A longer text is no number, truth value or date."""
+"""Longer texts are not parsed as number, truth value or date."""
 INTEGER_MAX = 2**63 - 1
 _SIGN = r"(?<![\w.])(?<!\d,)(?:([-\u2212+])\s?[^\w\s]?\s?)?"
 _NUMBER = re.compile(
@@ -159,7 +159,7 @@ def _is_there(value: object) -> bool:
 
 
 def converted(value: object, rule: FieldRule, source: SelectorSource) -> object:
-    """Return what is selected as a value of the field's type. Raises ValueError: it is none."""
+    """Convert a selected value to the field's type. Raises ValueError if it does not fit."""
     match rule.type:
         case "text":
             return text_of(value)
@@ -177,7 +177,9 @@ def converted(value: object, rule: FieldRule, source: SelectorSource) -> object:
 
 
 def number_of(value: object, *, whole: bool = False) -> int | float:
-    """Return the one number that a text holds, such as `£1,234.50` or `1.234,50 €`. Raises ValueError."""
+    """Return the only number in a text, such as `£1,234.50` or `1.234,50 €`. Raises ValueError if there is none or
+    more.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool):
         number = float(value) if abs(value) < sys.float_info.max else inf
         exact: int | None = value if isinstance(value, int) else None
@@ -229,7 +231,7 @@ def truth_of(value: object) -> bool:
 
 
 def date_of(text: str, written: str = "") -> datetime:
-    """Return a time; UTC where it names no zone. Raises ValueError."""
+    """Return a time; UTC if it has no zone. Raises ValueError if it is not valid."""
     try:
         if len(text) > WRITTEN_CHARACTERS_MAX:
             raise ValueError
@@ -255,11 +257,11 @@ class Selected:
         self._value = value
 
     def css(self, selector: str) -> Selection:
-        """Return the elements that a CSS selector finds. Raises ConfigError: it is none."""
+        """Return the elements that a CSS selector finds. Raises ConfigError if it is not valid."""
         return self._all("css", selector)
 
     def xpath(self, expression: str) -> Selection:
-        """Return the elements or values that an XPath 1.0 expression finds. Raises ConfigError: it is none."""
+        """Return the elements or values that an XPath 1.0 expression finds. Raises ConfigError if it is not valid."""
         return self._all("xpath", expression)
 
     def jsonpath(self, query: str) -> Selection:
@@ -269,8 +271,8 @@ class Selected:
         return self._all("jsonpath", query)
 
     def re(self, pattern: str) -> list[str]:
-        """Return the first group of each match of a regular expression (RE2), else the match: in an element's text,
-        of a page in all of its markup. Raises ConfigError: it is none.
+        """Return the first group, or else the whole, of each match of a regular expression (RE2) in an element's text,
+        or in the whole markup of a page. Raises ConfigError if it is not valid.
         """
         return list(matches(pattern, self._source.characters() if self._value is None else self.text))
 
@@ -286,13 +288,13 @@ class Selected:
 
     @property
     def value(self) -> object:
-        """A value of JSON as it is; of an element its text."""
+        """A JSON value as it is; for an element its text."""
         is_element = hasattr(self._value, "itertext") or hasattr(self._value, "css")
         return self.text if is_element else self._value
 
     @property
     def url(self) -> str | None:
-        """What its `href` or `src`, or the text, refers to, absolute; None for what names nothing to fetch."""
+        """The absolute address in its `href` or `src`, or in its text; None if that cannot be fetched."""
         return self._source.join(address_of(self._value))
 
     def attribute(self, name: str) -> str | None:
@@ -305,35 +307,37 @@ class Selected:
 
 
 class Selection(list[Selected]):
-    """What a selector found, in order; its properties are those of the first, empty or None if there is none."""
+    """The results of a selector, in order; its properties are those of the first result, empty or None if there is
+    none.
+    """
 
     @property
     def text(self) -> str:
-        """The text of the first."""
+        """The text of the first result."""
         return self[0].text if self else ""
 
     @property
     def texts(self) -> list[str]:
-        """The texts of all."""
+        """The texts of all results."""
         return [one.text for one in self]
 
     @property
     def value(self) -> object:
-        """The value of the first."""
+        """The value of the first result."""
         return self[0].value if self else None
 
     @property
     def url(self) -> str | None:
-        """What the first refers to, absolute."""
+        """The absolute address of the first result."""
         return self[0].url if self else None
 
     @property
     def urls(self) -> list[str]:
-        """What all of them refer to, absolute."""
+        """The absolute addresses of all results."""
         return [url for one in self if (url := one.url) is not None]
 
     def attribute(self, name: str) -> str | None:
-        """Return an attribute of the first."""
+        """Return an attribute of the first result."""
         return self[0].attribute(name) if self else None
 
 
@@ -351,7 +355,7 @@ class ItemPage(Selected):
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """The page's address."""
         return self.page.url
 
     @property
@@ -372,15 +376,15 @@ class ItemPage(Selected):
 
     @property
     def json(self) -> Any:
-        """The document, of a page of JSON; a `SelectError` where it is none."""
+        """The document of a JSON page. Raises SelectError if it is not JSON."""
         return self._source.data()
 
 
 class Follow(msgspec.Struct, frozen=True):
-    """A page to fetch next, if the filters of the crawl let it in."""
+    """A page to fetch next, if the filters of the crawl accept it."""
 
     url: str
-    """Absolute, as `Selected.url` and `Selection.urls` give it."""
+    """Absolute, as from `Selected.url` and `Selection.urls`."""
     priority: int | None = None
     """Level from 0, the most urgent, to 7; None: as for any other link."""
 
@@ -419,10 +423,10 @@ class Extractor:
 
 
 def extractor(name: str, *urls: str, columns: Mapping[str, str] | None = None) -> Callable[[Extract], Extractor]:
-    """Make a processing module of a function that yields the items of a page, as mappings, and pages to `Follow`.
+    """Make a processing module from a function that yields the items of a page, as mappings, and pages to `Follow`.
 
-    Items go to the table `items/NAME`. `urls` are regular expressions (RE2) of its pages, none means all. `columns`
-    declare fields of the items by kind (`processing_module` lists the kinds); others are as their values are.
+    Items go to the table `items/NAME`. `urls` are regular expressions (RE2) for its pages; none: all pages. `columns`
+    declares the kind of fields (`processing_module` lists the kinds); other fields have the kind of their values.
     """
     if callable(name):
         raise TypeError('write @extractor("NAME"), with the name of the items')

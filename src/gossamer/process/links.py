@@ -1,4 +1,4 @@
-"""Links: where a page's links start from, and the links that its markup and its headers have."""
+"""Links: a page's base address, and the links in its markup and its headers."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _LEAVE = frozenset(
         "view-source",
     )
 )
-"""Schemes that name nothing to fetch."""
+"""Schemes of addresses that cannot be fetched."""
 
 
 class Base:
     """A page's base address (HTML standard, section 2.4.3) and the joins made from it so far."""
 
     def __init__(self, page_url: str, base_href: str | None = None, charset: str = "utf-8") -> None:
-        """Take the page's address and the href of its first `base`; one that leads nowhere is ignored."""
+        """`base_href` is the href of the page's first `base` element; an invalid one is ignored."""
         self.url = page_url
         if base_href is not None:
             joined = join(page_url, base_href)
@@ -48,7 +48,7 @@ class Base:
         self._joined: dict[str, str | None] = {}
 
     def join(self, href: str) -> str | None:
-        """Return the absolute address without fragment, or None for what cannot be parsed or names nothing to fetch.
+        """Return the absolute address without fragment, or None if it is not valid or cannot be fetched.
 
         Each spelling is joined once a page; plain paths take 0.5 µs, all else 2 µs.
         """
@@ -86,11 +86,11 @@ _LINK_PARAMETER = re.compile(r"\s*;\s*([^\s=;,\"]*)\s*(?:=\s*(?:\"((?:[^\"\\]|\\
 
 
 class LinkExtractor:
-    """Finds the links of HTML pages: one for each mention, anchors first, in order; of those into the page itself
-    (`#part`) the first.
+    """Finds the links of HTML pages: one for each occurrence, anchors first, in order; of links within the page itself
+    (`#part`) only the first.
 
-    Each has its own text and its own `nofollow`; an address is followed if one of its mentions may be. Links within
-    `<template>`, comments and scripts are none. Costs 1 µs to 2 µs a link beyond reading the markup.
+    Each occurrence has its own text and `nofollow`; an address is followed if any of its occurrences may be.
+    `<template>`, comments and scripts are ignored. Costs 1 µs to 2 µs a link in addition to reading the markup.
     """
 
     name = "links"
@@ -145,23 +145,25 @@ class HeaderLinks:
 
 
 class Links:
-    """The links of one page as they come, every mention of an address. Anchors, the bulk, have a way of their own.
+    """The links of one page, with every occurrence of an address. Anchors, the majority, have a separate, faster
+    method.
 
-    At most `links_max` addresses, and as many repeats: of those beyond, only one that lifts a `nofollow` is kept.
+    At most `links_max` addresses, and as many repeats; beyond these, only a repeat without `nofollow` of an address
+    that had it is kept.
     """
 
     def __init__(self, base: Base, options: ProcessOptions) -> None:
         self.base = base
-        """What addresses are joined with."""
+        """The base with which addresses are joined."""
         self._options = options
         self._anchors: list[Found] = []
         self._others: list[Found] = []
         self._nofollow: dict[tuple[str, str] | str, bool] = {}
-        """Of each address (of anchors) and type: whether every mention so far is `nofollow`."""
+        """By address (for anchors), and by type: whether every occurrence so far is `nofollow`."""
         self._repeats = 0
 
     def anchors(self, markup: Markup) -> None:
-        """Take a page's `a` elements. Half of them are repeats, or point into the page itself."""
+        """Add a page's `a` elements. Half of them are repeats, or lead within the page itself."""
         join, text_of, options, named = self.base.join, markup.anchor_text, self._options, self._nofollow
         url_bytes_max, text_bytes_max, links_max = options.url_bytes_max, options.anchor_bytes_max, options.links_max
         known: dict[tuple[str, str, str], Found | None] = {}
@@ -193,7 +195,7 @@ class Links:
             self._anchors.append(found)
 
     def add(self, link_type: str, href: str, text: str = "", rel: str = "") -> None:
-        """Take one link of another type."""
+        """Add one link of another type."""
         url = self.base.join(href)
         if url is None or len(url) > self._options.url_bytes_max:
             return
@@ -202,12 +204,12 @@ class Links:
             self._others.append(Found(url, link_type, collapsed(text, self._options.anchor_bytes_max), nofollow))
 
     def taken(self) -> list[Found]:
-        """Return what was taken since the last call: anchors in their order, then the others in theirs."""
+        """Return the links that were added since the last call: anchors in order, then the others in order."""
         taken, self._anchors, self._others = self._anchors + self._others, [], []
         return taken
 
     def _room(self, key: tuple[str, str] | str, nofollow: bool) -> bool:
-        """Say whether one more mention may be taken, and count it."""
+        """Say whether one more occurrence may be added, and count it."""
         if key not in self._nofollow:
             if len(self._nofollow) >= self._options.links_max:
                 return False
@@ -252,9 +254,9 @@ def refresh_target(content: str) -> str | None:
 
 
 def link_header(value: str) -> Iterator[tuple[str, str]]:
-    """Yield (link type, target as written) for the relations we know in a Link header (RFC 8288, section 3).
+    """Yield (link type, target as written) for the known relations in a Link header (RFC 8288, section 3).
 
-    Links with an `anchor` speak of another resource and are left out.
+    Links with an `anchor` are about another resource and are left out.
     """
     for parameters, target in link_values(value):
         if "anchor" not in parameters:
@@ -277,9 +279,9 @@ def link_values(value: str) -> Iterator[tuple[dict[str, str], str]]:
 
 
 def redirect_target(reply_url: str, headers: Iterable[tuple[str, str]]) -> str | None:
-    """Return where a redirect leads: absolute, without fragment; None without a Location that names something to fetch.
+    """Return the target of a redirect, absolute, without fragment; None without a Location that can be fetched.
 
-    Location is often sent as raw UTF-8 or with white space about it; what browsers read is read here.
+    Location is often sent as raw UTF-8 or with white space around it; this is handled as in browsers.
     """
     for name, value in headers:
         if len(name) == 8 and name.lower() == "location":
@@ -288,7 +290,7 @@ def redirect_target(reply_url: str, headers: Iterable[tuple[str, str]]) -> str |
 
 
 def utf8_again(value: str) -> str:
-    """Return a header's value, read as latin-1, as the UTF-8 it really was, if it was."""
+    """Return a header's value, which was decoded as latin-1, decoded as UTF-8 if it is valid UTF-8."""
     if value.isascii():
         return value
     try:
@@ -327,7 +329,7 @@ def base_href(elements: Iterable[Element]) -> str | None:
 
 
 def _named_by(tag: str, attributes: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
-    """Yield (link type, address as written) for all that one element names."""
+    """Yield (link type, address as written) for all addresses in one element."""
     if tag in _SOURCES:
         name, link_type = _SOURCES[tag]
         href = attributes.get(name)
@@ -356,6 +358,6 @@ def _types(rel: str, media_type: str = "") -> list[str]:
 
 
 def _after_comma(value: str, position: int) -> int:
-    """Pass over what is no parameter, up to the next link."""
+    """Skip invalid text up to the next link."""
     comma = value.find(",", position)
     return len(value) if comma < 0 else comma + 1

@@ -1,8 +1,8 @@
-"""Listings: the links of directories and menus that are no HTML, as their servers sent them. Pure; nothing here raises.
+"""Listings: the links of directory listings and menus in other formats than HTML. Pure functions that do not raise.
 
-The answer of an FTP server to LIST has no standard form (RFC 959, section 4.1.3); read are that of ls, that of DOS and
-EPLF (cr.yp.to/ftp/list/eplf.html), and the answer to MLSD (RFC 3659, section 7), which has one. Each line is read for
-itself. Menus are those of Gopher servers (RFC 1436, section 3.8; addresses: RFC 4266).
+The answer of an FTP server to LIST has no standard format (RFC 959, section 4.1.3). Supported are the formats of ls, of
+DOS and EPLF (cr.yp.to/ftp/list/eplf.html), and the answer to MLSD (RFC 3659, section 7). Each line is parsed
+separately. Menus are those of Gopher servers (RFC 1436, section 3.8; addresses: RFC 4266).
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class ListingEntry(NamedTuple):
     name: bytes
     kind: Kind
     target: bytes = b""
-    """What a link leads to, as written; empty when the listing does not say."""
+    """Target of a symbolic link, as written; empty if the listing does not have it."""
 
 
 def entries(listing: bytes) -> Iterator[ListingEntry]:
-    """Yield what a listing names, in order: files, directories and links; `.` and `..` and what is no line are left
-    out. A last line without an end may have been cut, and is left out too. About 2 µs a line.
+    """Yield the entries of a listing, in order: files, directories and links; `.`, `..` and invalid lines are left out.
+    A last line without an end may have been cut, and is left out too. About 2 µs a line.
     """
     for line in listing[: listing.rfind(b"\n") + 1].split(b"\n"):
         line = line.removesuffix(b"\r")
@@ -115,10 +115,10 @@ def _mlsd(facts: bytes, name: bytes) -> ListingEntry | None:
 
 
 FOLLOWED: Final = frozenset("014569gIhsdpPXMrc;:")
-"""Item types that lead to something to fetch. Not: searches (7), which need words; sessions (2, 8, T); mirrors of the
-item before (+); what only speaks (i, 3)."""
+"""Item types that can be fetched. Not: searches (7), which need words; sessions (2, 8, T); mirrors of the previous item
+(+); texts and errors (i, 3)."""
 MENU_LINE_BYTES_MAX: Final = 8_192
-"""Longer lines offer nothing."""
+"""Longer lines are ignored."""
 SAFE: Final = "/!$&'()*+,;=:@~"
 """Characters that a path does not escape, beside letters, digits and `-._` (RFC 3986, section 3.3)."""
 _HOST = re.compile(rb"[0-9A-Za-z_.:\x80-\xff-]{1,255}\Z")
@@ -133,8 +133,9 @@ class Offer(NamedTuple):
 
 
 def offers(menu: bytes) -> Iterator[Offer]:
-    """Yield what a menu offers, in order, up to the line that ends it. A last line without end may have been cut and
-    is left out, and so is a selector with dot segments or control characters: no URL can carry it. About 3 µs a line.
+    """Yield the items of a menu that can be followed, in order, up to the line that ends it. A last line without an end
+    may have been cut and is left out, and so are selectors with dot segments or control characters, which no URL can
+    represent. About 3 µs a line.
     """
     for line in menu[: menu.rfind(b"\n") + 1].split(b"\n"):
         line = line.removesuffix(b"\r")
@@ -195,7 +196,7 @@ class ListingLinks:
 
 
 def _listed(page: Page) -> Iterator[tuple[str, str]]:
-    """Yield what an FTP listing names."""
+    """Yield address and text of an FTP listing's entries."""
     url = page.url.partition("#")[0]
     start = url.index("://") + 3 if "://" in url else 0
     slash = url.find("/", start)
@@ -230,7 +231,7 @@ def _text(name: bytes) -> str:
 
 
 def _offered(page: Page) -> Iterator[tuple[str, str]]:
-    """Yield what a Gopher menu offers."""
+    """Yield address and text of a Gopher menu's items."""
     for offer in offers(page.body):
         yield offer.url, offer.text
 

@@ -14,14 +14,14 @@ from gossamer.process.documents import COLUMNS, CUT, DAMAGED, Gathered, add_html
 from gossamer.process.options import ProcessOptions
 
 MESSAGE_BYTES_MAX = 4_000_000
-"""Of one message that are read."""
+"""Bytes of one message that are read."""
 MESSAGES_MAX = 10_000
 PARTS_MAX = 200
-"""Of one message, attachments included."""
+"""Parts of one message that are read, attachments included."""
 BOUNDARIES_MAX = 50
-"""Multiparts within one message: each is compared with each line."""
+"""Multiparts of one message, since each boundary is compared with each line."""
 HEADER_CHARACTERS_MAX = 2_000
-"""Of one header: the standard library's parsers take the square of its length, and nest as deep as it does."""
+"""Length of one header: the standard library's parsers take quadratic time, and recurse as deep as the header nests."""
 _LINE_BYTES_MAX = 1 << 16
 _SHOWN = ("From", "To", "Date", "Subject")
 
@@ -37,8 +37,8 @@ _POLICY = _Policy()
 
 
 class Mail:
-    """Finds the text of e-mail: of each message sender, recipients, date and subject, then its body, as plain text
-    where it has such, else its HTML. Attachments are left out. About 2 ms a message.
+    """Finds the text of e-mail: for each message sender, recipients, date and subject, then its body, as plain text if
+    it has one, else from its HTML. Attachments are left out. About 2 ms a message.
     """
 
     name = "mail"
@@ -66,7 +66,7 @@ class Mail:
 
 
 def _messages(file: BinaryIO, found: Gathered, *, archive: bool) -> Iterator[bytes]:
-    """Yield the messages of a file, the escapes of mbox undone; what is too long is cut."""
+    """Yield the messages of a file, with the escapes of mbox undone; long messages are cut."""
     held: list[bytes] = []
     size = 0
     after_empty = True
@@ -110,7 +110,7 @@ def _take(raw: bytes, found: Gathered, *, first: bool) -> None:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    """Return a header in one line; one that no parser understands is no header."""
+    """Return a header in one line; empty if it cannot be parsed."""
     try:
         return " ".join(str(message[name] or "")[:1_000].split())
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):

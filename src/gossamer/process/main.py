@@ -1,4 +1,4 @@
-"""Main: which blocks of a page are its main content, by a model that was trained on pages that people have judged.
+"""Main: selects the blocks of a page's main content, by a model that was trained on pages labelled by people.
 
 The model estimates how likely each block is content; of all sets of blocks, the one with the highest expected F1 is
 taken. Then gaps among siblings, headings before what is kept and code beside it are filled in.
@@ -24,17 +24,17 @@ from gossamer.process.outline import Outline
 from gossamer.process.signals import Rows, Weights, signals
 
 GAP_MAX = 3
-"""Blocks between two that are content which are content too, if they are siblings of one of these."""
+"""Up to this many blocks between two content blocks are content too, if they are siblings of one of these."""
 HEADING_WORDS_MAX = 30
 NAMING = frozenset((*HEADINGS, "dt"))
-"""What names the block behind it, and says little without."""
+"""Elements that introduce the next block, and mean little without it."""
 CELLS_MIN, CELL_WORDS_MAX, CELLS_KEPT = 4, 10, 0.3
 """Tables with 4 blocks or more, of 10 words or fewer on average, are kept whole if this share of words is kept."""
 _WORDS_MIN = 20.0
-"""Words that a page is taken to have at least: of one without content, something unlikely is not all there is."""
+"""Lower bound of a page's words in the computation, so that a page without content does not yield an unlikely block."""
 
 _SHIFTS = np.array([[-3.0], [-1.5], [0.0], [1.5], [3.0]], dtype=np.float32)
-"""How far the estimates of one page may all be off, as logarithms of odds …"""
+"""Common errors of all estimates of a page, as logarithms of odds …"""
 _CHANCES = np.array([0.0545, 0.244, 0.403, 0.244, 0.0545], dtype=np.float32)
 """… and how likely each is: a normal distribution with a deviation of 1.5."""
 
@@ -53,7 +53,7 @@ class Trees(msgspec.Struct, frozen=True):
 
 @decodable
 class Learned(msgspec.Struct, frozen=True):
-    """What training wrote."""
+    """The results of training."""
 
     names: dict[str, float]
     words: dict[str, float]
@@ -62,7 +62,7 @@ class Learned(msgspec.Struct, frozen=True):
 
 
 class Model(NamedTuple):
-    """What is read once a process."""
+    """The model, which is read once per process."""
 
     weights: Weights
     forest: Forest
@@ -79,7 +79,7 @@ def model() -> Model:
 
 
 def main_blocks(outline: Outline, url: str) -> list[bool]:
-    """Say of each block of a page whether it is main content. About 15 µs a block."""
+    """Return for each block of a page whether it is main content. About 15 µs a block."""
     if not outline.blocks:
         return []
     weights, forest = model()
@@ -91,8 +91,8 @@ def main_blocks(outline: Outline, url: str) -> list[bool]:
 def chosen(likely: Rows, words: Rows) -> NDArray[np.bool_]:
     """Return the set of blocks with the highest expected F1 of their words, by how likely each is content.
 
-    What the model misjudges on a page it misjudges together: F1 is the mean over pages whose blocks are all more or all
-    less likely than estimated.
+    The model's errors within a page are correlated, so F1 is averaged over cases in which all blocks of the page are
+    more, or all less, likely than estimated.
     """
     order = np.argsort(-likely, kind="stable")
     estimates = np.clip(likely[order], 1e-6, 1 - 1e-6)
@@ -127,7 +127,9 @@ def completed(outline: Outline, keep: list[bool]) -> list[bool]:
 
 
 def _fill_tables(outline: Outline, keep: list[bool]) -> None:
-    """Keep all of a table of short cells of which a good part is kept: a row without its half says something else."""
+    """Keep the whole of a table of short cells if a large part of it is kept, because incomplete rows are
+    misleading.
+    """
     if not any(name == "table" for name, _ in outline.names):
         return
     tables = [0] * len(outline.kinds)

@@ -20,16 +20,17 @@ _HEADING = re.compile(r"(#{1,6} )?(.*)", re.DOTALL)
 _OTHER_MARK = re.compile(r"\* |\d{1,9}\) ")
 _OTHER_BLOCK = re.compile(r"[|>]|[-*] |```|\d{1,9}[.)] |---")
 DEPTH_MAX = 12
-"""Lists and quotations within one another; what is deeper has no marks of its own."""
+"""Nesting depth of lists and quotations; deeper ones get no marks."""
 _NUMBER_MAX = 999_999_999
-"""Nine digits: more are no list item."""
+"""Nine digits: a longer number is not a list item."""
 _BACK = frozenset(["↩", "↩︎", "⏎", "^", "↑", "back", "return"])
 
 
 def as_markdown(root: Element, join: Join) -> str:
-    """Return a kept page's Markdown. Deterministic, linear in the page but for spanning cells, which are bounded.
+    """Return a kept page's Markdown. Deterministic, and linear in the page except for spanning cells, which are
+    bounded.
 
-    `join` makes addresses absolute, or says that one is none with None.
+    `join` returns an absolute address, or None if it is not valid.
     """
     return _MarkdownWriter(root, join).document(root)
 
@@ -105,7 +106,7 @@ class _MarkdownWriter:
         return made
 
     def _card(self, element: Element, language: str) -> list[str]:
-        """Return the blocks of a link around blocks: the first, where it is one line of text, bears the link."""
+        """Return the blocks of a link around blocks: the first one gets the link, if it is one line of text."""
         blocks = self._blocks(element.children, language)
         target = self._inline.target(element.attributes.get("href", "").strip())
         if not blocks or target is None:
@@ -138,7 +139,7 @@ class _MarkdownWriter:
         return ["\n".join([f"[^{label}]: {lines[0]}", *(f"    {line}".rstrip() for line in lines[1:])])]
 
     def _list(self, element: Element, language: str, before: str) -> list[str]:
-        """Return a list as one block. Beside a list of its kind it has the other mark, else both would be one."""
+        """Return a list as one block. After a list of the same kind it has another mark, so that they do not merge."""
         ordered = element.name == "ol"
         start = element.attributes.get("start", "1").strip() if ordered else ""
         number = (

@@ -1,4 +1,4 @@
-"""Metadata: what a page says of itself to machines, and how often each element is in it, as in Mercator's tag counter.
+"""Metadata: a page's machine-readable metadata, and counts of its elements, as in Mercator's tag counter.
 
 Open Graph, JSON-LD, canonical address, description, dates, license.
 """
@@ -152,7 +152,7 @@ def json_ld(body: bytes, bytes_max: int, seen: Callable[[str, Mapping[str, str]]
 
 
 TAGS_MAX = 500
-"""Different names counted on one page; real ones have some forty."""
+"""Different names counted on one page; ordinary pages have some forty."""
 _START = re.compile(rb"<([a-zA-Z][^\t\n\f\r />]{0,63})")
 _TAG_WALK = ElementWalk(())
 

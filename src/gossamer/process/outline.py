@@ -70,7 +70,7 @@ _COMMENT_END = re.compile(r"--!?>")
 
 
 class TextBlock(NamedTuple):
-    """A stretch of text that no block-level edge divides, with white space collapsed."""
+    """A piece of text without block-level boundaries, with white space collapsed."""
 
     text: str
     words: int
@@ -85,7 +85,9 @@ class TextBlock(NamedTuple):
 
 
 class Outline:
-    """What a page consists of: `events` are texts (`str`) and edges (`Tag`), in order; they nest."""
+    """The structure of a page: `events` are texts (`str`) and element boundaries (`Tag`), in order and properly
+    nested.
+    """
 
     __slots__ = ("blocks", "events", "kinds", "names", "parents", "scripts", "title", "within")
 
@@ -93,13 +95,13 @@ class Outline:
         self.events: list[str | Tag] = []
         self.blocks: list[TextBlock] = []
         self.names: list[Tag] = [("", ""), ("html", "")]
-        """The distinct tags of block-level elements; the first is none."""
+        """The distinct tags of block-level elements; the first one is empty."""
         self.kinds: list[int] = [1]
-        """Of each block-level element the place of its tag in `names`; the first is around all."""
+        """For each block-level element: the index of its tag in `names`. The first element contains all others."""
         self.parents: list[int] = [0]
-        """Of each of these the number of the one around it."""
+        """For each of these: the index of its parent."""
         self.within: list[int] = [0]
-        """Of each the number of the first behind it that is not within it."""
+        """For each: the index of the first later element that is not within it."""
         self.scripts: list[str] = []
         """Content of JSON-LD scripts."""
         self.title = ""
@@ -111,7 +113,7 @@ class Outline:
 
 
 class TooMuchError(Exception):
-    """A page is beyond a bound."""
+    """A page exceeds a bound."""
 
 
 def outlined(markup: str, open_tags_max: int) -> Outline | None:
@@ -153,7 +155,7 @@ class _OutlineBuilder:
         self._outline = Outline()
         self._events = self._outline.events
         self._stack: list[str] = [""]
-        """The open elements, behind one that no tag ends."""
+        """The open elements, after one that no tag closes."""
         self._nodes: list[int] = [0]
         """The root and the open block-level elements, by their numbers."""
         self._open: defaultdict[str, int] = defaultdict(int)
@@ -164,7 +166,7 @@ class _OutlineBuilder:
         """Names of `ONCE` that were open."""
         self._work = 0
         self._texts: list[str] = []
-        """The block at hand."""
+        """Texts of the current block."""
         self._first = self._link_words = self._links = 0
         self._next: int | None = None
 
@@ -296,7 +298,7 @@ class _OutlineBuilder:
             raise TooMuchError
 
     def _had(self, name: str) -> bool:
-        """Say whether an element that opens once was opened before."""
+        """Say whether an element that is opened only once was opened before."""
         before = name in self._once
         self._once.add(name)
         return before
@@ -321,7 +323,7 @@ class _OutlineBuilder:
         return name in self._stack
 
     def _close_any(self, names: frozenset[str], without: frozenset[str]) -> None:
-        """As `_close`, which costs more where none of these is open."""
+        """As `_close`, but fast if none of these is open."""
         opened = self._open
         for name in names:
             if opened[name]:
@@ -409,7 +411,7 @@ class _OutlineBuilder:
         return tag.end()
 
     def _far(self, name: str, rest: str, start: int) -> int | None:
-        """Return the place after an element that is left out, wherever it ends, or None at the end of the page."""
+        """Return the position after an element that is left out, or None at the end of the page."""
         nests = name not in RAW
         if rest.endswith("/") and nests and name not in ("template", "select"):
             return start
@@ -428,7 +430,7 @@ class _OutlineBuilder:
         return position
 
     def _kept(self, name: str, rest: str, content: str, pieces: Sequence[str]) -> None:
-        """Keep what an element that is no text means: formulas, structured data, the title."""
+        """Keep the content of an element that is not text: a formula, structured data, the title."""
         if name == "math" or (name == "script" and "math/tex" in rest):
             content = "<".join((content, *pieces))[:FORMULA_MAX]
             self._text(" ")

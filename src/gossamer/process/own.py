@@ -1,4 +1,4 @@
-"""Own: a processing module made of a function."""
+"""Own: makes a processing module from a function."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def processing_module(
     tables: Mapping[str, Mapping[str, str]] | None = None,
     isolated: bool = False,
 ) -> Callable[[Look], FunctionModule]:
-    """Make a processing module of a function of a page and its findings.
+    """Make a processing module from a function of a page and its findings.
 
-    `media_types` are those it looks at (`text/html`, `image/*`); none means HTML. `columns` and `tables` declare what
-    it adds to the tables, names to kinds of value: `text`, `int`, `float`, `bool`, `time`, `texts`, `json`. With
-    `isolated` it runs in a separate process.
+    `media_types` are the types that it processes (`text/html`, `image/*`); none: HTML. `columns` and `tables` declare
+    what it adds to the tables, as names with kinds of value: `text`, `int`, `float`, `bool`, `time`, `texts`, `json`.
+    With `isolated` it runs in a separate process.
     """
     if media_types and callable(media_types[0]):
         raise TypeError("write @processing_module(), with its brackets")

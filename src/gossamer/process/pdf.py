@@ -1,4 +1,6 @@
-"""Pdf: links, title and text of PDF files, by pypdf, in a separate process: one may take minutes and gigabytes."""
+"""Pdf: links, title and text of PDF files, by pypdf, in a separate process, because a file may take minutes and
+gigabytes.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,16 @@ from gossamer.process.links import Base, Links, collapsed
 from gossamer.process.options import ProcessOptions
 
 PAGES_MAX = 2_000
-"""Pages of one document that are looked at."""
+"""Pages of one document that are read."""
 CONTENT_BYTES_MAX = 8_000_000
-"""Of instructions of one document, unpacked, that are read for its text: about 0.6 s a MB."""
+"""Unpacked instructions of one document that are read for its text: about 0.6 s a MB."""
 _SHORT_CHARACTERS, _LINES_MIN = 24, 12
-"""Half of the lines of a table or a form are shorter; where it has at least `_LINES_MIN`, its columns are kept."""
+"""A page is a table or a form, whose columns are kept, if half of its lines are shorter and it has at least
+`_LINES_MIN`.
+"""
 
 _SENSELESS = (PyPdfError, RecursionError, ValueError, TypeError, LookupError, AttributeError)
-"""What pypdf raises for what makes no sense."""
+"""Exceptions of pypdf for invalid content."""
 _FACTS = {"title": "title", "byline": "author", "published": "creation_date", "modified": "modification_date"}
 
 
@@ -68,7 +72,7 @@ def _read_text(file: BinaryIO, found: Gathered) -> None:
 
 
 def _said(reader: PdfReader, name: str) -> str:
-    """Return what a document says of itself; nothing where that makes no sense, as dates of many programs."""
+    """Return a metadata value of a document; empty if it is invalid, like the dates of many programs."""
     try:
         value = getattr(reader.metadata, name, None)
     except _SENSELESS:

@@ -1,7 +1,7 @@
-"""Rewriting: a page with the addresses of copies instead of its own, so that it opens from files without a network.
+"""Rewriting: replaces the addresses in a page by those of copies, so that it opens from files without a network.
 
-A policy in each page (Content Security Policy Level 3) keeps the browser from requesting what has no copy. Scripts are
-not read: what they request beyond the copy fails.
+A policy in each page (Content Security Policy Level 3) prevents the browser from requesting resources without a copy.
+Scripts are not changed: their other requests fail.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gossamer.process.links import Base, base_href, refresh_target
 from gossamer.process.options import ProcessOptions
 
 Place = Callable[[str], str]
-"""Makes of an absolute address the one that the copy names."""
+"""Returns the address in the copy for an absolute address."""
 
 POLICY = "default-src 'self' file: data: blob: 'unsafe-inline' 'unsafe-eval'"
 HEAD = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
@@ -28,7 +28,7 @@ _ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "blockquote": ("cite",), "ins": ("cite",), "del": ("cite",),
 }  # fmt: skip
 _CONNECTING = frozenset(("preconnect", "dns-prefetch", "prefetch", "prerender", "modulepreload", "preload"))
-"""Links that only request early."""
+"""Relations of links that only request early."""
 _REPLACED = frozenset(("content-type", "content-security-policy", "content-security-policy-report-only"))
 _UNUSED = ("integrity", "crossorigin", "ping", "nonce")
 """Attributes that compare bytes, ask for CORS, which files cannot answer, or send requests."""
@@ -37,10 +37,10 @@ _SVG_HREF = re.compile(r"""(\b(?:xlink:)?href\s*=\s*)(?:"([^"<]*)"|'([^'<]*)')""
 
 
 def rewritten(page: Page, place: Place) -> bytes:
-    """Return the content of a page, a stylesheet or an SVG image in UTF-8, its addresses made by `place`; of another
-    media type the content as it is. Costs a tree of each page.
+    """Return the content of a page, a stylesheet or an SVG image in UTF-8, with its addresses replaced by `place`;
+    content of other media types unchanged. Builds a tree of each page.
 
-    A page that is nested too deeply for a tree keeps its addresses; the policy holds for it too.
+    A page that is nested too deeply for a tree keeps its addresses, but gets the policy too.
     """
     options = ProcessOptions()
     if page.media_type not in HTML_TYPES and page.media_type not in (CSS, SVG):

@@ -1,13 +1,13 @@
-"""Scan: the same facts as the tree, read in one pass over arbitrary bytes.
+"""Scan: extracts the same data as the tree, in one pass over arbitrary bytes.
 
 Follows the tokenizer of the HTML standard (section 13.2.5) for all that decides where a tag is: comments, raw text,
 quoted attribute values. It builds no tree, so it has nothing to say about misnesting: an anchor ends at its end tag or
 at the next anchor. Known differences from the tree: the content of foreign CDATA, titles inside `<svg>`, scripts that
 hold `<!--<script>`, and the text of an anchor around a tag with an angle bracket in an attribute.
 
-Cost: linear. Every search goes on from where the last one ended, and the first that runs into the end of the page ends
-the scan, as the standard has it. It is bounded, too, for 32 MB of the shortest tags would take a minute: what is beyond
-the numbers below counts as if the page ended before it.
+Cost: linear. Every search continues where the last one ended, and the first that reaches the end of the page ends the
+scan, as in the standard. It is also bounded, because 32 MB of the shortest tags would take a minute: beyond the limits
+below the page is ignored.
 """
 
 from __future__ import annotations
@@ -84,18 +84,17 @@ _BREAK = re.compile(
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,9};?|[A-Za-z][A-Za-z0-9]{0,40};?)")
 
 ANCHOR_SCAN_BYTES_MAX = 8_192
-"""Markup looked at for one anchor's text."""
+"""Markup that is read for one anchor's text."""
 STEPS_MAX = 100_000
-"""Tags, comments and declarations of a page that have to be looked at one by one. Pages that people write have a few
-thousand."""
+"""Tags, comments and declarations of a page that are examined individually. Ordinary pages have a few thousand."""
 ANCHORS_MAX, ELEMENTS_MAX = 200_000, 20_000
 """Anchors, and other elements, that are taken from one page."""
 ATTRIBUTES_MAX, ATTRIBUTES_PASSED_MAX = 1_000, 100_000
-"""Attributes of one tag that are taken, and that are passed over to find its end."""
+"""Attributes of one tag that are read, and that are skipped to find its end."""
 REFERENCES_MAX = 100_000
 """Character references that are replaced in one attribute."""
 TITLE_SCAN_BYTES_MAX = 65_536
-"""Markup looked at for a title."""
+"""Markup that is read for a title."""
 _LONG_BYTES = 8_192
 """A shorter tag, or stretch of plain tags, cannot hold many attributes or anchors: there they are not counted."""
 
@@ -141,7 +140,7 @@ def text_of(markup: bytes) -> str:
 
 
 class ScannedMarkup:
-    """What a page's bytes (UTF-8) hold that modules ask for."""
+    """The parts of a page's bytes (UTF-8) that modules need."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -152,7 +151,7 @@ class ScannedMarkup:
         self._lines: list[tuple[int, int]] = []
         self._template = 0
         self._texts: dict[bytes, str] = {}
-        """Of what anchors hold: pages repeat them."""
+        """Texts by markup of anchors, which pages repeat."""
         self._scan()
 
     def anchors(self) -> list[Anchor]:
@@ -222,7 +221,7 @@ class ScannedMarkup:
             self._line(line_from, len(body))
 
     def _line(self, start: int, end: int) -> None:
-        """Take a stretch of plain tags and text."""
+        """Read a piece of plain tags and text."""
         if start >= end:
             return
         self._lines.append((start, end))
@@ -240,7 +239,7 @@ class ScannedMarkup:
             anchors.append((href, rel, markup if edge else self._up_to_edge(end - len(markup), end)))
 
     def _odd(self, start: int) -> int:
-        """Take a tag in which a quote or an angle bracket may be anything."""
+        """Read a tag in which quotes or angle brackets are ambiguous."""
         body = self._body
         found, end = attributes(body, start + 2)
         # Of the names of interest only `a` comes here: the others are known by their names alone.
@@ -255,7 +254,7 @@ class ScannedMarkup:
         return _COMMENT.sub(b"", self._body[start:end])
 
     def _element(self, name: bytes, position: int) -> int:
-        """Take one tag of interest; return where to go on, or -1 at the end of the page."""
+        """Read one tag of interest; return where to continue, or -1 at the end of the page."""
         body = self._body
         if name == b"plaintext":
             return -1
@@ -277,7 +276,7 @@ class ScannedMarkup:
             self._elements.append((name.decode(), found))
 
     def _raw(self, name: bytes, found: dict[str, str], position: int) -> int:
-        """Pass over an element whose content is no markup."""
+        """Skip an element whose content is not markup."""
         if name == b"iframe" and not self._template:
             self._add(name, found)
         end = _RAW_END[name].search(self._lower, position)
@@ -290,7 +289,7 @@ class ScannedMarkup:
 
 
 def _is_plain(body: bytes, start: int, end: int) -> bool:
-    """Say whether a tag holds no angle brackets but its own."""
+    """Say whether a tag has no angle brackets inside."""
     return body.find(b">", start) == end - 1 and body.find(b"<", start + 1, end) < 0
 
 

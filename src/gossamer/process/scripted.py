@@ -1,4 +1,4 @@
-"""Scripted: what says that a page, as its server sent it, lacks what scripts would add."""
+"""Scripted: signals that a page, as its server sent it, lacks content that scripts would add."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from typing import Final
 
 SIGNALS: Final = ("root", "noscript", "empty", "framework", "scripts", "")
-"""What says that scripts make a page, the surest first; empty: it has scripts, and nothing says so."""
+"""Signals that scripts create a page's content, the most certain first; empty: it has scripts, but no signal."""
 
 ANCHORS_MANY, ANCHORS_FEW, ANCHORS_FEWEST = 50, 10, 5
-"""A page with more links is made by its server; is so unless it has an empty root; shows nothing by that."""
+"""With more links, a page is complete; is complete unless it has an empty root; may be incomplete in any case."""
 TEXT_FEW_BYTES: Final = 200
 UPPER_CASE_BYTES_MAX: Final = 16_384
-"""Of a page, in which an element SCRIPT is looked for: such markup is old, and has it in its head."""
+"""Beginning of a page in which an upper-case SCRIPT is searched for: such markup is old, and has it in the head."""
 MEASURED_BYTES_MAX: Final = 2 << 20
-"""Of a page, for the length of its text."""
+"""Beginning of a page whose text is measured."""
 
 _SCRIPT = re.compile(
     rb"""<(?:script|SCRIPT)(?!(?i:[^<>]{0,400}\stype=["']?"""
@@ -39,8 +39,8 @@ _NO_TEXT = re.compile(
 
 
 def signal_of(body: bytes, anchors: int) -> str | None:
-    """Return the signal of a page, one of `SIGNALS`, by its body as sent and its number of links; None without scripts
-    that run.
+    """Return the signal of a page, one of `SIGNALS`, by its body as sent and its number of links; None without
+    executable scripts.
 
     About 5 µs for a page with many links, and 1 µs a KB for others; without scripts 0.5 µs a KB.
     """

@@ -45,14 +45,14 @@ def compiled(kind: str, selector: str) -> Any:
     """Return a selector, ready to run: `kind` is css, xpath, jsonpath or re.
 
     Raises:
-        ConfigError: it is none, it may cost too much, or what it needs is not installed.
+        ConfigError: it is not valid, it may cost too much, or a package that it needs is not installed.
     """
     return _COMPILE[kind](selector)
 
 
 @lru_cache(COMPILED_MAX)
 def css_of(selector: str) -> str:
-    """Return a CSS selector that lexbor knows. Raises ConfigError."""
+    """Check a CSS selector and return it. Raises ConfigError if lexbor does not support it."""
     try:
         LexborHTMLParser("<p>").css(selector)
     except SelectolaxError:
@@ -63,7 +63,7 @@ def css_of(selector: str) -> str:
 
 @lru_cache(COMPILED_MAX)
 def xpath_of(expression: str) -> Callable[[Any], object]:
-    """Return an XPath expression. Raises ConfigError, also for one whose cost grows faster than a page's square."""
+    """Compile an XPath expression. Raises ConfigError, also if its cost is more than quadratic in the page."""
     require("lxml", "xpath")
     from lxml import etree  # noqa: PLC0415 - only where XPath is used
 
@@ -78,7 +78,7 @@ def xpath_of(expression: str) -> Callable[[Any], object]:
 
 @lru_cache(COMPILED_MAX)
 def jsonpath_of(query: str) -> Callable[[object], Iterator[object]]:
-    """Return a JSONPath query (RFC 9535). Raises ConfigError."""
+    """Compile a JSONPath query (RFC 9535). Raises ConfigError if it is not valid."""
     require("jsonpath", "jsonpath")
     import jsonpath  # noqa: PLC0415 - only where JSONPath is used
 
@@ -102,7 +102,7 @@ def jsonpath_of(query: str) -> Callable[[object], Iterator[object]]:
 
 @lru_cache(COMPILED_MAX)
 def pattern_of(pattern: str) -> Any:
-    """Return a regular expression in RE2 syntax. Raises ConfigError."""
+    """Compile a regular expression in RE2 syntax. Raises ConfigError if it is not valid."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = ONE_PATTERN_MEMORY_BYTES_MAX
@@ -129,7 +129,7 @@ def matches(pattern: str, text: str) -> Iterator[str]:
 
 
 def require_relative(expression: str) -> None:
-    """Raise ConfigError for an XPath expression that begins at the page, where an element is searched."""
+    """Raise ConfigError if an XPath expression for use within an element begins at the page."""
     if expression.lstrip("( ").startswith("/") or _ABSOLUTE_WITHIN.search(_QUOTED.sub("''", expression)):
         raise ConfigError(f"{expression!r} searches the whole page for each element; begin with .//")
 
@@ -217,7 +217,7 @@ class SelectorSource:
         return f"longer than {self._options.items_bytes_max} bytes" if large else "nested too deeply, or wrongly"
 
     def data(self) -> object:
-        """Return a JSON document; of an HTML page the list of its JSON-LD blocks.
+        """Return a JSON document; for an HTML page, the list of its JSON-LD blocks.
 
         Raises:
             SelectError: it is no JSON.
@@ -238,7 +238,7 @@ class SelectorSource:
         return self._document.characters()
 
     def join(self, href: str) -> str | None:
-        """Return an absolute address by the page's base, None for what names nothing to fetch."""
+        """Return an absolute address by the page's base, None if it cannot be fetched."""
         if self._base is None:
             elements = self._document.markup.elements() if self.page.media_type in HTML_TYPES else []
             self._base = Base(self.page.url, base_href(elements), self._document.charset)

@@ -1,8 +1,8 @@
-"""Walls: answers of bot protection instead of a page, pages that ask for consent first, and prices of pages.
+"""Walls: recognizes replies of bot protection instead of a page, pages that ask for consent first, and prices of pages.
 
-The rules are data (`walls.toml`). A page is no wall because it writes about one: of a page that came with success the
-whole title must be that of a rule, and its markup a mark of the same rule; or the page has no title but its host's name
-and is so small that nothing else fits beside the mark.
+The rules are data (`walls.toml`). A page about bot protection must not be taken for a wall: for a reply with success,
+the whole title must match a rule, and the markup must have a mark of the same rule; or the page has no title except its
+host's name, and is so small that nothing else fits beside the mark.
 """
 
 import pkgutil
@@ -17,11 +17,11 @@ from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 
 LOOKED_AT_BYTES_MAX: Final = 65_536
-"""Of a body: a wall is a small page."""
+"""Beginning of a body that is examined, since a wall is a small page."""
 SMALL_BYTES_MAX: Final = 8_192
 PRICE_HEADERS: Final = ("crawler-price", "crawler-error", "payment-required", "www-authenticate")
-"""What says the price of a page that was refused with 402: Cloudflare's pay per crawl, x402, and authentication schemes
-for payment such as L402.
+"""Headers with the price of a page that was refused with 402: Cloudflare's pay per crawl, x402, and authentication
+schemes for payment such as L402.
 """
 OFFER_CHARACTERS_MAX: Final = 1_000
 
@@ -33,16 +33,16 @@ class Wall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     """Where its marks are documented or can be seen."""
     consent: bool = False
-    """It asks for consent: the page is marked and is a page."""
+    """Whether it asks for consent: then the page is marked, but still a page."""
     headers: dict[str, str] = {}
     """By name in lower case: a pattern for the whole value. A match is enough, with any status."""
     titles: tuple[str, ...] = ()
     body: tuple[str, ...] = ()
-    """Marks in the markup. They suffice in an error; in a page together with a title."""
+    """Marks in the markup. In an error they are sufficient; in a page only together with a title."""
     small: tuple[str, ...] = ()
     """Marks that suffice in a page of at most `SMALL_BYTES_MAX` whose title is empty or a part of its address."""
     urls: tuple[str, ...] = ()
-    """How the addresses of its pages begin."""
+    """Prefixes of the addresses of its pages."""
 
 
 @decodable
@@ -54,7 +54,7 @@ class Walls:
     """Recognizes walls. An ordinary page costs about 3 µs: its header names and its title are looked up."""
 
     def __init__(self, walls: Iterable[Wall]) -> None:
-        """Take the rules. Raises re.error: the pattern of a header is none."""
+        """Compile the rules. Raises re.error if the pattern of a header is not valid."""
         self._headers: dict[str, list[tuple[re.Pattern[str], Wall]]] = {}
         self._titles: dict[str, list[Wall]] = {}
         self._body: list[tuple[bytes, Wall]] = []
@@ -85,7 +85,7 @@ class Walls:
         return cls.read((pkgutil.get_data("gossamer.process", "walls.toml") or b"").decode(), "walls.toml")
 
     def in_headers(self, headers: Iterable[tuple[str, str]]) -> Wall | None:
-        """Return the wall that the headers of a reply name."""
+        """Return the wall that the headers of a reply show, or None."""
         known = self._headers
         for name, value in [header for header in headers if header[0].lower() in known]:
             for pattern, wall in known[name.lower()]:
@@ -111,6 +111,6 @@ class Walls:
 
 
 def offer_of(headers: Iterable[tuple[str, str]]) -> str:
-    """Return what a reply with status 402 says of its price, as sent: `name: value` of each header that does."""
+    """Return the price headers of a reply with status 402 as `name: value`, as sent."""
     offers = [f"{name.lower()}: {value}" for name, value in headers if name.lower() in PRICE_HEADERS]
     return "; ".join(offers)[:OFFER_CHARACTERS_MAX]

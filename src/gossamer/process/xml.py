@@ -1,4 +1,4 @@
-"""Xml: untrusted documents, read by expat in pieces, within bounds. Nothing is expanded, fetched or kept.
+"""Xml: reads untrusted documents with expat, in pieces and within bounds. Nothing is expanded, fetched or kept.
 
 Expat knows few encodings, stops at the first error, and would expand entities. So the text is converted to UTF-8 first,
 a document with a bare `&` or an entity of HTML is repaired and read once more, and reading ends at a document's own
@@ -18,21 +18,21 @@ DEPTH_MAX = 100
 TEXT_MAX = 16_384
 """Characters kept of one element's text."""
 TOKEN_BYTES_MAX = 1 << 20
-"""A tag or a comment that is longer ends the document: expat reads what is not complete again with every piece."""
+"""A longer tag or comment ends the document, because expat reads incomplete tokens again with every piece."""
 PIECE_BYTES = 1 << 16
 NAMES_MAX = 10_000
-"""Different names of elements and attributes, about: expat keeps each, for 300 bytes and up to 5 µs."""
+"""Approximate number of different names of elements and attributes: expat keeps each, for 300 bytes and up to 5 µs."""
 MENDS_MAX = 100_000
 """Errors of one document that are repaired; it ends with the next."""
 _HELD_BYTES = 32
-"""What may stand between `&` and `;`."""
+"""Longest text between `&` and `;`."""
 _CONTROLS = bytes(code for code in range(32) if code not in (9, 10, 13))
 _REFERENCE = re.compile(rb"&(?:#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});|([A-Za-z][A-Za-z0-9]{0,30});)?")
 _OWN = frozenset((b"amp", b"lt", b"gt", b"quot", b"apos"))
 
 
 class Handler(Protocol):
-    """Takes a document as it comes. What a method raises as `StopParsing` ends it."""
+    """Receives the elements of a document. A method can raise `StopParsing` to end it."""
 
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
         """An element begins; the outermost is at depth 1. Names are as written, prefix included."""
@@ -44,11 +44,11 @@ class Handler(Protocol):
 
 
 class StopParsing(Exception):  # noqa: N818 - no error: the handler has seen enough
-    """Raised by a handler that wants no more; its text says why, empty if all is well."""
+    """Raised by a handler to stop reading; its text says why, empty if there is no error."""
 
 
 def read_xml(open_: Callable[[], BinaryIO], codec: str, handler: Callable[[], Handler], elements_max: int) -> str:
-    """Read a document; return why it was not read to its end, empty if it was.
+    """Read a document; return why it was not read completely, empty if it was.
 
     Each call of `open_` gives its bytes from the start; `codec` is Python's name of their encoding. A document with an
     error that can be repaired is read twice, the second time by a new handler. Linear; about 1 µs an element.
@@ -60,7 +60,7 @@ def read_xml(open_: Callable[[], BinaryIO], codec: str, handler: Callable[[], Ha
 
 
 def mended(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield UTF-8 without the mistakes that are common: a bare `&`, an entity of HTML. CDATA stays as it is."""
+    """Yield UTF-8 with common errors repaired: a bare `&`, an entity of HTML. CDATA is not changed."""
     held, inside = b"", False
     left = MENDS_MAX
     for piece in pieces:
@@ -90,7 +90,7 @@ def mended(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _mistakes(data: bytes) -> int:
-    """Return how many bare `&` there may be, about."""
+    """Return the approximate number of bare `&`."""
     return data.count(b"&") - data.count(b";")
 
 
@@ -186,8 +186,8 @@ _DECLARATION = re.compile(r"<\?xml\s")
 
 
 def _begun(text: str) -> str:
-    """Return the beginning of a document from its declaration on: what a server wrote before it, such as warnings of
-    its scripts, would be an error. A declaration may be quoted in a comment or in CDATA.
+    """Return the beginning of a document from its declaration on, because text before it, such as warnings of a
+    server's scripts, would be an error. A declaration may also be quoted in a comment or in CDATA.
     """
     for match in _DECLARATION.finditer(text, 1):
         before = text[: match.start()]
@@ -200,7 +200,7 @@ def _begun(text: str) -> str:
 
 
 def _pieces(open_: Callable[[], BinaryIO], codec: str) -> Iterator[bytes]:
-    """Yield a document in UTF-8, its byte order mark gone, and what no XML may hold left out."""
+    """Yield a document in UTF-8, without its byte order mark and without characters that XML forbids."""
     first = True
     for text in decoded_pieces(open_, codec):
         if first and text:

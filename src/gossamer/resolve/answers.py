@@ -1,6 +1,6 @@
-"""Answers: what is known of a host without a question to name servers (the hosts file), and what they answer.
+"""Answers: addresses from the hosts file, and the answers of name servers.
 
-Apart from `lookup`, which loads c-ares: most crawls of known hosts do without.
+Separate from `lookup`, which loads c-ares, because most crawls of known hosts do not need that.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from gossamer.resolve.guard import canonical
 
 
 class DnsRecords(NamedTuple):
-    """What name servers know about a host."""
+    """The answer of name servers about a host."""
 
     addresses: tuple[str, ...]
     ttl_s: float
     """The shortest of all records in the answers, aliases included."""
     lines: tuple[str, ...] = ()
-    """The answers as a zone file has them (RFC 1035, section 5), aliases included."""
+    """The answers as lines of a zone file (RFC 1035, section 5), aliases included."""
 
 
 def reply_of(host: str, records: DnsRecords, asked_at: float, answered_at: float) -> Reply:
-    """Return what name servers answered as archives keep it: text/dns, RFC 4027, below the date, as Heritrix has it."""
+    """Return an answer of name servers in its archived form: text/dns (RFC 4027) after the date, as in Heritrix."""
     date = f"{datetime.fromtimestamp(asked_at, UTC):%Y%m%d%H%M%S}"
     body = "".join(f"{line}\n" for line in (date, *records.lines)).encode("utf-8", "replace")
     return Reply(
@@ -35,15 +35,15 @@ def reply_of(host: str, records: DnsRecords, asked_at: float, answered_at: float
 
 
 def failed(error: str, *, retry: bool) -> Failure:
-    """A name that leads nowhere: the fault of the host, never of one URL."""
+    """Return the failure of a name resolution, which concerns the host and not one URL."""
     return Failure("dns_error", f"name resolution: {error}", retry=retry, host_level=True)
 
 
 class HostsFile:
-    """The addresses by name, in the order of the file. Frozen between two readings; about 300 bytes a name."""
+    """Addresses by name, in the order of the file. Unchanged between two readings; about 300 bytes a name."""
 
     def __init__(self, path: str = "") -> None:
-        """Read the file. Raises ConfigError as `read` does; an empty path is a file without lines."""
+        """Read the file. Raises ConfigError as `read`; an empty path means no file."""
         self._path = path
         self._addresses: dict[str, tuple[str, ...]] = {}
         self.read()
@@ -52,7 +52,7 @@ class HostsFile:
         return len(self._addresses)
 
     def read(self) -> None:
-        """Read the file again. Raises ConfigError, naming the line, and then keeps what was known."""
+        """Read the file again. Raises ConfigError with the line, and then keeps the old addresses."""
         if not self._path:
             return
         try:
@@ -62,7 +62,7 @@ class HostsFile:
         self._addresses = parse_hosts(text.splitlines(), self._path)
 
     def addresses(self, name: str) -> tuple[str, ...]:
-        """Return the addresses of a name in lower case, or none."""
+        """Return the addresses of a name, which is in lower case; empty if unknown."""
         return self._addresses.get(name, ())
 
 

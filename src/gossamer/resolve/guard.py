@@ -1,4 +1,4 @@
-"""Guard: which addresses a crawler must not touch, and why; and the guard around a resolver's addresses."""
+"""Guard: which addresses a crawler must not contact, and why; and a resolver that enforces this."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gossamer.model.visits import Failure, Located
 from gossamer.ports import Resolver
 
 _METADATA: Final = frozenset({"169.254.169.254", "fd00:ec2::254", "168.63.129.16", "100.100.100.200", "192.0.0.192"})
-"""Where clouds answer their own machines with secrets: AWS, Google and most; AWS over IPv6; Azure; Alibaba; Oracle."""
+"""Metadata services of clouds, which have secrets: AWS, Google and most; AWS over IPv6; Azure; Alibaba; Oracle."""
 
 _V4: Final = tuple(
     (IPv4Network(network), reason)
@@ -59,9 +59,9 @@ _NEVER: Final = ("unspecified", "multicast")
 
 
 def canonical(ip: str) -> str:
-    """Return the one spelling of an address, IPv6 without brackets, IPv4 mapped into IPv6 as IPv4.
+    """Return the canonical form of an address: IPv6 without brackets, IPv4-mapped IPv6 as IPv4.
 
-    Raises ValueError for what is no address.
+    Raises ValueError if the text is not an address.
     """
     address = ip_address(ip)
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
@@ -70,10 +70,10 @@ def canonical(ip: str) -> str:
 
 
 def refused(ip: str, *, allow_private: bool = False) -> str | None:
-    """Say why an address must not be contacted, or None when it may be.
+    """Return why an address must not be contacted, or None if it may be.
 
-    `allow_private` lets everything pass but unspecified and multicast addresses. IPv6 addresses that carry an IPv4
-    address (mapped, NAT64, 6to4) are judged by it as well. What is no address is refused.
+    With `allow_private` only unspecified and multicast addresses are refused. IPv6 addresses that contain an IPv4
+    address (mapped, NAT64, 6to4) are judged by that too. Any other text is refused.
     """
     try:
         address = ip_address(ip)
@@ -122,7 +122,7 @@ def _carried(address: IPv6Address) -> IPv4Address | None:
 
 
 def guarded(addresses: Sequence[str], expires_at: float, *, allow_private: bool) -> Located | Failure:
-    """Return the addresses that pass the guard, in order; when none does, why."""
+    """Return the permitted addresses, in order; a failure with the reason if there are none."""
     passed: list[str] = []
     reason = ""
     for address in addresses:
@@ -133,27 +133,27 @@ def guarded(addresses: Sequence[str], expires_at: float, *, allow_private: bool)
             reason = f"address {address} is {why}"
     if passed:
         return Located(tuple(dict.fromkeys(passed)), expires_at)
-    # What passes with --allow-private, the operator may well have meant.
+    # The operator may want addresses that --allow-private permits.
     hint = any(refused(address, allow_private=True) is None for address in addresses)
     error = (reason or "no address") + ("; --allow-private lets it pass" if hint else "")
     return Failure("excluded", error, host_level=True, ip=addresses[0] if addresses else "")
 
 
 class GuardedResolver:
-    """`ports.Resolver` around an operator's: an address that the guard refuses is not contacted."""
+    """`ports.Resolver` around an operator's resolver, which removes addresses that the guard refuses."""
 
     def __init__(self, inner: Resolver, *, allow_private: bool) -> None:
         self._inner = inner
         self._allow_private = allow_private
 
     def cached(self, host: str) -> Located | None:
-        """Return what the resolver knows without waiting, as far as it passes."""
+        """Return the permitted addresses that the resolver knows without waiting."""
         known = self._inner.cached(host)
         passed = self._passed(known) if known is not None else None
         return passed if isinstance(passed, Located) else None
 
     async def resolve(self, host: str) -> Located | Failure:
-        """Return what the resolver finds, as far as it passes."""
+        """Return the permitted addresses that the resolver finds."""
         found = await self._inner.resolve(host)
         return found if isinstance(found, Failure) else self._passed(found)
 

@@ -14,10 +14,10 @@ from gossamer.resolve.answers import DnsRecords, failed
 from gossamer.resolve.options import ResolveOptions
 
 _LOOKUPS_PER_CHANNEL: Final = 20_000
-"""c-ares has a cache of its own, bounded by time alone; a channel that has seen this many hosts is replaced."""
+"""c-ares has its own cache, bounded only by time; so a channel is replaced after this many hosts."""
 
 _SECOND_FAMILY_S: Final = 0.5
-"""How long addresses of the preferred family wait for those of the other."""
+"""How long a lookup waits for the other address family after the preferred one."""
 
 _ADDRESSES_MAX: Final = 16
 """Addresses kept of one host. An answer over TCP has room for 4,000, and the cache for 100,000 hosts."""
@@ -26,14 +26,16 @@ _RECORDS_MAX: Final = 64
 """Records of one lookup that are archived."""
 
 _FINAL: Final = frozenset({pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_ENODATA, pycares.errno.ARES_EBADNAME})
-"""Answers that asking again soon will not change: no such name, no such record, not a name."""
+"""Errors that a retry will not change soon: no such name, no such record, not a name."""
 
 
 _KINDS: Final = {"ipv4_first": ("A", "AAAA"), "ipv6_first": ("AAAA", "A"), "ipv4": ("A",), "ipv6": ("AAAA",)}
 
 
 class Lookup:
-    """Asks name servers, for both families at once, within `lookup_s_max` seconds. Search domains are not used."""
+    """Queries name servers, for both address families at once, within `lookup_s_max` seconds. Search domains are not
+    used.
+    """
 
     def __init__(self, options: ResolveOptions) -> None:
         self._options = options
@@ -53,12 +55,12 @@ class Lookup:
             return _combine(answers, self._options.lookup_s_max)
         finally:
             for answer in answers:
-                # Cancelled or looked at: a future whose error was not looked at complains when it goes.
+                # Cancel it or retrieve its error: a future logs an error that was never retrieved.
                 if not answer.cancel() and not answer.cancelled():
                     answer.exception()
 
     async def close(self) -> None:
-        """End all lookups; those under way fail."""
+        """End all lookups; those in flight fail."""
         channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()
@@ -94,7 +96,7 @@ async def _settle(answers: list[asyncio.Future[pycares.DNSResult]], limit_s: flo
 
 
 def _addresses(answer: asyncio.Future[pycares.DNSResult]) -> list[tuple[str, int]]:
-    """Return address and TTL of each record, the TTL no longer than that of any alias on the way."""
+    """Return address and TTL of each record, with a TTL no longer than that of any alias."""
     if not answer.done() or answer.cancelled() or answer.exception() is not None:
         return []
     records = answer.result().answer
@@ -120,7 +122,7 @@ def _combine(answers: list[asyncio.Future[pycares.DNSResult]], limit_s: float) -
             problems.append((code not in _FINAL, str(text)))
         else:
             problems.append((False, "no address"))
-    # If the lookup of one family failed, the result is open, for any result of the other.
+    # If the lookup of one family failed temporarily, the result is temporary too.
     retry, text = max(problems, key=lambda problem: problem[0])
     return failed(text, retry=retry)
 

@@ -7,7 +7,7 @@ from gossamer.options import Key, Section
 
 
 def server_address(text: str) -> str:
-    """Spell a name server as `address:port`, IPv6 in brackets. Raises ValueError, saying what is expected."""
+    """Return a name server as `address:port`, with IPv6 in brackets. Raises ValueError with the expected form."""
     host, colon, port = text.strip(), "", "53"
     if host.startswith("["):
         host, _, rest = host[1:].partition("]")

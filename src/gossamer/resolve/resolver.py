@@ -1,4 +1,4 @@
-"""Resolver: hosts to checked addresses, mostly from memory."""
+"""Resolver: resolves hosts to checked addresses, mostly from the cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _COUNTED: Final = tuple(name for name in Counters.__struct_fields__ if name.startswith("dns_"))
 _LOCALHOST: Final = ("127.0.0.1", "::1")
 _NOWHERE: Final = ("invalid", "onion")
-"""Top-level names that no name server may be asked for (RFC 6761, section 6.4; RFC 7686)."""
+"""Top-level domains for which name servers must not be queried (RFC 6761, section 6.4; RFC 7686)."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -34,14 +34,13 @@ class _Known(msgspec.Struct, frozen=True):
 class DnsResolver:
     """`ports.Resolver`: IP literals, the hosts file, localhost (RFC 6761), then name servers.
 
-    Every address it gives passed the guard, wherever it came from. Answers count for their TTL within bounds,
-    failures for `failure_ttl_s`; the least recently used go when there are more than `cache_hosts_max`. Simultaneous
-    questions for one host are one lookup, at most `lookups_max` lookups are under way, and each has a deadline.
-    From memory 1 µs.
+    Every returned address has passed the guard, from any source. Answers are valid for their TTL, within bounds,
+    failures for `failure_ttl_s`; beyond `cache_hosts_max` the least recently used are dropped. Concurrent requests for
+    one host share one lookup, at most `lookups_max` lookups run at once, and each has a deadline. 1 µs from the cache.
     """
 
     def __init__(self, options: ResolveOptions, clock: Clock, on_answer: Callable[[Reply], None] | None = None) -> None:
-        """Read the hosts file. Raises ConfigError when it cannot be read or has a bad line.
+        """Read the hosts file. Raises ConfigError if it cannot be read or has a bad line.
 
         `on_answer` is called with each answer that came from name servers, as a reply of `dns:HOST`.
         """
@@ -56,10 +55,10 @@ class DnsResolver:
         self._counters = Counters()
 
     def cached(self, host: str) -> Located | None:
-        """Return what is known without waiting, or None: not known, no longer valid, or a failure."""
+        """Return the cached addresses, or None: not known, no longer valid, or a failure."""
         known = self._valid(host)
         if known is None or not isinstance(known.answer, Located):
-            return None  # `resolve` follows, and counts.
+            return None  # The caller then calls `resolve`, which counts.
         self._counters.dns_hits += 1
         return known.answer
 
@@ -79,7 +78,7 @@ class DnsResolver:
                 return answer
 
     def count(self, into: Counters) -> None:
-        """Say what lookups and the cache did."""
+        """Set the counts of lookups and of the cache."""
         for name in _COUNTED:
             setattr(into, name, getattr(self._counters, name))
 
@@ -89,7 +88,7 @@ class DnsResolver:
             await self._lookup.close()
 
     async def _lead(self, host: str) -> Located | Failure:
-        """Look a host up for all who ask meanwhile. Who leads may be cancelled: then another of them leads."""
+        """Look up a host for all concurrent callers. If the leading caller is cancelled, another one leads."""
         under_way = self._under_way[host] = asyncio.get_running_loop().create_future()
         answer: Located | Failure | None = None
         try:
@@ -105,7 +104,7 @@ class DnsResolver:
             return self._judge(host, addresses, self._options.ttl_s_max)
         if host.rstrip(".").rpartition(".")[2] in _NOWHERE:
             return self._remember(host, failed("a name that exists nowhere", retry=False))
-        # The wait for a turn is bounded by the deadlines of those ahead.
+        # The wait is bounded by the deadlines of the lookups before this one.
         async with self._turns:
             asked_at = self._clock.now()
             records = await self._servers().ask(host)
@@ -146,7 +145,7 @@ class DnsResolver:
         return addresses
 
     def _judge(self, host: str, addresses: tuple[str, ...], ttl_s: float) -> Located | Failure:
-        """Let through what the guard lets through; when that is nothing, say why."""
+        """Return the addresses that pass the guard; a failure with the reason if there are none."""
         expires_at = self._clock.now() + ttl_s
         return self._remember(host, guarded(addresses, expires_at, allow_private=self._options.allow_private))
 

@@ -19,29 +19,31 @@ import msgspec
 
 BINS_AN_OCTAVE = 2
 BIN_MIN, BIN_MAX = 0, 60
-"""From 1 s to 2^30 s: what is shorter or longer joins the outermost bins."""
+"""From 1 s to 2^30 s: shorter or longer intervals are in the outermost bins."""
 
 
 class VisitHistory(msgspec.Struct, array_like=True):
-    """A page's visits, forgetting old ones by `fade`. At most 61 bins; in practice two or three, 40 bytes."""
+    """A summary of a page's visits, in which `fade` reduces the weight of old ones. At most 61 bins; in practice two or
+    three, 40 bytes.
+    """
 
     quiet_s: float = 0.0
-    """Seconds in which it is known that nothing changed."""
+    """Total seconds in which nothing changed."""
     dated: float = 0.0
-    """Changes whose instant is known."""
+    """Number of changes at known times."""
     undated: dict[int, tuple[float, float]] = msgspec.field(default_factory=dict)
-    """Bin to number and sum of the lengths, in seconds, of intervals with an undated change."""
+    """By bin: number, and sum of the lengths in seconds, of intervals with an undated change."""
     visits: int = 0
 
     def unchanged(self, interval_s: float) -> None:
-        """Note a visit that found what the one before had found."""
+        """Note a visit without a change."""
         self.visits += 1
         self.quiet_s += max(interval_s, 0.0)
 
     def changed(self, interval_s: float, since_change_s: float | None = None) -> None:
-        """Note a visit that found something new; `since_change_s` where a trusted source dates the last change.
+        """Note a visit with a change; `since_change_s` if a trusted source gives the time of the last change.
 
-        A date before the previous visit is not trusted: a change did happen since.
+        A date before the previous visit is ignored, because there was a change since then.
         """
         self.visits += 1
         if since_change_s is not None and 0.0 <= since_change_s <= interval_s:
@@ -58,7 +60,7 @@ class VisitHistory(msgspec.Struct, array_like=True):
         self.quiet_s += max(elapsed_s, 0.0)
 
     def fade(self, share: float) -> None:
-        """Let all that is known weigh less, so that a page that changes its habits is believed: multiply by `share`."""
+        """Multiply all numbers by `share`, so that old visits weigh less and a new rate of change shows."""
         self.quiet_s *= share
         self.dated *= share
         self.undated = {
@@ -69,11 +71,11 @@ class VisitHistory(msgspec.Struct, array_like=True):
 
 
 FORGOTTEN_BELOW = 0.01
-"""Visits: a bin that weighs less is dropped."""
+"""A bin with a weight of fewer visits is dropped."""
 
 
 RATE_MIN, RATE_MAX = 1e-9, 10.0
-"""Changes a second: one in 30 years, ten a second."""
+"""Changes per second: one in 30 years, ten per second."""
 PRIOR_WEIGHT = 0.5
 """Imaginary visits of each kind: see `rate_of`."""
 BIAS_VISITS = 0.25
@@ -82,7 +84,7 @@ _ROUNDS = 60
 
 
 def rate_of(history: VisitHistory, prior: float, weight: float = PRIOR_WEIGHT) -> float:
-    """Return the most likely changes a second.
+    """Return the most likely rate of change per second.
 
     The maximum likelihood for irregular visits is the root of
 
@@ -134,11 +136,11 @@ def _pull(rate: float, dated: float, changed: list[tuple[float, float]]) -> floa
 
 
 _EXP_MAX = 700.0
-"""Beyond, e^x is no float, and its part is nothing."""
+"""For larger x, e^x is not a float, and the term is zero."""
 
 
 def freshness(change_rate: float, visit_rate: float) -> float:
-    """Return the share of the time in which our copy is the page's, with evenly spaced visits."""
+    """Return the share of time in which our copy is up to date, with evenly spaced visits."""
     if change_rate <= 0.0:
         return 1.0
     if visit_rate <= 0.0:
@@ -147,7 +149,7 @@ def freshness(change_rate: float, visit_rate: float) -> float:
 
 
 def age_s(change_rate: float, visit_rate: float) -> float:
-    """Return how long ago, on average, the oldest change happened that our copy lacks; 0 for a fresh copy."""
+    """Return the mean age of our copy: the time since the oldest change that it lacks; 0 for a fresh copy."""
     if change_rate <= 0.0:
         return 0.0
     if visit_rate <= 0.0:
@@ -159,7 +161,7 @@ def age_s(change_rate: float, visit_rate: float) -> float:
 
 
 def gain(x: float) -> float:
-    """Return 1 - e^-x (1 + x): λ times what one visit more a second adds to the freshness of a page with λ/f = x."""
+    """Return 1 - e^-x (1 + x): λ times the gain in freshness per additional visit per second of a page with λ/f = x."""
     return x * x / 2.0 - x**3 / 3.0 if x < _SMALL else 1.0 - exp(-x) * (1.0 + x)
 
 

@@ -24,7 +24,7 @@ from gossamer.url.join import join
 from gossamer.url.url import Url
 
 ENTRIES_WEIGHED = 20
-"""Newest entries, from which the rate is estimated; a feed may hold years."""
+"""Newest entries from which the rate is estimated; a feed may have entries of years."""
 HOURS_PUT_OFF_MAX = 24 * 8
 
 
@@ -47,34 +47,34 @@ def interval_s(announcement: Announcement, now: float, low_s: float, high_s: flo
 
 
 def mean_gap_s(dates: Sequence[float], now: float) -> float:
-    """Return the mean time between entries, given their instants, newest first: all the time since the oldest, over as
-    many entries as came after it and the one that is about to.
+    """Return the mean time between entries, given their times, newest first: the time since the oldest entry, divided
+    by the number of entries after it plus the next one.
     """
     return max(now - dates[-1], 0.0) / len(dates)
 
 
 def _awake(announcement: Announcement, at: float) -> float:
-    """Return the first instant from `at` on at which the feed may change."""
+    """Return the first time from `at` on at which the feed may change."""
     date = datetime.fromtimestamp(at, UTC)
     for _ in range(HOURS_PUT_OFF_MAX):
         if date.hour not in announcement.skip_hours and date.weekday() not in announcement.skip_days:
             return max(at, date.timestamp())
         date = date.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
-    return at  # It never changes, it says.
+    return at  # The feed excludes all hours or days.
 
 
 VOUCHERS_MAX = 1_000
-"""Hosts, beside its own, over which one sitemap may have authority."""
+"""Other hosts over which one sitemap may have authority."""
 CLAIMS_MAX = 64
 """Claims of a source that wait to be checked."""
 
 
 class ChangeClaim(msgspec.Struct, array_like=True, frozen=True):
-    """A page of which a source said that it has changed."""
+    """A page that a source reported as changed."""
 
     url: str
     payload: bytes
-    """Digest of what we had of it."""
+    """Digest of the page's payload before."""
     at: float
 
 
@@ -82,7 +82,7 @@ class HintSource(msgspec.Struct, array_like=True):
     """One sitemap or feed."""
 
     vouchers: list[str] = msgspec.field(default_factory=list)
-    """Hosts, beside its own, whose robots.txt names it, or an index that leads to it."""
+    """Other hosts whose robots.txt names the sitemap, or an index that leads to it."""
     read_at: float = 0.0
     newest: float = 0.0
     """The latest change that it reported."""
@@ -92,7 +92,7 @@ class HintSource(msgspec.Struct, array_like=True):
 
     @property
     def is_believed(self) -> bool:
-        """Whether its dates are worth a visit: until at least five were checked, and while a fifth were true."""
+        """Whether its dates are trusted: until five were checked, and after that while a fifth of them were true."""
         checked = self.true_claims + self.false_claims
         return checked < CHECKED_MIN or self.true_claims >= BELIEVED_SHARE * checked
 
@@ -115,11 +115,11 @@ class HintSources:
         return _decode(value) if value is not None else HintSource()
 
     def put(self, url: Url, source: HintSource) -> None:
-        """Keep it."""
+        """Store the record of a sitemap or feed."""
         self._epochs.put("hints", _key(url), _encode(source))
 
     def begin(self, url: Url, kind: bytes, most: int) -> bool:
-        """Count a document of a kind for its host, once; False if the host has `most` others already."""
+        """Count a document of a kind for its host, only once; False if the host has `most` others already."""
         if self._epochs.get("hints", _key(url)) is not None:
             return True
         key = url.partition.to_bytes(2) + b"\0" + kind + url.host.encode()
@@ -137,17 +137,17 @@ def _key(url: Url) -> bytes:
 
 
 NESTED_MAX = 3
-"""Indexes of indexes that are followed: the protocol knows none, some sites have two."""
+"""Nested indexes that are followed: the protocol has none, but some sites have two."""
 ALWAYS_NOW_SHARE, ALWAYS_NOW_MIN, ALWAYS_NOW_S = 0.9, 20, 900.0
 """A source is not trusted if this share of its entries, and at least this number, has changed within these seconds."""
 FUTURE_S_MAX = 86_400.0
-"""A date further in the future is a mistake, not another clock."""
+"""A date further in the future is an error, not a difference of clocks."""
 
 
 class SitemapHints:
-    """What sitemaps and feeds say of pages: hints, and links for which their authors may speak.
+    """Applies sitemaps and feeds: hints about pages, and links that their authors may announce.
 
-    A reading costs about 1 µs a link beyond what links cost, and a record in the store.
+    Reading a document costs about 1 µs per link in addition to the link itself, and a record in the store.
     """
 
     def __init__(
@@ -160,8 +160,8 @@ class SitemapHints:
         sitemaps: bool,
         feeds: bool,
     ) -> None:
-        """`revisits` takes the changes, where pages are revisited; `sitemaps`: follow those of robots.txt; `feeds`:
-        follow those that pages name.
+        """`revisits` gets the changes; None: pages are not revisited. `sitemaps`: read those in robots.txt; `feeds`:
+        fetch those that pages link to.
         """
         self._sources = HintSources(epochs)
         self._options = options
@@ -172,8 +172,8 @@ class SitemapHints:
         self.sitemap_bytes_max = options.sitemap_bytes_max
 
     def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
-        """Take what the robots.txt of an origin names; return the sitemaps to fetch, and those to fetch once more, for
-        they were read before it was known that they may speak for this host too.
+        """Process the sitemaps in an origin's robots.txt; return the sitemaps to fetch, and those to fetch again
+        because they were read before they had authority over this host.
         """
         if not self._sitemaps:
             return [], []
@@ -182,7 +182,7 @@ class SitemapHints:
         links, again = [], []
         referrer = f"{origin.origin}/robots.txt"
         for text in sitemaps[: self._options.sitemaps_per_host_max]:
-            # The standard wants whole addresses; paths of the origin are common. Any other text names nothing.
+            # The standard requires absolute addresses; paths of the origin are common. Other text is ignored.
             address = join(referrer, text) if "://" in text[:12] or text.startswith("/") else None
             url = self._name(address) if address is not None else None
             if url is None:
@@ -196,8 +196,8 @@ class SitemapHints:
     def admitted(
         self, page: Url, link_type: str, depth: int, announcement: Announcement, links: list[Link]
     ) -> list[Link]:
-        """Return those of a document's links that it may name; `announcement.error` says that sitemaps were left.
-        `link_type` and `depth` are of the visit to it.
+        """Return a document's links that it may announce; `announcement.error` says if some sitemaps of an index were
+        not followed. `link_type` and `depth` are those of its visit.
         """
         if announcement.kind == "feed" and link_type != SITEMAP_FILE:
             return links
@@ -218,7 +218,7 @@ class SitemapHints:
         return found
 
     def feeds(self, links: list[Link]) -> list[Link]:
-        """Return a page's links without the feeds that are more than a host may have."""
+        """Return a page's links without feeds beyond the limit per host."""
         most = self._options.feeds_per_host_max
         return [link for link in links if link.link_type != FEED_FILE or self._sources.begin(link.url, b"f", most)]
 
@@ -283,14 +283,14 @@ class SitemapHints:
             source.true_claims, source.false_claims = source.true_claims / 2, source.false_claims / 2
 
     def _leads_on(self, sitemap: Url, hosts: set[str], depth: int) -> bool:
-        """Say whether a sitemap that an index names is fetched, and let it speak for whom the index may."""
+        """Say whether a sitemap in an index is fetched, and give it the authority of the index."""
         if depth >= NESTED_MAX or not self._sources.begin(sitemap, b"s", self._options.sitemaps_per_host_max):
             return False
         self._vouch(sitemap, hosts - {sitemap.host})
         return True
 
     def _vouch(self, sitemap: Url, hosts: Iterable[str]) -> bool:
-        """Let a sitemap speak for more hosts; say whether it was read when it could not."""
+        """Extend a sitemap's authority to more hosts; say whether it was read before."""
         source = self._sources.get(sitemap)
         new = [host for host in hosts if host not in source.vouchers][: VOUCHERS_MAX - len(source.vouchers)]
         if not new:
@@ -301,7 +301,7 @@ class SitemapHints:
 
 
 def always_now(entries: Sequence[Announced], now: float) -> bool:
-    """Return whether nearly all pages claim a change just now: then the dates are the generator's clock."""
+    """Return whether nearly all entries have a change just now: then the dates are those of the generator's run."""
     dated = [entry.changed_at for entry in entries if entry.changed_at]
     recent = sum(changed_at > now - ALWAYS_NOW_S for changed_at in dated)
     return len(dated) >= ALWAYS_NOW_MIN and recent >= ALWAYS_NOW_SHARE * len(dated)

@@ -1,8 +1,8 @@
-"""Moving: what the schedule of a shard does for partitions that go to another shard, or come from there.
+"""Moving: moves the part of a schedule that belongs to some partitions to or from another shard.
 
-Memories and rhythms are keys of their partition. Two things are the shard's own. Its sums: those of what travels are
-made while it is copied, so that neither side passes over all pages in the commit that gives them. And the numbers of
-promises: they travel with their patterns, and are others where they arrive.
+Memories and rhythms are keys of their partition. Two things belong to the shard. First, its sums: those of the moving
+pages are computed while these are copied, so that no side passes over all pages in the commit that gives them away.
+Second, the numbers of promises: they are sent with their patterns, and differ at the receiver.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from gossamer.state.schema import REVISIT_STATE, partition_range
 
 MEMORIES: Final = state.FAMILY
 COUNTED: Final = (MEMORIES, rhythm.FAMILY)
-"""Families whose records the sums are of."""
+"""Families whose records are summed up."""
 Pairs = Iterable[tuple[bytes, bytes]]
 
 
 class CopiedSums:
-    """The sums over those pages and hosts of some partitions that were copied so far. About 4 µs a record."""
+    """The sums over the copied pages and hosts of some partitions. About 4 µs a record."""
 
     def __init__(self, like: RevisitState) -> None:
         """`like` are the sums of the shard that copies."""
@@ -47,7 +47,7 @@ class CopiedSums:
         self.state = without_pages(like)
 
     def count(self, family: str, data: bytes | None, sign: int = 1) -> None:
-        """Count a record of a counted family, or with -1 no more; None: there is none."""
+        """Add a record of a counted family to the sums, or with -1 subtract it; None: no record."""
         if data is None:
             return
         if family == MEMORIES:
@@ -59,26 +59,26 @@ class CopiedSums:
 
 
 class RevisitMoves:
-    """Takes partitions out of a schedule, and into it."""
+    """Removes partitions from a schedule, and adds partitions to it."""
 
     def __init__(self, epochs: Epochs, rhythms: Rhythms, sums: RevisitState) -> None:
-        """`sums` are those of the schedule, which it goes on to change."""
+        """`sums` are those of the schedule, and change with it."""
         self._epochs = epochs
         self._rhythms = rhythms
         self._state = sums
 
     def copying(self) -> CopiedSums:
-        """Return the sums of nothing, for partitions that are copied from now on."""
+        """Return empty sums for partitions that are copied from now on."""
         return CopiedSums(self._state)
 
     @property
     def promises(self) -> list[tuple[str, float]]:
-        """Pattern and age of each promise, by the numbers that memories have here."""
+        """Return pattern and age of each promise, in the order of the numbers in memories here."""
         return [(one.pattern, one.age_s_max) for one in self._state.promises]
 
     def release(self, first: int, end: int, copied: CopiedSums) -> bytes:
-        """Forget partitions, after this epoch's `cut`, once all of them is in `copied`; return their sums as they
-        travel.
+        """Drop partitions, after this epoch's `cut`, when `copied` is complete; return their sums in the form that is
+        sent.
         """
         self._rhythms.forget(first, end)
         is_like_ours = spans_of(copied.state) == spans_of(self._state)
@@ -88,8 +88,8 @@ class RevisitMoves:
         return encode_state(sums)
 
     def renumbered(self, promises: Sequence[tuple[str, float]], memories: Pairs) -> Iterator[tuple[bytes, bytes]]:
-        """Yield memories that arrive with the numbers that their promises have here; `promises` are those by the
-        numbers that they have where they come from. About 6 µs a page where the numbers differ.
+        """Yield arriving memories with the numbers of their promises here; `promises` are in the order of the sender's
+        numbers. About 6 µs a page if the numbers differ.
         """
         known = len(self._state.promises)
         numbers = [promise_number(self._state, *one) for one in promises]
@@ -98,17 +98,17 @@ class RevisitMoves:
         return renumbered(numbers, memories)
 
     def admit(self, first: int, end: int, sums: bytes) -> None:
-        """Take in partitions whose keys are in the open epoch; `sums` are what travelled."""
+        """Add partitions whose keys are in the open epoch; `sums` are those that were sent."""
         mine, theirs = self._state, decode_state(sums)
         if not (mine.visits or mine.pages or mine.retired):
             begin_like(mine, theirs)
-        # Where one of the two began with other options, its calendars are coarser or finer.
+        # If the two shards began with different options, their calendars have different spans.
         is_like_ours = len(spans_of(mine) | spans_of(theirs)) == 1
         take_in(mine, theirs if is_like_ours else self._counted(first, end))
         self._keep()
 
     def _counted(self, first: int, end: int) -> RevisitState:
-        """Return the sums of partitions that are here, record by record. About 5 µs a page."""
+        """Compute the sums of partitions from their records. About 5 µs a page."""
         found = self.copying()
         for family in COUNTED:
             for _, data in self._epochs.scan(family, *partition_range(first, end)):
@@ -120,7 +120,7 @@ class RevisitMoves:
 
 
 def renumbered(numbers: Sequence[int], memories: Pairs) -> Iterator[tuple[bytes, bytes]]:
-    """Yield memories with other numbers of their promises: `numbers` has the new ones by the old."""
+    """Yield memories with new numbers of their promises: `numbers` has the new number for each old one."""
     if list(numbers) == list(range(len(numbers))):
         yield from memories
         return
@@ -133,7 +133,7 @@ def renumbered(numbers: Sequence[int], memories: Pairs) -> Iterator[tuple[bytes,
 
 
 def numbers_in(mine: RevisitState, theirs: RevisitState) -> list[int]:
-    """Return the numbers that the promises of another shard have here, in their order there."""
+    """Return the numbers here of another shard's promises, in their order there."""
     return [promise_number(mine, one.pattern, one.age_s_max) for one in theirs.promises]
 
 
@@ -141,7 +141,7 @@ def numbers_in(mine: RevisitState, theirs: RevisitState) -> list[int]:
 
 
 def absorbed(states: Sequence[RevisitState]) -> RevisitState:
-    """Return the first of some sums with what visits saw in all of them; of the others' pages nothing is counted."""
+    """Return the first of several sums, with the results of visits of all of them, but without the others' pages."""
     state = states[0]
     for gone in states[1:]:
         state.visits += gone.visits
@@ -158,8 +158,8 @@ def absorbed(states: Sequence[RevisitState]) -> RevisitState:
 
 
 def acquainted(states: Sequence[RevisitState | None]) -> list[RevisitState]:
-    """Return the sums of shards so that all know all promises; None: a new one, which begins like another. Empty where
-    all are new.
+    """Return the sums of shards, extended so that all have all promises; None: a new shard, which begins like another.
+    Empty if all are new.
     """
     first = next((state for state in states if state is not None), None)
     if first is None:

@@ -74,7 +74,7 @@ class RevisitOptions(Section, frozen=True):
 
 
 def web_address(text: str) -> str:
-    """Return an http or https address without the slash at its end; empty: none. Raises ValueError."""
+    """Return an http or https address without a final slash; empty stays empty. Raises ValueError for other text."""
     if text and not text.startswith(("https://", "http://")):
         raise ValueError("expected an http or https address")
     return text.rstrip("/")

@@ -15,7 +15,7 @@ from gossamer.revisit.estimate import gain
 
 
 class Uniform:
-    """All pages alike. Never worse than proportional (Cho and Garcia-Molina 2003)."""
+    """The same rate for all pages. Never worse than proportional (Cho and Garcia-Molina 2003)."""
 
     priced = True
 
@@ -24,7 +24,9 @@ class Uniform:
 
 
 class Proportional:
-    """As often as a page changes. For comparison: it wastes the budget on pages that no visits can keep up with."""
+    """A rate proportional to changes. For comparison only: it wastes the budget on pages that change too fast for any
+    visits.
+    """
 
     priced = True
 
@@ -33,7 +35,7 @@ class Proportional:
 
 
 class ByImportance:
-    """As often as a page is important, however it changes (LambdaCrawlApprox, Kolobov et al. 2019)."""
+    """A rate proportional to importance, independent of changes (LambdaCrawlApprox, Kolobov et al. 2019)."""
 
     priced = True
 
@@ -42,9 +44,9 @@ class ByImportance:
 
 
 class PoissonOptimal:
-    """Most weighted freshness when visits come at random instants (Azar et al. 2018): √(wλ/θ) - λ.
+    """Maximizes weighted freshness for visits at random times (Azar et al. 2018): √(wλ/θ) - λ.
 
-    Gives nothing to pages that change too fast to be worth it.
+    Pages that change too fast to be worth it get no visits.
     """
 
     priced = True
@@ -55,7 +57,7 @@ class PoissonOptimal:
 
 
 class LambdaCrawl:
-    """Least harmonic staleness (Kolobov et al. 2019): (√(λ² + 4wλ/θ) - λ) / 2. No page gets nothing."""
+    """Minimizes harmonic staleness (Kolobov et al. 2019): (√(λ² + 4wλ/θ) - λ) / 2. Every page gets visits."""
 
     priced = True
 
@@ -65,10 +67,10 @@ class LambdaCrawl:
 
 
 class Optimal:
-    """Most weighted freshness with evenly spaced visits: the f at which one visit more a second adds θ to w times the
-    page's freshness, (w/λ)(1 - e^-x (1 + x)) = θ with x = λ/f (Cho and Garcia-Molina 2003, section 4.3).
+    """Maximizes weighted freshness for evenly spaced visits: the rate f at which one more visit per second adds θ to w
+    times the page's freshness, (w/λ)(1 - e^-x (1 + x)) = θ with x = λ/f (Cho and Garcia-Molina 2003, section 4.3).
 
-    Pages with w/λ below θ get nothing.
+    Pages with w/λ below θ get no visits.
     """
 
     priced = True
@@ -82,11 +84,11 @@ class Optimal:
 
 
 class Adaptive:
-    """Nutch's controller: an unchanged page waits a fifth longer, a changed one a fifth less, and one whose change was
-    long ago as long as that.
+    """Nutch's controller: the interval of an unchanged page grows by a fifth, that of a changed one shrinks by a fifth,
+    and if the change was long ago, the interval is the time since then.
 
-    It knows no budget, and comes to rest at visits in proportion to changes (at 45 % of visits with a change): with
-    visits to spare that is good, without it is the proportional policy.
+    It has no budget, and converges to visits in proportion to changes (45 % of visits find a change): this is good with
+    spare visits; otherwise it equals the proportional policy.
     """
 
     priced = False
@@ -118,7 +120,7 @@ class BoundedPolicy:
 
 
 class _Gains:
-    """The inverse of `gain`, from a table with straight lines between: 0.3 µs, within 0.1 %."""
+    """The inverse of `gain`, by linear interpolation in a table: 0.3 µs, within 0.1 %."""
 
     def __init__(self) -> None:
         # Even steps of log x: gain is x²/2 at one end and 1 at the other.

@@ -1,5 +1,4 @@
-"""Rhythm: what is known of many pages together: of all old pages of one host, and of all pages by change rate and
-importance.
+"""Rhythm: summaries of many pages: of all old pages of one host, and of pages by change rate and importance.
 
 A cell of the census spans a factor of √2 in both. Sums within it are exact, so a cell's mean represents its pages; this
 costs less than 0.1 % of freshness (docs/explanation/revisits.md).
@@ -20,7 +19,7 @@ from gossamer.state.epoch import Epochs
 
 CELLS_AN_OCTAVE = 2
 LEVEL_MAX = 64
-"""Cells from 2^-32 to 2^32 in each direction; values beyond join the outermost ones."""
+"""Cells from 2^-32 to 2^32 in each direction; values beyond these are in the outermost cells."""
 _SPAN = 2 * LEVEL_MAX + 1
 PRICE_MIN, PRICE_MAX = 1e-18, 1e18
 _ROUNDS_MAX = 80
@@ -29,10 +28,10 @@ _CLOSE = 1.003
 
 
 class Census(msgspec.Struct, array_like=True):
-    """A bounded summary of pages; one that comes, goes or changes its numbers costs 1 µs."""
+    """A bounded summary of pages. Adding, removing or changing a page costs 1 µs."""
 
     cells: dict[int, list[float]] = msgspec.field(default_factory=dict)
-    """Count, sum of change rates, sum of importances."""
+    """By cell: count, sum of change rates, sum of importances."""
     pages: int = 0
 
     def add(self, change_rate: float, importance: float) -> None:
@@ -40,24 +39,24 @@ class Census(msgspec.Struct, array_like=True):
         self._change(_cell(change_rate, importance), 1, change_rate, importance)
 
     def remove(self, change_rate: float, importance: float) -> None:
-        """Count a page no more; the numbers must be those it was added with."""
+        """Remove a page; the numbers must be those with which it was added."""
         self._change(_cell(change_rate, importance), -1, -change_rate, -importance)
 
     def take_in(self, other: Census, sign: int = 1) -> None:
-        """Count all pages of another census, or with -1 no more."""
+        """Add all pages of another census, or with -1 subtract them."""
         for cell, (count, rates, importances) in other.cells.items():
             self._change(cell, sign * int(count), sign * rates, sign * importances)
 
     def spent(self, policy: RevisitPolicy, price: float) -> float:
-        """Return the visits a second that all pages get at a price."""
+        """Return the visits per second of all pages at a price."""
         return _spent(self._typical(), policy, price)
 
     def price(self, policy: RevisitPolicy, budget: float, near: float = 1.0) -> float:
-        """Return the price at which all pages together get `budget` visits a second, or as many as the policy gives.
+        """Return the price at which all pages together get `budget` visits per second, or the maximum of the policy.
 
-        Where the policy's least rates already exceed the budget, the price is infinite and the budget is not kept.
-        Begins at `near`, the price before: then it takes some eight sums over the cells, about 0.1 ms for each
-        hundred cells that hold pages.
+        If the policy's lowest rates already exceed the budget, the price is infinite and the budget is exceeded. The
+        search begins at `near`, the previous price, and takes some eight sums over the cells, about 0.1 ms per hundred
+        cells with pages.
         """
         pages = self._typical()
         if not pages:
@@ -116,15 +115,15 @@ def _level(value: float) -> int:
 
 FAMILY = "rhythm"
 KINDS_MAX = 32
-"""Kinds of pages of one host that have a prior of their own; the others share the host's."""
+"""Kinds of pages of one host with a separate prior; others use the host's."""
 TRUSTED_MIN, DOUBTS_SHARE_MAX = 3, 0.1
-"""Dates are trusted once this number was right, while no larger share was wrong."""
+"""Dates are trusted once this many were right, as long as at most this share was wrong."""
 _DIGITS = re.compile(r"\d+")
 _REFRESH_MIN, _REFRESH_SHARE = 4, 0.1
 
 
 class Pool(msgspec.Struct, array_like=True):
-    """Observed changes of similar pages: the rate to assume for a new one."""
+    """Observed changes of similar pages, and the rate to assume for a new page."""
 
     history: VisitHistory = msgspec.field(default_factory=VisitHistory)
     rate: float = 0.0
@@ -132,7 +131,9 @@ class Pool(msgspec.Struct, array_like=True):
     """Number of visits at which the rate is computed again."""
 
     def prior(self, above: float) -> float:
-        """Return changes per second; `above` is the rate of a larger pool. Recomputed when visits grew by a tenth."""
+        """Return changes per second; `above` is the rate of a larger pool. Computed again when visits have grown by a
+        tenth.
+        """
         visits = self.history.visits
         if not visits:
             return above
@@ -143,23 +144,23 @@ class Pool(msgspec.Struct, array_like=True):
 
 
 class Rhythm(msgspec.Struct, array_like=True):
-    """One host. Some 100 bytes and 20 for each kind and each cell that holds pages."""
+    """The summary of one host. Some 100 bytes, and 20 for each kind and each cell with pages."""
 
     host: str
     pool: Pool = msgspec.field(default_factory=Pool)
     kinds: dict[str, Pool] = msgspec.field(default_factory=dict)
     census: Census = msgspec.field(default_factory=Census)
     promised_per_s: float = 0.0
-    """Visits a second that pages take whose age was promised."""
+    """Visits per second of pages with a promised age."""
     price: float = 0.0
-    """Its own, where politeness leaves fewer visits than its pages are worth; 0 if it does not."""
+    """The host's own price, if politeness permits fewer visits than its pages are worth; else 0."""
     spent_per_s: float = 0.0
-    """What its pages get then."""
+    """Visits per second of its pages at that price."""
     stirred: int = 0
-    """Changes of the census since this was last asked."""
+    """Changes of the census since the last check."""
     dates_right: int = 0
     dates_wrong: int = 0
-    """How often a Last-Modified agreed with what visits saw, and how often not."""
+    """How often a Last-Modified agreed with the results of visits, and how often not."""
 
     @property
     def is_capped(self) -> bool:
@@ -167,12 +168,12 @@ class Rhythm(msgspec.Struct, array_like=True):
 
     @property
     def is_dated(self) -> bool:
-        """Its Last-Modified can be believed."""
+        """Whether its Last-Modified is trusted."""
         right, wrong = self.dates_right, self.dates_wrong
         return right >= TRUSTED_MIN and wrong <= DOUBTS_SHARE_MAX * (right + wrong)
 
     def pools(self, kind: str) -> list[Pool]:
-        """Return those that a page of a kind belongs to, the largest first."""
+        """Return the pools of a page of a kind, the largest first."""
         found = self.kinds.get(kind)
         if found is None and len(self.kinds) < KINDS_MAX:
             found = self.kinds[kind] = Pool()
@@ -180,7 +181,7 @@ class Rhythm(msgspec.Struct, array_like=True):
 
 
 class Rhythms:
-    """Host to rhythm. What changed stays in memory until the cut; of the rest, the least recently used leaves."""
+    """Rhythms by host. Changed ones stay in memory until the cut; of the others the least recently used are dropped."""
 
     def __init__(self, epochs: Epochs, cached_max: int) -> None:
         self._epochs = epochs
@@ -206,11 +207,11 @@ class Rhythms:
         return rhythm
 
     def touch(self, partition: int, rhythm: Rhythm) -> None:
-        """Have it written with this epoch."""
+        """Mark a rhythm as changed, so that the next `cut` writes it."""
         self._dirty[partition, rhythm.host] = rhythm
 
     def forget(self, first: int, end: int) -> None:
-        """Have nothing in memory of the partitions from `first` up to, but without, `end`, after a cut."""
+        """Drop the partitions in [`first`, `end`) from memory, after a cut."""
         for name in [name for name in self._cached if first <= name[0] < end]:
             assert name not in self._dirty, "partitions move between cuts"
             del self._cached[name]
@@ -221,7 +222,7 @@ class Rhythms:
         return len(self._dirty)
 
     def cut(self) -> None:
-        """Give the open epoch what changed. About 20 µs a host."""
+        """Put changed rhythms into the open epoch. About 20 µs a host."""
         for name, rhythm in self._dirty.items():
             self._epochs.put(FAMILY, _key(name), _encode(rhythm))
         self._dirty.clear()
@@ -230,8 +231,8 @@ class Rhythms:
 
 
 def kind_of(path: str) -> str:
-    """Return what pages have in common that are made alike: the address's first part, its length, how it ends and
-    whether it asks for something; digits count for nothing.
+    """Return the kind of a page, which similar pages share: first segment of the path, number of segments, extension,
+    and whether there is a query, without digits.
     """
     path, asks, _ = path.partition("?")
     parts = path.split("/")
@@ -245,7 +246,7 @@ _decode = msgspec.msgpack.Decoder(Rhythm).decode
 
 
 def decode_rhythm(data: bytes) -> Rhythm:
-    """Return what was kept of a host."""
+    """Return a rhythm from its stored form."""
     return _decode(data)
 
 

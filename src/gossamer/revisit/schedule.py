@@ -1,4 +1,4 @@
-"""Schedule: takes in what visits saw, and says when each page is due again."""
+"""Schedule: learns from visits, and sets when each page is due again."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ from gossamer.world.dice import Dice
 
 GONE = frozenset((404, 410))
 JITTER = 0.05
-"""Share by which intervals vary: pages of one age must not stay in step."""
+"""Random variation of intervals, so that pages do not stay in step."""
 STIRRED_SHARE = 0.02
 """The price is computed again after changes to this share of the census."""
 HOST_STIRRED_SHARE = 0.1
-"""The same for a host's own."""
+"""The same for a host's own price."""
 LEAST_SHARE = 0.05
-"""Share of the budget that pages without a maximum age always keep."""
+"""Share of the budget that is always left for pages without a maximum age."""
 LATE_SHARE = 0.5
-"""A visit is late from so much of its interval on."""
+"""A visit is late if it is delayed by more than this share of its interval."""
 MEMORY_BYTES = 1_000
 
 
 class Moving(Protocol):
-    """Moves what is due: the frontier."""
+    """Moves due times of pages; implemented by the frontier."""
 
     def enlist(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool: ...
 
@@ -64,8 +64,8 @@ class Moving(Protocol):
 class Schedule:
     """Promises: each page that was visited and not given up has one due time, durable with the epoch of its visit.
 
-    A visit costs about 120 µs: its own numbers, those of its host, and at times a price from the census; never a pass
-    over pages. See docs/explanation/revisits.md.
+    A visit costs about 120 µs, for the numbers of its page and its host, and sometimes a price from the census; never a
+    pass over pages. See docs/explanation/revisits.md.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Schedule:
         stored = epochs.get("meta", REVISIT_STATE)
         span_s = span_of(options.interval_s_mean, options.interval_s_max)
         self.state = state = RevisitState(Calendar(span_s)) if stored is None else decode_state(stored)
-        # Promises of earlier runs keep their numbers, for pages that were counted under them.
+        # Promises of earlier runs keep their numbers, which stored pages refer to.
         self._given = [promise_number(state, *one) for one in options.max_age_s.items()]
         self._is_dirty = False
         self.is_ours = is_ours
@@ -101,14 +101,14 @@ class Schedule:
     # ---- visits
 
     def held(self, url: Url) -> Held | None:
-        """Return what the last visit left. About 8 µs."""
+        """Return what is kept of the last visit, or None. About 8 µs."""
         memory = self._load(url)
         if memory is None or memory.original is None or memory.failures or memory.address != url.text:
             return None
         return Held(memory.etag, memory.last_modified, memory.held, memory.payload, memory.visited_at)
 
     def change(self, sight: Sight) -> str:
-        """Return what a visit means for its page, before it is taken in. About 8 µs."""
+        """Return the change that a visit shows (`PageRow.change`), before `seen`. About 8 µs."""
         memory = self._load(sight.url)
         was_there = memory is not None and memory.visits > 0
         was_gone = memory is not None and bool(memory.recent) and memory.recent[-1][1] == "gone"
@@ -121,7 +121,7 @@ class Schedule:
         return "changed" if self._is_changed(memory, sight) else "same"
 
     def seen(self, sight: Sight) -> float | None:
-        """Take in what a visit saw; return when the page is due again."""
+        """Learn from a visit; return when the page is due again, None: never."""
         memory = self._load(sight.url)
         rhythm = self._rhythms.get(sight.url.partition, sight.url.host)
         is_new = memory is None
@@ -142,7 +142,7 @@ class Schedule:
         return due_at
 
     def enrol(self, sight: Sight, at: float) -> bool:
-        """Take in a visit of which little is remembered, and let its page be due at `at`."""
+        """Add a page from a visit of which little is known, due at `at`."""
         if self.seen(sight) is None:
             return False
         memory = self._load(sight.url)
@@ -154,7 +154,7 @@ class Schedule:
         return True
 
     def note(self, notice: Notice, now: float) -> bool:
-        """Take in a hint to a page of this shard; its due time moves where that follows."""
+        """Apply a hint about a page of this shard; its due time may move."""
         memory = self._load(notice.url) if self.is_ours(notice.url) else None
         if memory is None:
             return False
@@ -176,7 +176,7 @@ class Schedule:
             soonest = max(now, not_before)
             memory.due_at = soonest if was_retired else min(memory.due_at, soonest)
         if memory.due_at != due_at:
-            # A page in flight, or one that waits for a retry, stays where it is: its next visit sets its due time.
+            # The due time of a page in flight, or that waits for a retry, does not move: its next visit sets it.
             moved = (
                 self._source.enlist(notice.url, memory.depth, "", memory.due_at, now)
                 if was_retired
@@ -201,7 +201,7 @@ class Schedule:
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of what waits for the next `cut`, about."""
+        """Approximate memory of changes that wait for the next `cut`."""
         return self._rhythms.dirty * MEMORY_BYTES
 
     # ---- what a visit saw
@@ -249,7 +249,7 @@ class Schedule:
         return sight.digest != memory.digest
 
     def _since_change_s(self, memory: Memory, rhythm: Rhythm, sight: Sight, *, changed: bool) -> float | None:
-        """Return how long ago the last change was, where it can be believed; note whether the server's date can be."""
+        """Return the time since the last change, if it is trusted; count whether the server's date was right."""
         said = http_date(sight.last_modified) if sight.last_modified else None
         if sight.outcome == "fetched" and said is not None and memory.last_modified:
             agrees = (
@@ -283,9 +283,9 @@ class Schedule:
     # ---- when next
 
     def _next(self, memory: Memory, rhythm: Rhythm, sight: Sight, habits: Habits) -> float:
-        """Return when a page that was there is due again."""
+        """Return when a page with content is due again."""
         if memory.announced_at > sight.at:
-            return memory.announced_at  # It changed again while we looked.
+            return memory.announced_at  # It changed again during the visit.
         options = self._options
         if memory.fixed_s:
             interval_s = memory.fixed_s
@@ -302,7 +302,7 @@ class Schedule:
         return sight.at + interval_s
 
     def _missed(self, memory: Memory, sight: Sight) -> float | None:
-        """Return when a page that was not there is worth another try; None when it is given up."""
+        """Return when to try a missing page again; None if it is given up."""
         options = self._options
         is_gone = sight.status in GONE
         memory.failures += 1
@@ -344,7 +344,7 @@ class Schedule:
         return max(rhythm.price, state.price)
 
     def _budget_per_s(self) -> float:
-        """Return the visits a second for pages that nothing is promised of, at hosts that have time for them."""
+        """Return the visits per second for pages without a promise, at hosts that are not capped."""
         state, options = self.state, self._options
         whole = (state.there + 1) / options.interval_s_mean
         if options.visits_per_s_max is not None:
@@ -352,10 +352,10 @@ class Schedule:
         return max(whole - state.promised_per_s - state.capped_per_s, LEAST_SHARE * whole)
 
     def _cap(self, rhythm: Rhythm, permitted_per_s: float) -> None:
-        """See whether a host's pages are worth more visits than politeness leaves; then it has a price of its own.
+        """Set a host's own price if its pages are worth more visits than politeness permits.
 
-        The optimum under a bound for each host: the larger of the price that all share and the one at which the host
-        keeps to its bound.
+        The optimum with a bound per host is the larger of the common price and the price at which the host keeps to its
+        bound.
         """
         state, census = self.state, rhythm.census
         left = max(permitted_per_s - rhythm.promised_per_s, LEAST_SHARE * permitted_per_s)
@@ -371,12 +371,12 @@ class Schedule:
     # ---- sums
 
     def _withdraw(self, memory: Memory, rhythm: Rhythm) -> None:
-        """Take a page out of all sums, before its numbers change."""
+        """Remove a page from all sums, before its numbers change."""
         self._is_dirty = True
         withdraw(self.state, memory, rhythm)
 
     def _enter(self, memory: Memory, due_at: float | None) -> None:
-        """Let a page be due, or be given up."""
+        """Set the due time of a page; None: it is given up."""
         state = self.state
         memory.due_at = due_at or 0.0
         if not memory.due_at:
@@ -388,7 +388,7 @@ class Schedule:
             state.fresh += memory.importance * memory.freshness
 
     def _count_in(self, memory: Memory, rhythm: Rhythm) -> None:
-        """Count a page among those that are there, with its new numbers."""
+        """Add a page with content to the sums, with its new numbers."""
         state = self.state
         memory.counted = True
         state.there += 1
@@ -403,14 +403,14 @@ class Schedule:
         count_page(state, memory, rhythm, 1)
 
     def _promise_of(self, url: Url) -> int:
-        """Return the number of the strictest pattern that a page matches; -1 for none."""
+        """Return the number of the strictest pattern that a page matches; -1: none."""
         if not self._given:
             return -1
         matching = [self._given[index] for index in self._promised.matching(url.text)]
         return min(matching, key=lambda number: self.state.promises[number].age_s_max, default=-1)
 
     def _judge_lateness(self, memory: Memory, sight: Sight) -> None:
-        """Count how a visit kept what its page was promised."""
+        """Count whether a visit kept its page's promise, and whether it was late."""
         state = self.state
         if not (memory.visits and not memory.failures and memory.due_at):
             return

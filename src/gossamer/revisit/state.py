@@ -21,7 +21,7 @@ SPANS_MAX = 1_000
 
 
 class Calendar(msgspec.Struct, array_like=True):
-    """Counts by span; as many spans as the longest wait has."""
+    """Number of due pages by span of time; as many spans as the longest interval has."""
 
     span_s: float
     spans: dict[int, int] = msgspec.field(default_factory=dict)
@@ -31,17 +31,17 @@ class Calendar(msgspec.Struct, array_like=True):
         self._change(int(at / self.span_s), by)
 
     def remove(self, at: float) -> None:
-        """Count it no more; `at` must be what it was added with."""
+        """Remove a page; `at` must be the time with which it was added."""
         self.add(at, -1)
 
     def take_in(self, other: Calendar, sign: int = 1) -> None:
-        """Count all pages of another calendar with spans of this length, or with -1 no more."""
+        """Add all pages of another calendar with the same length of spans, or with -1 subtract them."""
         assert other.span_s == self.span_s, "spans of two lengths cannot be added"
         for span, count in other.spans.items():
             self._change(span, sign * count)
 
     def before(self, at: float) -> int:
-        """Return how many are due before `at`, to a span's length."""
+        """Return how many pages are due before `at`, to within a span's length."""
         last = int(at / self.span_s)
         return sum(count for span, count in self.spans.items() if span < last)
 
@@ -60,34 +60,34 @@ def span_of(interval_s_mean: float, interval_s_max: float) -> float:
 
 FAMILY = "revisit"
 PROMISE_SHARE = 0.9
-"""A promised page is due after this share of its age: the rest is for politeness."""
+"""A page with a promise is due after this share of the age; the rest is for politeness."""
 RECENT_MAX = 12
 Kind = Literal["first", "changed", "same", "failed", "gone"]
 
 
 class Memory(msgspec.Struct, array_like=True):
-    """One page. About 350 bytes on disk."""
+    """The record of one page. About 350 bytes on disk."""
 
     address: str
-    """As it was fetched: validators belong to this form of it."""
+    """The address as fetched, to which the validators belong."""
     first_at: float
     visited_at: float
-    """The last visit that was answered with the page."""
+    """Time of the last visit that got the page."""
     due_at: float = 0.0
-    """0: it was given up."""
+    """When it is due; 0: it was given up."""
     interval_s: float = 0.0
     visits: int = 0
     changes: int = 0
     changed_at: float = 0.0
-    """When the last change happened, as far as known: dated, or seen."""
+    """Time of the last change, dated or seen."""
     failures: int = 0
-    """In a row."""
+    """Consecutive failures."""
     change_rate: float = 0.0
     importance: float = 1.0
     counted: bool = False
-    """It is in the census, with these numbers."""
+    """Whether it is in the census, with these numbers."""
     freshness: float = 0.0
-    """Share of the time in which our copy is the page's, expected."""
+    """Expected share of time in which our copy is up to date."""
     promise: int = -1
     """Number of the pattern of `max_age_s` that it matches."""
     digest: int = 0
@@ -99,21 +99,21 @@ class Memory(msgspec.Struct, array_like=True):
     announced_at: float = 0.0
     """The last change that a hint announced."""
     announces_all: bool = False
-    """Hints announce every change."""
+    """Whether hints announce every change."""
     hint_s: float = 0.0
     fixed_s: float = 0.0
     said_importance: float = 1.0
     depth: int = 0
     history: VisitHistory = msgspec.field(default_factory=VisitHistory)
     recent: list[tuple[float, Kind]] = msgspec.field(default_factory=list)
-    """The last visits, and what they saw."""
+    """The last visits: times and results."""
 
     @property
     def held(self) -> Original | None:
         return Original(*self.original) if self.original is not None else None
 
     def note(self, at: float, kind: Kind) -> None:
-        """Remember a visit, and of the older ones the last few."""
+        """Add a visit to `recent`, which keeps the last few."""
         self.recent = [*self.recent[1 - RECENT_MAX :], (at, kind)]
 
 
@@ -122,12 +122,12 @@ _decode = msgspec.msgpack.Decoder(Memory).decode
 
 
 def encode_memory(memory: Memory) -> bytes:
-    """About 2 µs."""
+    """Return the stored form of a record. About 2 µs."""
     return _encode(memory)
 
 
 def decode_memory(data: bytes) -> Memory:
-    """About 3 µs."""
+    """Return a record from its stored form. About 3 µs."""
     return _decode(data)
 
 
@@ -144,13 +144,13 @@ class AgePromise(msgspec.Struct, array_like=True):
     pages: int = 0
     kept: int = 0
     broken: int = 0
-    """Visits that came in time, and too late."""
+    """Visits in time (`kept`) and too late (`broken`)."""
     late_s_worst: float = 0.0
     deadlines: Calendar = msgspec.field(default_factory=lambda: Calendar(60.0))
 
 
 class RevisitState(msgspec.Struct, array_like=True):
-    """About 10 KB."""
+    """Sums over all pages of a shard. About 10 KB."""
 
     due: Calendar
     census: Census = msgspec.field(default_factory=Census)
@@ -158,25 +158,25 @@ class RevisitState(msgspec.Struct, array_like=True):
     pool: Pool = msgspec.field(default_factory=Pool)
     price: float = 1.0
     stirred: int = 0
-    """Changes of the census since the price was made."""
+    """Changes of the census since the price was computed."""
     pages: int = 0
-    """Pages that are due some time."""
+    """Pages with a due time."""
     there: int = 0
-    """Those of them whose last visit was answered."""
+    """The part of `pages` whose last visit got the page."""
     retired: int = 0
     capped_hosts: int = 0
     capped_per_s: float = 0.0
-    """Visits a second of capped hosts."""
+    """Visits per second of capped hosts."""
     promised_per_s: float = 0.0
     importance: float = 0.0
-    """Sum over pages that are there, and of it the part that is expected to be fresh."""
+    """Sums of importance over pages with content (`importance`), and of their expected fresh part (`fresh`)."""
     fresh: float = 0.0
     visits: int = 0
     changes: int = 0
     same: int = 0
     not_modified: int = 0
     late: int = 0
-    """Visits that came later than half an interval after their time."""
+    """Visits later than half an interval after their due time."""
     promises: list[AgePromise] = msgspec.field(default_factory=list)
 
 
@@ -185,17 +185,17 @@ _decode_sums = msgspec.msgpack.Decoder(RevisitState).decode
 
 
 def encode_state(state: RevisitState) -> bytes:
-    """Return it as the store keeps it; about 50 µs."""
+    """Return the stored form of the sums. About 50 µs."""
     return _encode_sums(state)
 
 
 def decode_state(data: bytes) -> RevisitState:
-    """Return what was kept."""
+    """Return the sums from their stored form."""
     return _decode_sums(data)
 
 
 def withdraw(state: RevisitState, memory: Memory, rhythm: Rhythm) -> None:
-    """Take a page out of all sums, with the numbers that it was counted with."""
+    """Remove a page from all sums, with the numbers with which it was added."""
     if memory.due_at:
         state.pages -= 1
         state.due.remove(memory.due_at)
@@ -218,7 +218,7 @@ def withdraw(state: RevisitState, memory: Memory, rhythm: Rhythm) -> None:
 
 
 def count_page(state: RevisitState, memory: Memory, rhythm: Rhythm, sign: int) -> None:
-    """Count a page in the censuses, or with -1 no more."""
+    """Add a page to the censuses, or with -1 remove it."""
     for census in [rhythm.census] if rhythm.is_capped else [rhythm.census, state.census]:
         if sign > 0:
             census.add(memory.change_rate, memory.importance)
@@ -229,7 +229,7 @@ def count_page(state: RevisitState, memory: Memory, rhythm: Rhythm, sign: int) -
 
 
 def count_rhythm(state: RevisitState, rhythm: Rhythm, sign: int = 1) -> None:
-    """Count a host as it is kept in the sums, or with -1 no more."""
+    """Add a stored host to the sums, or with -1 remove it."""
     state.promised_per_s += sign * rhythm.promised_per_s
     state.capped_hosts += sign * rhythm.is_capped
     state.capped_per_s += sign * rhythm.spent_per_s
@@ -238,7 +238,7 @@ def count_rhythm(state: RevisitState, rhythm: Rhythm, sign: int = 1) -> None:
 
 
 def count_memory(state: RevisitState, memory: Memory, sign: int = 1) -> None:
-    """Count a page as it is kept in the sums, or with -1 no more. What hosts sum up is counted with these."""
+    """Add a stored page to the sums, or with -1 remove it. Sums that hosts have are added with the hosts."""
     if memory.due_at:
         state.pages += sign
         state.due.add(memory.due_at, sign)
@@ -256,7 +256,7 @@ def count_memory(state: RevisitState, memory: Memory, sign: int = 1) -> None:
 
 
 def take_in(state: RevisitState, other: RevisitState, sign: int = 1) -> None:
-    """Count all pages and hosts of other sums with spans of the same length, or with -1 no more."""
+    """Add all pages and hosts of other sums with the same length of spans, or with -1 subtract them."""
     state.due.take_in(other.due, sign)
     state.census.take_in(other.census, sign)
     state.stirred += other.census.pages
@@ -269,7 +269,7 @@ def take_in(state: RevisitState, other: RevisitState, sign: int = 1) -> None:
     state.importance += sign * other.importance
     state.fresh += sign * other.fresh
     if not state.there:
-        state.importance = state.fresh = 0.0  # Else what was rounded would be left.
+        state.importance = state.fresh = 0.0  # Removes rounding errors.
     for promise in other.promises:
         mine = state.promises[promise_number(state, promise.pattern, promise.age_s_max)]
         mine.pages += sign * promise.pages
@@ -277,12 +277,12 @@ def take_in(state: RevisitState, other: RevisitState, sign: int = 1) -> None:
 
 
 def spans_of(state: RevisitState) -> set[float]:
-    """Return the lengths of spans of its calendars: one, but for crawls that went on with other options."""
+    """Return the lengths of spans of all calendars: one, except in crawls that were resumed with other options."""
     return {state.due.span_s, *(promise.deadlines.span_s for promise in state.promises)}
 
 
 def promise_number(state: RevisitState, pattern: str, age_s_max: float) -> int:
-    """Return the number of a promise in a shard; one that is new there gets the next."""
+    """Return the number of a promise in a shard; a new promise gets the next number."""
     known = [(one.pattern, one.age_s_max) for one in state.promises]
     if (pattern, age_s_max) not in known:
         state.promises.append(AgePromise(pattern, age_s_max, deadlines=Calendar(state.due.span_s)))
@@ -291,7 +291,7 @@ def promise_number(state: RevisitState, pattern: str, age_s_max: float) -> int:
 
 
 def without_pages(state: RevisitState) -> RevisitState:
-    """Return the sums of no pages and hosts; what visits saw stays."""
+    """Return the sums without pages and hosts, but with the results of visits."""
     promises = [
         msgspec.structs.replace(one, pages=0, deadlines=Calendar(one.deadlines.span_s)) for one in state.promises
     ]
@@ -302,25 +302,25 @@ def without_pages(state: RevisitState) -> RevisitState:
 
 
 def begin_like(state: RevisitState, other: RevisitState) -> None:
-    """Have a shard that has seen nothing begin with how often pages change, and with the price, of another."""
+    """Initialize the rate of change and the price of a new shard from those of another."""
     state.due, state.pool, state.price = Calendar(other.due.span_s), other.pool, other.price
     for promise in state.promises:
         promise.deadlines = Calendar(other.due.span_s)
 
 
 def recounted(kept: RevisitState, rhythms: Iterable[Rhythm], memories: Iterable[Memory]) -> RevisitState:
-    """Return the sums of other hosts and pages than before; what visits saw stays. About 5 µs a page."""
+    """Compute the sums again for these hosts and pages, and keep the results of visits. About 5 µs a page."""
     state = without_pages(kept)
     for rhythm in rhythms:
         count_rhythm(state, rhythm)
     for memory in memories:
         count_memory(state, memory)
-    state.stirred = state.census.pages  # The price follows with the next visit.
+    state.stirred = state.census.pages  # The price is computed at the next visit.
     return state
 
 
 def page_facts(epochs: Epochs, url: Url) -> dict[str, object] | None:
-    """Return what is remembered of a page; instants are wall times. None if nothing is."""
+    """Return the record of a page for display, with wall times; None if there is none."""
     data = epochs.get(FAMILY, memory_key(url))
     if data is None:
         return None
@@ -345,7 +345,9 @@ def page_facts(epochs: Epochs, url: Url) -> dict[str, object] | None:
 
 
 def whole_facts(state: RevisitState, now: float) -> dict[str, object]:
-    """Return how fresh all pages are, about, and what is due. A pass over the calendar's spans, at most a thousand."""
+    """Return the approximate freshness of all pages, and the due ones. A pass over the calendar's spans, at most a
+    thousand.
+    """
     return {
         "pages": state.pages,
         "given_up": state.retired,
@@ -375,6 +377,6 @@ def whole_facts(state: RevisitState, now: float) -> dict[str, object]:
 
 
 def stored_state(epochs: Epochs) -> RevisitState | None:
-    """Return the sums of a crawl that does not run; None if it never saw a page again."""
+    """Return the sums of a crawl that does not run; None if it was never continuous."""
     data = epochs.get("meta", REVISIT_STATE)
     return decode_state(data) if data is not None else None

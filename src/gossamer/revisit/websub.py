@@ -1,4 +1,4 @@
-"""Websub: subscriptions to hubs, as the recommendation has them (https://www.w3.org/TR/websub/).
+"""Websub: subscriptions to hubs by the W3C recommendation (https://www.w3.org/TR/websub/).
 
 A state machine without I/O: its inputs are links of pages and calls of hubs, its outputs are requests and answers. Each
 subscription is a record in the store, which changes in the epoch of the event that changes it.
@@ -23,10 +23,10 @@ METHODS = frozenset(("sha1", "sha256", "sha384", "sha512"))
 
 
 class Check:
-    """Takes a body as it comes, in constant memory, and says at its end whether the header signs it."""
+    """Verifies the signature of a body piece by piece, in constant memory."""
 
     def __init__(self, secret: str, header: str) -> None:
-        """`header` is the value of X-Hub-Signature: `method=hex`. Without a secret every body is right."""
+        """`header` is the value of X-Hub-Signature: `method=hex`. Without a secret every body is accepted."""
         method, _, claimed = header.strip().partition("=")
         method = method.strip().lower()
         self._is_needed = bool(secret)
@@ -34,23 +34,23 @@ class Check:
         self._digest = hmac.new(secret.encode(), digestmod=getattr(hashlib, method)) if method in METHODS else None
 
     def update(self, piece: bytes) -> None:
-        """Take the next piece."""
+        """Process the next piece."""
         if self._digest is not None and self._is_needed:
             self._digest.update(piece)
 
     def is_right(self) -> bool:
-        """Compare in constant time."""
+        """Say whether the signature is right, by a comparison in constant time."""
         if not self._is_needed:
             return True
         return self._digest is not None and hmac.compare_digest(self._digest.hexdigest().encode(), self._claimed)
 
 
 TOKEN_BYTES, SECRET_BYTES = 24, 32
-"""Of chance in a callback's address, and in a secret (section 5.1 allows 200 characters)."""
+"""Random bytes in a callback's address, and in a secret (section 5.1 allows 200 characters)."""
 HUBS_MAX = 8
 REDIRECTS_MAX = 3
 REDIRECTS = frozenset((307, 308))
-"""Section 5.1: a hub may send a subscriber elsewhere by these."""
+"""Statuses by which a hub may redirect a subscriber (section 5.1)."""
 LEASE_S_MIN, LEASE_S_MAX = 60, 10 * 365 * 86_400
 REASON_CHARACTERS_MAX = 200
 
@@ -71,23 +71,23 @@ class Subscription(msgspec.Struct):
     """`subscribe` or `unsubscribe` while the hub has not verified that request."""
     asked_at: float = 0.0
     next_at: float = 0.0
-    """When the hub is to be asked again."""
+    """When the hub gets the next request."""
     lease_until: float = 0.0
-    """0 before the first verification."""
+    """End of the lease; 0 before the first verification."""
     failures: int = 0
     error: str = ""
-    """What the hub said last against it."""
+    """The hub's last error."""
     denied: bool = False
     pings: int = 0
     pinged_at: float = 0.0
     gathered_until: float = 0.0
     """End of the window in which notifications share visits (`websub.gather_s`)."""
     digest: bytes = b""
-    """Of the content that opened the window; empty if there was none."""
+    """Digest of the content that opened the window; empty without content."""
 
 
 class Due(NamedTuple):
-    """Pages to visit because of a notification, and when. None if the visit of an earlier one suffices."""
+    """Pages to visit because of a notification, and when. No pages if the visit for an earlier one is enough."""
 
     pages: list[Url]
     at: float
@@ -95,14 +95,14 @@ class Due(NamedTuple):
 
 _encode = msgspec.msgpack.Encoder().encode
 decode_subscription = msgspec.msgpack.Decoder(Subscription).decode
-"""Returns a subscription as the store has it."""
+"""Returns a subscription from its stored form."""
 
 
 class Subscriptions:
     """Subscriptions to hubs (WebSub).
 
-    A callback's address is in the store before the hub hears of it: the caller of `due` commits before it sends. Only
-    our own intents are confirmed. A subscription that a kill interrupts is requested again.
+    A callback's address is in the store before it is sent to the hub: the caller of `due` commits before it sends. Only
+    our own requests are confirmed. A subscription that a crash interrupts is requested again.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Subscriptions:
         may_ask: Callable[[Url], bool],
         unguessable: Callable[[int], str],
     ) -> None:
-        """`callback_url` is where hubs reach us; `may_ask` says whether a hub's host may be contacted at all."""
+        """`callback_url` is our address for hubs; `may_ask` says whether a hub's host may be contacted at all."""
         self._epochs = epochs
         self._options = options
         self._callback_url = callback_url
@@ -135,9 +135,10 @@ class Subscriptions:
     # ---- what pages say
 
     def found(self, page: Url, links: Sequence[Found], now: float) -> None:
-        """Take in a page's links of type `hub` and `self`: subscribe, or notice that the hub is another one now.
+        """Process a page's links of type `hub` and `self`: subscribe, or change the hub.
 
-        A page speaks for topics of its own host alone; one that names no topic is its own (section 4).
+        A page may declare only topics of its own host; without a declared topic, the page itself is the topic (section
+        4).
         """
         hubs = [link.url for link in links if link.link_type == HUB][:HUBS_MAX]
         if not hubs:
@@ -160,7 +161,7 @@ class Subscriptions:
     # ---- asking hubs
 
     def due(self, now: float) -> list[Prerequisite]:
-        """Return the words that hubs are due, and note that they were asked. Commit before they are sent."""
+        """Return the requests to hubs that are due, and note them as sent. Commit before sending them."""
         return [
             prerequisite
             for one in self._by_token.values()
@@ -168,11 +169,11 @@ class Subscriptions:
         ]
 
     def next_at(self) -> float | None:
-        """Return when `due` has something next."""
+        """Return when `due` has the next request."""
         return min((one.next_at for one in self._by_token.values()), default=None)
 
     def answered(self, prerequisite: Prerequisite, result: Reply | Failure, now: float) -> Prerequisite | None:
-        """Take a hub's answer to a request: 202 and the like mean that it will verify (section 5.1.1)."""
+        """Handle a hub's answer to a request: 202 and other 2xx mean that it will verify (section 5.1.1)."""
         one = self._by_token.get(prerequisite.token)
         if one is None:
             return None
@@ -187,7 +188,7 @@ class Subscriptions:
         return None
 
     def leave(self, now: float) -> int:
-        """Have all subscriptions that stand ended; return how many."""
+        """Begin to end all active subscriptions; return their number."""
         standing = [one for one in self._by_token.values() if one.lease_until > now]
         for one in standing:
             one.pending, one.next_at = "unsubscribe", now
@@ -196,13 +197,13 @@ class Subscriptions:
 
     @property
     def leaving(self) -> int:
-        """How many wait for a hub to let them go."""
+        """Return how many subscriptions wait for a hub to confirm their end."""
         return sum(one.pending == "unsubscribe" for one in self._by_token.values())
 
     # ---- what callers say
 
     def verify(self, token: str, mode: str, topic: str, lease_s: str, now: float) -> bool:
-        """Take a hub's question whether an intent is ours (section 5.3); True: echo its challenge."""
+        """Answer a hub's verification of a request (section 5.3); True: it is ours, so echo the challenge."""
         one = self._by_token.get(token)
         if one is None or one.topic != topic or mode != one.pending:
             return False
@@ -217,7 +218,7 @@ class Subscriptions:
         return True
 
     def denied(self, token: str, topic: str, reason: str, now: float) -> bool:
-        """Take a hub's word that it does not serve a topic, or no longer (section 5.2); False: no such subscription."""
+        """Handle a hub's denial of a subscription, also of an active one (section 5.2); False: no such subscription."""
         one = self._by_token.get(token)
         if one is None or one.topic != topic:
             return False
@@ -235,8 +236,8 @@ class Subscriptions:
     def pinged(self, one: Subscription, digest: bytes, now: float) -> Due:
         """Note a hub's notification of a change. `digest` is that of its content; empty without content.
 
-        The first notification is due at once and opens a window. A repeat of its content within the window has nothing
-        to add. Any other one makes the pages due at the window's end, so a burst costs two visits.
+        The first notification makes the pages due at once and opens a window. A repeat of its content within the window
+        has no effect. Any other notification makes the pages due at the window's end, so a burst costs two visits.
         """
         one.pings += 1
         one.pinged_at = now
@@ -252,7 +253,7 @@ class Subscriptions:
         return Due([url for url in urls if url is not None], at)
 
     def all(self) -> list[Subscription]:
-        """Return them, for people. Secrets included: leave them out."""
+        """Return all subscriptions, for display. They include secrets, which must not be shown."""
         return list(self._by_token.values())
 
     # ---- inside
@@ -289,7 +290,7 @@ class Subscriptions:
         pause_s = self._options.retry_s_first * 2.0 ** min(one.failures - 1, 30)
         one.next_at = now + min(pause_s, self._options.retry_s_max)
         if one.pending == "unsubscribe":
-            self._forget(one)  # It runs out by itself.
+            self._forget(one)  # Its lease expires by itself.
         else:
             one.pending = ""
             self._save(one)

@@ -1,4 +1,4 @@
-"""Robots: what a site asks of us, and what we may do while it does not answer.
+"""Robots: what a site permits by its robots.txt, and what to do while this cannot be fetched.
 
 Takes    Reply, Failure, Url, RobotsRecord, the time
 Gives    RobotsRecord, Verdict, Rules, Statement

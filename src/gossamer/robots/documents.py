@@ -1,8 +1,8 @@
-"""Documents: what an origin states about its use in files of its own: tdmrep.json, and license documents of RSL.
+"""Documents: an origin's statements about its use in separate files: tdmrep.json, and license documents of RSL.
 
-They are requested as robots.txt is, once it allows them, and only for a crawl whose purposes they may refuse. One that
-cannot be fetched states nothing. A license may be on another origin (RSL, "Adding RSL to robots.txt"): it is requested
-once that origin's robots.txt is known to allow it, and one copy serves all origins that name it.
+They are requested like robots.txt, if that allows them, and only in a crawl whose purposes they may refuse. A document
+that cannot be fetched counts as empty. A license may be on another origin (RSL, "Adding RSL to robots.txt"): it is
+requested if that origin's robots.txt allows it, and one copy serves all origins that refer to it.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from gossamer.url.url import Url
 
 TDMREP = "/.well-known/tdmrep.json"
 LICENSES_MAX = 4
-"""License documents that are read of one origin."""
+"""License documents that are read per origin."""
 RULES_MAX = 500
-"""Rules of one document that are read."""
+"""Rules that are read per document."""
 MEMORY_SHARE = 8
-"""Documents, and their names, may each take this part of the memory for rules of robots.txt."""
+"""Documents, and their addresses, may each use the memory for rules of robots.txt divided by this."""
 ASKED_S_MAX = 300.0
-"""A request to another origin is made again after this time without an answer."""
+"""A request to another origin is repeated after this time without an answer."""
 LOOK_AGAIN_S = 3.0
-"""How often an origin looks for a document that is being requested for another one."""
+"""Interval of checks for a document that is being requested for another origin."""
 VERSION = 1
 _CLOSED = b"User-agent: *\nDisallow: /\n"
-"""What a robots.txt that could not be fetched counts as (RFC 9309, section 2.3.1.4)."""
+"""Rules in place of a robots.txt that could not be fetched (RFC 9309, section 2.3.1.4)."""
 _RECORD_BYTES = 600
 _RSL = "https://rslstandard.org/rsl"
 _RSL_USES: Mapping[str, tuple[str, ...]] = {
     "all": ("search", *AI), "ai-all": AI, "ai-train": ("ai-train",), "ai-input": ("ai-input",), "search": ("search",),
 }  # fmt: skip
 _UNCONDITIONAL = frozenset(("", "free", "attribution"))
-"""Types of payment under which a permission needs no contract."""
+"""Types of payment for which a permission needs no contract."""
 
 Rules = tuple[tuple[Pattern, Statement], ...]
-"""Paths in normal form, with what is stated about them."""
+"""Paths in normal form, with the statements about them."""
 
 
 class DocumentRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -63,11 +63,11 @@ _decode = msgspec.msgpack.Decoder(DocumentRecord).decode
 
 
 RECORDS = b"usage:"
-"""What keys of records begin with, behind the partition; the document's address follows."""
+"""Prefix of the keys of records, after the partition; the document's address follows."""
 
 
 class SiteDocuments:
-    """The documents of origins: durable with the epoch, the last used in memory."""
+    """The documents of origins: durable with the epoch; recently used ones are in memory."""
 
     def __init__(
         self,
@@ -77,8 +77,8 @@ class SiteDocuments:
         robots: SiteRobots,
         purposes: Sequence[str] = (),
     ) -> None:
-        """`name` makes a `Url` of an address; `robots` says which licenses an origin names, and what may be fetched.
-        Only documents that may refuse one of `purposes` are read.
+        """`name` returns the `Url` of an address; `robots` returns the licenses of an origin, and decides what may be
+        fetched. Only documents that may refuse one of `purposes` are read.
         """
         self._tdm = not frozenset(AI).isdisjoint(purposes)
         self._rsl = not frozenset(_RSL_USES["all"]).isdisjoint(purposes)
@@ -90,13 +90,13 @@ class SiteDocuments:
         self._held: RecentlyUsed[tuple[str, str], tuple[float, Rules]] = RecentlyUsed(hosts_max, bytes_max)
         self._names: RecentlyUsed[str, tuple[tuple[str, ...], tuple[Url, ...]]] = RecentlyUsed(hosts_max, bytes_max)
         self._shared: RecentlyUsed[str, DocumentRecord] = RecentlyUsed(hosts_max, bytes_max)
-        """Documents that came for an origin from another one: others that name them need no request."""
+        """Documents from another origin than the one that refers to them, so that further origins need no request."""
         self._asked: RecentlyUsed[str, float] = RecentlyUsed(hosts_max, bytes_max)
-        """Until when an answer from another origin is expected."""
+        """By address: until when an answer from another origin is expected."""
 
     def missing(self, url: Url, now: float) -> Prerequisite | float | None:
-        """Return the request for the first document that is not known; or, if it is being requested for another origin,
-        when to look again; None if all are known, or none is needed.
+        """Return the request for the first unknown document; or a time to check again, if it is being requested for
+        another origin; None if all are known, or none is needed.
         """
         for target in self._named(url):
             if self._is_known(url, target.text, now):
@@ -110,10 +110,10 @@ class SiteDocuments:
         return None
 
     def _elsewhere(self, url: Url, target: Url, now: float) -> Prerequisite | float | None:
-        """Return what is to be requested before a document of another origin is known: its robots.txt, then itself."""
+        """Return the next request for a document of another origin: first for its robots.txt, then for itself."""
         said = self._robots.verdict(target, now).kind
         if said == "unknown":
-            # The origin may be another shard's: its robots.txt is read here as one more document.
+            # Another shard may own the origin, so its robots.txt is read here as an additional document.
             rules = self._name(robots_url(target))
             if rules is None:
                 return None
@@ -139,7 +139,7 @@ class SiteDocuments:
         self._asked.put(prerequisite.document, now + ASKED_S_MAX, _RECORD_BYTES)
 
     def statements(self, url: Url) -> Iterator[Statement]:
-        """Yield what the documents that are known state about a URL."""
+        """Yield the statements of the known documents about a URL."""
         target = target_of(url.text)
         for document in self._named(url):
             held = self._get(url, document.text)
@@ -150,7 +150,7 @@ class SiteDocuments:
                         break  # "The most specific match is the first in sequence."
 
     def answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float) -> str | None:
-        """Take what a request brought; return where it redirects to, if anywhere."""
+        """Handle the result of a request; return the target if it is a redirect."""
         options = self._options
         text, ttl_s = b"", options.ttl_s
         if isinstance(result, Failure) or result.status >= 500 or result.status == 429:
@@ -170,7 +170,7 @@ class SiteDocuments:
         return None
 
     def _is_known(self, url: Url, address: str, now: float) -> bool:
-        """Say whether a document need not be requested. A copy that came for another origin becomes this one's too."""
+        """Say whether a document is known. A copy that was fetched for another origin is stored for this one too."""
         held = self._get(url, address)
         if held is not None and now < held[0]:
             return True
@@ -185,7 +185,7 @@ class SiteDocuments:
         self._hold(url, address, record)
 
     def _named(self, url: Url) -> tuple[Url, ...]:
-        """Return the documents of a URL's origin: those on it come first."""
+        """Return the documents of a URL's origin, those on the same origin first."""
         if not self._rsl or not url.text.startswith("http"):
             return ()
         origin, written = url.origin, self._robots.licenses(url)[:LICENSES_MAX]
@@ -220,7 +220,7 @@ class SiteDocuments:
 
 
 def tdm_rules(text: bytes) -> Iterator[tuple[Pattern, Statement]]:
-    """Yield the rules of a tdmrep.json, in order (TDMRep, "TDM File on the Origin Server"); none of a broken one."""
+    """Yield the rules of a tdmrep.json, in order (TDMRep, "TDM File on the Origin Server"); none if it is not valid."""
     try:
         rules = msgspec.json.decode(text) if text else []
     except (msgspec.DecodeError, RecursionError):
@@ -242,8 +242,8 @@ def tdm_rules(text: bytes) -> Iterator[tuple[Pattern, Statement]]:
 
 
 def license_rules(text: bytes, origin: str, address: str = "") -> Iterator[tuple[Pattern, Statement]]:
-    """Yield what an RSL document states for each of its contents; none of what is no RSL document. Statements name its
-    `address`, if it is given.
+    """Yield the statements of an RSL document for each of its contents; none if it is not an RSL document. Statements
+    have its `address`, if given.
     """
     if not text:
         return
@@ -261,18 +261,18 @@ def license_rules(text: bytes, origin: str, address: str = "") -> Iterator[tuple
 
 
 class License(msgspec.Struct):
-    """What one `<license>` says."""
+    """The content of one `<license>`."""
 
     permits: list[str] | None = None
     """Uses; None if it has no list of them."""
     prohibits: list[str] = []
     conditional: bool = False
-    """It asks for a payment, a token of a license server, a kind of user or a country."""
+    """Whether it requires a payment, a token of a license server, a kind of user or a country."""
 
 
 def _licensed(licenses: Sequence[License]) -> dict[str, bool]:
-    """Return the answers of licenses of which one may be chosen. What any prohibits is refused; a list of permits
-    refuses what no list names, and what is named under conditions alone.
+    """Return the combined answers of alternative licenses. Uses that any license prohibits are refused; a list of
+    permits refuses uses that no list names, or that are permitted only under conditions.
     """
     lists = [one for one in licenses if one.permits is not None]
     free = _purposes(use for one in lists if not one.conditional for use in one.permits or ())
@@ -285,7 +285,9 @@ def _purposes(uses: Iterable[str]) -> set[str]:
 
 
 class _Contents:
-    """Reads the contents of an RSL document, with the licenses of each. A document type is refused: no entities."""
+    """Parses the contents of an RSL document, with the licenses of each. A document type is refused, to prevent
+    entities.
+    """
 
     def __init__(self) -> None:
         self._contents: list[tuple[str, list[License]]] = []

@@ -1,6 +1,6 @@
-"""Gate: may we, by this host's robots.txt, and when must it be asked again (RFC 9309, sections 2.3.1 and 2.4).
+"""Gate: whether robots.txt permits a URL, and when robots.txt is fetched again (RFC 9309, sections 2.3.1 and 2.4).
 
-Decides, and does nothing: the corridor fetches, the frontier waits, the store keeps the records.
+Only decides: the ring fetches, the frontier waits, the store keeps the records.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from gossamer.url.url import Url
 from gossamer.world.clock import Absences, absent_s
 
 RULES_BYTES, RULES_BYTES_PER_TEXT_BYTE = 1_000, 9
-"""What parsed rules cost in memory, at most: short lines weigh more parsed than written."""
+"""Upper bound of the memory of parsed rules: short lines take more memory parsed than written."""
 RETRY_AFTER_S_MAX = 366 * 86_400.0
-"""A longer Retry-After counts as this."""
+"""Longest Retry-After that is used."""
 
 
 class RobotsVerdict(msgspec.Struct, frozen=True, gc=False):
-    """What may be done about a URL."""
+    """What to do with a URL."""
 
     kind: Literal["allowed", "denied", "unknown", "wait", "given_up"]
-    """`unknown`: robots.txt must be fetched first. `wait`: it could not be fetched. `given_up`: not for too long: the
-    origin's URLs end as `robots_unreachable`."""
+    """`unknown`: robots.txt must be fetched first. `wait`: it could not be fetched yet. `given_up`: it could not be
+    fetched for too long, so the origin's URLs end as `robots_unreachable`."""
     until: float = 0.0
-    """For `wait`: nothing of this origin before this wall time."""
+    """For `wait`: wall time before which the origin gets no request."""
     reason: str = ""
     """For people."""
 
@@ -56,12 +56,12 @@ def robots_url(url: Url) -> str:
 
 
 class RobotsGate:
-    """Turns answers into records and records into verdicts. Keeps the parsed rules of the hosts last asked about."""
+    """Turns answers into records and records into verdicts. Caches the parsed rules of recently used origins."""
 
     def __init__(self, options: RobotsOptions, uniform: Callable[[float, float], float]) -> None:
-        """Take the options and a source of jitter: a number between the two (`Dice.uniform`)."""
+        """`uniform` returns a random number between two, for jitter (`Dice.uniform`)."""
         self.absences: Absences = ()
-        """When no process was there: a file is not given up for that."""
+        """Periods in which no process ran, which do not count towards giving up a file."""
         self._options = options
         self._uniform = uniform
         self._rules: RecentlyUsed[tuple[str, float], RobotsRules] = RecentlyUsed(
@@ -69,11 +69,11 @@ class RobotsGate:
         )
 
     def count(self, into: Counters) -> None:
-        """Say how often rules were in memory."""
+        """Set the counts of rules that were found in memory, and that were not."""
         into.robots_hits, into.robots_misses = self._rules.hits, self._rules.misses
 
     def verdict(self, record: RobotsRecord | None, url: Url, now: float) -> RobotsVerdict:
-        """Say what may be done about `url`, given its origin's record. About 1 µs where the rules are in memory."""
+        """Return what to do with `url`, given its origin's record. About 1 µs if the rules are in memory."""
         options = self._options
         if not options.obey:
             return ALLOWED
@@ -96,16 +96,18 @@ class RobotsGate:
         return RobotsVerdict("wait", min(record.retry_at, given_up_at), f"{tries}{error}")
 
     def crawl_delay_s(self, record: RobotsRecord | None, origin: str) -> float | None:
-        """Return the Crawl-delay that a host asks of us. Beyond `crawl_delay_s_max` the corridor closes the host."""
+        """Return the Crawl-delay in seconds, or None. The frontier closes a host with a delay beyond
+        `crawl_delay_s_max`.
+        """
         rules = self.rules(record, origin)
         return rules.crawl_delay_s if rules is not None else None
 
     def sitemaps(self, record: RobotsRecord | None, origin: str) -> tuple[str, ...]:
-        """Return the sitemaps that the file names, as written."""
+        """Return the sitemaps in the file, as written."""
         return self._parsed(record, origin).sitemaps if record is not None and record.kind == AnswerKind.RULES else ()
 
     def rules(self, record: RobotsRecord | None, origin: str) -> RobotsRules | None:
-        """Return the rules of a record; None if it has none, or nothing is to be obeyed."""
+        """Return the rules of a record; None if it has none, or if robots.txt is not obeyed."""
         if record is None or record.kind != AnswerKind.RULES or not self._options.obey:
             return None
         return self._parsed(record, origin)
@@ -119,12 +121,12 @@ class RobotsGate:
         now: float,
         hops: int = 0,
     ) -> RobotsRecord | Redirect:
-        """Return what to keep after robots.txt was asked for, or where to ask next.
+        """Return the record to keep after a request for robots.txt, or the redirect to follow.
 
         Args:
             previous: the origin's record so far.
-            reply: what came, or None with a `failure`.
-            failure: why nothing came.
+            reply: the reply, or None with a `failure`.
+            failure: why there is no reply.
             decoded_body: the reply's body, content coding removed.
             now: wall time.
             hops: redirects followed already.
@@ -133,16 +135,16 @@ class RobotsGate:
             assert failure is not None, "neither a reply nor a failure"
             options = self._options
             if failure.outcome == "http_error" and not failure.retry:
-                # A server without HTTP's codes that has no such file, for good (FTP's 550).
+                # A server without HTTP status codes that has no such file (FTP's 550).
                 return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._options.ttl_s)
             lasting = failure.outcome == "tls_error" and not failure.retry
-            # A refused handshake costs the server as little as a refused connection, and a wait rarely helps.
+            # A refused handshake costs the server as little as a refused connection, and waiting rarely helps.
             first_s = options.unanswered_first_s if lasting or failure.outcome in UNCONNECTED else None
             return self._failed(previous, now, failure.error, first_s=first_s, lasting=lasting)
         status = reply.status
         if 200 <= status < 300:
             if reply.truncated not in ("", "length"):
-                return self._failed(previous, now, CUT_SHORT)  # What is missing may be what forbids.
+                return self._failed(previous, now, CUT_SHORT)  # The missing part may have the rules that disallow.
             text = cut(decoded_body, self._options.body_bytes_max)
             return RobotsRecord(AnswerKind.RULES, text, now, now + self._ttl_s(reply))
         if 300 <= status < 400:
@@ -159,7 +161,7 @@ class RobotsGate:
         location = reply.header("location")
         target = join(reply.url, _utf8_again(location)) if location is not None and reply.status != 304 else None
         if target is None or not target.startswith(("http://", "https://")) or hops >= self._options.redirects_max:
-            # Section 2.3.1.2: such a file may be taken as unavailable, like one that is not there.
+            # Section 2.3.1.2: such a file may be treated as unavailable, like a missing one.
             return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
         return Redirect(target, hops + 1)
 
@@ -173,7 +175,7 @@ class RobotsGate:
         first_s: float | None = None,
         lasting: bool = False,
     ) -> RobotsRecord:
-        """Return the record after a failure: an older copy stays, and each next try is put off twice as far."""
+        """Return the record after a failure: an older copy stays, and the wait before each next try doubles."""
         options = self._options
         failures = previous.failures + 1 if previous is not None else 1
         first_s = options.retry_first_s if first_s is None else first_s
@@ -185,8 +187,8 @@ class RobotsGate:
         usable = copy is not None and now < copy.fetched_at + options.stale_s_max
         too_long = now >= self._given_up_at(first_failed_at, now)
         if not usable and (too_long or of_the_kind >= options.certificate_tries_max):
-            # Given up, and for as long as an answer would be good: were it asked again whenever a URL has its
-            # turn, a host whose turns are rarer than its pauses would never be given up.
+            # Given up, for as long as an answer would be valid. If it were requested again at each URL's turn, a host
+            # with turns rarer than its pauses would never be given up.
             retry_at = max(retry_at, now + options.ttl_s)
         copy = copy or RobotsRecord(AnswerKind.UNREACHABLE)
         return msgspec.structs.replace(
@@ -204,7 +206,7 @@ class RobotsGate:
         return first_failed_at + self._options.robots_wait_max_s + absent_s(self.absences, first_failed_at, now)
 
     def _ttl_s(self, reply: Reply) -> float:
-        """Return how long an answer is good: its max-age within our bounds (section 2.4)."""
+        """Return how long an answer is valid: its max-age within our bounds (section 2.4)."""
         options = self._options
         said_s = max_age_s(reply.headers)
         ttl_s = options.ttl_s if said_s is None else said_s
@@ -228,7 +230,7 @@ class RobotsGate:
 
 
 def asked_s(reply: Reply, now: float) -> float:
-    """Return the seconds that a Retry-After asks for; 0 without one."""
+    """Return the seconds of a Retry-After header, bounded; 0 without one."""
     return min(retry_after_s(reply, now) or 0.0, RETRY_AFTER_S_MAX)
 
 

@@ -1,4 +1,4 @@
-"""Patterns: the paths of robots.txt rules, and which of them decides about a URL (RFC 9309, sections 2.2.2, 2.2.3)."""
+"""Patterns: the paths of robots.txt rules, and which rule decides about a URL (RFC 9309, sections 2.2.2, 2.2.3)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from gossamer.url.join import absolute
 
 WILDCARD_BYTES_MAX = 131_072
-"""Of one group's patterns with wildcards. Beyond it a Disallow is read as its part before the first wildcard, and an
-Allow not at all: stricter, and quick."""
+"""Total size of a group's patterns with wildcards. Beyond it a Disallow is read only up to its first wildcard, and an
+Allow is ignored: this is stricter, and fast."""
 WILDCARDS_MAX = 8
-"""In the path of one statement about use."""
+"""Wildcards in the path of one statement about use."""
 
 _OTHER = r"[^!\"&'()+,\-./0-9:;<=>?@A-Z\[\\\]^_`a-z{|}~]"
 _UNSAFE = re.compile(_OTHER)
 _ESCAPE = re.compile(rf"%[0-9A-Fa-f]{{2}}|{_OTHER}")
-# In a pattern wildcards stay, and the beginning of an escape where a wildcard or the end leaves the rest open: `%2*`.
+# In a pattern, wildcards stay, and so does the beginning of an escape before a wildcard or the end: `%2*`.
 _PATTERN_ESCAPE = re.compile(rf"%[0-9A-Fa-f]{{2}}|(?P<stays>\*|%[0-9A-Fa-f]?(?=\*|\Z))|{_OTHER}")
-# Escapes that stay: of what delimits a path or a query, of what patterns use, and of all that is not printable ASCII.
+# Escapes that stay: of delimiters of path and query, of the signs in patterns, and of all but printable ASCII.
 _KEPT = frozenset("/?%#*$ ")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
 _WEB = frozenset(("http", "https"))
@@ -26,7 +26,7 @@ _QUERY_ESCAPES = re.compile(r"%(?:2F|3F)")
 
 
 def target_of(url_or_path: str) -> str:
-    """Return what patterns are compared with: path and query in normal form, no fragment."""
+    """Return the text that patterns are matched against: path and query in normal form, without fragment."""
     start = 0
     if url_or_path[:1] != "/":
         match = _ABSOLUTE.match(url_or_path)
@@ -41,10 +41,10 @@ def target_of(url_or_path: str) -> str:
 
 
 def pattern_of(value: bytes, *, allow: bool, origin: str = "") -> str | None:
-    """Return a rule's path in normal form, `*` and a last `$` kept as signs; None for a rule that says nothing.
+    """Return a rule's path in normal form, with `*` and a final `$` as signs; None for a rule without effect.
 
-    A Disallow that does not begin with `/` is read with one. A Disallow that is an absolute URL is read as its path if
-    it names the host and port of `origin`, by http or https, and says nothing otherwise.
+    A Disallow that does not begin with `/` is read as if it did. A Disallow that is an absolute URL is read as its path
+    if it has the host and port of `origin`, with http or https, and has no effect otherwise.
     """
     if not value:
         return None
@@ -61,7 +61,7 @@ def pattern_of(value: bytes, *, allow: bool, origin: str = "") -> str | None:
     end = "$" if text[-1] == "$" else ""
     body = text[: len(text) - len(end)]
     if _UNSAFE.search(body) is not None:
-        # A fixed end leaves no escape open.
+        # With a fixed end no escape is incomplete.
         body = _normal(body + "/", _PATTERN_ESCAPE)[:-1] if end else _normal(body, _PATTERN_ESCAPE)
     path, mark, query = body.partition("?")
     if mark:
@@ -70,7 +70,7 @@ def pattern_of(value: bytes, *, allow: bool, origin: str = "") -> str | None:
 
 
 def _same_host(start: str, origin: str) -> bool:
-    """Say whether `scheme://authority` as written in a rule names the host and port of an origin."""
+    """Say whether `scheme://authority`, as written in a rule, has the host and port of an origin."""
     scheme, _, authority = (absolute(start) or "").partition("://")
     own_scheme, _, own_authority = origin.partition("://")
     if scheme != own_scheme and not {scheme, own_scheme} <= _WEB:
@@ -79,10 +79,10 @@ def _same_host(start: str, origin: str) -> bool:
 
 
 def _normal(text: str, escape: re.Pattern[str]) -> str:
-    """Return text with each octet in its one spelling: printable ASCII as itself, all else as `%XX`.
+    """Return text with each octet in its canonical form: printable ASCII as itself, others as `%XX`.
 
-    Section 2.2.2 wants `%62` equal to `b`, reserved octets equal to their escapes, and non-ASCII ones as escapes of
-    UTF-8. Short of `/`, `?`, `%` and `#`, whose escapes mean something else, either spelling will do if it is one.
+    Section 2.2.2 requires that `%62` equals `b`, reserved octets equal their escapes, and non-ASCII ones are escapes of
+    UTF-8. Except for `/`, `?`, `%` and `#`, whose escapes have another meaning, either form could be the canonical one.
     """
 
     def spelt(match: re.Match[str]) -> str:
@@ -99,22 +99,22 @@ def _normal(text: str, escape: re.Pattern[str]) -> str:
 
 
 def _slashes(query: str) -> str:
-    """Return a query in which `/` and `?` have one spelling too: there they delimit nothing."""
+    """Return a query in which `/` and `?` are canonical too, since they are not delimiters there."""
     if "%2F" not in query and "%3F" not in query:
         return query
     return query.replace("%2F", "/").replace("%3F", "?")
 
 
 class Matcher:
-    """The rules of one group. The longest pattern that matches decides; of equals, Allow.
+    """The rules of one group. The longest matching pattern decides; among equally long ones, Allow.
 
-    Patterns without wildcards, in any number, cost one lookup per length that occurs. Those with wildcards cost a
-    search for their parts from left to right without backtracking, which is correct because each part can match at its
-    first place.
+    Patterns without wildcards cost one lookup per occurring length, for any number of patterns. A pattern with
+    wildcards costs a search for its parts from left to right without backtracking, which is correct because each part
+    can match at its first occurrence.
     """
 
     def __init__(self, rules: Mapping[str, bool]) -> None:
-        """Take patterns in normal form with whether they allow."""
+        """`rules` are patterns in normal form, each with whether it allows."""
         self._prefixes: dict[str, bool] = {}
         wild: list[_Wild] = []
         budget = WILDCARD_BYTES_MAX
@@ -127,7 +127,7 @@ class Matcher:
                 wild.extend(_wilds(pattern, allow))
             elif not allow:
                 self._add(pattern.partition("*")[0].removesuffix("$"), allow)
-        # The longest first, and of equals Allow: then the first that matches decides.
+        # The longest first, and Allow first among equally long ones, so that the first match decides.
         wild.sort(key=lambda one: (-one.octets, not one.allow))
         self._wild = tuple(wild)
         self._lengths = tuple(sorted({len(prefix) for prefix in self._prefixes}, reverse=True))
@@ -158,14 +158,14 @@ class Pattern:
     __slots__ = ("_wilds", "text")
 
     def __init__(self, text: str) -> None:
-        """Of more than `WILDCARDS_MAX` wildcards the rest is not read: the pattern matches more then."""
+        """The part after `WILDCARDS_MAX` wildcards is ignored, so that the pattern matches more."""
         parts = text.split("*")
         self.text = text if len(parts) <= WILDCARDS_MAX + 1 else "*".join(parts[: WILDCARDS_MAX + 1])
         is_wild = len(parts) > 1 or text[-1:] == "$"
         self._wilds = tuple(_wilds(self.text, True)) if is_wild else ()
 
     def matches(self, target: str) -> bool:
-        """Say whether it matches a path with its query, in normal form."""
+        """Say whether the pattern matches a path with its query, in normal form."""
         if not self._wilds:
             return target.startswith(self.text)
         return any(wild.matches(target) for wild in self._wilds)

@@ -1,5 +1,5 @@
-"""Record: what is kept of an origin's robots.txt, so that a restart asks no sooner and forgets nothing; and the most
-recently used ones, in memory.
+"""Record: the stored state of an origin's robots.txt, so that a restart neither requests it too early nor loses it; and
+a cache of recently used values.
 """
 
 import enum
@@ -13,12 +13,12 @@ VERSION = 2
 
 
 class AnswerKind(enum.IntEnum):
-    """What the last answer that settled anything said."""
+    """What the last conclusive answer means."""
 
     RULES = 0
     ALLOW_ALL = 1
     UNREACHABLE = 2
-    """None did yet: all is disallowed."""
+    """There was no conclusive answer yet: everything is disallowed."""
 
 
 class RobotsRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -26,27 +26,29 @@ class RobotsRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     kind: AnswerKind
     text: bytes = b""
-    """Of `RULES`: what is read of the file, in UTF-8."""
+    """For `RULES`: the part of the file that is read, in UTF-8."""
     fetched_at: float = 0.0
-    """When the copy came; this and the origin identify its rules."""
+    """When the copy was fetched; this and the origin identify its rules."""
     expires_at: float = 0.0
     """When it must be requested again."""
     failures: int = 0
-    """In a row since the copy, or since ever."""
+    """Consecutive failures since the copy, or in total without a copy."""
     first_failed_at: float = 0.0
     retry_at: float = 0.0
     """Earliest time of the next request after a failure."""
     version: int = VERSION
     error: str = ""
-    """What was wrong the last time."""
+    """The last error."""
     lasting: int = 0
-    """Number of the last failures of a kind that a retry hardly fixes: certificates."""
+    """Number of consecutive last failures that a retry rarely fixes: certificates."""
     failed_at: float = 0.0
     """When the last failure was."""
 
     @property
     def made_at(self) -> float:
-        """When the last request ended. If the clock is behind that, it was set back, and no other instant counts."""
+        """When the last request ended. If the clock is behind this, it was set back, and the other times do not
+        count.
+        """
         return max(self.fetched_at, self.failed_at)
 
 
@@ -55,12 +57,12 @@ _decoder = msgspec.msgpack.Decoder(RobotsRecord)
 
 
 def encode(record: RobotsRecord) -> bytes:
-    """Return the record as bytes for the store."""
+    """Return the stored form of a record."""
     return _encoder.encode(record)
 
 
 def decode(data: bytes) -> RobotsRecord | None:
-    """Decode a record of `encode`; None for another version: then the file is requested again."""
+    """Return a record from its stored form; None for another version: then the file is requested again."""
     try:
         record = _decoder.decode(data)
     except msgspec.MsgspecError:
@@ -73,21 +75,21 @@ V = TypeVar("V")
 
 
 class RecentlyUsed(Generic[K, V]):
-    """A mapping that lets go of what was not used for longest. One value larger than the bound is kept alone."""
+    """A mapping that drops the least recently used values. A single value larger than the bound is kept."""
 
     def __init__(self, entries_max: int, bytes_max: int) -> None:
         self._entries_max = entries_max
         self._bytes_max = bytes_max
         self._held: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self.bytes = 0
-        """Of all values held."""
+        """Size of all values."""
         self.hits = self.misses = 0
 
     def __len__(self) -> int:
         return len(self._held)
 
     def get(self, key: K) -> V | None:
-        """Return a value, used just now, or None."""
+        """Return a value, or None, and mark it as used."""
         held = self._held.get(key)
         if held is None:
             self.misses += 1
@@ -97,7 +99,7 @@ class RecentlyUsed(Generic[K, V]):
         return held[0]
 
     def put(self, key: K, value: V, value_bytes: int) -> None:
-        """Hold a value in place of what was held under its key."""
+        """Store a value in place of an earlier one with its key."""
         old = self._held.pop(key, None)
         self.bytes += value_bytes - (old[1] if old is not None else 0)
         self._held[key] = value, value_bytes

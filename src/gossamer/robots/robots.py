@@ -16,18 +16,18 @@ from gossamer.world.clock import Absences
 from gossamer.world.dice import Dice
 
 RECORD_BYTES = 300
-"""What a record without text costs, about."""
+"""Approximate memory of a record without text."""
 
 WITHOUT = ("gopher://", "file://")
-"""Addresses that no robots.txt rules: RFC 9309, section 2.3, names HTTP and FTP."""
+"""Prefixes of addresses without robots.txt: RFC 9309, section 2.3, names only HTTP and FTP."""
 
 
 RECORDS = b"robots:"
-"""What keys of records begin with, behind the partition; the origin follows."""
+"""Prefix of the keys of records, after the partition; the origin follows."""
 
 
 class SiteRobots:
-    """What sites ask of us. Answers from memory or one read; what it learns is durable with the epoch."""
+    """The rules of sites. Answers take no read or one; changes are durable with the epoch."""
 
     def __init__(
         self,
@@ -39,8 +39,8 @@ class SiteRobots:
         *,
         without: tuple[str, ...] = WITHOUT,
     ) -> None:
-        """Take the store, the options, what makes a `Url` of an address, where jitter comes from, and what earlier
-        crawls learned, where that is kept. `without` is how addresses begin that no robots.txt rules.
+        """`name` returns the `Url` of an address; `dice` is for jitter; `kept` has records of earlier crawls. `without`
+        are prefixes of addresses that have no robots.txt.
         """
         self._kept = kept
         self._without = without
@@ -49,31 +49,33 @@ class SiteRobots:
         self._name = name
         self._gate = RobotsGate(options, (dice or Dice()).uniform)
         self.count = self._gate.count
-        """Says how often rules were in memory."""
+        """As `RobotsGate.count`."""
         self._records: RecentlyUsed[str, RobotsRecord] = RecentlyUsed(options.cache_hosts_max, options.cache_bytes_max)
 
     def verdict(self, url: Url, now: float) -> RobotsVerdict:
-        """Return what the rules in force say; `unknown` when they must be fetched first. 2 µs from memory."""
+        """Return what the current rules permit; `unknown` if they must be fetched first. 2 µs from memory."""
         if url.text.startswith(self._without):
             return ALLOWED
         return self._gate.verdict(self._record_of(url.partition, url.origin), url, now)
 
     def allow_for(self, absences: Absences) -> None:
-        """Give up no file for the time in which no process was there."""
+        """Do not count periods in which no process ran towards giving up a file."""
         self._gate.absences = absences
 
     def forget(self) -> None:
-        """Read records again: partitions came whose sites another shard had."""
+        """Clear the cache, because partitions have arrived from another shard."""
         self._records = RecentlyUsed(self._options.cache_hosts_max, self._options.cache_bytes_max)
 
     def prerequisite(self, url: Url) -> Prerequisite:
-        """Return the request that makes the rules of a URL's origin known."""
+        """Return the request for the robots.txt of a URL's origin."""
         target = self._name(robots_url(url))
         assert target is not None, f"{url.origin} has no robots.txt"
         return Prerequisite(url, target)
 
     def answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float) -> str | None:
-        """Take what the request brought (`body`: its content); return where it redirects to, if anywhere."""
+        """Handle the result of the request, with the reply's content in `body`; return the target if it is a
+        redirect.
+        """
         reply, failure = (result, None) if isinstance(result, Reply) else (None, result)
         decided = self._gate.after_reply(
             self._record(prerequisite.origin), reply, failure, body, now, prerequisite.hops
@@ -88,7 +90,7 @@ class SiteRobots:
         return None
 
     def crawl_delay_s(self, url: Url) -> float | None:
-        """Return the delay that the rules in force ask for: of http and https the longer one, for they are one host."""
+        """Return the current Crawl-delay: the longer one of http and https, because they are one host."""
         delays_s = (
             self._gate.crawl_delay_s(self._record(url), url.origin),
             self._gate.crawl_delay_s(self._under_other_scheme(url), _other_scheme(url.origin)),
@@ -96,17 +98,17 @@ class SiteRobots:
         return max((delay_s for delay_s in delays_s if delay_s is not None), default=None)
 
     def sitemaps(self, url: Url) -> tuple[str, ...]:
-        """Return the sitemaps that the file of a URL's origin names, as written."""
+        """Return the sitemaps in the robots.txt of a URL's origin, as written."""
         return self._gate.sitemaps(self._record(url), url.origin)
 
     def statements(self, url: Url) -> tuple[Statement, ...]:
-        """Return what the rules in force state about the use of a URL. 2 µs from memory where they state nothing."""
+        """Return the current statements about the use of a URL. 2 µs from memory if there are none."""
         origin = url.origin
         rules = self._gate.rules(self._record_of(url.partition, origin), origin)
         return rules.statements(url.text) if rules is not None else ()
 
     def licenses(self, url: Url) -> tuple[str, ...]:
-        """Return the license documents that the file of a URL's origin names, as written."""
+        """Return the license documents in the robots.txt of a URL's origin, as written."""
         rules = self._gate.rules(self._record(url), url.origin)
         return rules.licenses if rules is not None else ()
 
@@ -131,7 +133,7 @@ class SiteRobots:
 
 
 def _newer(one: RobotsRecord | None, other: RobotsRecord | None) -> RobotsRecord | None:
-    """Return the record of the later request of two records of an origin."""
+    """Return the record with the later request of two records of an origin."""
     if one is None or other is None:
         return one or other
     return max(one, other, key=lambda record: record.made_at)
@@ -143,7 +145,7 @@ def _key(partition: int, origin: str) -> bytes:
 
 
 def _other_scheme(origin: str) -> str:
-    """Return the origin of the same host with http for https or the other way; empty if a port is named."""
+    """Return the origin of the same host with http instead of https or vice versa; empty if there is a port."""
     scheme, _, authority = origin.partition("://")
     other = {"http": "https", "https": "http"}.get(scheme)
     named_port = authority.rpartition("]")[2].find(":") >= 0

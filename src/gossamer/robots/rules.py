@@ -1,7 +1,7 @@
-"""Rules: a robots.txt file, read for our product tokens (RFC 9309, sections 2.2 and 2.3.1).
+"""Rules: parses a robots.txt for our product tokens (RFC 9309, sections 2.2 and 2.3.1).
 
-Where the standard leaves a choice, the reading that requests less is taken; `docs/reference/robots.md` lists them,
-and every difference from Google's parser.
+Where the standard leaves a choice, the interpretation with fewer requests is used; `docs/reference/robots.md` lists
+these cases, and every difference from Google's parser.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ LINE_BYTES_MAX = 16_663
 SITEMAPS_MAX = 1_000
 
 _AGENT = re.compile(rb"\*(?=\s|\Z)|[A-Za-z_-]+")
-# A key counts by how it begins, as for Google's parser, which accepts these misspellings too.
+# A key is recognized by its beginning, as in Google's parser, which accepts these misspellings too.
 _KEYS = (
     (re.compile(rb"user-agent|useragent|user agent", re.IGNORECASE), "agent"),
     (re.compile(rb"allow", re.IGNORECASE), "allow"),
     (re.compile(rb"disallow|dissallow|dissalow|disalow|diasllow|disallaw", re.IGNORECASE), "disallow"),
     (re.compile(rb"sitemap|site-map", re.IGNORECASE), "sitemap"),
     (re.compile(rb"crawl-delay|crawldelay", re.IGNORECASE), "delay"),
-    # These count whole: they are no older than their spelling.
+    # These must match completely: they are new keys without misspellings in use.
     (re.compile(rb"content-usage\Z", re.IGNORECASE), "usage"),
     (re.compile(rb"content-signals?\Z", re.IGNORECASE), "signal"),
     (re.compile(rb"license\Z", re.IGNORECASE), "license"),
@@ -49,7 +49,7 @@ _STATED = {
 """Kinds of lines that state something about the use of pages, and their names."""
 _RULES = frozenset(("allow", "disallow"))
 STATEMENTS_MAX = 500
-"""Such lines that are read of one file; each of them is at most `STATEMENT_BYTES_MAX` long."""
+"""Such lines that are read per file, each with at most `STATEMENT_BYTES_MAX` bytes."""
 STATEMENT_BYTES_MAX = 2_000
 _NO_COLON = re.compile(rb"\A\Z|[/*]|\s(?:https?|ftp)\Z", re.IGNORECASE)
 """Matches the text before the first colon of a line if that colon is part of the value, or missing."""
@@ -58,7 +58,7 @@ _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 class RobotsRules:
-    """What one robots.txt says to us. Immutable once made."""
+    """The rules of one robots.txt for us. Immutable."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class RobotsRules:
         self._stated = tuple(stated)
         self._statements: tuple[tuple[Pattern, Statement], ...] | None = None
         self._also = also
-        """The other reading of a file whose encoding is in doubt. A URL is allowed if both allow it."""
+        """Rules by the other possible encoding of a file. A URL is allowed if both allow it."""
         self.crawl_delay_s = crawl_delay_s
         """Requested seconds between requests, or None."""
         self.sitemaps = sitemaps
@@ -87,11 +87,10 @@ class RobotsRules:
         origin: str = "",
         agents: Sequence[str] = (),
     ) -> Self:
-        """Read a file: any bytes are a robots.txt, at worst one without rules. Linear; about 0.6 µs a line.
+        """Parse a file: any bytes are a robots.txt, at worst one without rules. Linear; about 0.6 µs a line.
 
-        `origin` is the one whose URLs the file rules: rules that name another host by an absolute URL are ignored.
-        `agents` are further product tokens: where no group names `product_token`, the groups of the first of these
-        that the file names are ours.
+        `origin` is the origin of the file: rules with absolute URLs of other hosts are ignored. `agents` are further
+        product tokens: if no group names `product_token`, the groups of the first of these tokens in the file apply.
         """
         rules: Self | None = None
         tokens = tuple(token.lower().encode() for token in (product_token, *agents))
@@ -120,9 +119,9 @@ class RobotsRules:
         return tuple(value.decode("utf-8", "replace") for kind, value in self._stated if kind == "license")
 
     def statements(self, url_or_path: str) -> tuple[Statement, ...]:
-        """Return what the file states about the use of a URL. The first call for a file parses its lines.
+        """Return the file's statements about the use of a URL. The first call for a file parses its lines.
 
-        Of lines of one kind with paths the longest that matches counts, with its equals, as for Allow and Disallow
+        Among lines of one kind, those with the longest matching path count, as for Allow and Disallow
         (draft-ietf-aipref-attach, "Content-Usage Rule Semantics").
         """
         found = self._also.statements(url_or_path) if self._also is not None else ()
@@ -139,7 +138,7 @@ class RobotsRules:
 
 
 def _parsed(kind: str, value: bytes) -> tuple[Pattern, Statement]:
-    """Return the path of a line, in normal form, and what it states."""
+    """Return the path of a line, in normal form, and its statement."""
     path = b""
     if kind in ("usage", "signal") and value[:1] == b"/" and len(value.split(None, 1)) == 2:
         path, value = value.split(None, 1)
@@ -159,7 +158,7 @@ class _Groups:
 
     def __init__(self) -> None:
         self.rules: dict[str, bool] = {}
-        """Pattern in its normal form: allowed. Of equal patterns Allow wins (section 2.2.2)."""
+        """By pattern in normal form: whether it allows. For equal patterns Allow wins (section 2.2.2)."""
         self.crawl_delay_s: float | None = None
         self.stated: list[tuple[str, bytes]] = []
         """Lines about the use of pages: kind and value."""
@@ -170,7 +169,7 @@ class _Groups:
     def delay(self, value: bytes) -> None:
         match = re.match(rb"[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}", value)
         if match is not None:
-            # Of several the longest requests least.
+            # The longest delay has the fewest requests.
             self.crawl_delay_s = max(self.crawl_delay_s or 0.0, float(match[0]))
 
 
@@ -181,22 +180,22 @@ class _RobotsReading:
         self._tokens = tokens
         self._origin = origin
         self._groups: dict[bytes, _Groups] = {}
-        """By the agent that the file names: one of our tokens, or `*`."""
+        """By agent in the file: one of our tokens, or `*`."""
         self._outside = _Groups()
-        """Before any group: statements alone."""
+        """Lines before any group: only statements."""
         self._licenses: list[tuple[str, bytes]] = []
         self._lines_stated = 0
         self.sitemaps: list[str] = []
 
     def ours(self) -> _Groups:
-        """Return the groups for the first of our product tokens that is named, else those for `*`."""
+        """Return the groups for the first of our product tokens in the file, else those for `*`."""
         return next((self._groups[one] for one in (*self._tokens, b"*") if one in self._groups), _Groups())
 
     def stated(self) -> list[tuple[str, bytes]]:
-        """Return the lines that state something about the use of pages, as far as they speak to us.
+        """Return the lines with statements about the use of pages that apply to us.
 
-        A `Content-Usage` is a rule of its group. Some parsers read `Content-Signal` as one of the whole file, and
-        publishers write `License` at its end: where our own groups have none, those of `*`, or all, count.
+        A `Content-Usage` belongs to its group. Some parsers apply `Content-Signal` to the whole file, and publishers
+        write `License` at the end: if our own groups have none, those of `*`, or of all groups, apply.
         """
         ours = self.ours().stated
         kinds = {kind for kind, _ in ours}
@@ -208,7 +207,7 @@ class _RobotsReading:
         return [*ours, *found]
 
     def _other(self, kind: str, value: bytes, groups: list[_Groups]) -> None:
-        """Take a record that is no rule: a delay, or a statement about the use of pages."""
+        """Process a record other than a rule: a delay, or a statement about the use of pages."""
         if kind == "delay":
             for group in groups:
                 group.delay(value)
@@ -222,14 +221,14 @@ class _RobotsReading:
             group.stated.append((kind, value))
 
     def read(self, text: bytes) -> None:
-        """Take all lines of a file."""
+        """Process all lines of a file."""
         in_agents = just_agents = False
         current: list[_Groups] = []
         delayed = [self._outside]
         for key, value in _records(text):
             if key == "agent":
-                # A delay or a statement is another record, which ends no group of rules (section 2.2.4), but files are
-                # written as if it did: so it is for the agents named since the last record of either kind.
+                # By section 2.2.4 a delay or a statement does not end a group, but files are written as if it did: so
+                # it applies to the agents since the last record of either kind.
                 if not in_agents:
                     current = []
                 if not just_agents:
@@ -253,7 +252,7 @@ class _RobotsReading:
                         group.rule(pattern, allow=key == "allow")
 
     def _agent(self, value: bytes) -> _Groups | None:
-        """Return the groups that a `User-agent` line is about, if they may be ours."""
+        """Return the groups of a `User-agent` line, or None if they cannot apply to us."""
         match = _AGENT.match(value)
         agent = match[0].lower() if match is not None else b""
         if agent not in self._tokens and agent != b"*":
@@ -262,7 +261,7 @@ class _RobotsReading:
 
 
 def cut(body: bytes, bytes_max: int) -> bytes:
-    """Return what is read of a file: whole lines within the bound."""
+    """Return the part of a file that is read: complete lines within the bound."""
     if len(body) <= bytes_max:
         return body
     end = max(body.rfind(b"\n", 0, bytes_max), body.rfind(b"\r", 0, bytes_max))
@@ -270,17 +269,17 @@ def cut(body: bytes, bytes_max: int) -> bytes:
 
 
 def readings(text: bytes) -> Iterator[bytes]:
-    """Yield the texts that a file may be, byte order mark removed: its octets, and what they say as UTF-16.
+    """Yield the possible texts of a file without byte order mark: its octets, and these decoded as UTF-16.
 
-    The second only for a file that begins like one in UTF-16, whether it is or not: files are found that begin with
-    the bytes FF FE and go on in ASCII, and files in UTF-16 without the mark.
+    The second only for a file that begins like UTF-16. There are files that begin with the bytes FF FE and continue in
+    ASCII, and files in UTF-16 without the mark.
     """
     encoding = _UTF16.get(text[:2])
     octets = text[2:] if encoding else text
     if encoding is None and b"\0" in text[:2] and len(text) > 1:
         encoding = "utf-16-be" if text[0] == 0 else "utf-16-le"
     if encoding is not None:
-        # NUL characters go, and with them what makes UTF-32 differ.
+        # Removing NUL characters makes this work for UTF-32 too.
         yield octets.decode(encoding, "ignore").replace("\0", "").encode()
     for mark in _UTF8_MARKS:
         if octets.startswith(mark):
@@ -290,13 +289,13 @@ def readings(text: bytes) -> Iterator[bytes]:
 
 
 def _records(text: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield (kind, value) of the lines that mean something. A line ends with CR, LF or both."""
+    """Yield (kind, value) of the lines with a known key. A line ends with CR, LF or both."""
     nul = b"\0" in text
     for line in text.splitlines():
         if len(line) > LINE_BYTES_MAX:
             line = line[:LINE_BYTES_MAX]
         if nul:
-            line = line.partition(b"\0")[0]  # What follows is not read by Google's parser either.
+            line = line.partition(b"\0")[0]  # Google's parser ignores the rest too.
         line = line.partition(b"#")[0].strip()
         if not line:
             continue
@@ -309,7 +308,7 @@ def _records(text: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _unusual(line: bytes, key: bytes, value: bytes) -> tuple[str | None, bytes]:
-    """Return what a line says whose key is not written as usual, or that lacks its colon."""
+    """Return kind and value of a line with an unusual spelling of its key, or without a colon."""
     words = line.split()
     if len(words) == 2 and _NO_COLON.search(key):
         kind = _kind(words[0])
