@@ -1,4 +1,4 @@
-"""Callbacks: what hubs say to a running crawl, and what it says to them."""
+"""Callbacks: a running crawl's part of WebSub: requests from hubs, and requests to them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Callbacks:
         self._then: Callable[[], None] | None = None
 
     async def run(self) -> None:
-        """Ask hubs as it becomes due, until cancelled."""
+        """Send the subscription requests that become due, until cancelled."""
         while True:
             if self._then is not None:
                 await self._leave(self._then)
@@ -51,7 +51,7 @@ class Callbacks:
                 await self._settle()
 
     def leave(self, then: Callable[[], None]) -> None:
-        """Unsubscribe from all, wait a moment for hubs to hear of it, and call `then`."""
+        """Unsubscribe from all hubs, wait a moment for their confirmations, and call `then`."""
         self._then = then
         self._pinged.set()
 
@@ -66,7 +66,7 @@ class Callbacks:
         then()
 
     def intent(self, token: str, query: Mapping[str, str]) -> tuple[int, str]:
-        """Answer a hub's GET: status and text (sections 5.2 and 5.3)."""
+        """Return status and text of the answer to a hub's GET (sections 5.2 and 5.3)."""
         now = self._clock.now()
         mode, topic = query.get("hub.mode", ""), query.get("hub.topic", "")
         if mode == "denied":
@@ -81,7 +81,7 @@ class Callbacks:
         return 200, challenge
 
     def notification(self, token: str, signature: str) -> Notification | None:
-        """Begin to take a hub's POST; None if nothing is subscribed to (any more): the answer is 410 then."""
+        """Begin to receive a hub's POST; None without a subscription for `token`: the answer is 410 then."""
         one = self._hubs.get(token)
         return Notification(self, one, Check(one.secret, signature)) if one is not None else None
 
@@ -97,8 +97,8 @@ class Callbacks:
         ]  # fmt: skip
 
     async def pinged(self, one: Subscription, digest: bytes) -> None:
-        """Take a ping that is what it says: its pages are due, and that is durable when this returns. `digest` is of
-        its content, empty if it has none.
+        """Make the pages of a verified ping due; that is durable when this returns. `digest` is that of its content,
+        empty if it has none.
         """
         now = self._clock.now()
         due = self._hubs.pinged(one, digest, now)
@@ -134,7 +134,7 @@ class Callbacks:
 
 
 class Notification:
-    """One POST as it comes in: `update` with each piece, then `end`. Nothing of the body is kept."""
+    """One POST while it is received: call `update` with each piece, then `end`. Nothing of the body is kept."""
 
     def __init__(self, callbacks: Callbacks, one: Subscription, check: Check) -> None:
         self._callbacks = callbacks
@@ -144,13 +144,13 @@ class Notification:
         self._is_empty = True
 
     def update(self, piece: bytes) -> None:
-        """Take a piece of the body in."""
+        """Add a piece of the body."""
         self._check.update(piece)
         self._digest.update(piece)
         self._is_empty = self._is_empty and not piece
 
     async def end(self) -> bool:
-        """Say whether it was signed as it must be; then its topic is due, durably."""
+        """Return whether its signature is valid; if so, its topic is now due, durably."""
         if not self._check.is_right():
             return False
         await self._callbacks.pinged(self._one, b"" if self._is_empty else self._digest.digest())

@@ -72,13 +72,13 @@ if TYPE_CHECKING:
     from gossamer.cluster.ray import Engine
 
 LOOK_S = 0.25
-"""Between two looks at the coordinator."""
+"""Interval of status requests to the coordinator."""
 DEAD_S = 20.0
-"""So long Ray must call the coordinator dead, which it starts again whenever it can, before it is given up."""
+"""Time for which Ray must report the coordinator as dead before it is given up; Ray restarts it whenever it can."""
 PLACE_S = 20.0
-"""So long a stop waits for shards that have not begun on a cluster, which may have no machine for them."""
+"""Longest wait of a stop for shards that have not begun: the cluster may have no machine for them."""
 KEEP_S = 2.0
-"""Between two times that the standing is written down."""
+"""Interval of writes of the crawl's status to disk."""
 
 
 class ClusterCrawler:
@@ -130,9 +130,9 @@ class ClusterCrawler:
         self._resuming = resuming
         self._calls = EngineCalls()
         self._begun: ClusterPlan | None = None
-        """As the shards were started that were there at the start."""
+        """The plan by which the first shards were started."""
         self._is_placed, self._starts_by = False, 0.0
-        """All shards have answered from a machine; and when those that have not must have."""
+        """Whether all shards have answered from a machine, and the time by which they must."""
         self._one_at_a_time = asyncio.Lock()
         """Held while shards make a checkpoint, or partitions are ordered to move, or the configuration is written."""
         self._status = whole([{"state": "starting"}] * config.cluster.workers)
@@ -157,7 +157,7 @@ class ClusterCrawler:
         return cls((), output=directory, config=config, resuming=True, **options)
 
     def status(self, *, detail: bool = False) -> dict[str, object]:
-        """Return counts, rates and state ; `shards` has those of each shard, `detail` adds rates over time."""
+        """Return counts, rates and state; `shards` has those of each shard, `detail` adds rates over time."""
         return {**self._status, "course": self._course.rates()} if detail else self._status
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
@@ -171,7 +171,7 @@ class ClusterCrawler:
 
     @property
     def callbacks(self) -> None:
-        """Nothing: hubs speak to crawls of one shard."""
+        """None: only crawls of one shard subscribe to hubs."""
         return
 
     def stop(self, *, now: bool = False, again: bool = False) -> None:
@@ -270,13 +270,15 @@ class ClusterCrawler:
     # ---- inside
 
     async def _serve(self, logs: Logs) -> None:
-        """Answer until cancelled."""
+        """Answer requests on the control socket until cancelled."""
         verbs = self._verbs()
         with self._asking.open(verbs, logs):
             await ControlSocket(self.directory / "state", verbs, logs).serve()
 
     async def _write_down(self) -> ClusterPlan:
-        """Write what shards and coordinator read, before there are any; return how they are started."""
+        """Write the files that shards and coordinator read, before any is started; return the plan for starting
+        them.
+        """
         make_directory(self.directory / "state")
         # What was moved while the crawl ran before becomes the map that it is started with.
         partitions = map_of(self.config, self.directory)
@@ -332,7 +334,7 @@ class ClusterCrawler:
             await asyncio.sleep(LOOK_S)
 
     def _take(self, standing: Mapping[str, Any], now: float) -> None:
-        """Take what the coordinator said: for those who ask, and for who listens."""
+        """Store the status from the coordinator for later requests, and report its changes to listeners."""
         self._status, self._is_copied = standing["status"], standing["is_copied"]
         if not self._one_at_a_time.locked():
             self._count(len(cast("list[object]", self._status["shards"])))
@@ -345,7 +347,7 @@ class ClusterCrawler:
                 self._tell(f"Warning: {warning}")
 
     def _count(self, shards: int) -> None:
-        """Take in how many shards there are, by the coordinator, which has also those of a command that was killed."""
+        """Store the coordinator's number of shards: a command that was killed may have added some."""
         if shards != self.config.cluster.workers:
             self.config = divided(self.config, shards)
             write_number(self.directory, shards)
@@ -369,7 +371,7 @@ class ClusterCrawler:
         return end
 
     async def _make_views(self) -> None:
-        """Bring here what shards left elsewhere, and make what is made of all of it."""
+        """Copy here the files that shards left elsewhere, and make the views of all shards."""
         if self.config.state.checkpoint_uri and self.config.cluster.gather:
             await gather(self.config, self.directory)
         tables = sorted((self.directory / "pages").glob("*.parquet"))
@@ -435,7 +437,7 @@ class ClusterCrawler:
         return {"workers": shards, "stops": False}
 
     async def _saved(self, request: Nothing) -> object:
-        """Have each shard make a checkpoint. They belong together only where no partition moves meanwhile."""
+        """Make a checkpoint of each shard. They are consistent only if no partition moves meanwhile."""
         async with self._one_at_a_time:
             require_arrived(self.directory, ordered=True)
             await self._calls.call("hold", held=True)

@@ -18,7 +18,7 @@ HOSTS_SHOWN_MAX = 10
 
 
 class ClusterQueries:
-    """What the process that runs the whole crawl answers, by itself or from the answers of shards."""
+    """Answers of the process that runs the whole crawl, its own or merged from those of shards."""
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ from gossamer.world.process import DirectoryLock, dies_with_parent
 LOCK_POLL_S = 0.05
 HURRY_POLL_S = 0.2
 ENDED: dict[str, End] = {"finished": "finished", "low_water": "low_water", "patience": "patience"}
-"""Ends after which there is nothing to do but to finish files."""
+"""Ends after which only files remain to be finished."""
 
 
 class Crawler:
@@ -134,7 +134,7 @@ class Crawler:
         self._more_seeds = more_seeds
         self._settle = settle
         self._is_new = False
-        """No crawl is in the directory yet."""
+        """Whether the directory has no crawl yet."""
         self._callbacks: Callbacks | None = None
         self._vault: Vault | None = None
         self._asking = Asking(self.status)
@@ -247,7 +247,7 @@ class Crawler:
 
     @property
     def callbacks(self) -> Callbacks | None:
-        """What hubs say is said to this; None while nothing runs, and where nothing is subscribed to."""
+        """Receiver of requests from hubs; None while nothing runs, and in a crawl without subscriptions."""
         return self._callbacks
 
     def on_note(self, callback: Callable[[str], None]) -> None:
@@ -336,12 +336,14 @@ class Crawler:
         self.config = config
 
     def _check_memory(self) -> None:
-        """Refuse a budget that does not hold the program, in a separate process: it holds nothing else so far."""
+        """Refuse a memory budget too small for the program itself. Only in a separate process, which holds nothing else
+        so far.
+        """
         if dies_with_parent():
             require_memory(self.config, ThisMachine(supervised=True).memory_bytes())
 
     def _allow_files(self) -> None:
-        """Have the system allow as many open files as the requests at once may need; refuse too few for one."""
+        """Raise the system's limit of open files to what the requests at once may need; refuse too few for one."""
         concurrency, connections = self.config.crawl.concurrency, self.config.fetch.connections_max
         require_files(ThisMachine().raise_open_files(files_of(max(concurrency, connections))), concurrency)
 
@@ -371,7 +373,7 @@ class Crawler:
             shard.ring.frontier.count_anew()  # This run fetches the remainder.
 
     async def _save_remainder(self, shard: Assembled, feeding: Feeding, end: End) -> None:
-        """Make what an offline crawl leaves a segment for the next one."""
+        """Write the URLs that an offline crawl leaves to a segment for the next one."""
         if self.config.crawl.mode != "offline" or end not in ("low_water", "limit"):
             return
         urls = shard.ring.urls
@@ -417,7 +419,7 @@ class Crawler:
         save(self.config, self.directory)
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
-        """Answer until cancelled."""
+        """Answer requests on the control socket until cancelled."""
 
         def bound() -> None:
             self.sandbox = narrowed(self.sandbox, shard)
@@ -436,7 +438,7 @@ class Crawler:
             await asyncio.sleep(LOCK_POLL_S)
 
     async def _finish_files(self, shard: Assembled) -> None:
-        """Complete what others read: WARC files get their names, tables become Parquet, the index is sorted."""
+        """Complete the files for readers: WARC files get their names, tables become Parquet, the index is sorted."""
         shard.outputs.archives.close()
         shard.kept.committer.on_durable = None  # What follows commits files alone: rows of that would begin new logs.
         await shard.kept.committer.commit()

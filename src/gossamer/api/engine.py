@@ -1,4 +1,4 @@
-"""Engine: starts what a crawl of several shards runs on, asks it, and says for which shards it found no machine."""
+"""Engine: starts the engine of a crawl of several shards, calls it, and reports shards without a machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MEMBER = ("-m", "gossamer.api.member")
 
 
 class EngineCalls:
-    """Asks the engine of a crawl that runs, and tells it what to do."""
+    """Calls to the engine of a running crawl."""
 
     def __init__(self) -> None:
         self.engine: Engine | None = None
@@ -61,7 +61,7 @@ class EngineCalls:
 def plan_of(
     config: Config, cluster: ClusterOptions, directory: Path, partitions: PartitionMap, *, balances: bool
 ) -> ClusterPlan:
-    """Return a crawl as its engine is to run it; `cluster` are the options with the cluster that was found."""
+    """Return the plan by which the engine runs a crawl; `cluster` are the options with the cluster that was found."""
     limits = config.limits
     work = ""
     if config.state.checkpoint_uri:

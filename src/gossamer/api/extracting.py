@@ -136,7 +136,7 @@ class _Log:
             self.cut()
 
     def cut(self) -> None:
-        """Write what is held; of a table without rows its columns."""
+        """Write the buffered rows; for a table without rows, its columns."""
         if self._rows.count or not self.rows:
             with self.path.open("ab") as log:
                 log.write(frame(self._rows.batch()))

@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from gossamer.offline.segment import Segment
 
 URLS_A_STEP_MAX = 500
-"""URLs that are queued before others have a turn: about 5 ms."""
+"""URLs that are queued before other tasks have a turn: about 5 ms."""
 FOOTER_BYTES = 1 << 16
 """Bytes at the end of a file, which identify a segment: they have the length and range of each column."""
 NAMES = ("*.segment", "*.parquet")
-"""What is taken for a segment in a directory that is watched."""
+"""Names of segments in a directory that is watched."""
 LEVEL_MAX = 7
-"""The least urgent."""
+"""The least urgent level."""
 DONE = ".taken"
-"""What the name of a segment ends with when it was taken in from there."""
+"""Suffix of a segment in that directory once it was taken in."""
 
 
 class SegmentProgress(msgspec.Struct, array_like=True):
-    """How far a segment was taken in, as the commit keeps it."""
+    """How far a segment was taken in: the stored form."""
 
     path: str
     rows: int
@@ -65,7 +65,7 @@ _decode = msgspec.msgpack.Decoder(SegmentProgress).decode
 
 
 def feeding_of(shard: Assembled) -> Feeding:
-    """Return what takes in a shard's segments."""
+    """Return the feeding of a shard."""
     has = shard.membership.exchange.has if shard.membership is not None else None
     controls = shard.controls
     return Feeding(controls.settings.config, shard.ring, shard.kept.storage.epochs, controls.telemetry, has)
@@ -94,11 +94,11 @@ class Feeding:
 
     @property
     def watches(self) -> bool:
-        """Further segments may appear in a directory."""
+        """Whether further segments may appear in a directory."""
         return self._directory is not None
 
     def busy(self) -> bool:
-        """Say whether URLs of the segments that were given are still to come."""
+        """Return whether URLs of the given segments remain to be taken in."""
         return self._busy
 
     async def run(self) -> None:

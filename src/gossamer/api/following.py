@@ -1,6 +1,6 @@
-"""Following: the pages of a crawl of several shards, as the shards commit them, from its files.
+"""Following: reads the pages of a crawl of several shards from its files as the shards commit them.
 
-Files and not messages: what a shard committed can be read however its process ends, each page once.
+It reads files and not messages, so that each committed page comes once, however a shard's process ends.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from gossamer.state import slots
 from gossamer.url.name import Namer
 
 PAGES_A_TURN_MAX = 8
-"""Pages of one shard that are read before the next shard's: with their bodies they are in memory at once."""
+"""Pages of one shard that are read before the next shard's; they are in memory at once with their bodies."""
 TRIES = 20
-"""Looks at a shard's files, which it renames and converts meanwhile."""
+"""Attempts to read a shard's files, which the shard renames and converts meanwhile."""
 _COLUMNS = frozenset(PageRow.__struct_fields__)
 
 
@@ -42,7 +42,7 @@ class CommittedPages:
         self._bodies = RecordBodies(homes[0].directory / "warc", decode)
 
     def skip(self) -> None:
-        """Go behind all pages that are committed now."""
+        """Skip all pages that are committed now."""
         for shard in self._shards:
             shard.skip()
 

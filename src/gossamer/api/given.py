@@ -1,4 +1,4 @@
-"""Given: what a program hands in, looked at before anything is done with it: what is wrong is one line."""
+"""Given: checks the arguments of a program before they are used; an error is one line."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gossamer.model.errors import ConfigError
 
 
 def directory_of(given: object, name: str = "directory") -> Path:
-    """Return a directory that was named by a text or a path.
+    """Return the path of a directory that is given as a text or a path.
 
     Raises:
-        ConfigError: it was named by something else.
+        ConfigError: it is something else.
     """
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(path, str) or "\0" in path:
@@ -27,7 +27,7 @@ def directory_of(given: object, name: str = "directory") -> Path:
 
 
 def seeds_of(given: object) -> tuple[str, ...]:
-    """Return seeds, of a text or of any number of them; what they say is judged elsewhere.
+    """Return seeds that are given as one text or any number of texts; whether they are URLs is checked elsewhere.
 
     Raises:
         ConfigError: they are something else.
@@ -61,7 +61,7 @@ def sets_of(given: object) -> list[str]:
 
 @contextmanager
 def named_as_keywords() -> Iterator[None]:
-    """Have an error name keywords, `max_pages`, where the command line has options, `--max-pages`."""
+    """Replace options (`--max-pages`) in errors by the keywords of a program (`max_pages`)."""
     try:
         yield
     except ConfigError as error:
@@ -73,7 +73,7 @@ _KEYWORDS = {flag.option: flag.name for flag in FLAGS} | {"set": "settings"}
 
 
 def require_config(given: object) -> None:
-    """Raise ConfigError for what is no configuration, where there is one at all."""
+    """Raise ConfigError for a value that is neither None nor a configuration."""
     if given is not None and not isinstance(given, Config):
         raise ConfigError(
             f"config is {_shown(given)}: give what gossamer.config.configure returns, such as "
@@ -82,7 +82,7 @@ def require_config(given: object) -> None:
 
 
 def require_callable(given: object, name: str) -> None:
-    """Raise ConfigError for what cannot be called, where there is something at all."""
+    """Raise ConfigError for a value that is neither None nor callable."""
     if given is not None and not callable(given):
         raise ConfigError(f"{name} is {_shown(given)}: give a function")
 

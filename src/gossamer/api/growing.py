@@ -1,4 +1,4 @@
-"""Growing: a crawl of several shards whose number changes while it runs."""
+"""Growing: changes the number of shards of a running crawl."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from gossamer.cluster.ray import Engine
 
 ARRIVE_S, LOOK_S = 30.0, 0.25
-"""How long, and how often, it is looked whether partitions arrived that move to balance the shards: seconds mostly."""
+"""Longest wait for partitions that move to balance the shards, mostly seconds, and the interval of its checks."""
 SETTLE_S_MAX = 5.0
 """The same before a stop."""
 RESERVATIONS = ("placement", "cpus", "memory_bytes", "resources")
-"""Keys of what Ray reserves for all shards together, when the crawl starts."""
+"""Keys of the resources that Ray reserves for all shards together when the crawl starts."""
 
 
 def grown(config: Config, directory: Path) -> Config:
@@ -39,14 +39,14 @@ def grown(config: Config, directory: Path) -> Config:
 
 
 def stops_to_scale(config: Config) -> str:
-    """Return why a running crawl must stop to get another number of shards; empty where it need not."""
+    """Return the key because of which a running crawl must stop to get another number of shards; empty: none."""
     plain = ClusterOptions()
     reserved = [key for key in RESERVATIONS if getattr(config.cluster, key) != getattr(plain, key)]
     return keeps_partitions(config) or next((f"cluster.{key}" for key in reserved), "")
 
 
 def keeps_partitions(config: Config) -> str:
-    """Return what keeps partitions of a running crawl where they are; empty where they can move."""
+    """Return the setting because of which partitions of a running crawl cannot move; empty: they can."""
     found = {
         "crawl.mode": config.crawl.mode == "offline",
         "a component of your own": any(own_components(config)),  # A new shard would not get what it keeps.
@@ -56,8 +56,8 @@ def keeps_partitions(config: Config) -> str:
 
 
 async def settle(engine: Engine, directory: Path, waits: Callable[[], bool]) -> None:
-    """Have no more partitions move to balance the shards, and let those arrive that do, within some time, as long as
-    `waits` says so: `scale` refuses a stopped crawl in which some are on their way. Raises ConnectionError.
+    """Begin no more moves of partitions that balance the shards, and wait for those under way, for a limited time and
+    while `waits` is true: `scale` refuses a stopped crawl with unfinished moves. Raises ConnectionError.
     """
     await engine.call("hold", held=True)
     await _none_moves(directory, SETTLE_S_MAX, waits)
@@ -70,7 +70,7 @@ async def arrived(directory: Path) -> None:
 
 
 async def _none_moves(directory: Path, within_s: float, waits: Callable[[], bool]) -> None:
-    """Wait until no partitions move to balance the shards, for some time, and as long as `waits` says so."""
+    """Wait until no partitions move to balance the shards, at most `within_s`, and while `waits` is true."""
     with suppress(TimeoutError):
         async with asyncio.timeout(within_s):
             while waits() and moves_in(directory).is_balancing:  # noqa: ASYNC110 - the coordinator's record says so
@@ -89,7 +89,9 @@ def require_arrived(directory: Path, *, ordered: bool = False) -> None:
 async def keep_copies(
     engine: Engine, config: Config, directory: Path, is_copied: Callable[[], bool], tell: Callable[[str], None]
 ) -> None:
-    """Have the moves of partitions also where the shards' checkpoints are, before they are ordered, until cancelled."""
+    """Copy planned moves of partitions to the place of the shards' checkpoints before they are ordered, until
+    cancelled.
+    """
     is_told = False
     while True:
         await asyncio.sleep(LOOK_S)
@@ -108,7 +110,7 @@ async def keep_copies(
 
 
 def begin_shards(directory: Path, numbers: range) -> Config:
-    """Make the state of shards that a running crawl gets; return the configuration as it is now."""
+    """Make the state of shards that are added to a running crawl; return the present configuration."""
     present = reopen(directory / FILE)
     if present.state.checkpoint_uri:
         return present  # Each is on its machine, and says in a claim which names it gives to files.
@@ -118,7 +120,7 @@ def begin_shards(directory: Path, numbers: range) -> Config:
 
 
 def write_number(directory: Path, shards: int) -> None:
-    """Have the crawl's configuration say how many shards there are; its other keys may have changed meanwhile."""
+    """Write the number of shards to the crawl's configuration; its other keys may have changed meanwhile."""
     present = reopen(directory / FILE)
     if present.cluster.workers != shards:
         save(divided(present, shards), directory)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 END_S_MAX = 10.0
-"""For the thread of a crawl that has ended."""
+"""Longest wait for the thread of a crawl that has ended."""
 
 
 class Tables:
@@ -112,7 +112,7 @@ class Crawl(Tables):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler.directory)
         self.crawler = crawler
-        """What runs; its `config` is the effective one."""
+        """The crawler that runs; its `config` is the effective one."""
         self._is_read = False
 
     def status(self) -> dict[str, object]:

@@ -72,11 +72,11 @@ class LowWater:
         self._stops = options.hosts_min > 0
 
     def busy(self) -> bool:
-        """Say whether more seeds may come: the crawl is not over while they may."""
+        """Return whether more seeds may come; while they may, the crawl is not over."""
         return self._source is not None or self._watches
 
     async def run(self) -> None:
-        """Look, ask, and end the crawl when it is time; then wait to be cancelled."""
+        """Check the number of hosts, request more seeds, and at last end the crawl; then wait to be cancelled."""
         while self._hosts_min:
             await asyncio.sleep(LOOK_S)
             busy = self._seeding.busy() or self._feeding.busy()
@@ -103,7 +103,9 @@ class LowWater:
         await asyncio.Event().wait()
 
     async def _is_checking(self) -> bool:
-        """Have held links answered: they may be of more hosts. Say whether some still await the duplicate check."""
+        """Request answers for held links, which may be of more hosts; return whether some still await the duplicate
+        check.
+        """
         while self._frontier.hosts_left < self._hosts_min and self._pipeline.take_back(idle=True):
             self._loop.stir()
             await asyncio.sleep(0)
@@ -135,8 +137,8 @@ class LowWater:
             self._tell(f"no segment has appeared for {self._watch_s_max:g} s, and nothing is left")
 
     async def _add(self, texts: list[str]) -> bool:
-        """Take seeds in, and segments where they are taken; say whether anything in them was new. The crawl goes on
-        between steps, and what it finds meanwhile does not count.
+        """Take in seeds, and segments if those are allowed; return whether anything in them was new. The crawl goes on
+        between steps; URLs that it finds meanwhile do not count.
         """
         local, refused, is_new = local_hosts(self._settings.config), 0, False
         for start in range(0, len(texts), SEEDS_A_STEP_MAX):

@@ -1,4 +1,4 @@
-"""Maintenance: check the files of a crawl, accept a loss, forget pages, change the number of shards."""
+"""Maintenance: checks the files of a crawl, accepts a loss, forgets pages, changes the number of shards."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def verify_of(directory: str | Path, *, deep: bool = False, each: Callable[[Dama
 
 
 def accept_loss_of(directory: str | Path) -> list[str]:
-    """Have a crawl that does not run go on without the files that are missing; return their names.
+    """Let a crawl that does not run continue without its missing files; return their names.
 
     Raises:
         ConfigError: there is no crawl, or it runs.

@@ -68,7 +68,7 @@ class ClusterMember(Crawler):
         self._clock = WallClock()
         self._tenure = Tenure(job.tenure_s)
         self._began = False
-        """It crawls, or is about to: without a lease it must end."""
+        """Whether it crawls or is about to: without a lease it must end."""
         self._holder = f"{job.node}/{os.getpid()}-{self._clock.now():.3f}"
         self._is_locked = False
         self._verbs: Mapping[str, Verb] = {}
@@ -77,7 +77,7 @@ class ClusterMember(Crawler):
         self._securing: asyncio.Task[bool] | None = None
 
     async def crawl(self) -> None:
-        """Do what the shard is there for, until the crawl is over."""
+        """Crawl until the whole crawl is over."""
         try:
             async with asyncio.TaskGroup() as group:
                 beside = [group.create_task(one()) for one in (self._listen, self._watch_tenure)]
@@ -121,7 +121,7 @@ class ClusterMember(Crawler):
         """Do nothing: the file exists already."""
 
     def _write_down(self) -> None:
-        """Have beside our state what is read there, where that is not the crawl's own directory."""
+        """Write the files that are read beside the state, if that is not in the crawl's own directory."""
         if self.directory.resolve() == Path(self._job.crawl).resolve():
             return
         # Other shards on this machine do the same.
@@ -145,7 +145,7 @@ class ClusterMember(Crawler):
             await asyncio.sleep(WAIT_S)
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
-        """Send what is to be sent, and make checkpoints, until cancelled; questions are answered by `_listen`."""
+        """Send frames to other shards, and make checkpoints, until cancelled; `_listen` answers questions."""
         self._verbs = verbs
         async with asyncio.TaskGroup() as group:
             group.create_task(self._send(shard))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CrawledPage:
-    """What came of one URL: the row of `pages`, and the content while it is in memory."""
+    """One finished attempt: the row of `pages`, and the content while it is in memory."""
 
     def __init__(self, visited: Visited, text_of: Callable[[Visited], str]) -> None:
         self._visited = visited
@@ -35,7 +35,7 @@ class CrawledPage:
 
     @property
     def outcome(self) -> str:
-        """How it ended; `fetched` when there is content."""
+        """How the attempt ended; `fetched` when there is content."""
         return self._visited.row.outcome
 
     @property
@@ -71,8 +71,8 @@ class CrawledPage:
 
     @property
     def body(self) -> bytes:
-        """The content, its content coding removed; empty when there is none. Of one that is too large for memory its
-        beginning: `open` reads the whole.
+        """The content, its content coding removed; empty when there is none. If it is too large for memory this is its
+        beginning; `open` reads the whole.
         """
         content = self._visited.content
         return content.body if content is not None else b""

@@ -18,7 +18,7 @@ REDRAWN_S = 0.5
 
 
 class NotebookProgress:
-    """Redrawn in place twice a second, about 0.1 ms each time. What a notebook cannot show does not end the crawl."""
+    """A bar that is redrawn in place twice a second, about 0.1 ms each time. Its errors do not end the crawl."""
 
     def __init__(self, status: Callable[[], dict[str, object]]) -> None:
         self._status = status
@@ -31,7 +31,7 @@ class NotebookProgress:
             await asyncio.sleep(REDRAWN_S)
 
     def show(self) -> None:
-        """Draw what is so now."""
+        """Draw the present status."""
         with suppress(Exception):
             shown = bundle_of(read_status(self._status()))
             if self._handle is not None:
@@ -41,7 +41,7 @@ class NotebookProgress:
 
 
 def notebook_progress(config: Config, status: Callable[[], dict[str, object]]) -> NotebookProgress | None:
-    """Return what shows a crawl's progress; None outside notebooks, and with `quiet`."""
+    """Return the progress bar of a crawl; None outside notebooks, and with `quiet`."""
     notebook = sys.modules.get("IPython")
     if notebook is None or config.progress.style == "quiet":
         return None

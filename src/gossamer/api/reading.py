@@ -42,7 +42,7 @@ __all__ = [
 ]  # fmt: skip
 
 PLAN_BYTES_MAX = 128_000_000
-"""Memory of the question to the table of pages."""
+"""Memory of the query over the table of pages."""
 
 
 class ReadPage(msgspec.Struct, frozen=True):

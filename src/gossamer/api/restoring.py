@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from gossamer.archive.checkpoints import Checkpoints, SavedCheckpoint
 
 CLAIM = "claim"
-"""In a shard's state: the openings that its owner claimed, or was about to."""
+"""File in a shard's state with the openings that its owner claimed, or was about to claim."""
 RETRY_S, LOOK_S = 5.0, 0.25
 FIRST_S_MAX = 600.0
-"""How long a shard that begins waits for a store that does not answer."""
+"""Longest wait of a starting shard for a store that does not answer."""
 
 
 class Vault:
@@ -56,12 +56,13 @@ class Vault:
         self._one_at_a_time = asyncio.Lock()
         self._failing = False
         self.restored = ""
-        """What was restored when this began, for people; empty when nothing was."""
+        """Sentence about what was restored when this began; empty: nothing."""
         self.saved_activity = -1
-        """The shard's activity of which all is safe."""
+        """The shard's activity counter as of the last checkpoint; -1: none, or requests were under way."""
 
     async def open(self) -> int:
-        """Take the shard; bring its state here where another machine had it last. Return the number of this opening.
+        """Claim the shard, and restore its state here if another machine had it last. Return the number of this
+        opening.
 
         Raises:
             ConfigError: the store does not answer.
@@ -140,7 +141,7 @@ class Vault:
             await asyncio.sleep(min(left_s, LOOK_S))
 
     async def try_save(self, shard: Assembled) -> bool:
-        """Make a checkpoint; say whether it is there."""
+        """Make a checkpoint; return whether it is complete."""
         try:
             await self.save(shard)
         except StoreError as error:
@@ -156,7 +157,7 @@ class Vault:
         return True
 
     async def save(self, shard: Assembled) -> None:
-        """Make a checkpoint now. Raises StoreError: it is not there, the one before still is."""
+        """Make a checkpoint now. Raises StoreError: that failed; the previous one remains."""
         async with self._one_at_a_time:
             # What is in flight comes after it.
             membership = shard.membership
@@ -184,7 +185,7 @@ class Vault:
         """Make the last checkpoint of a crawl.
 
         Raises:
-            CrawlFailedError: it is not there; the one before still is.
+            CrawlFailedError: that failed; the previous one remains.
         """
         try:
             await self.save(shard)
@@ -210,7 +211,7 @@ def checkpoints_of(config: Config, shard: int) -> Checkpoints:
 
 
 async def check_vault(config: Config) -> None:
-    """Check that checkpoints, if there are to be any, can be written where they are to go.
+    """Check that checkpoints, if any are configured, can be written to their place.
 
     Raises:
         ConfigError: they cannot.
@@ -224,7 +225,7 @@ async def check_vault(config: Config) -> None:
 
 
 async def begin_copies(config: Config, directory: Path) -> None:
-    """Put there, before shards begin, where partitions are. Raises ConfigError: that cannot be."""
+    """Copy the map of partitions there before shards begin. Raises ConfigError: that failed."""
     if config.state.checkpoint_uri:
         try:
             await copy_map(config, directory)
@@ -247,7 +248,7 @@ async def copy_map(config: Config, directory: Path) -> MovesRecord:
 
 
 async def gather(config: Config, directory: Path) -> None:
-    """Bring the newest checkpoints of all shards, their finished files included, into the crawl's directory.
+    """Copy the newest checkpoints of all shards, with their finished files, into the crawl's directory.
 
     Raises:
         StoreError: a file is not there.
@@ -264,13 +265,13 @@ async def gather(config: Config, directory: Path) -> None:
 
 
 def _remove_open(directory: Path) -> None:
-    """Remove files that were open in older checkpoints: by now they are finished, or come again."""
+    """Remove files that were open in older checkpoints: by now they are finished, or are copied again."""
     for stale in directory.glob("*/*.open"):
         stale.unlink()
 
 
 async def _bring_list(checkpoints: Checkpoints, directory: Path) -> None:
-    """Have a directory that has no list of forgotten pages go by the one that the checkpoints came with."""
+    """Copy the checkpoints' list of forgotten pages to a directory that has none."""
     listed = None if (directory / FORGOTTEN).exists() else await checkpoints.forgotten()
     if listed is not None:
         await asyncio.to_thread(write_whole, directory / FORGOTTEN, listed)
@@ -296,7 +297,7 @@ def restore_of(source: str, directory: Path, sets: Sequence[str] = (), others: S
 
 
 def _without_secrets(key: str, value: object) -> object:
-    """Return what a checkpoint elsewhere has of a key: nothing of one that holds credentials."""
+    """Return the value of a key in a checkpoint elsewhere; None for a key that holds credentials."""
     return None if shows_secret(key, value) else value
 
 

@@ -1,4 +1,4 @@
-"""Search: questions to a crawl's full-text index, and the index made of its archive. Needs gossamer[search]."""
+"""Search: queries a crawl's full-text index, and makes it from the archive. Needs gossamer[search]."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def no_progress(_done: int, _rows: int) -> None:
 def search_of(
     directory: str | Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = ""
 ) -> QueryAnswer:
-    """Return the pages that answer a query best; also of a crawl that runs. It runs in this process.
+    """Return the pages that answer a query best, also of a running crawl. The search runs in this process.
 
     Raises:
         ConfigError: the crawl has no index, or the query passes a bound (`archive/search/question.py`).
@@ -44,7 +44,7 @@ def build_index_of(
     memory_bytes_max: int = MEMORY_BYTES,
     advance: Callable[[int, int], None] = no_progress,
 ) -> IndexBuilt:
-    """Make a crawl's index of its archive, or finish one that was begun.
+    """Make a crawl's index from its archive, or finish one that was begun.
 
     Raises:
         ConfigError: there is no crawl, or one that runs keeps its index itself.

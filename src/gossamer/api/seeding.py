@@ -1,4 +1,4 @@
-"""Seeding: seeds become the first links, once, however often the crawl is interrupted on the way."""
+"""Seeding: adds the seeds as the first links, once, even if the crawl is interrupted while it does."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class Seeding:
         self._requests = ring.requests
 
     def busy(self) -> bool:
-        """Say whether seeds are still to come: the crawl is not over while there are."""
+        """Return whether seeds remain to be added; while they do, the crawl is not over."""
         return not self._done
 
     async def prepare(self) -> None:
-        """Take all seeds into the scope, before anything is crawled: what a page links to must not be judged by half of
-        them. About 4 µs a seed; in a crawl of several shards each has to know them all.
+        """Add all seeds to the scope before anything is crawled: links must not be judged by half of them. About 4 µs a
+        seed; in a crawl of several shards each shard must know all of them.
         """
         scope = self._config.scope
         seeds = self._config.seeds
@@ -131,7 +131,7 @@ class Seeding:
         those of its partitions.
 
         Raises:
-            ConfigError: one of them is no address; those before it were taken.
+            ConfigError: one of them is no address; those before it were added.
         """
         links = list(self._links(texts, kind))
         self._counters.seeded([link.url.text for link in links])

@@ -1,4 +1,4 @@
-"""Setting: what an operator changes in a crawl: configuration keys, the list of excluded hosts, and false traps."""
+"""Setting: an operator's changes to a crawl: configuration keys, the list of excluded hosts, and false traps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANGES_SHOWN_MAX = 100
 
 
 class StoredSetting(msgspec.Struct, array_like=True):
-    """One change, as the store keeps it."""
+    """One change: the stored form."""
 
     at: float
     key: str
@@ -56,7 +56,7 @@ class Setting:
         """Apply `key=value` texts, all or none, and return what changed; durable then.
 
         Raises:
-            ConfigError: one of them cannot be; nothing changed.
+            ConfigError: one of them is not allowed; nothing changed.
         """
         async with self._one_at_a_time:
             committer = self._kept.committer
@@ -70,11 +70,11 @@ class Setting:
             return changes
 
     async def set_host(self, host: str, values: Mapping[str, object]) -> list[KeyChange]:
-        """Change one host's rules; None takes one away. Raises as `set`."""
+        """Change one host's rules; the value None removes a rule. Raises as `set`."""
         return await self.set([for_host(self._settings.config, host, values)])
 
     def live(self) -> dict[str, str]:
-        """Return the live keys with their values, as the file has them."""
+        """Return the live keys with their values as in the file."""
         config = self._settings.config
         keys = [*live_keys(), *(key for key in config.all_keys() if key.startswith("host."))]
         return {key: "none" if config.value(key) is None else written(config.value(key)) for key in keys}
@@ -88,7 +88,9 @@ class Setting:
 
 
 def assignments_of(request: Set) -> list[str]:
-    """Return what a request sets as texts. Raises RefusedError: a value is of a kind that no key has."""
+    """Return the settings of a request as `key=value` texts. Raises RefusedError: a value has a type that no key
+    has.
+    """
     try:
         return [*as_assignments(request.values), *request.assignments]
     except ConfigError as error:
@@ -108,16 +110,16 @@ Stamp = tuple[int, int, int]
 
 
 class Watching:
-    """Looks at `scope.exclude_hosts_file` while the crawl runs. A bad list leaves the old one in force.
+    """Watches `scope.exclude_hosts_file` while the crawl runs. A bad list leaves the old one in force.
 
-    A file is read once it has stayed as it is between two looks: one that is being written is not taken for a shorter
-    list. Links to hosts that are new in it are rejected from then on, and what is queued for them ends as `excluded`.
+    A file is read once two checks find it unchanged: one that is being written must not pass for a shorter list. Links
+    to hosts that are new in it are rejected from then on, and their queued URLs end as `excluded`.
     """
 
     def __init__(
         self, options: ScopeOptions, exclusions: ExcludedHost, telemetry: Telemetry, stir: Callable[[], None]
     ) -> None:
-        """`stir` has the crawl loop look for work again."""
+        """`stir` wakes the crawl loop to look for work."""
         self._exclusions = exclusions
         self._logs, self._counters = telemetry.logs, telemetry.counters
         self._stir = stir
@@ -175,7 +177,7 @@ async def release(ring: CrawlRing, name: str, clock: Clock) -> list[str]:
 
 
 def no_trap(traps: Traps, name: str) -> str:
-    """Return a line about a name that no trap has."""
+    """Return an error line for a name that no trap has."""
     names = [trap.name for trap in traps.all if not trap.released]
     near = difflib.get_close_matches(name, [*names, *(trap.partition("/")[0] for trap in names)], n=1)
     if near:

@@ -1,4 +1,4 @@
-"""Shards: a crawl of several that does not run, as one: whose a URL is, and whose state is here."""
+"""Shards: a stopped crawl of several shards: which shard has a URL, and whose state is in the directory."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ STANDING = "state/standing.json"
 
 
 def check_several(config: Config) -> None:
-    """Check what a crawl of several shards needs.
+    """Check the requirements of a crawl of several shards.
 
     Raises:
-        ConfigError: it is not there, or cannot be with several.
+        ConfigError: one is missing, or an option excludes several shards.
     """
     require("ray", f"--workers {config.cluster.workers}")
     if config.frontier.strategy == "walk":
@@ -69,7 +69,7 @@ def map_of(config: Config, directory: Path) -> PartitionMap:
 
 
 def owner_of(config: Config, directory: Path, url: str) -> int:
-    """Return the shard that has a URL; 0 of what is none."""
+    """Return the shard that has a URL; 0 for a text that is no URL."""
     named = namer_for(config).typed(url)
     return map_of(config, directory).owner(named.partition) if named is not None else 0
 
@@ -107,10 +107,10 @@ def keep_standing(directory: Path, status: Mapping[str, object]) -> None:
 
 
 def last_status(directory: Path) -> dict[str, object]:
-    """Return how the crawl stood when it was last looked at.
+    """Return the last saved status of the crawl.
 
     Raises:
-        ConfigError: it never was.
+        ConfigError: none was saved.
     """
     try:
         status = json.loads((directory / STANDING).read_text(encoding="utf-8"))

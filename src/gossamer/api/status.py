@@ -51,7 +51,7 @@ ALARMS_MAX = 20
 HOSTS_SHOWN_MAX = 10
 REDIRECTS_SHOWN_MAX = 5
 COMPLETE = frozenset(("finished", "limit"))
-"""Ends of a crawl that did what it was to do."""
+"""Ends of a crawl that reached its goal."""
 ENDED_SAYS = {
     "finished": "no URLs left",
     "low_water": "too few hosts left (frontier.hosts_min)",
@@ -119,7 +119,7 @@ def running_status(shard: Assembled, *, detail: bool = False, sandbox: SandboxSt
 
 
 def _health(shard: Assembled) -> ShardHealth:
-    """Return how one shard is."""
+    """Return the health of one shard."""
     committer, watchdogs, now = shard.kept.committer, shard.controls.watchdogs, shard.controls.telemetry.clock.now()
     gauges = watchdogs.gauges
     return ShardHealth(
@@ -197,7 +197,7 @@ def held_by(url_seen: UrlSeen) -> int | UnsetType:
 
 
 def _tell_damage(status: Status, lost: Sequence[Damage], directory: Path) -> None:
-    """Have a status name files that are missing or cut short, beside what it says otherwise."""
+    """Add to a status the files that are missing or cut short."""
     found = [*lost, *lost_views(directory)]
     if not found:
         return

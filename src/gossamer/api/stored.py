@@ -1,4 +1,4 @@
-"""Stored: what the store of a crawl that does not run holds: its cookies, and near-uniform pages of a walk."""
+"""Stored: reads the store of a stopped crawl: its cookies, and near-uniform pages of a walk."""
 
 from __future__ import annotations
 

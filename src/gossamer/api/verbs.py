@@ -170,7 +170,7 @@ class Commands:
         return await self._checkpoint()
 
     async def scale(self, request: ScaleCrawl) -> object:
-        """Say that a crawl of one shard stops for that."""
+        """Refuse: a crawl of one shard must stop for that."""
         return {"workers": request.workers, "stops": True}
 
     async def stop(self, request: StopCrawl) -> object:
@@ -180,7 +180,7 @@ class Commands:
 
 
 def table_of(queries: Queries, commands: Commands) -> dict[str, Verb]:
-    """Return the verbs by name, as requests of any fields are put to them: each is the method of its name."""
+    """Return the verbs by name, taking untyped fields; each is the method of its name."""
     return checked({name: getattr(commands if verb.changes else queries, name) for name, verb in VERBS.items()})
 
 
@@ -200,7 +200,7 @@ async def checkpoint_of(shard: Assembled, vault: Vault | None) -> dict[str, str]
 
 
 def require_restart(request: StopCrawl) -> None:
-    """Raise ConflictError where a crawl is to start again that runs in a program of its own."""
+    """Raise ConflictError for a request to restart a crawl that runs in the operator's own program."""
     if request.again and not dies_with_parent():
         raise ConflictError("this crawl runs in a program of its own; stop it, and have the program start it again")
 
@@ -242,7 +242,7 @@ class Asking:
 
     @contextmanager
     def open(self, verbs: Mapping[str, Verb], logs: Logs) -> Iterator[None]:
-        """Have these verbs answer while the context is open."""
+        """Let these verbs answer while the context is open."""
         self._open = (verbs, logs)
         try:
             yield

@@ -1,4 +1,4 @@
-"""Views: exports of a crawl, made of its files whether it runs or not."""
+"""Views: exports of a crawl, made from its files, whether it runs or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archive: what others read of a crawl, written so that no crash loses or doubles a record.
+"""Archive: a crawl's files for readers, written so that no crash loses or doubles a record.
 
 Takes    Visited
 Gives    WARC records, rows of `pages` and `links`, Parquet, CDXJ

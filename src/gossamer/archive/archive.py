@@ -1,4 +1,4 @@
-"""Archives: several as one, in order."""
+"""Archives: several archives used as one, in order."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Closable(Archive, Protocol):
     """An archive that can be finished."""
 
     def close(self) -> None:
-        """Finish what grows; takes effect with the commit. A component's is called once, when a run ends in order,
-        after a last `cut`; nothing is called after it. After a kill or a failure it is not called.
+        """Finish growing files; takes effect with the commit. A component's `close` is called once, at the orderly end
+        of a run, after a last `cut`; no call follows it. After a kill or a failure it is not called.
         """
         ...
 
 
 class Task(Protocol):
-    """What a follower does with one finished log."""
+    """A follower's work on one finished log."""
 
     def make(self) -> Any:
-        """Do it, and return what the follower's `settle` takes. Blocks; for a thread."""
+        """Do the work, and return the result for the follower's `settle`. Blocks; for a thread."""
         ...
 
 
@@ -36,14 +36,14 @@ class Following(Protocol):
     """Makes something of finished logs, one after another."""
 
     frees_disk: bool
-    """Files are removed with the commit after `settle`: commit before the next task."""
+    """Whether the commit after `settle` removes files; if so, commit before the next task."""
 
     def next(self) -> Task | None:
-        """Return what is next; the same until it is settled."""
+        """Return the next task, or None; the same one until it is settled."""
         ...
 
     def settle(self, task: Any, result: Any, /) -> None:
-        """Enter what was made; takes effect with the next commit."""
+        """Enter the result of a task; takes effect with the next commit."""
         ...
 
     def close(self) -> None:
@@ -52,25 +52,25 @@ class Following(Protocol):
 
 
 FOLLOW_S = 1.0
-"""Between two looks for logs that are finished."""
+"""Interval of checks for finished logs."""
 
 
 class Followers:
-    """Several followers as one: each in turn while it has something to do, one task at a time, in a thread."""
+    """Several followers as one: each in turn while it has tasks, one task at a time, in a thread."""
 
     def __init__(self, followers: Sequence[Following]) -> None:
         self._followers = tuple(followers)
         self._begun: tuple[Following, Task, asyncio.Future[Any]] | None = None
 
     async def run(self, is_held: Callable[[], object]) -> None:
-        """Make of finished logs what others read while the crawl goes on, until cancelled."""
+        """Do tasks while the crawl goes on, until cancelled."""
         while True:
             await asyncio.sleep(FOLLOW_S)
             if not is_held():  # A conversion needs room before it gives some back.
                 await self.step()
 
     async def step(self) -> Following | None:
-        """Do the next task; return whose it was, or None when there is none."""
+        """Do the next task; return its follower, or None when there is no task."""
         if self._begun is None:
             found = self.next()
             if found is None:
@@ -85,7 +85,7 @@ class Followers:
         return follower
 
     async def settled(self) -> None:
-        """Wait for the thread that still writes; what it made is dropped."""
+        """Wait for the thread that still writes; its result is dropped."""
         if self._begun is not None:
             (*_, making), self._begun = self._begun, None
             await asyncio.wait([making])
@@ -93,7 +93,7 @@ class Followers:
                 making.exception()
 
     def next(self) -> tuple[Following, Task] | None:
-        """Return what is next, and whose it is."""
+        """Return the next task and its follower."""
         for follower in self._followers:
             if (task := follower.next()) is not None:
                 return follower, task
@@ -106,7 +106,7 @@ class Followers:
 
 
 class Archives:
-    """Gives each attempt to every archive: our own first, since the WARC archive fills in the row's place.
+    """Passes each attempt to every archive: our own first, since the WARC archive fills in the row's place.
 
     A component that raises ends the crawl (`ComponentFailedError`): the open epoch does not count then, for any
     archive, and `resume` fetches its pages again.
@@ -122,7 +122,7 @@ class Archives:
         self._names = {id(component): name for name, component in self._components}
         self._closed = False
         self.failure: ComponentFailedError | None = None
-        """The first component that failed in `close`: raise it once everything else is saved."""
+        """Error of the first component that failed in `close`: raise it once everything else is saved."""
 
     def add(self, visited: Visited) -> Archived:
         """Return where the first archive that keeps responses put this one.
@@ -144,7 +144,7 @@ class Archives:
         return place
 
     def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
-        """Give it to those archives that keep such replies. What comes after `close` is dropped: no page waits for it.
+        """Pass a reply to those archives that keep such replies. After `close` it is dropped: no page waits for it.
 
         Raises:
             OSError: the disk is full.
@@ -156,7 +156,7 @@ class Archives:
                     archive.add_prerequisite(reply, via, link_type)
 
     def add_epoch(self, row: EpochRow) -> None:
-        """Give the row of a commit to those archives that keep such rows."""
+        """Pass the row of a commit to those archives that keep such rows."""
         if not self._closed:
             for archive in self._of_epochs:
                 with self._blaming_component(archive, "add_epoch"):
@@ -178,13 +178,13 @@ class Archives:
                 component.cut()
 
     def finish_segments(self) -> None:
-        """Finish our growing files, and go on: a checkpoint copies finished files once."""
+        """Finish our growing files and begin new ones: a checkpoint copies finished files once."""
         for archive in self._own:
             archive.close()
 
     def close(self) -> None:
-        """Finish everything, once: the commit that follows makes the files final. A component that fails here keeps
-        no other archive from it; it is in `failure`.
+        """Finish all archives, once: the commit that follows makes the files final. If a component fails, the others
+        are finished all the same, and the error is in `failure`.
         """
         if self._closed:
             return
@@ -205,7 +205,7 @@ class Archives:
 
 @contextmanager
 def _blaming(name: str, what: str) -> Iterator[None]:
-    """Raise what a component raises as an error that names it; a full disk is not its fault."""
+    """Raise an exception of a component as an error that names it, except for a full disk."""
     try:
         yield
     except Exception as error:

@@ -1,8 +1,8 @@
 """CDXJ: the sorted index by which replay tools find a page in the WARC files.
 
-A view, made whole from finished files, written aside and renamed. Lines are as pywb and cdxj-indexer write them:
-`org,example)/path 20260101000000 {"url": …, "mime": …, "status": …, "digest": …, "length": …, "offset": …,
-"filename": …}`, sorted by bytes.
+A view of finished files, written aside and renamed. Lines are as pywb and cdxj-indexer write them: `org,example)/path
+20260101000000 {"url": …, "mime": …, "status": …, "digest": …, "length": …, "offset": …, "filename": …}`, sorted by
+bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gossamer.world.files import publish, write_whole
 
 INDEX = "index.cdxj"
 SEAL = "state/index.json"
-"""Holds the checksums of `index.cdxj`, in the crawl's directory."""
+"""File with the checksums of `index.cdxj`, in the crawl's directory."""
 FILES_MERGED_MAX = 64
 SORT_BYTES_MAX = 64_000_000
 COLUMNS = [  # Of `pages`, that an entry is made of.
@@ -80,11 +80,11 @@ def _stamp(instant_s: int) -> str:
 
 
 class StandingRecords:
-    """Lets the line of a visit that was answered 304 lead to the record that stood then.
+    """Gives the line of a visit that was answered 304 the place of the record that was valid then.
 
-    Replay tools show a 304 as they find it, which is an empty page; and without a line of its own the visit would be
-    answered with the nearest version, before it or after. Lines come in order, so that what stood is the last
-    line of the same address with the same digest that was answered with a page.
+    Replay tools show a 304 unchanged, as an empty page; and without a line of its own the visit would be answered with
+    the nearest version, earlier or later. Lines are in order, so the valid record is that of the last line of the same
+    address with the same digest that was answered with a page.
     """
 
     __slots__ = ("last",)
@@ -94,7 +94,7 @@ class StandingRecords:
         """The last line that was answered with a page."""
 
     def line(self, line: bytes) -> bytes:
-        """Return the line as it is to be written. About 0.2 µs, and 3 µs for a 304."""
+        """Return the line to be written. About 0.2 µs, and 3 µs for a 304."""
         if _PAGE in line:
             self.last = line
         elif UNCHANGED in line and line[: line.find(b" ")] == self.last[: self.last.find(b" ")]:
@@ -118,14 +118,14 @@ def _fields(line: bytes) -> dict[str, str]:
 
 @decodable
 class Seal(msgspec.Struct, frozen=True):
-    """What is recorded of an index: of the one that is written, and of the one whose place it takes."""
+    """Recorded checksums of an index and of its previous version."""
 
     now: Sums
     before: Sums | None = None
 
 
 def seal_of(index: Path) -> Seal | None:
-    """Return what is recorded of a crawl's index; None if there is none yet.
+    """Return the recorded checksums of a crawl's index; None if there are none yet.
 
     Raises:
         DamagedError: the record cannot be read.
@@ -144,7 +144,7 @@ def seal_of(index: Path) -> Seal | None:
 
 
 def faults_of_index(index: Path) -> list[str]:
-    """Return what is wrong with the presence and size of a crawl's index: at most one thing."""
+    """Return the fault in the presence or size of a crawl's index, as a list of at most one text."""
     try:
         seal = seal_of(index)
     except DamagedError:
@@ -228,14 +228,14 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
 
 
 def is_rendered(batch: pa.RecordBatch) -> bool:
-    """Say whether a page among rows of `pages` was rendered."""
+    """Return whether a page among rows of `pages` was rendered."""
     return any(batch[RENDERED].to_pylist())
 
 
 def entries_of_rendered(paths: Iterable[Path]) -> Iterator[IndexEntry]:
     """Yield the entries of rendered pages, of their resources, and of records about them: no row names the last two.
 
-    Of a damaged file, or one that grows, those up to the last whole record before: `gossamer verify` names the damage.
+    For a damaged or growing file it yields those up to the last whole record: `gossamer verify` names the damage.
     """
     for path in paths:
         try:
@@ -321,7 +321,7 @@ def _entry_of_record(record: WarcRecord, filename: str) -> IndexEntry:
 
 
 def _sorted_lines(lines: Iterable[bytes], folder: Path, bytes_max: int, stack: ExitStack) -> Iterator[bytes]:
-    """Sort lines of any number: what does not fit goes to sorted files, and these are merged."""
+    """Sort any number of lines: those that exceed memory go to sorted files, which are merged."""
     held: list[bytes] = []
     held_bytes = 0
     runs: list[Path] = []

@@ -1,8 +1,8 @@
 """Checkpoints: a shard's state and its finished files where other machines find them: an object store, or a directory.
 
-What a checkpoint lists is all there when the list itself is put, last and whole, so there is always one complete
-checkpoint: the newest. Finished files (`warc/…`, `pages/…`) go under their own names, which carry shard and opening
-and so are never given twice; tables of the store, which never change, go once for all checkpoints that have them.
+A checkpoint's list of files is written last, atomically, when all of them are there, so the newest checkpoint is always
+complete. Finished files (`warc/…`, `pages/…`) keep their own names, which contain shard and opening and so are unique;
+tables of the store, which never change, are sent once for all checkpoints that have them.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class Part(msgspec.Struct, frozen=True):
     """One file of a checkpoint."""
 
     name: str
-    """In the crawl's directory; what begins with `state/` is the shard's own."""
+    """Path in the crawl's directory; under `state/`, in the shard's own state."""
     key: str
-    """In the store of checkpoints."""
+    """Name in the store of checkpoints."""
     length: int
     sha256: str
     grows: bool = False
-    """A journal that was open: it goes on under its working name."""
+    """Whether it is a journal that was open; it is continued under its working name."""
 
 
 @decodable
 class SavedCheckpoint(msgspec.Struct, frozen=True):
-    """A checkpoint that is complete."""
+    """A complete checkpoint."""
 
     opening: int
     number: int
@@ -58,7 +58,7 @@ class SavedCheckpoint(msgspec.Struct, frozen=True):
 
 
 class SnapshotFile(msgspec.Struct, frozen=True):
-    """A file to be saved, where a snapshot has it."""
+    """A file to be saved, with its path in a snapshot."""
 
     name: str
     path: Path
@@ -69,7 +69,7 @@ class Checkpoints:
     """The checkpoints of one shard."""
 
     def __init__(self, options: ArchiveOptions, uri: str, shard: int) -> None:
-        """Open the store at `uri` with the options of the archive's; sends no request yet.
+        """Open the store at `uri` with the options of the archive's store; sends no request yet.
 
         Raises:
             ConfigError: the URI or an option is no good.
@@ -77,11 +77,11 @@ class Checkpoints:
         self._store = ObjectStore(replace(options, store=uri))
         self._own = f"shard-{shard}"
         self.saved: SavedCheckpoint | None = None
-        """The newest that is known: what it lists need not be sent again."""
+        """The newest known checkpoint: its files need not be sent again."""
         self._number = 0
 
     async def try_writing(self) -> None:
-        """Put something small, and remove it. Raises StoreError: that cannot be."""
+        """Write a small object, and remove it. Raises StoreError: that failed."""
         await self._store.write(f"{self._own}/trial", b"may we write here?")
         await self._store.remove([f"{self._own}/trial"])
 
@@ -91,20 +91,20 @@ class Checkpoints:
         return None if found is None else msgspec.json.decode(found, type=ShardClaim)
 
     async def claim(self, claim: ShardClaim) -> None:
-        """Take the shard. Raises StoreError."""
+        """Write a claim of the shard. Raises StoreError."""
         await self._store.write(f"{self._own}/claim.json", msgspec.json.encode(claim))
 
     async def keep_config(self, text: str) -> None:
-        """Put the crawl's configuration where all shards' checkpoints are. Raises StoreError."""
+        """Write the crawl's configuration to the place of all shards' checkpoints. Raises StoreError."""
         await self._store.write(CONFIG, text.encode())
 
     async def keep_map(self, partitions: bytes, moves: bytes) -> None:
-        """Put where partitions are where all shards' checkpoints are. Raises StoreError."""
+        """Write the map of partitions and its moves to the place of all shards' checkpoints. Raises StoreError."""
         await self._store.write(PARTITIONS, partitions)
         await self._store.write(MOVES, moves)
 
     async def map(self) -> tuple[bytes, bytes] | None:
-        """Return what `keep_map` put there, or None if it never did. Raises StoreError."""
+        """Return the arguments of the last `keep_map`, or None if there was none. Raises StoreError."""
         partitions, moves = await self._store.read(PARTITIONS), await self._store.read(MOVES)
         return None if partitions is None or moves is None else (partitions, moves)
 
@@ -129,7 +129,7 @@ class Checkpoints:
         return self.saved
 
     async def send_anew(self, name: str, path: Path, length: int) -> None:
-        """Replace a finished file that the newest checkpoint lists; the next `save` lists what it is now.
+        """Replace a finished file that the newest checkpoint lists; the next `save` lists its present content.
 
         Raises:
             StoreError: the store does not take it.
@@ -144,16 +144,16 @@ class Checkpoints:
         self.saved = msgspec.structs.replace(self.saved, parts=parts)
 
     def has(self, name: str) -> bool:
-        """Say whether a finished file was saved by the newest checkpoint: it need not be in the next snapshot."""
+        """Return whether the newest checkpoint has a finished file, so that the next snapshot can leave it out."""
         return self.saved is not None and any(part.name == name and not part.grows for part in self.saved.parts)
 
     async def save(
         self, opening: int, epoch: int, at: float, taken: Sequence[SnapshotFile], kept: Iterable[str]
     ) -> SavedCheckpoint:
-        """Save a snapshot: its files, and those of `kept` that the checkpoint before has. It counts when this returns.
+        """Save a snapshot: its files, and those of `kept` from the previous checkpoint. It is valid when this returns.
 
         Raises:
-            StoreError: it is not there; the one before still is.
+            StoreError: that failed; the previous one remains.
         """
         self._number += 1
         before = self.saved
@@ -182,8 +182,8 @@ class Checkpoints:
         return saved
 
     async def restore(self, saved: SavedCheckpoint, directory: Path, state: Path, *, outputs: bool) -> None:
-        """Bring a checkpoint's files to disk: the shard's state to `state`, journals that were open and, with
-        `outputs`, finished files to `directory`. The store comes last: without it nothing of this counts.
+        """Copy a checkpoint's files to disk: the shard's state to `state`, journals that were open and, with `outputs`,
+        finished files to `directory`. The store is copied last: without it the others are not valid.
 
         Raises:
             StoreError: a file is not there, or not what was saved.
@@ -205,8 +205,8 @@ class Checkpoints:
         fresh.rename(state / "store")
 
     async def sweep(self) -> int:
-        """Remove what a lost machine has sent and no checkpoint lists: what was in it is done again, and must not be
-        there twice. Return how many objects that were. Raises StoreError.
+        """Remove objects that a lost machine has sent and no checkpoint lists: their content is made again, and must
+        not exist twice. Return their number. Raises StoreError.
         """
         needed = {part.key for part in self.saved.parts} if self.saved is not None else set()
         kept = {f"{self._own}/claim.json", f"{self._own}/latest.json"}
@@ -220,7 +220,7 @@ class Checkpoints:
         return name.startswith(self._own + "/") or bool(re.fullmatch(rf"[^/]+/[^/]+-{number:03d}-\d+-\d+\..+", name))
 
     async def _forget(self, before: SavedCheckpoint, now: SavedCheckpoint) -> None:
-        """Remove what only the checkpoint before had. Finished files stay: they are the crawl's."""
+        """Remove objects that only the previous checkpoint had. Finished files stay: they belong to the crawl."""
         needed = {part.key for part in now.parts}
         old = [part.key for part in before.parts if part.key not in needed and part.key.startswith(self._own)]
         if old:
@@ -236,7 +236,7 @@ class Checkpoints:
 
 
 def _is_final(file: SnapshotFile) -> bool:
-    """Say whether a file of this name can never come to be another, within one opening."""
+    """Return whether a file of this name never changes within one opening."""
     if file.name.startswith(STORE):
         return file.name.endswith(TABLE)
     return not file.grows

@@ -1,4 +1,4 @@
-"""Followers: what is made of finished journals while a crawl goes on: checksums, Parquet, and the index of pages.
+"""Followers: process finished journals while a crawl goes on: checksums, Parquet, and the index of pages.
 
 The steps and why a crash between any two does no harm: the Parquet file is written aside, synced and renamed; then
 it is entered in the manifest and the log leaves it, both with the next commit; then the log is removed. Until that
@@ -34,9 +34,9 @@ class Sealing(msgspec.Struct, frozen=True):
     path: Path
 
     def make(self) -> str:
-        """Return the SHA-256 in hexadecimal; empty if the file is not here. Blocks.
+        """Return the SHA-256 in hexadecimal; empty if the file is missing. Blocks.
 
-        An upload may have removed it meanwhile, and the files of a shard that moved stay on the machine before.
+        An upload may have removed it meanwhile, and the files of a shard that moved stay on its previous machine.
 
         Raises:
             DamagedError: the file holds other bytes than were written.
@@ -64,7 +64,7 @@ class Sealer:
         self._elsewhere: set[str] = set()
 
     def next(self) -> Sealing | None:
-        """Return the oldest such file that is here, or None. Ask again after `settle`."""
+        """Return the task for the oldest such file on this disk, or None. Call again after `settle`."""
         entry = self._journals.unsealed(self._elsewhere)
         return Sealing(entry, self._journals.path(entry.name)) if entry is not None else None
 
@@ -76,16 +76,16 @@ class Sealer:
             self._elsewhere.add(sealing.entry.name)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to close."""
 
 
 ROW_GROUP_ROWS_MAX = 100_000
 GROUP_BYTES_MAX = 12 << 20
-"""Of a group's rows in memory: pages with long titles make smaller groups."""
+"""Size of a row group's rows in memory: pages with long titles make smaller groups."""
 
 
 class Conversion(msgspec.Struct, frozen=True):
-    """One finished log and what is to become of it. Names are relative to the crawl's directory."""
+    """Conversion of one finished log to Parquet. Names are relative to the crawl's directory."""
 
     log: str
     parquet: str
@@ -104,7 +104,7 @@ class Conversion(msgspec.Struct, frozen=True):
 
 
 class Follower:
-    """Says which log is next, and enters what was made of it. All but `Conversion.make` runs on the loop."""
+    """Chooses the next log, and enters the Parquet file. All but `Conversion.make` runs on the loop."""
 
     frees_disk = True
 
@@ -113,7 +113,7 @@ class Follower:
         self._group_bytes_max = group_bytes_max
 
     def next(self) -> Conversion | None:
-        """Return the oldest finished log, or None when there is none. Ask again after `settle`."""
+        """Return the task for the oldest finished log, or None. Call again after `settle`."""
         for entry in self._journals.finals(LOG_FOLDER):
             stem = entry.name.removeprefix(LOG_FOLDER).removesuffix(LOG_SUFFIX)
             parquet = f"{table_of(stem)}/{stem}.parquet"
@@ -127,10 +127,10 @@ class Follower:
         self._journals.drop(conversion.log)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to close."""
 
     def finish(self) -> int:
-        """Make Parquet of all that is finished and return how many files that were. Blocks; nothing else may run."""
+        """Convert all finished logs to Parquet and return their number. Blocks; nothing else may run."""
         made = 0
         while conversion := self.next():
             self.settle(conversion, conversion.make())
@@ -138,7 +138,7 @@ class Follower:
         return made
 
     def sweep(self) -> None:
-        """Remove what a crash left: half-written Parquet files, and logs that the manifest no longer has."""
+        """Remove files left by a crash: half-written Parquet files, and logs that the manifest no longer has."""
         journals = self._journals
         for folder in ("*", f"{ITEMS}*"):
             for stray in journals.directory.glob(f"{folder}/.{journals.stray}.parquet.tmp"):
@@ -155,8 +155,8 @@ def make_parquet(
     """Turn one log, or its first bytes, into one Parquet file and return its size and checksums; the same log gives
     the same file.
 
-    Its columns are those of all frames together: a module that came or went within the log does no harm. In memory: one
-    frame and, three times, one group of `ROW_GROUP_ROWS_MAX` rows or `group_bytes_max`. Costs about 1 µs a row.
+    It has the columns of all frames together, so modules may be added or removed within the log. In memory: one frame
+    and, three times, one group of `ROW_GROUP_ROWS_MAX` rows or `group_bytes_max`. Costs about 1 µs a row.
     """
     make_directory(target.parent)
     temporary = target.with_name(f".{target.name}.tmp")
@@ -186,7 +186,7 @@ def _write_group(writer: pq.ParquetWriter, waiting: list[pa.RecordBatch], schema
 def followed(
     options: SearchOptions, journals: Journals, clock: Clock, shard: int, incarnation: int, group_bytes_max: int
 ) -> tuple[list[Closable], Followers]:
-    """Return archives that only note things for a follower, and all followers; what a crash left is swept up.
+    """Return archives whose logs are for a follower, and all followers; removes files left by a crash.
 
     Raises:
         ConfigError: search is on and its library is not installed, or its index is one that we cannot read.

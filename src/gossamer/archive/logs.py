@@ -26,7 +26,7 @@ two arenas (`FRUGAL`); one thread takes 1 ms. Reading is the same."""
 
 
 class BrokenFrameError(DamagedError):
-    """A log holds other bytes than were written. Names the file, the offset, and the repair."""
+    """A log is damaged: its bytes are not those that were written. Names the file, the offset, and the repair."""
 
     def __init__(self, path: Path, what: str) -> None:
         self.what = what
@@ -56,10 +56,10 @@ def batches(path: Path, length: int | None = None) -> Iterator[pa.RecordBatch]:
 
 
 def batch_at(path: Path, offset: int) -> tuple[pa.RecordBatch, int]:
-    """Return the batch of the frame at an offset of a log, and the offset behind it.
+    """Return the batch of the frame at an offset of a log, and the offset of the frame's end.
 
     Raises:
-        BrokenFrameError: as `batches`; also where there is no frame.
+        BrokenFrameError: as `batches`; also if there is no frame.
     """
     payload = next(_payloads(path, None, offset), None)
     if payload is None:
@@ -112,17 +112,17 @@ def table_of(file_name: str) -> str:
 class Segments:
     """Names, begins and finishes the journals `PREFIX-SHARD-INCARNATION-SEQUENCE SUFFIX`.
 
-    After a crash it goes on with the segment that was open, unless that is another incarnation's: such a one is
-    closed. A sequence number is never given twice within an incarnation.
+    After a crash it continues the segment that was open; one of another incarnation is closed instead. A sequence
+    number is never used twice within an incarnation.
     """
 
     def __init__(
         self, journals: Journals, prefix: str, suffix: str, shard: int, incarnation: int, made: str = ""
     ) -> None:
-        """Take up what `journals` holds.
+        """Continue the segments in `journals`.
 
-        Prefixes are relative to the crawl's directory, their folder included. `made` is the prefix of what becomes
-        of finished segments, under the same numbers.
+        Prefixes are relative to the crawl's directory, their folder included. `made` is the prefix of the files that
+        are made from finished segments, under the same numbers.
         """
         self._journals = journals
         self._suffix = suffix

@@ -43,18 +43,18 @@ _NO_SECRET = ("_id", "_file", "_enabled", "_url")
 
 
 class Fixity(msgspec.Struct, frozen=True):
-    """By what a copy is known to be equal."""
+    """Length and checksums by which a copy is recognized as equal."""
 
     length: int
     part_bytes: int
-    """If it is longer than this it is sent in parts of this size."""
+    """Size of the parts in which a longer file is sent."""
     sha256: str
     tag: str
     """The ETag that S3 gives to objects that it encrypts with no key of the customer's: MD5, or MD5 of the parts'."""
 
 
 class ObjectStore:
-    """Copies files to one place and reads back what arrived. At most `PARTS_AT_ONCE` parts of a file are in memory."""
+    """Copies files to one place and verifies the copies. At most `PARTS_AT_ONCE` parts of a file are in memory."""
 
     def __init__(self, options: ArchiveOptions) -> None:
         """Open the store that the options name; sends no request yet.
@@ -67,12 +67,12 @@ class ObjectStore:
         self._store = _opened(options)
 
     async def copy(self, source: Path | bytes, name: str, *, overwrite: bool = False) -> str:
-        """Copy a file, unless it is there already, check what arrived, and return its sha256 in hexadecimal.
+        """Copy a file, unless it is there already, verify the copy, and return its SHA-256 in hexadecimal.
 
         An object with other content is replaced only with `overwrite`: it is another crawl's.
 
         Raises:
-            StoreError: it is not there, or not known to be whole.
+            StoreError: that failed, or the copy could not be verified.
         """
         limit_s = self._options.store_request_s_max
         try:
@@ -115,10 +115,10 @@ class ObjectStore:
             raise _store_error(error) from error
 
     async def fetch(self, name: str, target: Path, sha256: str) -> None:
-        """Bring an object to disk, whole and as its digest says.
+        """Copy an object to disk and check its digest.
 
         Raises:
-            StoreError: it is not there, or is another.
+            StoreError: there is no such object, or its content is another.
             OSError: the disk is full.
         """
         aside = target.with_name(target.name + ".part")
@@ -170,9 +170,9 @@ class ObjectStore:
         )  # fmt: skip
 
     async def _look(self, name: str, *, refusal_counts: bool = False) -> Any:
-        """Return what the store says of an object, or None.
+        """Return the store's metadata of an object, or None.
 
-        Who may write need not be allowed to list, and is then refused the answer that there is nothing.
+        Writers without permission to list get a refusal instead of the answer that there is no such object.
         """
         try:
             return await obstore.head_async(self._store, name)
@@ -198,7 +198,7 @@ class ObjectStore:
 
 
 def fixity_of(source: Path | bytes, part_bytes_min: int) -> Fixity:
-    """Return by what a copy is known. Blocks; about 2 ms a MB."""
+    """Return the fixity of a file or bytes. Blocks; about 2 ms a MB."""
     held = len(source) if isinstance(source, bytes) else source.stat().st_size
     part_bytes = max(part_bytes_min, ceil(held / PARTS_MAX))
     sha256, parts, length = hashlib.sha256(), [], 0
@@ -285,7 +285,7 @@ def _store_error(error: Exception) -> StoreError:
 
 
 def _one_line(error: Exception) -> str:
-    """Return what a store said: its own message where it sent one."""
+    """Return a store's error in one line: its own message if it sent one."""
     text = str(error).partition("\n\nDebug source")[0]
     code, message = (re.search(rf"<{name}>(.*?)</{name}>", text, re.DOTALL) for name in ("Code", "Message"))
     if code and message:

@@ -67,7 +67,7 @@ _VERSION = b"WARC/1.1\r\n"
 SMALL_BYTES = 2_048
 """Shorter records are packed with little memory: 9 instead of 13 µs for the same bytes."""
 PIECE_BYTES = 1 << 20
-"""Of a body that is in a file, so much is held at a time."""
+"""Bytes of a body in a file that are in memory at a time."""
 
 
 class Stream(Protocol):
@@ -178,7 +178,7 @@ Packer = Gzip | Zstd
 
 
 def packer(options: ArchiveOptions) -> Packer:
-    """Return what packs records as the options say."""
+    """Return the packer that the options name."""
     return Zstd(options.warc_zstd_level) if options.warc_compression == "zstd" else Gzip(options.warc_gzip_level)
 
 

@@ -100,7 +100,7 @@ EPOCHS = pa.schema(
 """One row per commit: the fields of `EpochRow`, in their order, and those of its `counters`."""
 
 ITEMS = "items/"
-"""Begins the names of tables of items: `items/NAME` is a folder in a folder."""
+"""Prefix of the names of tables of items: `items/NAME` is a folder in a folder."""
 ITEM = "item"
 ITEM_PLACES = {"key": _TEXT, "fetched_at": pa.timestamp("us", tz="UTC"), ITEM: _TEXT}
 """Columns of tables of items, behind `url`."""
@@ -137,7 +137,7 @@ def united(schemas: Iterable[pa.Schema], first: pa.Schema | None = None) -> pa.S
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch in a schema that `united` made of its own and others: what it lacks is null."""
+    """Return a batch in a schema that `united` made of its own and others: missing columns are null."""
     if batch.schema.equals(schema):
         return batch
     columns = []
@@ -158,10 +158,10 @@ _to_json = msgspec.json.Encoder(enc_hook=str).encode
 
 
 class MoreColumns:
-    """Columns that modules add to rows; a row that has nothing to say there has a null.
+    """Columns that modules add to rows; a row without a value has a null.
 
-    Those that were declared are in every batch, by the kind that was declared. Others are as their values are, and
-    appear with the first: a type that all values of the batch share, else JSON.
+    Declared columns are in every batch, with the declared kind. Others appear with their first value and have the type
+    that all values of the batch share, else JSON.
     """
 
     def __init__(self, declared: Mapping[str, str]) -> None:
@@ -169,7 +169,7 @@ class MoreColumns:
         self._values: dict[str, dict[int, object]] = {}
 
     def add(self, index: int, values: Mapping[str, object]) -> None:
-        """Take what a row says."""
+        """Add the values of a row."""
         for name, value in values.items():
             if value is not None:
                 self._values.setdefault(name, {})[index] = value

@@ -16,7 +16,7 @@ from gossamer.url.url import is_default_port
 
 _KEPT = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _PLAIN = re.compile(r"(https?)://([a-z0-9.:-]+)(/(?:[a-z0-9_-]+(?:[./][a-z0-9_-]+)*)?)/?")
-"""Most URLs: nothing in them needs work, but for the host, which many share, and a slash at the end."""
+"""Most URLs: only the host, which many share, and a slash at the end need work."""
 _WEB = ("http", "https")
 """Their default ports do not count; tools keep those of other schemes in the key."""
 _WWW = re.compile(r"www\d*\.")

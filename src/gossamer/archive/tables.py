@@ -23,7 +23,7 @@ _FETCHED_AT = PageRow.__struct_fields__.index("fetched_at")
 
 
 class TableWriters:
-    """Takes the rows of each attempt; durable with the epoch.
+    """Writes the rows of each attempt; durable with the epoch.
 
     Costs about 5 µs a page and 0.4 µs a link, the work of `cut` included. In memory: at most
     `table_frame_rows_max` rows of each table, and those of one page.
@@ -57,7 +57,7 @@ class TableWriters:
             self._add_table(table)
 
     def add(self, visited: Visited) -> Archived:
-        """Take the attempt's row and its links.
+        """Add the attempt's row and its links.
 
         Raises:
             OSError: the disk is full; the attempt's rows are kept for the next `cut`.

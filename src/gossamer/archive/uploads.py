@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from gossamer.archive.objectstore import ObjectStore
 
 IDLE_S = 1.0
-"""Between two looks for finished files."""
+"""Interval of checks for finished files."""
 JITTER = 0.2
 MANIFEST = "manifest-sha256.txt"
 WARC = "warc/"
 
 
 class StoreError(Exception):
-    """What a store did not do, in one line."""
+    """A store failed; the text is one line."""
 
     def __init__(self, text: str, *, lasting: bool = False, of_file: bool = False) -> None:
         """`lasting`: trying again does not help, the operator must. `of_file`: this one file's fault alone."""
@@ -48,7 +48,7 @@ class UploadCounts(msgspec.Struct):
     uploaded_files: int = 0
     uploaded_bytes: int = 0
     error: str = ""
-    """Why nothing is uploaded now, or what cannot be."""
+    """Why nothing is uploaded now, or which file cannot be uploaded."""
 
 
 class Uploads:
@@ -121,7 +121,7 @@ class Uploads:
         return True
 
     async def _pass(self) -> None:
-        """Upload all that waits now; ends early when the store fails."""
+        """Upload all files that wait now; ends early when the store fails."""
         async with self._one_pass:
             self._failure = None
             self._waiting = deque(self._count())
@@ -170,7 +170,7 @@ class Uploads:
             self._say(f"Uploads to {self._store.url} fail: {error}. The files are kept here, the crawl goes on.")
 
     def _count(self) -> list[ManifestEntry]:
-        """Return what waits and may be tried."""
+        """Return the waiting files that may be tried now."""
         waiting = self._journals.to_upload()
         self.counts.waiting_files, self.counts.waiting_bytes = len(waiting), sum(entry.length for entry in waiting)
         return [entry for entry in waiting if entry.name not in self._refused]
@@ -199,7 +199,7 @@ def uploads_of(
 
 
 def counts_of(store: str, manifest: Iterable[ManifestEntry]) -> UploadCounts | None:
-    """Return how far a crawl that does not run has come, if its files go to a store."""
+    """Return the state of the uploads of a stopped crawl; None if its files go to no store."""
     if not store:
         return None
     counts = UploadCounts(store)

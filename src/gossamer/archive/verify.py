@@ -1,4 +1,4 @@
-"""Verify: whether what a crawl archived is what was written, and whether its parts agree with each other.
+"""Verify: checks whether a crawl's files are as they were written, and whether they agree with each other.
 
 Files are read one after another, in pieces. What every record, row and index line says of places in WARC files goes
 to Parquet files in a temporary folder, and is joined there: memory is bounded for any size of crawl.
@@ -45,7 +45,7 @@ _NOTHING = 'SELECT NULL::VARCHAR AS file, NULL::BIGINT AS "offset", NULL::BIGINT
 
 
 class FileFault(msgspec.Struct, frozen=True):
-    """What is wrong with a file."""
+    """A fault of a file."""
 
     path: Path
     what: str
@@ -63,7 +63,7 @@ class RecordPlaces:
         self._held: dict[str, list[tuple[str, str, str, int, int]]] = {}
 
     def add(self, table: str, file: str, offset: int, length: int, url: str, what: str = "") -> None:
-        """Note a place; `what` is what is wrong with the record there."""
+        """Note a place; `what` is the fault of the record there."""
         held = self._held.setdefault(table, [])
         held.append((file, url, what, offset, length))
         if len(held) >= ROWS_A_BATCH:
@@ -105,7 +105,7 @@ def faults_of_warc(path: Path, entry: ManifestEntry | None, records: RecordPlace
 
 
 def faults_of_table(path: Path, entry: ManifestEntry | None) -> Iterator[FileFault]:
-    """Yield what is wrong with a Parquet file."""
+    """Yield the faults of a Parquet file."""
     try:
         if entry is not None and differs(entry, path):
             yield FileFault(path, DIFFERS + _rows_in(path))
@@ -124,7 +124,7 @@ def _rows_in(path: Path) -> str:
 
 
 def faults_of_log(path: Path, entry: ManifestEntry) -> Iterator[FileFault]:
-    """Yield what is wrong with the committed part of a log of record batches."""
+    """Yield the faults in the committed part of a log of record batches."""
     try:
         for _ in batches(path, entry.length):
             pass
@@ -135,13 +135,13 @@ def faults_of_log(path: Path, entry: ManifestEntry) -> Iterator[FileFault]:
 
 
 def faults_of_file(path: Path, entry: ManifestEntry) -> Iterator[FileFault]:
-    """Yield what is wrong with a file of which only the checksum is known."""
+    """Yield the faults of a file of which only the checksum is known."""
     if differs(entry, path):
         yield FileFault(path, DIFFERS)
 
 
 def faults_of_index_lines(index: Path, records: RecordPlaces) -> Iterator[FileFault]:
-    """Yield what is wrong with `index.cdxj` itself; the places in its lines go to `records`."""
+    """Yield the faults of `index.cdxj` itself; the places in its lines go to `records`."""
     for what in faults_of_index(index):
         yield FileFault(index, what)
         return

@@ -1,4 +1,4 @@
-"""The WARC archive: every reply as sent, with the request that caused it and the story of the fetch."""
+"""The WARC archive: every reply as sent, with its request and metadata of the fetch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-for
 
 
 class WarcInfo(msgspec.Struct, frozen=True):
-    """What every WARC file says of its making, in its warcinfo record. Empty fields are left out."""
+    """Contents of the warcinfo record of every WARC file. Empty fields are left out."""
 
     software: str
     """Name and version, such as `gossamer/1.0`."""
@@ -121,14 +121,14 @@ class WarcArchive:
         self._write(main, reply, [*story, ("wireBytes", str(reply.wire_bytes))] if via else [])
 
     def cut(self) -> None:
-        """Nothing waits here: records go to the journal when they are added."""
+        """Do nothing: records go to the journal when they are added."""
 
     def close(self) -> None:
-        """Finish the file that grows. The commit that follows gives it its final name."""
+        """Finish the growing file. The commit that follows gives it its final name."""
         self._segments.finish()
 
     def _write(self, main: Record, reply: Reply, story: Fields, rendered: Rendered | None = None) -> Archived:
-        """Append a record and what belongs to it, and return the record's place."""
+        """Append a record and those that belong to it, and return the record's place."""
         others = []
         if self._options.warc_request_records and reply.request_head:
             others.append(self._member(self._request_record(main, reply)))
@@ -148,7 +148,7 @@ class WarcArchive:
         return Archived(journal.name.rpartition("/")[2], offset, length, main.record_id)
 
     def _append_large(self, journal: Journal, main: Record, others: bytes) -> tuple[int, int]:
-        """Append a record that is not held whole, and what belongs to it: all of it, or nothing."""
+        """Append a record whose payload is in a file, and those that belong to it: all of them, or none."""
         offset = journal.length
         try:
             for piece in pieces_of_member(main, self._options.digests, self._packer):
@@ -223,7 +223,7 @@ class WarcArchive:
         return Record("metadata", self._next_id(), main.date, WARC_FIELDS, fields, named_fields(story))
 
     def _conversion_record(self, main: Record, reply: Reply, rendered: Rendered) -> Record:
-        """What scripts made of the page (WARC 1.1, section 6.8)."""
+        """Return the record of the page as scripts changed it (WARC 1.1, section 6.8)."""
         fields: Fields = [
             ("WARC-Target-URI", reply.url),
             ("WARC-Refers-To", f"<{main.record_id}>"),
@@ -232,7 +232,7 @@ class WarcArchive:
         return Record("conversion", self._next_id(), main.date, RENDERED_HTML, fields, b"", rendered.html)
 
     def _page_record(self, main: Record, reply: Reply, rendered: Rendered, one: PageCapture) -> Record:
-        """A picture of a page, or what it is made of, under an address of its own."""
+        """Return the record of a picture of a page, or of what the page is made of, under an address of its own."""
         fields: Fields = [
             ("WARC-Target-URI", f"urn:{one.name}:{reply.url}"),
             ("WARC-Concurrent-To", f"<{main.record_id}>"),

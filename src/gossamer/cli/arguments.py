@@ -1,4 +1,4 @@
-"""Arguments: those that many commands take, how help shows them, and what is wrong with a command line, in one line."""
+"""Arguments: those that many commands take, their help, and the one-line errors of a command line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TypedWords:
     }  # fmt: skip
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return what was typed for a parameter, or its default."""
+        """Return the typed value of a parameter, or its default."""
         read, several = self.READ.get(param.type_descriptor.annotation), param.multiple or param.nargs == -1
         if value is None:
             return () if several else None
@@ -94,7 +94,7 @@ class Command(TyperCommand):
 
 
 def made_plain(app: typer.Typer) -> typer.Typer:
-    """Return a tree of commands, each of which shows its help in this way."""
+    """Return a tree of commands, each of which shows its help as `Command` does."""
     for command in app.registered_commands:
         command.cls, command.context_settings = Command, HELP
     app.info.cls, app.info.context_settings, app.rich_markup_mode = CommandGroup, HELP, None
@@ -118,9 +118,9 @@ def bytes_of(memory: str) -> int:
 
 
 ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)\Z)", re.IGNORECASE)
-"""How an address begins that stands where a command belongs; `crawl.toml` is none."""
+"""Beginning of an address that was typed in place of a command; `crawl.toml` is none."""
 NUMBER = re.compile(r"Invalid value for '(.+)': Input should be a valid (integer|number)")
-"""What the parser says of a text where a number belongs."""
+"""The parser's message about a text in place of a number."""
 
 
 def one_line(error: TyperException) -> str:

@@ -1,4 +1,4 @@
-"""Checking: makes a job of a request; all that can be checked is, before anything is fetched or kept."""
+"""Checking: makes a job from a request, and checks all that can be checked before a page is fetched or stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 
 SPOOLED = "seeds.txt"
-"""What came on standard input or through a pipe, in the crawl's directory."""
+"""File in the crawl's directory with seeds that came on standard input or through a pipe."""
 PROGRESS = "progress."
 STANDARD_INPUT = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
 
@@ -72,8 +72,8 @@ def _look_at(config: Config) -> None:
 
 
 def _to_go_on(directory: Path, given: Config, request: CrawlRequest) -> tuple[CrawlJob, Config]:
-    """Return the job of continuing where a crawl was interrupted, as it was begun; one that has ended stays as it is.
-    What is shown of it is up to who looks now.
+    """Return the job of continuing an interrupted crawl as it was begun; one that has ended stays unchanged. Only
+    options about the display of progress are taken from the command.
 
     Raises:
         ConfigError: it was begun with something else.
@@ -98,7 +98,7 @@ def _begun_with(config: Config) -> tuple[object, ...]:
 
 
 def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resume: bool = False) -> CrawlJob:
-    """Return what the child has to do, and what it may open.
+    """Return the child's job, with the files that it may open.
 
     Raises:
         ConfigError: `process.sandbox` is on, and that is not possible.
@@ -122,7 +122,7 @@ def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resu
 
 
 def job_as_written(job: CrawlJob) -> CrawlJob:
-    """Return a job with what its crawl has written that it runs with: what was changed since it began holds."""
+    """Return a job with its crawl's present configuration, so that changes since the crawl began stay in force."""
     directory = Path(job.directory)
     try:
         config = reopen(directory / "crawl.toml")
@@ -135,7 +135,7 @@ def job_as_written(job: CrawlJob) -> CrawlJob:
 
 
 def _spooled(config: Config, directory: Path, spool: Spool) -> Config:
-    """Keep seeds that can be read but once in the crawl's directory, where a restart finds them, and look at them."""
+    """Copy seeds that can be read only once to the crawl's directory, for a restart, and check them."""
     make_writable(directory)
     file = (directory / SPOOLED).absolute()
     source = "standard input" if config.seeds.file in STANDARD_INPUT else config.seeds.file

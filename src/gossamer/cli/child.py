@@ -1,4 +1,4 @@
-"""Child: the process that checks what was typed and crawls, under the supervisor."""
+"""Child: the process that checks the command line and crawls, under the supervisor."""
 
 from __future__ import annotations
 
@@ -61,34 +61,34 @@ def main() -> None:
 
 
 class ParentProcess(NamedTuple):
-    """Our parent process, at the other end of two pipes."""
+    """Our parent process, the supervisor, at the other end of two pipes."""
 
     word: int
     answers: int
 
     def words(self) -> list[str] | None:
-        """Return what was typed; None: the parent has left."""
+        """Return the command line; None: the parent is gone."""
         return read_words(partial(os.read, self.word))
 
     def tell(self, message: CrawlJob | Spool) -> None:
-        """Answer."""
+        """Send an answer to the parent."""
         with suppress(BrokenPipeError), os.fdopen(os.dup(self.answers), "wb") as line:
             line.write(encode(message))
 
     def says_go(self) -> bool:
-        """Wait for the word; False: the parent has left."""
+        """Wait for the parent's permission to crawl; False: the parent is gone."""
         return bool(os.read(self.word, 1))
 
 
 def typed(words: Sequence[str], supervisor: ParentProcess) -> int:
-    """Do what was typed, or say what is wrong with it; return the exit status."""
+    """Carry out the command line, or report an error in it; return the exit status."""
     from gossamer.cli.main import status_of_command
 
     return status_of_command(words, lambda request: begun(*checked(request, supervisor), supervisor))
 
 
 def given(supervisor: ParentProcess) -> int:
-    """Do a job that was checked before, when its first child was there; return the exit status."""
+    """Carry out a job that an earlier child has checked; return the exit status."""
     from gossamer.config import Config
 
     job = decode(sys.stdin.buffer.readline())
@@ -121,13 +121,13 @@ def checked(request: CrawlRequest, supervisor: ParentProcess) -> tuple[CrawlJob,
 
 
 def interrupt(*_: object) -> NoReturn:
-    """End the checks, once: what they made is then taken away, and nothing may interrupt that."""
+    """End the checks, once: afterwards the files that they made are removed, which nothing may interrupt."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def begun(job: CrawlJob, config: Config, supervisor: ParentProcess) -> int:
-    """Import what a job takes, crawl when the word comes, and return the exit status."""
+    """Import the modules of a job, crawl when the parent allows it, and return the exit status."""
     return guarded(job, partial(crawl, config, supervisor))
 
 
@@ -165,13 +165,13 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
 
 
 def is_outdated(job: CrawlJob) -> bool:
-    """Say whether a command works on what the crawl runs with, or has changed it since the job was made."""
+    """Return whether a command is changing the crawl's configuration, or has changed it since the job was made."""
     directory = Path(job.directory)
     return DirectoryLock.is_held(directory / MAINTENANCE) or written_in(directory) != job.written
 
 
 def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
-    """Import what crawls, wait for the word, crawl as the job says and show its progress."""
+    """Import the crawler, wait for the parent's permission, do the job and show its progress."""
     from gossamer.cli.run import progress_for, served
 
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
@@ -255,7 +255,7 @@ def confined(job: CrawlJob, config: Config) -> SandboxState:
 
 
 def ended_as(ended: str, status: Status) -> Exit:
-    """Return the exit status of a crawl that ended with nothing wrong in it; say why, where nothing was fetched."""
+    """Return the exit status of a crawl that ended without an error; report why if nothing was fetched."""
     if ended in ("stopped", "patience"):
         return Exit.INTERRUPTED if ended == "stopped" else Exit.WAITING
     if lines := seeds_not_fetched_lines(status):
@@ -266,13 +266,13 @@ def ended_as(ended: str, status: Status) -> Exit:
 
 
 def full(error: OSError, directory: Path) -> str:
-    """Return the line for a disk that takes no more."""
+    """Return the error line for a full disk."""
     again = f"gossamer resume {shell_word(directory)}" if (directory / "crawl.toml").exists() else "the same command"
     return f"{unwritable(error, directory)}, then {again} continues"
 
 
 def config_error(error: BaseException) -> ConfigError | None:
-    """Return the operator's mistake that an error is, or holds as a group."""
+    """Return the operator's mistake in an error, which may be a group of errors."""
     if isinstance(error, ConfigError):
         return error
     if isinstance(error, BaseExceptionGroup):
@@ -281,7 +281,7 @@ def config_error(error: BaseException) -> ConfigError | None:
 
 
 def trace_of(error: BaseException) -> str:
-    """Return where an error happened, in lines; of a component's, where that raised it."""
+    """Return the lines of an error's traceback; for a component's error, those of the component."""
     return error.trace if isinstance(error, ComponentFailedError) else "".join(traceback.format_exception(error))
 
 

@@ -30,7 +30,7 @@ commands = typer.Typer()
 SOCKET = "control.sock"
 DEADLINE_S = 30.0
 BEGIN_S_MAX = 5.0
-"""Before a crawl listens that holds its directory."""
+"""Longest wait for a crawl that holds its directory to listen."""
 PAUSE_S = 0.05
 REPLY_BYTES_MAX = 64 << 20
 STALLED = "state/stalled.json"
@@ -165,11 +165,11 @@ def _assigned(text: str) -> tuple[str, object]:
 
 
 class NoCrawlRunsError(Exception):
-    """No process listens in the directory: the crawl has stopped, or never ran."""
+    """No process listens in the directory: the crawl has stopped, or was never started."""
 
 
 class SilentError(ConfigError):
-    """A crawl listens, and does not answer."""
+    """A crawl listens but does not answer."""
 
 
 def ask(
@@ -261,7 +261,7 @@ def mapping(answer: object) -> Mapping[str, object]:
 
 
 def pairs_text(found: Mapping[str, object]) -> str:
-    """Return names and values, one a line; lists and objects below their name, indented."""
+    """Return names and values, one per line; lists and objects follow their name, indented."""
     width = max((len(str(name)) for name in found), default=0)
     lines = []
     for name, value in found.items():

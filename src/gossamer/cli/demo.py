@@ -30,7 +30,7 @@ OutputDirectory = Annotated[
 ]
 Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="Size of the web: small, medium or large.")]
 FREE_S_MAX, FREE_LOOK_S = 5.0, 0.25
-"""How long the port of a web whose crawl was killed may still be taken, and how often we look."""
+"""How long the port of a web may stay in use after its crawl was killed, and the interval of checks."""
 # The made web misbehaves as the real one does; here its patience and ours are cut so that a demo ends in a minute.
 QUICK_WEB = {"crawl_delay_s": 0.1, "slow_s_median": 0.1, "retry_after_s": 1, "drip_s": 0.2}
 QUICK_CRAWL = (

@@ -1,4 +1,4 @@
-"""Directory: whether a crawl's directory holds one, can be made, and what of it goes when the crawl is refused."""
+"""Directory: checks and makes a crawl's directory, and removes its files if the crawl is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gossamer.world.files import make_directory
 
 
 def holds_crawl(directory: Path) -> bool:
-    """Say whether a crawl was started in a directory."""
+    """Return whether a crawl was started in a directory."""
     return (directory / "crawl.toml").exists()
 
 
@@ -29,7 +29,7 @@ def require_crawl(directory: Path) -> None:
 
 
 def make_writable(directory: Path) -> None:
-    """Make a crawl's directory. Raises ConfigError when that cannot be."""
+    """Make a crawl's directory. Raises ConfigError if that fails."""
     try:
         make_directory(directory)
         tempfile.TemporaryFile(dir=directory).close()
@@ -38,7 +38,7 @@ def make_writable(directory: Path) -> None:
 
 
 def there_before(directory: Path) -> tuple[list[Path], list[str]]:
-    """Return which directories have yet to be made, innermost first, and the names that the innermost holds."""
+    """Return the directories that are still missing, innermost first, and the names in the innermost."""
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
     try:
         return missing, [path.name for path in directory.iterdir()] if directory.is_dir() else []
@@ -47,13 +47,13 @@ def there_before(directory: Path) -> tuple[list[Path], list[str]]:
 
 
 def unmake_refused(job: CrawlJob) -> None:
-    """Remove what a crawl made whose job was refused after its checks."""
+    """Remove the files of a crawl whose job was refused after its checks."""
     if job.before is not None:
         unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
 
 
 def unmake(directory: Path, missing: Sequence[Path], before: Iterable[str]) -> None:
-    """Remove what a refused crawl made: a mistake leaves nothing behind. What became a crawl stays."""
+    """Remove the files of a refused crawl: a mistake leaves nothing behind. A directory that became a crawl stays."""
     if not directory.is_dir() or holds_crawl(directory):
         return
     for name in {path.name for path in directory.iterdir()} - set(before):

@@ -48,7 +48,7 @@ IGNORED = {
     "gossamer resume DIR --set revisit.change=text, or payload for every byte",
     "text": "Edits of markup alone are not listed (revisit.change=text); revisit.change=payload finds every byte",
 }
-"""What is no change, by `revisit.change`."""
+"""Notes about edits that are not listed, by `revisit.change`."""
 
 
 @commands.command("changes")
@@ -171,7 +171,7 @@ def export(
 
 
 def _notes(directory: Path, done: Exported, permitted: str, *, unknown: bool, dedupe: str) -> Iterator[str]:
-    """Yield what a user should know of an export beside its size."""
+    """Yield the notes to a user about an export, other than its size."""
     if done.running:
         yield _of_running(directory, done.unread)
     if done.newer:

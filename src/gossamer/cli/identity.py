@@ -120,7 +120,7 @@ def page(config: ConfigFile = None, output: Target = None) -> int:
 
 
 def _key_path(config: Path | None, key: Path | None) -> Path:
-    """Return the key file that is named. Raises ConfigError: cryptography is not installed."""
+    """Return the named key file. Raises ConfigError: cryptography is not installed."""
     require("cryptography", "identity")
     if key is not None:
         return key

@@ -27,7 +27,7 @@ from gossamer.world.files import write_whole
 
 commands = typer.Typer()
 STATUS_S_MAX = 10.0
-"""A crawl that does not answer by then hangs."""
+"""Time after which a crawl without an answer is taken as hanging."""
 
 
 @commands.command("status")
@@ -164,7 +164,7 @@ def _status(directory: Path) -> tuple[StatusFields, bool]:
 
 
 def _running_status(directory: Path) -> StatusFields | None:
-    """Return what a crawl answers; None if none runs."""
+    """Return a crawl's answer; None if no crawl runs."""
     try:
         return mapping(ask(directory, "status", {"detail": True}, deadline_s=STATUS_S_MAX))
     except NoCrawlRunsError:
@@ -174,7 +174,7 @@ def _running_status(directory: Path) -> StatusFields | None:
 
 
 def _status_or_damage(directory: Path) -> Status:
-    """Return a crawl's status; of one whose state is gone or damaged only what is wrong with it."""
+    """Return a crawl's status; if its state is missing or damaged, only that fault."""
     try:
         return read_status(mapping(ask(directory, "status")))
     except NoCrawlRunsError:

@@ -21,7 +21,7 @@ class CrawlRequest(NamedTuple):
 
     command: Literal["crawl", "resume"]
     options: Mapping[str, object]
-    """By their names in the table of flags."""
+    """Values of options by their names in the table of flags."""
     sets: Sequence[str] = ()
     directory: Path = Path()
     """Of `resume`."""
@@ -31,10 +31,10 @@ class CrawlRequest(NamedTuple):
 
 
 class Spool(NamedTuple):
-    """Asks for standard input: who types at a terminal is heard by the process in front alone."""
+    """Requests standard input: only the process in the foreground can read a terminal."""
 
     file: str
-    """Where it is wanted."""
+    """File to which it is to be copied."""
 
 
 class CrawlJob(NamedTuple):
@@ -49,17 +49,17 @@ class CrawlJob(NamedTuple):
     settle: bool = False
     """When resuming: where the crawl had ended, only finish its files."""
     restart: bool = False
-    """The child before this one died: resume if there is anything to resume, without a word."""
+    """The previous child died: resume without a message if there is anything to resume."""
     written: str = ""
     """When restarting: what the crawl's `crawl.toml` said when this was made."""
     process_s_max: float = 0.0
-    """How long a stage may be at one page, for the supervisor."""
+    """How long a stage may take for one page; the supervisor enforces it."""
     missing: tuple[str, ...] = ()
     """Directories that were not there before, innermost first: a refused crawl leaves nothing behind."""
     before: tuple[str, ...] | None = None
     """Names that the crawl's directory held before; None: nothing of it is ever removed."""
     rights: dict[str, Any] | None = None
-    """What its processes may open (`world.sandbox.Rights`), from before one has read a page; None: no sandbox."""
+    """Files that its processes may open (`world.sandbox.Rights`), in force before a page is read; None: no sandbox."""
     unconfined: str = ""
     """Why there is no sandbox."""
     is_required: bool = False
@@ -67,7 +67,7 @@ class CrawlJob(NamedTuple):
 
 
 def written_in(directory: Path) -> str:
-    """Return what `crawl.toml` says; nothing if there is none yet."""
+    """Return the text of `crawl.toml`; empty if there is none yet."""
     try:
         return (directory / "crawl.toml").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -86,7 +86,9 @@ def encode_words(words: Sequence[str]) -> bytes:
 
 
 def read_words(read: Callable[[int], bytes]) -> list[str] | None:
-    """Return what `encode_words` wrote, from a function that returns at most that many bytes; None: it has ended."""
+    """Decode the output of `encode_words`; `read` returns at most as many bytes as asked for. None: the stream
+    ended.
+    """
     parts: list[bytes] = []
     for size in (8, 0):
         size, part = size or int.from_bytes(parts[0]), b""
@@ -101,7 +103,7 @@ def read_words(read: Callable[[int], bytes]) -> list[str] | None:
 
 
 def decode(line: bytes) -> CrawlJob | Spool:
-    """Return what `encode` wrote."""
+    """Decode the output of `encode`."""
     [(kind, fields)] = json.loads(line).items()
     if kind == "Spool":
         return Spool(**fields)

@@ -36,19 +36,19 @@ NOTES_SHOWN_MAX = 3
 ERRORS_SHOWN_MAX = 6
 HOSTS_SHOWN_MAX = 5
 LINES_BESIDE_HOSTS = 18
-"""Lines that the rest of the view takes at most: a view that is higher than the terminal cannot be redrawn."""
+"""Lines of all other parts of the view: a view that is higher than the terminal cannot be redrawn."""
 SHOWN_ALREADY = frozenset(("rates", "largest"))
-"""Rows of a status that the view has in another form."""
+"""Rows of a status that the view shows in another form."""
 NAME_COLUMNS = 14
 GAP_COLUMNS = 3
 BAR_COLUMNS = 40
 WORDS_COLUMNS = 50
-"""What is left of a line for the words after its bars."""
+"""Columns for the words after the bars of a line."""
 STYLES: Final[dict[Level, str]] = {"good": "green", "warning": "yellow", "bad": "bold red", "over": "blue"}
 
 
 class LastingConsole(Console):
-    """A console that does not end the process when its terminal goes away, as rich's own does."""
+    """A console that, unlike rich's own, does not end the process when its terminal is closed."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

@@ -1,4 +1,4 @@
-"""Main: the table of commands, and one command line, carried out; a mistake is one line on standard error."""
+"""Main: the table of commands; runs one command line. A mistake is one line on standard error."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _command(name: str) -> CommandInfo:
 
 
 def _first(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the words that may name the command: those that are typed, also where the shell completes them."""
+    """Return the words that may name the command: the typed ones, also during completion by the shell."""
     if COMPLETE in os.environ:
         typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
         return typed.split()[1:2]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 START_S_MAX, START_LOOK_S = 200.0, 0.5
-"""How long a crawl that starts is waited for, and between two looks."""
+"""Longest wait for a crawl to start, and the interval of checks."""
 RESTART_S_MAX = 5.0
 """A crawl that was killed starts again within this, if it has a supervisor."""
 STOP_S_MAX = 600.0
@@ -160,7 +160,7 @@ def _while_stopped(directory: Path, work: Callable[[], None]) -> int:
 
 
 def _stopped(directory: Path) -> Literal["", "there", "here"]:
-    """Stop a crawl that runs; return where it is to go on, or nothing if none ran."""
+    """Stop a running crawl; return how to continue it, or nothing if none ran."""
     goes_on: Literal["there", "here"] = "there"
     try:
         try:
@@ -238,7 +238,7 @@ def scale(
 
 
 def _scaled_while_running(directory: Path, workers: int) -> bool:
-    """Have a running crawl change the number of its shards; False where none runs, or it must stop for that."""
+    """Change the number of shards of a running crawl; False if none runs, or it must stop for that."""
     began_at = time.monotonic()
     while True:
         try:

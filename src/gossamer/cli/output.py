@@ -19,7 +19,7 @@ class Exit(IntEnum):
     """Exit status of a command. `gossamer --help` and docs/reference/commands.md show the meanings."""
 
     meaning: str
-    """For people, in one line."""
+    """Its meaning, in one line for people."""
 
     def __new__(cls, status: int, meaning: str) -> Self:
         member = int.__new__(cls, status)
@@ -62,7 +62,7 @@ def complain(line: str) -> None:
 
 
 def harmless(text: object) -> str:
-    """Return text on one line with nothing in it that a terminal obeys.
+    """Return text on one line without control characters for a terminal.
 
     URLs, titles and server errors are untrusted: control characters, direction marks and lone surrogates
     are shown as escapes.
@@ -74,7 +74,7 @@ def harmless(text: object) -> str:
 
 
 def obeys_escapes(out: TextIO) -> bool:
-    """Say whether a stream is a terminal that obeys control sequences: those of editors and CI systems do not."""
+    """Return whether a stream is a terminal that obeys control sequences: those of editors and CI systems do not."""
     return out.isatty() and os.environ.get("TERM", "").lower() not in DUMB
 
 
@@ -99,7 +99,7 @@ class Shown:
         self._is_open = False
 
     def advance(self, table: str, done: int, rows: int) -> None:
-        """Show how far it is, if it is time."""
+        """Show the progress if an interval has passed."""
         now = time.monotonic()
         if self._quiet or now < self._next:
             return
@@ -112,13 +112,13 @@ class Shown:
             self._write(f"{line}\n")
 
     def clear(self) -> None:
-        """Take the live line away."""
+        """Erase the live line."""
         if self._is_open:
             self._write("\r\x1b[K")
             self._is_open = False
 
     def line(self, text: str) -> None:
-        """Print a line once."""
+        """Print a line that stays."""
         if not self._quiet:
             self._write(f"{text}\n")
 

@@ -1,4 +1,4 @@
-"""Recipes: `archive`, `mirror`, `corpus`, `check`: a crawl with a preset, and what is made of it."""
+"""Recipes: `archive`, `mirror`, `corpus`, `check`: a crawl with preset options, then an export of it."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
         "robots.robots_wait_max_s=60.0",  # Links to dead hosts are common, and each is a fault to report today.
     ),
 }
-"""Keys that each sets; `--set` comes later."""
+"""Keys that each recipe sets; `--set` overrides them."""
 EXPORTS: Mapping[str, Mapping[str, str]] = {
     "archive": {"wacz": ".wacz"},
     "mirror": {"mirror": "-mirror"},
     "corpus": {"markdown": "-markdown", "parquet": "-parquet"},
 }
-"""Formats that each makes, and what follows the directory's name."""
+"""Formats of each recipe's exports, each with the suffix to the directory's name."""
 SHOWN_MAX = 20
-"""Faults of one kind on the terminal."""
+"""Faults of one kind that the terminal shows at most."""
 Url = Annotated[list[str] | None, typer.Argument(metavar="URL", help="URLs to start from.")]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the faults to an HTML file.")]
 Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the faults to a CSV file.")]
@@ -133,7 +133,7 @@ def carried_out(
     *,
     show_config: bool,
 ) -> int:
-    """Crawl by a recipe, and export what came of it; return the exit status."""
+    """Crawl by a recipe, and export the crawl; return the exit status."""
     directory = directory_of(recipe, options)
     options["output"] = str(directory)
     sets = [*RECIPES[recipe], *(sets or ())]

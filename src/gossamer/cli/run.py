@@ -56,7 +56,7 @@ async def served(crawler: Crawler | ClusterCrawler, config: Config, progress: Pr
 
 
 async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
-    """Run a crawl to its end and return how it ended. What it raises is raised."""
+    """Run a crawl to its end and return how it ended. Raises what the crawl raises."""
     loop = asyncio.get_running_loop()
     stops = Stops(crawler, progress)
     for number in SIGNALS:
@@ -79,7 +79,9 @@ async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
 
 
 def detailed(status: Callable[..., StatusFields]) -> Callable[[], StatusFields]:
-    """Return what returns a status with detail, renewed so that it takes at most `DETAIL_COST_MAX` of the time."""
+    """Return a function for a detailed status, which is renewed only so often that it takes at most
+    `DETAIL_COST_MAX`.
+    """
     kept: dict[str, object] = {}
     next_at = 0.0
 
@@ -180,4 +182,4 @@ class JsonProgress(PlainLines):
 
 if TYPE_CHECKING:
     Progress = Live | Quiet
-    """One way to show a crawl. Never raises because of what it writes to."""
+    """A way to show a crawl's progress. Errors of its stream are not raised."""

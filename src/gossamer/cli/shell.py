@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 FLAGS = ("contact", "hosts", "dns", "allow_private", "no_robots", "hosts_store", "scope", "include", "exclude")
-"""Options of `crawl` that one page has a use for."""
+"""Options of `crawl` that apply to one page."""
 SHOWN_MAX = 50
-"""Links or elements that the shell lists at once."""
+"""Links or elements that the shell lists at most."""
 Url = Annotated[str, typer.Argument(metavar="URL", help="The page.")]
 Css = Annotated[list[str] | None, typer.Option("--css", metavar="SELECTOR", help="Try a CSS selector (repeatable).")]
 XPath = Annotated[
@@ -108,7 +108,7 @@ def shell(
 
 
 def prompt(fetched: Fetched, config: Config, read: Callable[[], str]) -> int:
-    """Obey lines until one says quit, or there are no more."""
+    """Carry out lines until `quit` or the end of input."""
     while True:
         try:
             word, _, rest = read().strip().partition(" ")
@@ -197,7 +197,7 @@ def _markdown(fetched: Fetched) -> Iterator[str]:
 
 
 def _printable(text: str) -> Iterator[str]:
-    """Yield the lines of a text with nothing in them that a terminal obeys."""
+    """Yield the lines of a text without control characters for a terminal."""
     for line in text.splitlines():
         yield "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode() for c in line)
 

@@ -1,4 +1,4 @@
-"""Start: the process that will crawl, from what was typed to the word on which it begins."""
+"""Start: starts the process that will crawl, and passes it the command line and the permission to crawl."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM)
 """Signals that a supervisor passes on to its child."""
 _DESCRIPTOR = re.compile(r"(?:.*=)?/(?:dev|proc/self)/fd/(\d+)", re.DOTALL).fullmatch
 LEAVING_S_MAX = 5.0
-"""How long a child may take to leave when it is not needed any more."""
+"""Longest wait for the end of a child that is no longer needed."""
 
 
 def environment() -> dict[str, str]:
-    """Return the variables of a child.
+    """Return the environment variables of a child.
 
     With this process's path (and `-P`) a child imports the same modules, never files of the current directory.
     """
@@ -41,16 +41,16 @@ def descriptors(words: Sequence[str]) -> tuple[int, ...]:
 
 
 class Started:
-    """A child that makes a job of what was typed, answers with it, and waits for the word to crawl.
+    """A child that makes a job from the command line, answers with it, and waits for the permission to crawl.
 
-    The word is said by `begin`; `close` without it ends the child. We read the answer, and need nothing
-    of what reads configurations: the child alone pays for that.
+    `begin` gives the permission; `close` without it ends the child. This process reads the answer without the modules
+    that read configurations: only the child pays for those.
     """
 
     def __init__(self, words: Sequence[str], job: IO[bytes] | int = subprocess.DEVNULL) -> None:
-        """`words` are those that were typed, and `job` is a file with the job where one was made of them before."""
+        """`words` are the command line, and `job` is a file with its job if one was made earlier."""
         self.took_input = False
-        """Standard input went to this child: there is nothing left for another one."""
+        """Whether this child has read standard input, so that another child cannot."""
         go, self._go = os.pipe()
         self._answers, answers = os.pipe()
         # What was typed goes through the pipe: arguments of a process are readable by every user of the machine.
@@ -83,7 +83,7 @@ class Started:
             return cls((), line)
 
     def job(self) -> CrawlJob | int:
-        """Wait for the answer; return the child's exit status where it refused, having said why."""
+        """Wait for the answer; return the child's exit status if it refused, which it has reported."""
         process = self._process
         assert process is not None, "a child has one job"
         with os.fdopen(os.dup(self._answers), "rb") as answers:
@@ -100,7 +100,7 @@ class Started:
         return process.wait()
 
     def begin(self) -> subprocess.Popen[bytes]:
-        """Have the child crawl, and hand it over to the caller."""
+        """Allow the child to crawl, and hand it over to the caller."""
         process, self._process = self._process, None
         assert process is not None, "a child has one job"
         self._say_go()

@@ -1,4 +1,4 @@
-"""Status text: what a status says, in words and in one line."""
+"""Status text: a status in words, and in one line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LIMITS = {
 }
 
 StatusFields = Mapping[str, object]
-"""What a crawl answers to `status`, and what `status --json` prints; `read_status` makes a `Status` of it."""
+"""A crawl's answer to `status`, which `status --json` prints; `read_status` makes a `Status` of it."""
 
 
 def errors_of(status: Status) -> dict[str, int]:
@@ -46,7 +46,7 @@ def errors_of(status: Status) -> dict[str, int]:
 
 
 def state_of(status: Status) -> str:
-    """Return the state in words; when nothing happens, for what it waits."""
+    """Return the state in words; for an idle crawl, what it waits for."""
     state, waiting = harmless(status.state), harmless(status.waiting_for)
     return f"{state}: {waiting}" if waiting else state
 
@@ -71,12 +71,12 @@ def seeds_not_fetched_lines(status: Status) -> list[str]:
 
 
 def warnings_of(status: Status) -> list[str]:
-    """Return what the operator should know of how the crawl is set up, in sentences."""
+    """Return warnings about the crawl's setup, in sentences."""
     return [harmless(warning) for warning in status.warnings]
 
 
 def to_upload_of(status: Status) -> str:
-    """Return what an object store does not hold yet, or nothing."""
+    """Return number and size of the files that are not yet in the object store; empty: none."""
     uploads = status.uploads
     if uploads is None or not uploads["waiting_files"]:
         return ""
@@ -84,7 +84,7 @@ def to_upload_of(status: Status) -> str:
 
 
 def uploaded_of(status: Status) -> str:
-    """Return what an object store holds, and which, or nothing."""
+    """Return number and size of the files in the object store, and its name; empty without one."""
     uploads = status.uploads
     if uploads is None:
         return ""

@@ -1,4 +1,4 @@
-"""Access: who may request what, before anything else looks at a request, and the token that allows changes.
+"""Access: checks who may request what, before a request is processed, and keeps the token that allows changes.
 
 A page open in a browser here can send requests to loopback, and by a name that resolves to it also read
 the answers; what gives it away is the name (DNS rebinding), or what the browser says of where it comes from (`Origin`,
@@ -37,7 +37,7 @@ READS = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 """The safe methods (RFC 9110, section 9.2.1)."""
 OWN_SITES = frozenset(("", "same-origin", "none"))
 CLOSE = {"Connection": "close"}
-"""The rest of a body that is refused is not waited for."""
+"""Header of a refusal: the server does not wait for the rest of the body."""
 ALWAYS = {
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -55,22 +55,22 @@ class Access(NamedTuple):
     """How the application is reached."""
 
     token: str
-    """Without it nothing changes."""
+    """Required for changes."""
     is_local: bool
-    """On loopback: who is here may read without it."""
+    """Whether it is served on loopback, where reading needs no token."""
     bounds: Bounds
     hook_bytes_max: int = 0
-    """Of what hubs send."""
+    """Largest body of a request from a hub."""
 
 
 def access_of(state: Path, options: ConsoleOptions, hook_bytes_max: int = 0) -> Access:
-    """Return the access to what keeps its token in `state`. Raises ConfigError: it cannot be kept."""
+    """Return the access with the token in the directory `state`. Raises ConfigError: the token cannot be kept."""
     bounds = Bounds(options.body_bytes_max, options.request_s_max)
     return Access(token_of(state), is_local(options.address), bounds, hook_bytes_max)
 
 
 class Guard:
-    """Refuses what may not pass."""
+    """Refuses requests that are not allowed."""
 
     def __init__(self, app: ASGIApp, token: str, *, is_local: bool, public: tuple[str, ...]) -> None:
         """Guard `app`. Paths that begin as `public` says need no token; on loopback (`is_local`) none is needed to
@@ -122,7 +122,7 @@ class Guard:
 
 
 def _is_loopback(host: str) -> bool:
-    """Say whether a `Host` is this machine's own: a name can resolve to anything, an address cannot."""
+    """Return whether a `Host` is this machine's own: a name can resolve to anything, an address cannot."""
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
     try:
         return name == "localhost" or ip_address(name.removeprefix("[").removesuffix("]")).is_loopback

@@ -26,15 +26,15 @@ IDLE_S_MAX = 15
 READ_S_MAX = 15.0
 """Time after which a connection is closed if its reader takes nothing."""
 PIECE_BYTES = 1_024
-"""Parsed at once. h11 takes 14 us a chunk, and a chunk may be one byte."""
+"""Bytes that are parsed at once. h11 takes 14 us a chunk, and a chunk may be one byte."""
 SEND_BUFFER_BYTES = 64 * 1024
-"""Of each socket: a reader that does not read is noticed when it is full."""
+"""Send buffer of each socket: a reader that does not read is noticed when it is full."""
 CONNECT_S = 0.000_2
-"""Work that a connection costs beside its requests."""
+"""Time that a connection costs in addition to its requests."""
 ROOM_S_MAX = 5.0
-"""A new connection waits so long for one of those at work to end."""
+"""Longest wait of a new connection for the end of another one."""
 AGAIN_S = 0.5
-"""Between two tries to accept where the system has no file left for it."""
+"""Interval of attempts to accept a connection while the system has no file descriptor left."""
 CLOSING = "closing"
 """The name in a scope's state of an event that is set when the server ends: for answers that would go on."""
 
@@ -78,13 +78,13 @@ class Connections:
         self._figures.connections = len(self.open)
 
     def remove(self, connection: ConsoleConnection) -> None:
-        """Count it no more."""
+        """Stop counting a connection."""
         self.open.discard(connection)
         self._figures.connections = len(self.open)
         self._left.set()
 
     async def _make_room(self) -> bool:
-        """Have a place for one more; False if none becomes free in time."""
+        """Make room for one more connection; False if that fails in time."""
         if len(self.open) >= self._most and (slowest := self._slowest(lambda one: one.is_waiting)) is not None:
             self._figures.displaced += 1
             slowest.abort()
@@ -115,7 +115,7 @@ class ConsoleConnection(H11Protocol):
         self._overdue: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         self.is_last = False
-        """It closes after the answer under way."""
+        """Whether it closes after the answer under way."""
         self.since = 0.0
         """When it was made, or its last answer was complete."""
 
@@ -126,7 +126,7 @@ class ConsoleConnection(H11Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """It waits for its client: for a head, for the rest of a body, or for it to read."""
+        """Whether it waits for its client: for a head, for the rest of a body, or for it to read."""
         cycle = self.cycle
         return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
 
@@ -173,7 +173,7 @@ class ConsoleConnection(H11Protocol):
             self.cycle.keep_alive = False
 
     def _parse(self) -> None:
-        """Parse the next piece of what has come, if the share allows it; read on when all is parsed."""
+        """Parse the next piece of the received data, if the share allows it; read on when all is parsed."""
         self._parsing = None
         if self.transport.is_closing() or self.flow.read_paused:  # In the second case the flow calls again.
             self._held.hold()

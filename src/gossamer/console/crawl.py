@@ -1,4 +1,4 @@
-"""Crawl: what can be asked of one crawl over HTTP: its verbs, and what is read from its directory."""
+"""Crawl: the requests to one crawl over HTTP: its verbs, and views of its directory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METRICS = "metrics"
 
 
 class ConsoleCrawl:
-    """One crawl, as everything here sees it."""
+    """One crawl, with the feed and the views that the console has of it."""
 
     def __init__(self, desk: CrawlHandle, service: Service) -> None:
         self.desk = desk
@@ -39,7 +39,7 @@ CrawlOf = Callable[[Mapping[str, str]], ConsoleCrawl]
 
 
 def operations(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Operation]:
-    """Yield what can be asked of a crawl, below `prefix`."""
+    """Yield the operations of a crawl, below `prefix`."""
 
     async def own(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": service.counts()}
@@ -70,7 +70,7 @@ def operations(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Ope
 
 
 def beside(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Route]:
-    """Yield the routes of what is not JSON: metrics, events and the page."""
+    """Yield the routes whose answers are not JSON: metrics, events and the page."""
     yield metrics_route(f"{prefix}{METRICS}", crawl_of, service)
     yield events.route(f"{prefix}api/events", lambda path: crawl_of(path).feed, service.streams)
     yield exports.route(f"{prefix}{exports.PATH}", crawl_of, service)
@@ -98,7 +98,7 @@ def metrics_route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
 
 
 def one(desk: CrawlHandle, service: Service) -> CrawlOf:
-    """Return what finds the same crawl for every path."""
+    """Return a function that finds the same crawl for every path."""
     crawl = ConsoleCrawl(desk, service)
     return lambda _: crawl
 

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 SOCKET = "control.sock"
 ANSWER_BYTES_MAX = 64 << 20
 ANSWER_S_MAX = 75.0
-"""A crawl answers within 60 s, if only that it cannot."""
+"""Longest wait for an answer: a crawl answers or refuses within 60 s."""
 KEPT_S = 2.0
 """Least interval between reads of a stopped crawl's status: opening its store takes a while."""
 PASSING = ("starting", "stopping")
 UNSETTLED = (-1, -1)
 Stamp = tuple[int, int]
-"""Of the files that change each time the crawl is opened: while they do not, its status does not."""
+"""Identifies a state of the files that change each time the crawl is opened: while it is equal, so is the status."""
 TURN_S_MAX = 60.0
 
 
 class CrawlHandle(Protocol):
-    """A crawl that can be asked, whether it runs or not, here or elsewhere."""
+    """A crawl that answers requests, whether it runs or not, in this process or another."""
 
     @property
     def directory(self) -> Path:
@@ -52,7 +52,7 @@ class CrawlHandle(Protocol):
 
     @property
     def callbacks(self) -> Callbacks | None:
-        """What hubs say is said to this; None before the crawl runs, after it, and where it has no subscriptions."""
+        """Receiver of requests from hubs; None before the crawl runs, after it, and without subscriptions."""
         ...
 
 
@@ -75,7 +75,7 @@ class Directory:
 
     @property
     def callbacks(self) -> None:
-        """Nothing: hubs call the process that crawls."""
+        """None: hubs call the process that crawls."""
         return
 
     def failed(self, error: Exception) -> None:
@@ -83,7 +83,7 @@ class Directory:
         self._note("".join(traceback.format_exception(error)))
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
-        """Return the crawl's own answer while it runs; else what its files say, or that it does not run."""
+        """Return the crawl's own answer while it runs; else an answer from its files, or that it does not run."""
         try:
             answer = await ask_running(self._directory, request)
             self._ran, self._status, self._past = True, None, None
@@ -205,11 +205,11 @@ def _report() -> ModuleType:
 
 
 class NotRunningError(Exception):
-    """No process listens there: no crawl runs."""
+    """No process listens in the directory: no crawl runs."""
 
 
 async def ask_running(directory: Path, request: dict[str, object]) -> dict[str, object]:
-    """Return the answer of the crawl that runs in `directory`, as it gives it.
+    """Return the unchanged answer of the crawl that runs in `directory`.
 
     Raises:
         NotRunningError: none runs, or it ended before it answered.

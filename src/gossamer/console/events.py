@@ -1,4 +1,4 @@
-"""Events: a stream of server-sent events, once a second, for all who watch.
+"""Events: a stream of server-sent events, one message a second, the same for all readers.
 
 There are few streams, by a bound; each holds one message, and one that takes none for `SEND_S_MAX` is closed.
 """
@@ -34,7 +34,7 @@ DETAIL_COST_MAX = 0.01
 BEGINNING = ("about", "course", "recent")
 DETAIL_S_MAX = 30.0
 LEFT_OUT = frozenset(("course", "rejected", "traps"))
-"""Keys of a status that the page has in another form, or does not show."""
+"""Keys of a status that the page gets in another form, or does not show."""
 MAKING_S_MAX = 5.0
 """Longest wait for a message that another stream requested; then the stream reports that the crawl does not answer."""
 OVER = frozenset(("finished", "stopped", "failed"))
@@ -110,12 +110,12 @@ class _EventStream(Response):
         self.has_token = has_token
         self.began_at = asyncio.get_running_loop().time()
         self.is_behind = False
-        """It waits for its reader to read."""
+        """Whether it waits for its reader to read."""
         self.displaced = asyncio.Event()
         self.background = None
 
     def may_give_way(self, other: _EventStream, now: float) -> bool:
-        """Say whether `other` may have its place. One that reads keeps it for a while among equals."""
+        """Return whether `other` may have its place. One that reads keeps it for a while among equals."""
         if self.has_token and not other.has_token:
             return False
         return self.is_behind or (other.has_token and not self.has_token) or now - self.began_at >= STAY_S_MIN
@@ -190,11 +190,11 @@ class EventFeed:
         """The number of the last attempt that was sent."""
         self._detail: dict[str, object] = {}
         self._rates: dict[str, object] = {}
-        """The rates over time, which only the health is made of: the page has its own."""
+        """The rates over time, used only for the health: the page has its own."""
         self._detail_at = 0.0
         self._is_over = False
         self._again_at = 0.0
-        """Of a crawl that does not run: when it is looked at again."""
+        """When a crawl that does not run is checked again."""
 
     async def beginning(self) -> bytes:
         """Return the first message of a stream: what the crawl is, its course so far and its last attempts.

@@ -30,7 +30,7 @@ PATH = "api/items/export"
 PIECE_BYTES = 64 * 1024
 EXPORT_S_MAX = 600.0
 TURN_S_MAX = 5.0
-"""Waiting for another export."""
+"""Longest wait for another export."""
 NICENESS = 10
 TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
@@ -59,7 +59,7 @@ def route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
 
 
 class _ItemsFile(Response):
-    """Passes on what the process writes, as far as the reader takes it; ends it when the reader has left."""
+    """Passes on the process's output as fast as the reader takes it; ends the process when the reader has left."""
 
     def __init__(self, directory: Path, asked: ItemsExport, service: Service, turn: asyncio.Lock) -> None:
         super().__init__()

@@ -31,13 +31,13 @@ from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Text
 from gossamer.world.process import birth_of, child_environment
 
 LOOK_S = 0.5
-"""Between two looks at a crawl that another server began."""
+"""Interval of checks of a crawl that another server began."""
 STOP_S_MAX = 150.0
-"""How long crawls may take to end when the server does."""
+"""Longest wait for the end of crawls when the server ends."""
 DEATHS_MAX = 5
 """Deaths in a row after which a crawl is left alone; each of its own restarts is its supervisor's business."""
 LIVED_S = 60.0
-"""A crawl that lived so long has not died in a row."""
+"""A death after this time does not count as one in a row."""
 ENDING_S_MAX = 20.0
 """A crawl whose end was requested is begun again once its process is gone, if that takes no longer."""
 STARTING_S_MAX = 10.0
@@ -119,7 +119,7 @@ class _StoppedCrawl(Directory):
 
 
 class _Entry:
-    """What is known of a crawl while the server lives."""
+    """State of a crawl in the server's memory."""
 
     def __init__(self, crawl: ConsoleCrawl, wish: CrawlWish) -> None:
         self.crawl = crawl
@@ -129,13 +129,13 @@ class _Entry:
         self.process: asyncio.subprocess.Process | None = None
         self.attending: asyncio.Task[None] | None = None
         self.has_process = asyncio.Event()
-        """A process was started since it was last requested."""
+        """Set when a process was started since the last request."""
         self.deaths = 0
         self.problem = ""
 
     @property
     def is_attended(self) -> bool:
-        """It runs, or is about to."""
+        """Whether it runs, or is about to."""
         return self.attending is not None and not self.attending.done()
 
 
@@ -215,7 +215,7 @@ class Fleet:
     async def stop(
         self, name: str, request: dict[str, object], ask: Callable[[dict[str, object]], Any]
     ) -> dict[str, object]:
-        """Have a crawl end, and not be resumed. One that cannot be asked yet is sent a signal."""
+        """End a crawl, which is then not resumed. One that cannot answer requests yet gets a signal."""
         answer: dict[str, object] = await ask(request)
         if answer.get("kind") in ("invalid", "refused"):
             return answer
@@ -228,7 +228,7 @@ class Fleet:
         return answer
 
     def runs(self, name: str) -> bool:
-        """Say whether a crawl runs, or is about to."""
+        """Return whether a crawl runs, or is about to."""
         entry = self._entry(name)
         return entry.is_attended or self.folder.is_held(name, entry.wish)
 
@@ -284,7 +284,7 @@ class Fleet:
         return await self._service.reads.comparison(directory, question)
 
     async def end(self, hurried: asyncio.Event) -> None:
-        """Have all crawls end with everything saved; they are resumed when a server begins here again."""
+        """End all crawls with everything saved; the next server of the folder resumes them."""
         self._is_ending = True
         attended = {name: entry for name, entry in self._entries.items() if entry.is_attended}
         for entry in attended.values():
@@ -303,7 +303,7 @@ class Fleet:
                 entry.attending.cancel()
 
     def leave(self) -> None:
-        """Look after the crawls no longer. They go on; the next server finds them."""
+        """Stop supervising the crawls. They continue; the next server finds them."""
         self._is_ending = True
         for entry in self._entries.values():
             if entry.attending is not None:

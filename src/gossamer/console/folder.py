@@ -21,31 +21,31 @@ from gossamer.world.files import write_whole
 from gossamer.world.process import DirectoryLock, birth_of
 
 OWN = ".gossamer"
-"""Where the server keeps what is its own; no crawl can be called so."""
+"""Folder of the server's own files; no crawl can have this name."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 CRAWLS_MAX = 1_000
 Content = Mapping[str, Mapping[str, Any] | str]
 """Content of a configuration file: sections, and the text before them."""
 COMPLAINT_BYTES_MAX = 4_096
 THEIRS = (("output", "directory"), ("console", "port"))
-"""What a crawl's configuration may not say: the server does."""
+"""Keys that a crawl's configuration must leave out: the server sets them."""
 
 
 class CrawlWish(msgspec.Struct, kw_only=True):
-    """What was last wished of a crawl; on disk, so that the next server knows."""
+    """The target state of a crawl; on disk, for the next server."""
 
     runs: bool = False
     pid: int = 0
-    """Of the process that supervises it."""
+    """Id of the process that supervises it."""
     born: int = 0
-    """When that began, in the kernel's ticks: a number that was given to another process is known by it."""
+    """Start of that process in the kernel's ticks, by which a reused process id is recognized."""
 
 
 class Folder:
     """Finds, makes and remembers crawls by name."""
 
     def __init__(self, path: Path) -> None:
-        """Take the folder, for this server alone. Raises ConfigError: it cannot be, or another server has it."""
+        """Lock the folder for this server. Raises ConfigError: that failed, or another server has it."""
         self.path = path
         self.own = path / OWN
         try:
@@ -59,7 +59,7 @@ class Folder:
             raise ConfigError(f"{path} is another server's; stop that one, or name another with --folder")
 
     def close(self) -> None:
-        """Let another server have it."""
+        """Unlock the folder for other servers."""
         self._lock.release()
 
     def names(self) -> list[str]:
@@ -75,7 +75,7 @@ class Folder:
         raise MissingError(f"no crawl is called {name!r}")
 
     def is_begun(self, name: str) -> bool:
-        """Say whether it was started once."""
+        """Return whether a crawl was ever started."""
         return (self.path / name / "crawl.toml").exists()
 
     def config_file(self, name: str) -> Path:
@@ -106,14 +106,14 @@ class Folder:
             draft.unlink()
 
     def wish(self, name: str) -> CrawlWish:
-        """Return what was last wished of it."""
+        """Return the target state of a crawl."""
         try:
             return msgspec.json.decode((self.own / f"{name}.json").read_bytes(), type=CrawlWish)
         except (OSError, msgspec.DecodeError):
             return CrawlWish()
 
     def keep(self, name: str, wish: CrawlWish) -> None:
-        """Remember a wish; durable then."""
+        """Save a target state; it is durable on return."""
         write_whole(self.own / f"{name}.json", msgspec.json.encode(wish), private=True)
 
     def is_held(self, name: str, wish: CrawlWish, wait_s: float = 0.0) -> bool:
@@ -125,7 +125,7 @@ class Folder:
         return DirectoryLock.is_held(self.path / name / "state/lock", wait_s)
 
     def complaint_file(self, name: str) -> Path:
-        """Return where what it last said on standard error goes."""
+        """Return the file with the standard error of its last run."""
         return self.own / f"{name}.err"
 
     def complaint(self, name: str) -> str:

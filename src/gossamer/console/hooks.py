@@ -42,10 +42,10 @@ Made = TypeVar("Made")
 
 PREFIX = "/websub/"
 PUBLIC = (PREFIX, PAGE_PATH, DIRECTORY_PATH)
-"""How the paths begin that need no token."""
+"""Prefixes of paths that need no token."""
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 DURABLE_S_MAX = 30.0
-"""A hub waits no longer for its answer; it will say so again."""
+"""Longest time for an answer to a hub, which repeats its request later."""
 
 
 def routes(crawl: CrawlHandle, bytes_max: int, request_s_max: float) -> list[Route]:
@@ -179,7 +179,7 @@ async def _notified(
 
 
 async def _taken(request: Request, notification: Notification, bytes_max: int) -> bool:
-    """Read the body and keep nothing of it; False if there is too much."""
+    """Read the body and discard it; False if it is too large."""
     length = request.headers.get("content-length", "0")
     if not length.isdigit() or int(length[:20]) > bytes_max:
         return False

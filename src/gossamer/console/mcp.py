@@ -43,9 +43,9 @@ from gossamer.model.verbs import MissingError, Nothing, RefusedError, Text, Verb
 
 PATH = "/mcp"
 CHARACTERS_MAX = 40_000
-"""Of an answer, its marks left aside."""
+"""Characters of an answer, not counting the marks of untrusted text."""
 PAGE_CHARACTERS = 20_000
-"""Of a page in one answer."""
+"""Characters of a page in one answer."""
 CALL_S_MAX = 60.0
 CRAWLS_LISTED_MAX = 200
 PAGES_MAX, CRAWL_S_MAX = 1_000, 3_600.0
@@ -351,7 +351,7 @@ async def serve_stdio(agent: Agent) -> None:
 
 
 def sessions_of(agent: Agent, options: ConsoleOptions) -> StreamableHTTPSessionManager:
-    """Return what answers over HTTP; it runs while its `run` is open. A client keeps nothing here between requests."""
+    """Return the handler of HTTP requests; it works while its `run` is open. No state of a client is kept."""
     return StreamableHTTPSessionManager(
         server_of(agent), json_response=True, stateless=True, max_request_body_size=options.body_bytes_max
     )

@@ -32,7 +32,7 @@ ERROR_CHARACTERS_MAX = 1_000
 """A message repeats what was sent, cut to this length."""
 NEVER_KEPT = {"Cache-Control": "no-store"}
 DEADLINE_S = 90.0
-"""For any answer; verbs have deadlines of their own that are shorter."""
+"""Time limit of any answer; verbs have shorter ones."""
 
 
 class Bounds(NamedTuple):
@@ -169,12 +169,12 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def result(value: object, status: int = 200) -> Response:
-    """Return an answer that is there."""
+    """Return an answer with a result."""
     return Response(msgspec.json.encode(value), status, NEVER_KEPT, "application/json")
 
 
 def error(status: int, says: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an answer that there is none."""
+    """Return an answer that is an error."""
     body = msgspec.json.encode(Problem(" ".join(says.split())[:ERROR_CHARACTERS_MAX]))
     return Response(body, status, {**NEVER_KEPT, **(headers or {})}, "application/json")
 

@@ -74,7 +74,7 @@ async def served(
 
 
 class _Shared:
-    """An application whose work is measured, and waits its turn."""
+    """An application whose work is measured and delayed to keep its share."""
 
     def __init__(self, app: ASGIApp, share: LoopShare) -> None:
         self._app = app
@@ -90,7 +90,7 @@ class _Shared:
 
 
 def is_local(address: str) -> bool:
-    """Say whether only this machine can reach an address. Raises ValueError where it is none."""
+    """Return whether only this machine can reach an address. Raises ValueError for a text that is none."""
     return ipaddress.ip_address(address).is_loopback
 
 

@@ -1,4 +1,4 @@
-"""Service: what the requests to one server have in common: the search process, the bounds, the counts."""
+"""Service: shared by all requests to one server: the search process, the limits, the counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gossamer.isolated.searches import Searches
 from gossamer.world.loop import LoopShare
 
 CRAWL_SHARE = 0.2
-"""What the console may take of a loop that also crawls."""
+"""Share of a loop that also crawls which the console may take."""
 OWN_SHARE = 1.0
 """The same of a loop that only serves."""
 

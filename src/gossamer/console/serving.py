@@ -151,7 +151,7 @@ async def _serve_agent(agent: Agent, options: McpOptions, fleet: Fleet | None, s
 
 @contextmanager
 def _signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
-    """Have the first signal set one event, and each later one the other."""
+    """Set one event at the first signal, and the other at each later one."""
     loop, first, later = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 
     def asked() -> None:
@@ -192,7 +192,7 @@ def fleet_app(fleet: Fleet, access: Access, service: Service) -> Starlette:
 
 
 def operations(fleet: Fleet) -> Iterator[Operation]:
-    """Yield what can be asked of the folder, and what only a server can do for a crawl."""
+    """Yield the operations of the folder, and those of a crawl that only a server has."""
 
     async def listed(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": await fleet.listed()}
@@ -218,7 +218,7 @@ def operations(fleet: Fleet) -> Iterator[Operation]:
 
 
 def steering(fleet: Fleet, prefix: str) -> Iterator[Operation]:
-    """Yield what begins a crawl, below `prefix`."""
+    """Yield the operations that begin a crawl, below `prefix`."""
 
     async def start(path: Mapping[str, str], _: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": await fleet.start(path["name"])}

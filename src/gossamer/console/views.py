@@ -1,4 +1,4 @@
-"""Views: what is read from a crawl's directory, whether it runs or not: its configuration, its report, its index."""
+"""Views: read a crawl's directory, whether it runs or not: its configuration, its report, its index."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 REPORT_S_MAX = 80.0
 REPORT_KEPT_S = 10.0
 TURN_S_MAX = 60.0
-"""Waiting for another request of the same kind."""
+"""Longest wait for another request of the same kind."""
 REPORT_BYTES_MAX = 16 << 20
 
 Made = TypeVar("Made")

@@ -1,4 +1,4 @@
-"""Documents: what the index holds of a page."""
+"""Documents: the indexed fields of a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INDEXED_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/plain"))
 DOCUMENT = "document"
 """`text_method` of text that a module found in a file that is no page."""
 HEAD_BYTES = 2_048
-"""Of a page, in which its language is looked for."""
+"""Beginning of a page in which its language is searched."""
 SCHEMA = pa.schema(
     [
         ("key", pa.string()),
@@ -33,10 +33,10 @@ _TAG = re.compile(r"\s*([A-Za-z]{2,3})\b")
 
 
 class IndexedPage(msgspec.Struct, frozen=True, array_like=True):
-    """One page as the index takes it. Field order is that of `SCHEMA`."""
+    """One page to be indexed. Field order is that of `SCHEMA`."""
 
     key: str
-    """The canonical form of its URL: a page that is fetched again takes the place of what was there."""
+    """The canonical form of its URL: a page that is fetched again replaces its earlier version."""
     url: str
     host: str
     site: str
@@ -45,7 +45,7 @@ class IndexedPage(msgspec.Struct, frozen=True, array_like=True):
     language: str
     """Two or three letters in lower case, as the page says; empty when it does not."""
     anchors: str
-    """What links to it say; known when the index is made of the archive."""
+    """Texts of the links to it; known only if the index is made from the archive."""
     at: int
     """Microseconds since 1970, UTC."""
 

@@ -1,4 +1,4 @@
-"""Folder: where the indexes of a crawl are, the checksums of their files, and what is wrong with the files since.
+"""Folder: the places of a crawl's indexes, the checksums of their files, and faults of these files.
 
 The checksums are recorded when an index's writer closes. Nothing here imports the library that reads an index.
 """
@@ -18,19 +18,19 @@ from gossamer.world.files import write_whole
 
 FOLDER = "search"
 LOG_FOLDER = "state/search/"
-"""Where texts wait, in logs, for the index."""
+"""Folder of the logs in which texts wait to be indexed."""
 SHARD = "shard-"
-"""What the folder of each of several shards' indexes is called, its number behind it."""
+"""Prefix of the folder of each shard's index; the shard's number follows."""
 
 
 def indexes_of(directory: Path) -> list[Path]:
-    """Return a crawl's indexes: one that was made of all, and those that several shards keep."""
+    """Return a crawl's indexes: one that was made from the whole archive, and those that several shards keep."""
     whole = directory / FOLDER
     return [path.parent for path in (whole / "meta.json", *sorted(whole.glob(f"{SHARD}*/meta.json"))) if path.exists()]
 
 
 def no_index(directory: Path) -> str:
-    """Return what to say of a crawl that has no index."""
+    """Return the message about a crawl without an index."""
     return (
         f"{directory} has no search index; "
         f"`gossamer search {shell_word(directory)} --build` makes one of what was crawled, "
@@ -39,14 +39,14 @@ def no_index(directory: Path) -> str:
 
 
 SUMS = "sums.json"
-"""In the index's folder. Missing while a writer has the index, and after its death."""
+"""File of checksums in the index's folder. Missing while a writer has the index, and after the writer's death."""
 COMPARED_BYTES_MAX = 64 << 20
 """An index of at most this many bytes is compared with its checksums at every search: some 20 ms."""
 _META = "meta.json"
 _SEGMENT = ("term", "idx", "pos", "store", "fast", "fieldnorm")
 """Suffixes of the files that each segment has."""
 _FOOTER_MAGIC = (1337).to_bytes(4, "little")
-"""With which the files of tantivy end that carry their own CRC-32."""
+"""Last bytes of those files of tantivy that contain their own CRC-32."""
 
 
 class _Segment(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""Index: the tantivy index: its fields, and a writer that can say how far it is."""
+"""Index: the tantivy index: its fields, and a writer that records its position in the logs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gossamer.archive.search.documents import IndexedPage  # It brings pyarrow, which a search has no use for.
 
 POSITION = "\0position"
-"""The key of the document that says how far the index is: part of the same commit as what it speaks of."""
+"""Key of the document with the index's position in the logs; it is in the same commit as the pages up to there."""
 _LOCK = ".tantivy-meta.lock"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -58,7 +58,7 @@ class IndexWriter:
             raise ConfigError(f"{folder} is written by another process; wait for it") from error
 
     def position(self) -> str:
-        """Return what the last commit said, or nothing."""
+        """Return the position of the last commit; empty before the first."""
         self._index.reload()
         searcher = self._index.searcher()
         query = tantivy.Query.term_query(self._index.schema, "key", POSITION)
@@ -77,7 +77,7 @@ class IndexWriter:
         self._writer.add_document(entry)
 
     def commit(self, position: str) -> None:
-        """Make what was put findable and durable, together with how far that is. 10 to 100 ms."""
+        """Make the pages that were put findable and durable, together with `position`. 10 to 100 ms."""
         self._writer.delete_documents_by_term("key", POSITION)
         entry = tantivy.Document()
         entry.add_text("key", POSITION)
@@ -93,7 +93,7 @@ class IndexWriter:
         return searcher.num_docs - len(searcher.search(query, 1).hits)
 
     def close(self) -> None:
-        """Let the merging of segments end, and record the checksums of all files. Nothing can be put afterwards."""
+        """Wait for merges of segments, and record the checksums of all files. Nothing can be put afterwards."""
         self._writer.wait_merging_threads()
         record(self._folder)
 
@@ -143,7 +143,7 @@ def _opened(place: Path, folder: Path) -> tantivy.Index:
 
 
 def put_all(writer: IndexWriter, documents: Iterable[IndexedPage]) -> int:
-    """Put documents and return how many."""
+    """Put documents and return their number."""
     count = 0
     for document in documents:
         writer.put(document)

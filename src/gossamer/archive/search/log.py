@@ -41,7 +41,7 @@ class SearchLog:
         self._begun_at = clock.now()
 
     def add(self, visited: Visited) -> Archived:
-        """Take one finished attempt.
+        """Add one finished attempt.
 
         Raises:
             OSError: the disk is full; the page is kept for the next `cut`.
@@ -55,7 +55,7 @@ class SearchLog:
         return Archived()
 
     def cut(self) -> None:
-        """Write what is held, and finish the log when it is time that its pages can be found."""
+        """Write the buffered pages, and finish the log when it is time to make them findable."""
         self._write()
         options = self._options
         if self._segments.journal is None:
@@ -64,7 +64,7 @@ class SearchLog:
             self._finish()
 
     def close(self) -> None:
-        """Write what is held and finish the log."""
+        """Write the buffered pages and finish the log."""
         self._write()
         self._finish()
 
@@ -110,7 +110,7 @@ class IndexedLog:
 
 
 class IndexFollower:
-    """Says which log is next, and lets go of those that are indexed. All but `IndexedLog.make` runs on the loop."""
+    """Chooses the next log, and removes indexed ones. All but `IndexedLog.make` runs on the loop."""
 
     frees_disk = True
 
@@ -137,13 +137,13 @@ class IndexFollower:
         return self._writer
 
     def next(self) -> IndexedLog | None:
-        """Return the oldest finished log, or None when there is none. Ask again after `settle`."""
+        """Return the task for the oldest finished log, or None. Call again after `settle`."""
         for entry in self._journals.finals(LOG_FOLDER):
             return IndexedLog(entry.name, self._journals.path(entry.name), self)
         return None
 
     def settle(self, indexing: IndexedLog, _count: int) -> None:
-        """Let the log go; takes effect with the next commit."""
+        """Remove the log; takes effect with the next commit."""
         self._journals.drop(indexing.log)
 
     def _sweep(self) -> None:
@@ -154,7 +154,7 @@ class IndexFollower:
                 log.unlink()
 
     def close(self) -> None:
-        """End the writing. Blocks until segments under way are merged."""
+        """Close the writer. Blocks until merges of segments under way are finished."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None

@@ -1,4 +1,4 @@
-"""Query: questions to an index, also while it is written."""
+"""Query: searches an index, also while it is written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class QueryHit(msgspec.Struct, frozen=True):
     snippet: str
     """On one line: each line break and tab is a space."""
     highlights: tuple[tuple[int, int], ...]
-    """Characters of the snippet, from and to, that the query asked for."""
+    """Matches in the snippet, as ranges of characters [first, end)."""
 
 
 class QueryAnswer(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class QueryAnswer(msgspec.Struct, frozen=True):
     """Pages that match, of which `hits` are the best."""
     hits: tuple[QueryHit, ...]
     problems: tuple[str, ...] = ()
-    """What of the query was not understood, and left out."""
+    """Parts of the query that were not understood and left out."""
 
 
 def search(folders: Sequence[Path], question: SearchQuestion) -> QueryAnswer:

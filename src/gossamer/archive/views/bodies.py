@@ -48,7 +48,7 @@ def require_whole(warcs: Sequence[ExportPiece], source: RowSource) -> None:
 
 
 def ended_early(path: Path) -> DamagedError:
-    """Return what is said of a file that was cut short."""
+    """Return the error for a file that was cut short."""
     return DamagedError(
         f"{path} ends early: it was damaged, or not copied whole; nothing was made of it: put a sound copy in its place"
     )
@@ -80,7 +80,7 @@ def _url_at(source: RowSource, name: str, offset: int) -> str:
 
 
 def broken(path: Path, offset: int, url: str, fault: str) -> DamagedError:
-    """Return what is said of a record that is not what was written."""
+    """Return the error for a damaged record."""
     of = f" ({url})" if url else ""
     return DamagedError(
         f"{path} is damaged: the record at offset {offset}{of} {fault}; put a sound copy of the file in its place"
@@ -88,7 +88,7 @@ def broken(path: Path, offset: int, url: str, fault: str) -> DamagedError:
 
 
 def is_zstd(path: Path) -> bool:
-    """Say whether a WARC file holds Zstandard frames, by its name."""
+    """Return whether a WARC file holds Zstandard frames, by its name."""
     return path.name.removesuffix(".open").endswith(".zst")
 
 
@@ -105,7 +105,7 @@ def _ends(source: RowSource) -> dict[str, int]:
 
 
 def _closes(file: BinaryIO, start: int, end: int) -> bool:
-    """Say whether there are whole gzip members between two places."""
+    """Return whether there are whole gzip members between two places."""
     file.seek(start)
     try:
         with igzip.GzipFile(fileobj=_Part(file, end - start)) as members:  # type: ignore[no-untyped-call]
@@ -147,7 +147,7 @@ class MarkdownPage(NamedTuple):
     text_method: str
     """How it was found (`Findings.text_method`)."""
     facts: Mapping[str, str] = MappingProxyType({})
-    """What else the page says of itself, for the front matter."""
+    """Other metadata of the page, for the front matter."""
     text: str = ""
     """The same without markup, one line a block."""
 
@@ -174,7 +174,7 @@ class Means:
 
 
 BODY_BYTES_MAX = 64_000_000
-"""Of a body, as sent, no more is read."""
+"""Bytes of a body, as sent, that are read at most."""
 READ_WHOLE_BYTES_MAX = 8_000_000
 """A longer record is not read in one piece."""
 

@@ -59,7 +59,7 @@ Counts = dict[str, int]
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What a card says that is not in the texts."""
+    """Contents of a card that are not in the texts."""
 
     name: str
     """Of the crawl."""
@@ -76,7 +76,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class CardCounts(NamedTuple):
-    """What an export made."""
+    """Results of an export."""
 
     texts: Sequence[ExportPiece]
     """All texts, in parts."""

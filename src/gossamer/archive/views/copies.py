@@ -31,7 +31,7 @@ ALIKE_MIN = 0.8
 """Share of equal values from which two texts are near-duplicates."""
 ROWS_A_BATCH = 4_096
 SIGNATURES = pa.schema([("n", pa.int64()), ("url", pa.string()), ("exact", pa.binary()), ("signature", pa.binary())])
-"""What is known of each text: its number, and what it is recognized by; of few words there is no signature."""
+"""Columns of the list of texts; a text of few words has no signature."""
 FOUND = pa.schema([("n", pa.int64()), ("url", pa.string()), ("of", pa.string()), ("how", pa.string())])
 _EXACT = """
     WITH firsts AS (SELECT exact, min(n) AS first FROM texts GROUP BY exact HAVING count(*) > 1)
@@ -51,7 +51,7 @@ _FOUND = """
 
 
 class Copies(msgspec.Struct, frozen=True):
-    """How copies are found, and where else originals are looked for."""
+    """How copies are found, and where else originals are searched."""
 
     how: How = ""
     against: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ def _write(
 
 
 def _batches(tables: duckdb.DuckDBPyConnection, question: str) -> Iterator[list[tuple[Any, ...]]]:
-    """Ask on a cursor of its own: rows come while others are written."""
+    """Query with a separate cursor: rows are read while others are written."""
     with tables.cursor() as cursor:
         found = cursor.execute(question)
         while rows := found.fetchmany(ROWS_A_BATCH):

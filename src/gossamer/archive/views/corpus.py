@@ -32,7 +32,7 @@ FORMATS = ("datasets", "bulk")
 """Formats that are always a corpus; `markdown` is one where copies are left out."""
 PAGES_A_PART = 2_000
 PART_BYTES = 16_000_000
-"""Of texts that are held, and of a row group."""
+"""Size of buffered texts, and of a row group."""
 FINGERPRINTS, REMOVED = "fingerprints.parquet", "duplicates.jsonl"
 KEPT = ("texts", "plan", "copies.parquet", "logs")
 """Names in the folder of an export that hold what was done."""
@@ -170,7 +170,7 @@ class _Reading:
         self._bytes += len(written.text) + len(written.markdown)
 
     def _cut(self, position: int) -> None:
-        """Write what is held as one part, and note it."""
+        """Write the buffered texts as one part, and note it."""
         step = self._step
         if self._rows:
             columns = [column_of([row[field.name] for row in self._rows], field.type) for field in self._schema]
@@ -226,7 +226,7 @@ def _note(work: ExportFolder, step: Making, form: Form, position: int) -> None:
 
 
 def _list(copies: Path, target: Path) -> None:
-    """Write the list of what was left out."""
+    """Write the list of texts that were left out."""
     with target.open("wb") as file:
         for _, batch in _source(copies).batches(0, ["url", "of", "how"]):
             for row in batch.to_pylist():
@@ -235,7 +235,9 @@ def _list(copies: Path, target: Path) -> None:
 
 
 def _fingerprints(target: Path, source: RowSource | None, kept: Any) -> None:
-    """Write what the texts of this export are recognized by: about 280 bytes each."""
+    """Write hashes and signatures of this export's texts, by which a later export recognizes them: about 280 bytes
+    each.
+    """
     with pq.ParquetWriter(target, SIGNATURES, compression="zstd", write_page_checksum=True) as writer:
         number = 0
         for position, batch in source.batches(0, SIGNATURES.names) if source is not None else ():

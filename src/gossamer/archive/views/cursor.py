@@ -43,12 +43,12 @@ class TableCursor:
         }
 
     def skip(self) -> None:
-        """Go behind the last committed row. Reads all rows: for the first call after `commit`."""
+        """Skip all committed rows. Reads all of them: for the first call after `commit`."""
         while self.peek() is not None:
             self._held.clear()
 
     def peek(self) -> Row | None:
-        """Return the next row, and stay before it; None behind the last committed row.
+        """Return the next row without passing it; None after the last committed row.
 
         Raises:
             FileNotFoundError: the shard renamed or converted a file; `commit` knows the new one.
@@ -63,7 +63,7 @@ class TableCursor:
         return self._held[0]
 
     def take(self) -> None:
-        """Go behind the row that `peek` returned."""
+        """Pass the row that `peek` returned."""
         self._held.popleft()
 
     def _next_batch(self) -> pa.RecordBatch | None:

@@ -53,13 +53,13 @@ def no_progress(_table: str, _done: int, _rows: int) -> None:
 
 
 class CommittedLog(msgspec.Struct, frozen=True):
-    """A log of a table that ended with its crawl's death: it counts up to its committed length."""
+    """A log of a table that ended with its crawl's death: it is valid up to its committed length."""
 
     path: Path
     length: int
     table: str
     parquet: Path
-    """What will be made of it."""
+    """The Parquet file that will be made of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class ExportedCrawl:
 
     directory: Path
     running: bool
-    """It goes on: files are renamed and converted while they are read."""
+    """Whether the crawl runs: its files are renamed and converted while they are read."""
     logs: Sequence[CommittedLog] = ()
     files: Mapping[str, ManifestEntry] | None = None
     """What the last commit says of each file, by name; None if it is not known: finished files count then."""
@@ -179,7 +179,7 @@ def export(
 
 
 def _copies(to: str, dedupe: How, against: Sequence[ExportedCrawl | Path]) -> Copies:
-    """Return how copies are found, or refuse what cannot be done."""
+    """Return how copies are found; refuse options that are unknown or cannot be combined."""
     if dedupe not in get_args(How):
         raise ConfigError(f"--dedupe {dedupe}: expected exact or near")
     if dedupe and to not in ("markdown", *corpus.FORMATS):
@@ -257,7 +257,7 @@ def stream(
 
 
 def check(to: str, table: str, where: str, memory_bytes_max: int) -> None:
-    """Refuse what cannot be done, before anything is written."""
+    """Refuse options that are unknown or cannot be combined, before anything is written."""
     if to not in FORMATS:
         raise ConfigError(f"--to {to}: expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     if memory_bytes_max < MEMORY_BYTES_MIN:

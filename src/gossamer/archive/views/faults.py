@@ -1,4 +1,4 @@
-"""Faults: what is wrong with a site that was crawled: broken links, redirects, titles, descriptions, orphans."""
+"""Faults: faults of a crawled site: broken links, redirects, titles, descriptions, orphans."""
 
 from __future__ import annotations
 

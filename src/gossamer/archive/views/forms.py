@@ -19,7 +19,7 @@ from gossamer.archive.views.pages import file_name, front_matter
 from gossamer.world.files import AppendFile, sync_everything, sync_file
 
 SHARD_BYTES = 256_000_000
-"""Of rows, before compression, from which a Parquet file is finished."""
+"""Bytes of rows, before compression, after which a Parquet file is finished."""
 BULK_BYTES_MAX = 10_000_000
 """Of one request: servers take 100 MB at most by default, and work best with 5 to 15."""
 TIMES = ("fetched_at", "published", "modified")
@@ -75,7 +75,7 @@ class MarkdownFiles:
         return True
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 class ParquetShards:

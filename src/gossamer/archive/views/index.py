@@ -37,7 +37,7 @@ class IndexProgress(msgspec.Struct):
 
     position: int = 0
     is_rendered: bool = False
-    """A page among the rows so far was rendered."""
+    """Whether a page among the rows so far was rendered."""
     runs: list[SortedRun] = []
     is_sorted: bool = False
     consumed: list[int] = []

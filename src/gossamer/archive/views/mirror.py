@@ -32,9 +32,9 @@ from gossamer.world.files import publish, sync_everything
 
 Place = Callable[[str], str]
 KeyOf = Callable[[str], str]
-"""Makes the key of an address; empty for what is none."""
+"""Makes the key of an address; empty for a text that is none."""
 Rewrite = Callable[[Page, Place], bytes]
-"""Makes of a page the content of its file, with addresses that are made by the second argument."""
+"""Makes the content of a page's file, with addresses replaced by the second argument."""
 
 NAMES = "names.sqlite"
 INDEX = "index.html"
@@ -55,7 +55,7 @@ _SAME = {".htm": ".html", ".jpeg": ".jpg", ".mjs": ".js", ".xhtml": ".html"}
 
 
 class Mirroring(msgspec.Struct):
-    """How far it is: files of the plan."""
+    """Progress: files of the plan."""
 
     position: int = 0
 

@@ -32,13 +32,13 @@ WRITTEN_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/plain"))
 SLUG_CHARACTERS_MAX = 60
 HOST_CHARACTERS_MAX = 100
 DOCUMENT = "document"
-"""`text_method` of what is no page: its text is in the table, for it takes a separate process to find it."""
+"""`text_method` of a document that is no page: its text is in the table, as only a separate process can find it."""
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 
 
 class Writing(msgspec.Struct):
-    """How far it is: pages of the plan."""
+    """Progress: pages of the plan."""
 
     position: int = 0
 

@@ -78,7 +78,7 @@ class Permission(msgspec.Struct, frozen=True):
 
     purpose: str
     unknown: bool = False
-    """Pages about which nothing is stated are taken too."""
+    """Whether pages about which nothing is stated are included."""
 
     def __str__(self) -> str:
         return f"{self.purpose} or unknown" if self.unknown else self.purpose
@@ -210,7 +210,7 @@ class _Copying:
         self._files = []
 
     def record(self, name: str, offset: int, length: int) -> int:
-        """Copy one record; return where it is now."""
+        """Copy one record; return its new place."""
         if name != self._name:
             self._open(name)
         now = self._lengths[name]

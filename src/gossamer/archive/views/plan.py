@@ -27,7 +27,7 @@ COLUMNS = (
     "link_type", "digest", "duplicate_of", "body_bytes",
 )  # fmt: skip
 MORE = ("language", "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason")
-"""Columns that not every crawl has."""
+"""Columns that some crawls lack."""
 # A URL's last successful fetch; a copy's body may be in the record of the original.
 _QUESTION = """
     COPY (
@@ -158,7 +158,7 @@ def make_plan(
 
 
 def _chosen(name: str, known: Sequence[str]) -> str:
-    """Return what chooses a column; one that no crawl lacks, or one that may be absent."""
+    """Return the SQL that selects a column, which may be one that some crawls lack."""
     if name not in MORE:
         return f"latest.{name}::VARCHAR AS {name}" if name in _FEW else f"latest.{name}"
     return f"coalesce(latest.{name}::VARCHAR, '') AS {name}" if name in known else f"'' AS {name}"

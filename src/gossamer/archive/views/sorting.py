@@ -19,7 +19,7 @@ from gossamer.world.files import sync_file
 FAN_IN_MAX = 32
 """Runs merged at once."""
 _HELD_SHARE = 6
-"""Of the budget a sixth is held: to sort it takes the rows, their copy in one piece, and the sorted copy."""
+"""A sixth of the budget is buffered: sorting needs the rows, their copy in one piece, and the sorted copy."""
 _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -43,12 +43,12 @@ class Sorter:
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self.runs = list(runs)
-        """What counts: save it after each `spill`, then call `sweep`."""
+        """The valid runs: save them after each `spill`, then call `sweep`."""
         folder.mkdir(exist_ok=True)
         self.sweep()
 
     def add(self, batch: pa.RecordBatch) -> bool:
-        """Hold a batch and say whether it is time to `spill`."""
+        """Buffer a batch and return whether it is time to `spill`."""
         if batch.num_rows:
             batch = _plain(batch)
             self._held.append(batch)
@@ -56,7 +56,7 @@ class Sorter:
         return self._held_bytes >= self._bytes_max
 
     def spill(self) -> None:
-        """Write what is held as a run that survives a power cut. Blocks."""
+        """Write the buffered rows as a run that survives a power cut. Blocks."""
         if self._held:
             table = pa.Table.from_batches(self._held).combine_chunks()
             self._held, self._held_bytes = [], 0
@@ -78,7 +78,7 @@ class Sorter:
         yield from self._merged(self.runs, list(consumed) or [0] * len(self.runs))
 
     def sweep(self) -> None:
-        """Remove files that do not count."""
+        """Remove files that are not among the valid runs."""
         known = {run.name for run in self.runs}
         for path in self._folder.iterdir():
             if path.name not in known:

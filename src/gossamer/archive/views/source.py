@@ -19,7 +19,7 @@ from gossamer.state.sums import crc_of
 
 BATCH_ROWS = 8_192
 READ_BYTES = 1 << 20
-"""Of each column's compressed data at once."""
+"""Bytes of each column's compressed data that are read at once."""
 _CONDITION_BYTES_MAX = 64_000_000
 
 
@@ -84,7 +84,7 @@ def read_through(path: Path | str) -> None:
 
 @contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """Make of what pyarrow says of bytes that make no sense one line that names the file."""
+    """Return pyarrow's error about a damaged file as one line that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, ArithmeticError) as error:
@@ -95,7 +95,7 @@ def naming(path: Path | str) -> Iterator[None]:
 
 
 def _sound(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pass batches on, and say which file it is whose bytes make no sense."""
+    """Pass batches on; name the file in errors about damage."""
     while True:
         with naming(path):
             batch = next(batches, None)
@@ -105,7 +105,7 @@ def _sound(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def damaged(path: Path | str) -> DamagedError:
-    """Return what is said of a table's file that is not what was written."""
+    """Return the error for a table's file that is damaged."""
     return DamagedError(f"{path} cannot be read: it was damaged, or not copied whole; put a sound copy in its place")
 
 
@@ -181,7 +181,7 @@ class Condition:
         self.mask(_empty(schema))
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """Return for each row whether it is wanted; what the condition does not know (null) is not."""
+        """Return for each row whether the condition is true; a row for which it is null is left out."""
         self._database.register("rows", pa.Table.from_batches([batch]))
         try:
             found = self._database.sql(f"SELECT coalesce(({self._sql}), false)::BOOLEAN AS wanted FROM rows")  # noqa: S608
@@ -203,5 +203,5 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def first_line(text: str) -> str:
-    """Return what a database says of a mistake, on one line."""
+    """Return a database's error in one line."""
     return " ".join(text.partition("\n\n")[0].split())

@@ -28,7 +28,7 @@ ROW_GROUP_BYTES_MAX = 16_000_000
 FILE_ROWS_MAX = 5_000_000
 FILE_BYTES_MAX = 256_000_000
 FROM_HOST = "from_host"
-"""What is added to `links`: the host of `from_url`, by which the table is sorted."""
+"""Column that is added to `links`: the host of `from_url`, by which the table is sorted."""
 _KEYS = {"pages": ("host", "url", "fetched_at"), "links": (FROM_HOST, "from_url")}
 _HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>\[[^\]]*\]|[^:/?#]*)"
 
@@ -74,7 +74,7 @@ def export_parquet(work: ExportFolder, table: str, source: RowSource, memory_byt
 
 
 def keys_of(table: str, schema: pa.Schema) -> list[str]:
-    """Return what a table is sorted by; the first column where there is no host."""
+    """Return the columns by which a table is sorted; the first column if there is no host."""
     known = [name for name in _KEYS.get(table, ("host", "url")) if name in schema.names or name == FROM_HOST]
     return known or schema.names[:1]
 
@@ -170,7 +170,7 @@ def _groups(tables: Iterator[pa.Table] | _Filled, bytes_max: int) -> Iterator[pa
 
 
 def _write_file(target: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
-    """Write one file; it counts when the state says so."""
+    """Write one file; it is valid once the state records it."""
     with pq.ParquetWriter(target, schema, compression="zstd", write_page_checksum=True) as writer:
         for group in groups:
             writer.write_table(group.cast(schema), row_group_size=ROW_GROUP_ROWS_MAX)
@@ -181,7 +181,7 @@ _JSON = msgspec.json.Encoder()
 
 
 class LinesWritten(msgspec.Struct):
-    """How far a file of lines is: rows read, bytes that stand on disk."""
+    """Progress of a file of lines: rows read, bytes on disk."""
 
     position: int = 0
     length: int = 0

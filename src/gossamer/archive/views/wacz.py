@@ -54,11 +54,11 @@ class ZipMember(msgspec.Struct):
 
 @decodable
 class WaczProgress(msgspec.Struct):
-    """How far a WACZ is."""
+    """Progress of a WACZ."""
 
     index: IndexProgress = msgspec.field(default_factory=IndexProgress)
     listed: bool = False
-    """The index and the list of pages are made."""
+    """Whether the index and the list of pages are made."""
     members: list[ZipMember] = []
     length: int = 0
     """Bytes of the ZIP that hold these members."""
@@ -143,7 +143,7 @@ class _HeldWarcs:
     """The WARC files that the export holds, and so the records that its lists may name."""
 
     def __init__(self, warcs: list[ExportPiece], *, whole: bool) -> None:
-        """With `whole` a record that is held nowhere is a mistake."""
+        """With `whole`, a row whose record is in no file is an error."""
         self._whole = whole
         self._names = pa.array([piece.name for piece in warcs], pa.string())
         self._lengths = pa.array([piece.length for piece in warcs], pa.int64())
@@ -254,7 +254,7 @@ class _Zip:
             self._zip.NameToInfo[member.name] = info
 
     def close(self) -> None:
-        """Write the directory at the end."""
+        """Write the ZIP's directory at its end."""
         self._zip.close()
 
     def leave(self) -> None:
@@ -280,7 +280,7 @@ class _Zip:
         )  # fmt: skip
 
     def add_bytes(self, name: str, data: bytes) -> None:
-        """Add what is made here."""
+        """Add a member from memory."""
         self._zip.writestr(self._info(name, zipfile.ZIP_DEFLATED), data)
 
     def _info(self, name: str, kind: int) -> zipfile.ZipInfo:

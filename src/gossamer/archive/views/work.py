@@ -21,7 +21,7 @@ from gossamer.world.files import sync_directory, sync_everything, sync_file, wri
 from gossamer.world.process import DirectoryLock
 
 CHECKPOINT_BYTES = 32_000_000
-"""So much is written, at most, between two notes of how far it is."""
+"""Bytes that are written, at most, between two notes of the progress."""
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -42,7 +42,7 @@ class ExportPiece(msgspec.Struct, frozen=True):
 
 
 class ExportOrder(msgspec.Struct, frozen=True):
-    """What an export makes, of what: it goes on only with the same order."""
+    """Inputs and options of an export: it resumes only with the same ones."""
 
     crawl: str
     """The crawl's directory, absolute."""
@@ -66,12 +66,12 @@ class KnownTexts(msgspec.Struct, frozen=True):
 
 @decodable
 class ExportInputs(msgspec.Struct):
-    """What an export reads, as it stood when the export began."""
+    """The inputs of an export, fixed at its beginning."""
 
     tables: dict[str, list[ExportPiece]] = {}
     warcs: list[ExportPiece] = []
     running: bool = False
-    """The crawl was running."""
+    """Whether the crawl was running."""
     unread: str = ""
     """Why its last commit could not be read: finished files count then."""
     begun_at: float = 0.0
@@ -153,7 +153,7 @@ class ExportFolder(WorkFolder):
         self.out = self.folder / "out"
         self._state = _State(order)
         self.is_complete = False
-        """An earlier run had finished all but its last sweep."""
+        """Whether an earlier run finished all but its last sweep."""
         stored = self._read_state(_State)
         self.resumed = stored is not None
         if stored is None and self.folder.is_dir() and not any(self.folder.iterdir()):
@@ -190,7 +190,7 @@ class ExportFolder(WorkFolder):
 
     @property
     def inputs(self) -> ExportInputs | None:
-        """What the export reads; None before `begin`."""
+        """The inputs of the export; None before `begin`."""
         return self._state.inputs
 
     def begin(self, inputs: ExportInputs) -> None:
@@ -199,17 +199,17 @@ class ExportFolder(WorkFolder):
         self._write_state()
 
     def step(self, kind: type[S]) -> S:
-        """Return how far it is; as `kind()` at the beginning."""
+        """Return the noted progress; `kind()` at the beginning."""
         raw = bytes(self._state.step)
         return kind() if raw == b"null" else msgspec.json.decode(raw, type=kind)
 
     def save(self, step: msgspec.Struct) -> None:
-        """Note how far it is. What the note says must be on disk by then."""
+        """Note the progress. All that it covers must be on disk by then."""
         self._state.step = msgspec.Raw(msgspec.json.encode(step))
         self._write_state()
 
     def finish(self) -> None:
-        """Give what was made its name. Everything in it becomes durable first."""
+        """Rename the finished export to its target. Everything in it becomes durable first."""
         if not self.is_complete:
             if self.out.is_dir():
                 sync_everything()
@@ -250,7 +250,7 @@ class ExportFolder(WorkFolder):
 
 
 def _taken(target: Path, order: ExportOrder) -> ConfigError:
-    """Return what is said of a target that already exists. It never advises to remove a crawl."""
+    """Return the error for a target that already exists. It never advises to remove a crawl."""
     if Path(order.crawl).is_relative_to(target.resolve()):
         return ConfigError(f"{target} is the crawl itself, or holds it; name another place with -o")
     return ConfigError(
