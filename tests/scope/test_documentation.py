@@ -18,7 +18,7 @@ TEXT = (Path(__file__).parents[2] / "docs/reference/scope.md").read_text()
 
 
 def test_every_rule_has_its_row() -> None:
-    on, off = TEXT.split("### Off unless named")
+    on, off = TEXT.split("### Rules that are off by default")
     for rule in RULES:
         assert f"\n| `{rule}` | " in (on if rule in DEFAULT_RULES else off)
 
@@ -32,7 +32,7 @@ def test_every_filter_has_its_row_in_their_order() -> None:
 def test_the_filters_that_judge_again_are_named() -> None:
     names = [one.name for one in FILTERS if one.by_place and judges_again(one)]
     shown = ", ".join(f"`{name}`" for name in names[:-1]) + f" and `{names[-1]}`"
-    assert f"the filters that judge the address itself, and {shown}, also judge what is already queued" in TEXT
+    assert f"the filters that check the address itself, and {shown}, also apply to URLs that are already queued" in TEXT
 
 
 def test_every_kind_of_useless_path_has_its_row() -> None:
