@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.machinery
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ from types import CodeType, ModuleType
 import msgspec
 
 SECONDS_MAX = 1800
+TRIAL_PROCESSOR_S_MAX = 100
+"""A trial takes one or two; a mistake may have it run for ever."""
 
 
 class Mutant(msgspec.Struct, forbid_unknown_fields=True):
@@ -91,7 +94,9 @@ def _in_trials(name: str, trials: int) -> int:
     from gossamer.lab.faults.trial import run, trial, trial_of_several  # noqa: PLC0415 - with the mistake
 
     kind = trial_of_several if MUTANTS[name].several else trial
+    signal.signal(signal.SIGPROF, _endless)
     for seed in range(1, trials + 1):
+        signal.setitimer(signal.ITIMER_PROF, TRIAL_PROCESSOR_S_MAX)
         try:
             broken = run(seed, None, kind).broken
         except Exception as error:  # noqa: BLE001 - that it fails is a finding
@@ -100,6 +105,10 @@ def _in_trials(name: str, trials: int) -> int:
             print(f"seed {seed}: {broken[0]}")
             return 1
     return 0
+
+
+def _endless(_signal: int, _frame: object) -> None:
+    raise TimeoutError(f"it took {TRIAL_PROCESSOR_S_MAX} s of processor time")
 
 
 def _in_tests(name: str) -> int:
