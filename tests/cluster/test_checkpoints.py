@@ -164,8 +164,8 @@ def test_checkpoints_of_all_shards_are_restored_together(tmp_path: Path) -> None
         assert verify_of(directory).damage == ()
         for some in (made[:1], made[:1] * 2, [*made, made[0]]):
             with pytest.raises(ConfigError, match="name the directories that one `gossamer checkpoint` made"):
-                restore_of(some[0], tmp_path / "back", (), some[1:])
-        restore_of(made[0], tmp_path / "back", (), made[1:])
+                restore_of(some, tmp_path / "back")
+        restore_of(made, tmp_path / "back")
         assert verify_of(tmp_path / "back", deep=True).damage == ()
         assert PartitionMap.load(tmp_path / "back") == PartitionMap.even(2)
         again, _ = crawl(config_of(simweb, tmp_path / "back", 2), tmp_path / "back", 2)

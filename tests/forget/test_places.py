@@ -86,7 +86,7 @@ def test_checkpoints_and_what_a_killed_crawl_left_are_cleaned_too(site: Site, tm
     assert marks.found_in_stores(checkpoint, MARKS) == []
     assert damage(crawl) == []
     assert {(row["url"], row["fetched_at"]) for row in rows(crawl / "pages")} == kept
-    restore_of(str(checkpoint), tmp_path / "restored")
+    restore_of([str(checkpoint)], tmp_path / "restored")
     site.asked.clear()
     assert resumed(tmp_path / "restored", "limits.max_pages=60").end == "limit"
     assert left(tmp_path / "restored") == []
@@ -194,7 +194,7 @@ def test_checkpoints_elsewhere_are_replaced(site: Site, tmp_path: Path) -> None:
     forget_of(tmp_path / "crawl", GONE)
     assert left(tmp_path / "crawl") == []
     assert marks.found(tmp_path / "elsewhere", MARKS) == []
-    restore_of(uri, tmp_path / "restored")
+    restore_of([uri], tmp_path / "restored")
     assert left(tmp_path / "restored") == []
     assert [one for one in damage(tmp_path / "restored") if "search" not in one] == [], "a checkpoint has no index"
     assert (tmp_path / "restored/forgotten.jsonl").read_bytes() == (tmp_path / "crawl/forgotten.jsonl").read_bytes()

@@ -84,7 +84,7 @@ def test_a_machine_that_is_lost_costs_what_was_done_since_the_last_checkpoint(
 
     assert asyncio.run(until_lost()) >= 40
     shutil.rmtree(tmp_path / "crawl")
-    said = restore_of(uri_of(place), tmp_path / "back", place[1:])
+    said = restore_of([uri_of(place)], tmp_path / "back", place[1:])
     assert f"{tmp_path / 'back'} is restored from {uri_of(place)}: commit " in said
     assert verify_of(tmp_path / "back", deep=True).damage == ()
     restored = status_of(tmp_path / "back")
@@ -96,7 +96,7 @@ def test_a_machine_that_is_lost_costs_what_was_done_since_the_last_checkpoint(
     assert len(found.rows) == len({row["url"] for row in found.rows}), "no page is archived twice"
     assert verify_of(tmp_path / "back", deep=True).damage == ()
     # What it did since is safe again, and the machine that was lost does not come back beside it.
-    said = restore_of(uri_of(place), tmp_path / "again", place[1:])
+    said = restore_of([uri_of(place)], tmp_path / "again", place[1:])
     assert Crawled(tmp_path / "again").outcomes == reference.outcomes
 
 
@@ -125,7 +125,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_fetched(
     assert not (tmp_path / "crawl/warc").exists()
     for uri in (f"file://{tmp_path}/file/below", "nobody://bucket", "s3://user:secret@bucket"):
         with pytest.raises(ConfigError, match=r"state\.checkpoint_uri: "):
-            restore_of(uri, tmp_path / "restored")
+            restore_of([uri], tmp_path / "restored")
 
 
 @pytest.mark.heavy
@@ -142,18 +142,18 @@ def test_a_checkpoint_in_the_crawls_directory_is_restored_as_a_copy(web: SimwebP
         return checkpoint
 
     checkpoint = asyncio.run(made())
-    said = restore_of(checkpoint, tmp_path / "back")
+    said = restore_of([checkpoint], tmp_path / "back")
     assert said == f"{tmp_path / 'back'} is a copy of the checkpoint {checkpoint}"
     assert asyncio.run(Crawler.resume(tmp_path / "back").run()) == "finished"
     assert Crawled(tmp_path / "back").outcomes == Crawled(tmp_path / "crawl").outcomes
     assert verify_of(tmp_path / "crawl", deep=True).damage == (), "the copy shares nothing with the checkpoint"
     with pytest.raises(ConfigError, match="is not empty"):
-        restore_of(checkpoint, tmp_path / "back")
+        restore_of([checkpoint], tmp_path / "back")
 
 
 def test_what_is_no_checkpoint_is_reported(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(ConfigError, match="holds no checkpoint"):
-        restore_of(str(tmp_path / "none"), tmp_path / "back")
+        restore_of([str(tmp_path / "none")], tmp_path / "back")
     with pytest.raises(ConfigError, match="there is no checkpoint at file://"):
-        restore_of(f"file://{tmp_path}/none", tmp_path / "back")
+        restore_of([f"file://{tmp_path}/none"], tmp_path / "back")

@@ -277,9 +277,9 @@ async def _bring_list(checkpoints: Checkpoints, directory: Path) -> None:
         await asyncio.to_thread(write_whole, directory / FORGOTTEN, listed)
 
 
-def restore_of(source: str, directory: Path, sets: Sequence[str] = (), others: Sequence[str] = ()) -> str:
-    """Make a crawl in a new directory of a checkpoint: of a directory that `gossamer checkpoint` made, with those of
-    the `others` shards, or of the newest checkpoints at a `state.checkpoint_uri`. Return what was restored, for people.
+def restore_of(sources: Sequence[str], directory: Path, sets: Sequence[str] = ()) -> str:
+    """Make a crawl in a new directory of checkpoints: of the directories that one `gossamer checkpoint` made, one of
+    each shard, or of the newest checkpoints at a `state.checkpoint_uri`. Return what was restored, for people.
 
     Raises:
         ConfigError: there is no checkpoint, one is missing or cannot be read, or the directory is not empty.
@@ -287,13 +287,13 @@ def restore_of(source: str, directory: Path, sets: Sequence[str] = (), others: S
     """
     if directory.exists() and any(directory.iterdir()):
         raise ConfigError(f"{directory} is not empty; name another directory with -o")
-    if others or "://" not in source:
-        return _restore_copies([Path(one) for one in (source, *others)], directory)
+    if len(sources) > 1 or "://" not in sources[0]:
+        return _restore_copies([Path(one) for one in sources], directory)
     directory.mkdir(parents=True, exist_ok=True)
     try:
-        return asyncio.run(_restore_newest(source, directory, sets))
+        return asyncio.run(_restore_newest(sources[0], directory, sets))
     except StoreError as error:
-        raise ConfigError(f"cannot read the checkpoints at {source}: {error}") from error
+        raise ConfigError(f"cannot read the checkpoints at {sources[0]}: {error}") from error
 
 
 def _without_secrets(key: str, value: object) -> object:

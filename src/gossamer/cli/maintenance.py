@@ -82,7 +82,7 @@ def restore(
     """Restore a crawl from a checkpoint into a new directory."""
     from gossamer.api.restoring import restore_of
 
-    typer.echo(harmless(restore_of(sources[0], directory, sets or (), sources[1:])))
+    typer.echo(harmless(restore_of(sources, directory, sets or ())))
     typer.echo(
         f"gossamer verify {harmless(shell_word(directory))} checks it; "
         f"gossamer resume {harmless(shell_word(directory))} continues it"

@@ -131,10 +131,10 @@ class Quiet:
     _is_full = False
 
     def show(self, status: StatusFields) -> None:
-        waiting = read_status(status).waiting
-        was_full, self._is_full = self._is_full, waiting is not None and waiting.kind == "disk"
+        found, was_full = read_status(status), self._is_full
+        self._is_full = found.waiting is not None and found.waiting.kind == "disk"
         if self._is_full and not was_full:
-            complain(f"waiting for {read_status(status).waiting_for}")
+            complain(f"waiting for {found.waiting_for}")
 
     def note(self, sentence: str) -> None:
         pass
