@@ -279,8 +279,7 @@ class PartitionMoves:
             self._pending_scope.moved(first, end, 1)
         if (reputation := self._frontier.reputation) is not None:
             reputation.linking_max = max(reputation.linking_max, last.linking_max)
-        self._frontier.moves.learn_rests(last.rests, now)
-        self._frontier.moves.admit(first, end, last.round, now)
+        self._frontier.moves.admit(first, end, last.round, last.rests, now)
         if self._ring.recrawl is not None and not last.revisits:
             self._ring.recrawl.enrolment.begin_again(first)  # Given while the crawl was a batch crawl.
         elif self._revisits is not None:

@@ -61,10 +61,6 @@ class FrontierMoves:
         """Return the delays that must move although the records of their hosts may be lost."""
         return self._hosts.recovered_rests(now)
 
-    def learn_rests(self, rests: Mapping[int, float], now: float) -> None:
-        """Take in such delays, before `admit`."""
-        self._hosts.learn_rests(rests, now)
-
     @property
     def round(self) -> int:
         """Number of the budget round; 0 without budgets."""
@@ -114,9 +110,12 @@ class FrontierMoves:
         record.rest_until = max(record.rest_until - now, 0.0)
         return encode_record(record)
 
-    def admit(self, first: int, end: int, number: int, now: float) -> None:
-        """Take in partitions whose keys are in the open epoch; `number` is the budget round that they come from."""
+    def admit(self, first: int, end: int, number: int, rests: Mapping[int, float], now: float) -> None:
+        """Take in partitions whose keys are in the open epoch; `number` is the budget round that they come from,
+        `rests` the giver's `recovered_rests`.
+        """
         self.forget(first, end)
+        self._hosts.learn_rests(rests, now)
         records = {}
         for key, data in self._epochs.scan(HOST, *partition_range(first, end)):
             record = decode_record(data)
