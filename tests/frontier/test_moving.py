@@ -45,7 +45,7 @@ def carry(giver: Shard, taker: Shard, now: float, taken_at: float) -> None:
         for key, value in list(giver.epochs.scan(family, *bounds)):
             taker.epochs.put(family, key, moves.left_of(value, now) if family == "host" else value)
         giver.epochs.delete_range(family, *bounds)
-    taker.frontier.moves.admit(first, end, moves.round, moves.recovered_rests(now), taken_at)
+    taker.frontier.moves.admit(first, end, moves.round, moves.recovered_delays(now), taken_at)
     giver.epochs.close_at_once()
     taker.commit_all(taken_at)
 

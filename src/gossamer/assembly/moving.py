@@ -235,7 +235,7 @@ class PartitionMoves:
             self._ring.sessions.forget(move.first, move.end)
         linking, moves = self._frontier.reputation, self._frontier.moves
         linking_max = linking.linking_max if linking is not None else 0.0
-        last = MoveEnd(moves.round, linking_max, revisits, moves.recovered_rests(now))
+        last = MoveEnd(moves.round, linking_max, revisits, moves.recovered_delays(now))
         self._send_part(copy, 0, last=last)
         del self._copies[move.version]
 
@@ -279,7 +279,7 @@ class PartitionMoves:
             self._pending_scope.moved(first, end, 1)
         if (reputation := self._frontier.reputation) is not None:
             reputation.linking_max = max(reputation.linking_max, last.linking_max)
-        self._frontier.moves.admit(first, end, last.round, last.rests, now)
+        self._frontier.moves.admit(first, end, last.round, last.delays, now)
         if self._ring.recrawl is not None and not last.revisits:
             self._ring.recrawl.enrolment.begin_again(first)  # Given while the crawl was a batch crawl.
         elif self._revisits is not None:

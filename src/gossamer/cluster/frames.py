@@ -64,7 +64,7 @@ class MoveEnd(msgspec.Struct, array_like=True, frozen=True):
     """Most sites that link to any one, as the giver knows."""
     revisits: bytes = b""
     """In a continuous crawl: the sums over the pages and hosts that moved (`revisit.state`)."""
-    rests: dict[int, float] = msgspec.field(default_factory=dict)
+    delays: dict[int, float] = msgspec.field(default_factory=dict)
     """Seconds that hosts must still wait by what the giver found at its start, by fingerprint."""
 
 

@@ -142,17 +142,17 @@ class HostTable:
         unknown_at = self._recovered.unknown_at
         return unknown_at + self._politeness.longest_rest_s(None) if unknown_at else 0.0
 
-    def recovered_rests(self, now: float) -> dict[int, float]:
+    def recovered_delays(self, now: float) -> dict[int, float]:
         """Return how many seconds hosts still wait by what earlier processes left, by fingerprint: also those without a
         record, which were found and requested in an epoch that was lost.
         """
         resting = ((fingerprint, until - now) for fingerprint, until in self._recovered.hosts.items() if until > now)
         return dict(nlargest(RESTS_MAX, resting, key=itemgetter(1)))
 
-    def learn_rests(self, rests: Mapping[int, float], now: float) -> None:
-        """Take in what another shard's `recovered_rests` returned. Where this process dies too they are not kept."""
+    def learn_delays(self, delays: Mapping[int, float], now: float) -> None:
+        """Take in what another shard's `recovered_delays` returned. Where this process dies too they are not kept."""
         known = self._recovered.hosts
-        known.update({host: max(known.get(host, 0.0), now + left_s) for host, left_s in rests.items()})
+        known.update({host: max(known.get(host, 0.0), now + left_s) for host, left_s in delays.items()})
 
     def of(self, first: int, end: int) -> Iterable[Host]:
         """Return the hosts in memory of some partitions."""

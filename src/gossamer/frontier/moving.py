@@ -57,9 +57,9 @@ class FrontierMoves:
         """No partition is given before: the delay of a host without a record, which is unknown, would not move."""
         return self._hosts.unknown_until
 
-    def recovered_rests(self, now: float) -> dict[int, float]:
+    def recovered_delays(self, now: float) -> dict[int, float]:
         """Return the delays that must move although the records of their hosts may be lost."""
-        return self._hosts.recovered_rests(now)
+        return self._hosts.recovered_delays(now)
 
     @property
     def round(self) -> int:
@@ -110,12 +110,12 @@ class FrontierMoves:
         record.rest_until = max(record.rest_until - now, 0.0)
         return encode_record(record)
 
-    def admit(self, first: int, end: int, number: int, rests: Mapping[int, float], now: float) -> None:
+    def admit(self, first: int, end: int, number: int, delays: Mapping[int, float], now: float) -> None:
         """Take in partitions whose keys are in the open epoch; `number` is the budget round that they come from,
-        `rests` the giver's `recovered_rests`.
+        `delays` the giver's `recovered_delays`.
         """
         self.forget(first, end)
-        self._hosts.learn_rests(rests, now)
+        self._hosts.learn_delays(delays, now)
         records = {}
         for key, data in self._epochs.scan(HOST, *partition_range(first, end)):
             record = decode_record(data)
