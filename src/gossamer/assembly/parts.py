@@ -15,6 +15,7 @@ from gossamer.archive.follower import followed
 from gossamer.archive.tables import TableWriters
 from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.assembly.home import Home
+from gossamer.assembly.modules import chosen_modules, judge_of
 from gossamer.config import Config, effective_toml
 from gossamer.config.secret import redacted
 from gossamer.crawl.copies import CopyMarks, NearCopies
@@ -31,11 +32,12 @@ from gossamer.model.extras import require
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.product import __version__
 from gossamer.plugins import build, component, fitting
-from gossamer.ports import ContentSeen, Resolver, UrlSeen
+from gossamer.ports import ContentSeen, Resolver, RevisitPolicy, UrlSeen
 from gossamer.process.chain import Modules
 from gossamer.process.choice import Chosen
 from gossamer.resolve.guard import GuardedResolver
 from gossamer.resolve.resolver import DnsResolver
+from gossamer.revisit.policies import POLICIES
 from gossamer.scope.chain import Chain
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen, NearContentSeen
@@ -59,6 +61,24 @@ SEEN_BACKENDS = {
     "bloom": "gossamer.seen.bloom:BloomUrlSeen",
 }
 """Names and not classes, so that the imports of a backend are needed, and slow the start, only if it is chosen."""
+
+
+def require_components(config: Config) -> None:
+    """Build the modules, filters and rules that a configuration names, and find its other components.
+
+    Raises:
+        ConfigError: a crawl could not start with them.
+    """
+    chosen_modules(config)
+    judge_of(config)
+    policy_of(config.revisit.policy)
+    ours = config.components
+    named = [(one, getattr(ours, one)) for one in ("frontier", "url_seen", "content_seen", "resolver")]
+    named += [("archives", name) for name in ours.archives]
+    named += [(f"protocols.{scheme}", name) for scheme, name in ours.protocols.items()]
+    for key, name in named:
+        if name:
+            component(name, f"components.{key}")
 
 
 def quarantine_of(config: Config, directory: Path, epochs: Epochs, slots: ShardSlots) -> Quarantine:
@@ -273,3 +293,15 @@ def learned_by(config: Config, epochs: Epochs) -> Callable[[Url], list[str]]:
     if config.crawl.render != "auto":
         return lambda _: []
     return partial(cast("Callable[[Epochs, Url], list[str]]", component(LEARNED, "crawl.render")), epochs)
+
+
+def policy_of(name: str) -> RevisitPolicy:
+    """Return the policy with a name (`revisit.policy`).
+
+    Raises:
+        ConfigError: there is no such policy.
+    """
+    if name in POLICIES:
+        return POLICIES[name]()
+    component(name, "revisit.policy", POLICIES, "policy")
+    return cast("RevisitPolicy", fitting(name, "revisit.policy", RevisitPolicy))

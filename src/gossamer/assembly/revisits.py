@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import cast
 
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.assembly.parts import scoped
+from gossamer.assembly.parts import policy_of, scoped
 from gossamer.config import Config
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.revisiting import Enrolment, Revisiting
@@ -19,10 +18,7 @@ from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import FEED_FILE
-from gossamer.plugins import component, fitting
-from gossamer.ports import RevisitPolicy
 from gossamer.revisit.hints import SitemapHints
-from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.websub import Subscriptions
 from gossamer.scope.options import ScopeOptions
@@ -70,18 +66,6 @@ def patient(rules: Politeness, config: Config) -> Politeness:
 def share_new_of(config: Config) -> float | None:
     """Return the share of visits for new pages; None if no page is visited again."""
     return config.revisit.share_new if is_continuous(config) else None
-
-
-def policy_of(name: str) -> RevisitPolicy:
-    """Return the policy with a name (`revisit.policy`).
-
-    Raises:
-        ConfigError: there is no such policy.
-    """
-    if name in POLICIES:
-        return POLICIES[name]()
-    component(name, "revisit.policy", POLICIES, "policy")
-    return cast("RevisitPolicy", fitting(name, "revisit.policy", RevisitPolicy))
 
 
 def schedule_of(

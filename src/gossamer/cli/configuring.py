@@ -55,6 +55,9 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The TOML fi
     config = configure(file)
     check_lists(config)
     check_requests(config)
+    from gossamer.assembly.parts import require_components  # `init` and `show` need no parts of a crawl.
+
+    require_components(config)
     changed = sum(config.origin(key) not in {"default", ORIGIN, MODE} for key in keys())
     named = [key for key in config.all_keys() if key not in set(keys())]  # Rules for items, hosts, logins.
     typer.echo(f"{file} is valid: {changed} of {len(keys())} keys set{', and ' if named else ''}{', '.join(named)}")

@@ -106,8 +106,7 @@ def rank(
 
     A later crawl or segment uses it with `--set frontier.priority=rank --set frontier.ranks_file=DIR/ranks.bin`.
     """
-    from gossamer.offline.rank import RankOptions
-    from gossamer.offline.rank import rank as ranking_of
+    from gossamer.offline import rank as ranking
 
     require_crawl(directory)
     if not 0.0 < damping < 1.0:
@@ -115,7 +114,7 @@ def rank(
     if limit < 0:
         raise ConfigError(f"--limit {limit}: expected a number from 0 up")
     shown = Shown(sys.stderr, quiet=quiet)
-    made = ranking_of(directory, RankOptions(output, damping, bytes_of(memory), limit), shown.advance)
+    made = ranking.rank(directory, ranking.RankOptions(output, damping, bytes_of(memory), limit), shown.advance)
     shown.clear()
     if as_json:
         typer.echo(msgspec.json.encode(made))

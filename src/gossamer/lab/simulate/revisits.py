@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from gossamer.assembly.revisits import policy_of
+from gossamer.assembly.parts import policy_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.hosts import HostRecords
