@@ -161,14 +161,14 @@ def test_the_last_words_say_what_to_do() -> None:
     ],
 )
 def test_the_form_suits_the_place(form: str, out: io.StringIO, kind: type) -> None:
-    progress = progress_for(form, 1.0, out)
+    progress = progress_for(form, out)
     assert isinstance(progress, kind)
     progress.close()
 
 
 @pytest.mark.parametrize("form", ["live", "plain", "json", "quiet"])
 def test_a_reader_that_has_gone_away_is_no_error(form: str) -> None:
-    progress = progress_for(form, 1.0, Gone())
+    progress = progress_for(form, Gone())
     progress.show(STATUS)
     progress.note("x")
     progress.close()
@@ -176,7 +176,7 @@ def test_a_reader_that_has_gone_away_is_no_error(form: str) -> None:
 
 
 def test_quiet_says_once_each_time_that_the_disk_is_full(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = progress_for("quiet", 1.0, Gone())
+    progress = progress_for("quiet", Gone())
     full = {"waiting": {"kind": "disk", "says": "room"}, "waiting_for": "room on the disk"}
     for more in ({}, full, full, {}, full, {"waiting": {"kind": "operator", "says": "you"}, "waiting_for": "you"}):
         progress.show({**STATUS, **more})
@@ -188,7 +188,7 @@ def test_quiet_says_once_each_time_that_the_disk_is_full(capsys: pytest.CaptureF
 @pytest.mark.parametrize("form", ["plain", "json"])
 def test_hostile_text_is_shown_not_obeyed(form: str) -> None:
     out = io.StringIO()
-    progress = progress_for(form, 1.0, out)
+    progress = progress_for(form, out)
     hostile = "a\x1b]0;x\x07\x9b31m\u202eb\udcff\n"
     progress.note(hostile)
     progress.show({**STATUS, "waiting_for": hostile, "terminal_outcomes": {hostile: 1}})

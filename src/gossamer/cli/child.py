@@ -195,7 +195,7 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
         running = api.Crawler.resume(job.directory, config=config, settle=settle)
     if isinstance(running, api.Crawler):
         running.sandbox = sandbox
-    progress = progress_for(config.progress.style, config.progress.interval_s)
+    progress = progress_for(config.progress.style)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             ended = runner.run(served(running, config, progress))

@@ -58,7 +58,6 @@ class Live:
     """Redraws some lines once a second: about 5 ms each time."""
 
     interval_s = LIVE_INTERVAL_S
-    by_lines = False
 
     def __init__(self, out: TextIO) -> None:
         self._out = out

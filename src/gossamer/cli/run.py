@@ -66,7 +66,7 @@ async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
     crawler.on_note(progress.note)
     try:
         async with asyncio.TaskGroup() as group:
-            status = crawler.status if progress.by_lines else detailed(crawler.status)
+            status = crawler.status if progress.interval_s is None else detailed(crawler.status)
             watching = group.create_task(follow(progress, status, lambda: crawler.config.progress.interval_s))
             ended = await crawler.run()
             watching.cancel()
@@ -98,7 +98,7 @@ def detailed(status: Callable[..., StatusFields]) -> Callable[[], StatusFields]:
     return found
 
 
-def progress_for(style: str, interval_s: float, out: TextIO | None = None) -> Progress:
+def progress_for(style: str, out: TextIO | None = None) -> Progress:
     """Return the progress for a value of `progress.style`; `auto` is live on a terminal that can redraw, else plain."""
     out = out or sys.stdout
     if style == "auto":
@@ -109,25 +109,25 @@ def progress_for(style: str, interval_s: float, out: TextIO | None = None) -> Pr
 
             return Live(out)
         case "json":
-            return JsonProgress(out, interval_s)
+            return JsonProgress(out)
         case "plain":
-            return PlainLines(out, interval_s)
+            return PlainLines(out)
         case _:
             return Quiet()
 
 
 async def follow(progress: Progress, status: Callable[[], StatusFields], interval_s: Callable[[], float]) -> None:
-    """Show the status every interval until cancelled; `interval_s` is what lines wait for, which may change."""
+    """Show the status every interval until cancelled; `interval_s` is the configured one, which may change."""
     while True:
         progress.show(status())
-        await asyncio.sleep(interval_s() if progress.by_lines else progress.interval_s)
+        await asyncio.sleep(progress.interval_s or interval_s())
 
 
 class Quiet:
     """Shows that the disk is full, once each time: else a crawl would wait for room in silence."""
 
-    interval_s = 10.0
-    by_lines = True
+    interval_s: float | None = None
+    """Seconds between two looks at the status; None: those of `progress.interval_s`."""
     _is_full = False
 
     def show(self, status: StatusFields) -> None:
@@ -149,8 +149,7 @@ class Quiet:
 class PlainLines(Quiet):
     """One line of text every interval: for logs."""
 
-    def __init__(self, out: TextIO, interval_s: float) -> None:
-        self.interval_s = interval_s
+    def __init__(self, out: TextIO) -> None:
         self._out = out
 
     def show(self, status: StatusFields) -> None:
