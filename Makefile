@@ -42,11 +42,11 @@ demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and
 test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	sh .ci/in-memory $(BIN)/python -m pytest $(PARALLEL)
 
-acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## run the checks against real parts from Debian, installing what is missing
-	failed=0; sh .ci/in-memory $(BIN)/python -m pytest -m "heavy and not acceptance" $(PARALLEL) || failed=1; \
-	$(BIN)/python -m pytest -m "acceptance and alone" --timeout 600 || failed=1; \
-	$(BIN)/python -m pytest -m "acceptance and paced" --timeout 600 --numprocesses 2 || failed=1; \
-	$(BIN)/python -m pytest -m "acceptance and not alone and not paced" --timeout 600 $(PARALLEL) || failed=1; \
+acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## run the checks against real parts from Debian, installing what is missing; of long ones a fifth, those of today
+	failed=0; sh .ci/in-memory $(BIN)/python -m pytest -m "heavy and not acceptance and (today or not long)" $(PARALLEL) || failed=1; \
+	$(BIN)/python -m pytest -m "acceptance and alone and (today or not long)" --timeout 600 || failed=1; \
+	$(BIN)/python -m pytest -m "acceptance and paced and (today or not long)" --timeout 600 --numprocesses 2 || failed=1; \
+	$(BIN)/python -m pytest -m "acceptance and not alone and not paced and (today or not long)" --timeout 600 $(PARALLEL) || failed=1; \
 	exit $$failed
 
 axe: parts
@@ -133,13 +133,13 @@ chaos: SECONDS = 3600
 chaos: $(VENV)/dev.stamp parts  ## crawl real servers under faults of processes, disk, network and clock, for SECONDS
 	$(BIN)/python -m tests.acceptance.chaos --seconds $(SECONDS)
 
-nightly: $(VENV)/dev.stamp parts  ## three hours of fault trials, their mutants, fuzzing, chaos, and kills at every operation
+nightly: export GOSSAMER_EVERY = 1
+nightly: acceptance  ## all long checks, and three hours of fault trials, their mutants, fuzzing and chaos
 	$(BIN)/python -m gossamer.lab.faults.trial --first $$(date +%s) --trials 8000
 	$(BIN)/python -m gossamer.lab.faults.trial --several --first $$(date +%s) --trials 3000
 	$(BIN)/python -m tests.lab.mutants --trials 60
 	$(BIN)/python -m tests.fuzz --seconds 1800
 	$(BIN)/python -m tests.acceptance.chaos --seconds 3600
-	GOSSAMER_EVERY=1 $(BIN)/python -m pytest -m acceptance tests/acceptance/test_power_cut.py tests/forget/test_killed.py
 
 figures: $(VENV)/run.stamp  ## print the figures of the code's structure, and of a page's way through it
 	@$(BIN)/python benchmarks/figures.py

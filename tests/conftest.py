@@ -13,11 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampled import EVERY, FIRST
+
 KEPT = (
     "PATH",
     "HOME",
     "TMPDIR",
     "REPLAY",
+    "GOSSAMER_EVERY",
     "GOSSAMER_EXAMPLES",
     "GOSSAMER_SCALINGS",
     "PYTHONHASHSEED",
@@ -59,6 +62,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     markers = (collection_path, collection_path.with_name("conftest.py"))
     return None if any(path.exists() and marked.search(path.read_text()) for path in markers) else True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark those of the long tests `today` that CI runs today. All have their day."""
+    long = sorted((item for item in items if item.get_closest_marker("long")), key=lambda item: item.nodeid)
+    for item in long[FIRST::EVERY]:
+        item.add_marker("today")
 
 
 @pytest.fixture(autouse=True)

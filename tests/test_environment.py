@@ -62,6 +62,7 @@ def test_a_crawl_is_the_same_in_every_environment(site: str, environment: dict[s
 
 @pytest.mark.heavy
 @ENVIRONMENTS
+@pytest.mark.long
 def test_the_tests_are_the_same_in_every_environment(environment: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SELECTED],

@@ -165,6 +165,7 @@ done
 
 @pytest.mark.acceptance
 @pytest.mark.timeout(300)  # Ray starts, with four processes.
+@pytest.mark.long
 def test_cluster_crawl(shell: Shell) -> None:
     said = shell.run("python cluster_crawl.py")
     assert "The crawl ended: finished" in said

@@ -81,6 +81,7 @@ def script(context: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.long
 def test_the_steps_make_what_crawls_on_a_read_only_root(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
     (tmp_path / "dist").mkdir()

@@ -501,6 +501,7 @@ def test_items_are_leafed_through_and_saved(archives: Served, opened: Opened) ->
 
 
 @pytest.mark.parametrize("look", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}])
+@pytest.mark.long
 def test_what_it_shows_of_archives_passes_the_rules_of_axe(
     archives: Served, web: Endless, opened: Opened, look: dict[str, object]
 ) -> None:
@@ -535,6 +536,7 @@ def test_a_tab_that_nobody_sees_listens_to_nothing(crawl: Served, opened: Opened
     moves(page)
 
 
+@pytest.mark.long
 def test_it_stops_goes_on_where_it_was_and_shows_what_is_over(web: Endless, opened: Opened, tmp_path: Path) -> None:
     port = free_port()
     with crawl_of(web, tmp_path, "restarted.example", port=port, more=("--set", "search.enabled=true")) as served:
@@ -572,6 +574,7 @@ def what_is_over_is_shown(page: Page, over: Served, pages: str) -> None:
     assert len(page.request.get(f"{over.base}api/course").json()["points"]) > 2
 
 
+@pytest.mark.long
 def test_a_server_of_many_begins_crawls_and_lists_them(web: Endless, opened: Opened, tmp_path: Path) -> None:
     more = {
         "resolve": {"hosts_file": str(web.names(tmp_path)), "allow_private": True},

@@ -61,6 +61,7 @@ asyncio.run(main())
 
 
 @pytest.mark.promise("Bounds", "The memory budget does not change which pages are fetched.")
+@pytest.mark.long
 def test_the_same_pages_whatever_the_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finals = []
     with SimwebProcess(WEB, tmp_path / "web") as web:
@@ -83,6 +84,7 @@ def test_the_same_pages_whatever_the_memory(tmp_path: Path, capsys: pytest.Captu
     assert finals[0] == finals[1]
 
 
+@pytest.mark.long
 def test_a_crawl_in_a_programs_own_process_keeps_within_the_budget(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,6 +135,7 @@ HELD = {
 
 @pytest.mark.promise("Bounds", "One value sets the memory of the process tree.")
 @pytest.mark.parametrize("name", HELD)
+@pytest.mark.long
 def test_the_process_tree_keeps_within_the_budget(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,6 +158,7 @@ def test_the_process_tree_keeps_within_the_budget(
     assert 140 << 20 < peak_bytes <= int(budget.removesuffix("MiB")) << 20
 
 
+@pytest.mark.long
 def test_seeds_by_the_hundred_thousand_do_not_wait_in_memory(tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.txt"
     seeds.write_text("".join(f"http://www.host-{number}.example/\n" for number in range(SEEDS)))

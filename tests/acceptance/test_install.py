@@ -59,6 +59,7 @@ def test_a_plain_installation_crawls_and_has_its_manual(wheel: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("command", [("pipx", "install"), ("uv", "tool", "install")], ids=["pipx", "uv"])
+@pytest.mark.long
 def test_tools_that_install_commands_install_it(wheel: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
     programs = environment_in(tmp_path / "tools")
     run(programs / "pip", "install", "--quiet", command[0], cwd=tmp_path)

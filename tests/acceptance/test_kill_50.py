@@ -19,6 +19,7 @@ WEB = SimwebOptions.plain(hosts=20, pages=2_000, latency_s=0.03, bytes_median=3_
 @pytest.mark.promise(
     "Crash safety", "Killing any process of a crawl at any moment loses no discovered URL and archives no page twice."
 )
+@pytest.mark.long
 def test_fifty_kills_lose_nothing_and_repeat_little(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     calm, web = undisturbed(WEB, tmp_path / "calm", *IMPATIENT)
     assert (calm.status, calm.again, calm.harvest.faults()) == (0, 0, [])

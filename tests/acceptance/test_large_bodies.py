@@ -41,6 +41,7 @@ def rss_of(*arguments: str | Path) -> tuple[int, int]:
     return int(status), int(kilobytes) * 1024
 
 
+@pytest.mark.long
 def test_bodies_far_beyond_the_budget(tmp_path: Path) -> None:
     answers = {
         "/": whole(b"<a href=one>1</a><a href=two>2</a><a href=bomb>b</a><a href=page>p</a>"),

@@ -14,8 +14,8 @@ import pytest
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.power import Cut, Series
-from tests.acceptance.sampled import EVERY, FIRST
 from tests.acceptance.shims import preloaded
+from tests.sampled import EVERY, FIRST
 
 pytestmark = [
     pytest.mark.acceptance,

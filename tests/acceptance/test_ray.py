@@ -60,6 +60,7 @@ def machines(directory: Path) -> list[str]:
 
 
 @pytest.mark.promise("Several shards", "Shards on Ray run in the runtime environment that the operator names.")
+@pytest.mark.long
 def test_a_component_of_a_runtime_environment_runs_on_every_machine(
     web: SimwebProcess, nodes: Nodes, tmp_path: Path
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_wrong_runtime_environment_is_one_line(
 
 
 @pytest.mark.promise("Several shards", "Ray places shards as `cluster.placement` says, where their resources are.")
+@pytest.mark.long
 def test_shards_are_packed_on_the_machine_that_has_what_they_need(
     web: SimwebProcess, nodes: Nodes, tmp_path: Path
 ) -> None:
@@ -127,6 +129,7 @@ def test_a_placement_that_is_refused_is_one_line(
 
 
 @pytest.mark.promise("Several shards", "Ray exports pages, bytes, queue and failures of each shard for Prometheus.")
+@pytest.mark.long
 def test_rays_metrics_are_those_of_the_status(web: SimwebProcess, tmp_path: Path) -> None:
     directory, port = tmp_path / "crawl", free_port()
     with Nodes(metrics_report_interval_ms=500) as nodes:

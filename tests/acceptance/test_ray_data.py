@@ -33,6 +33,7 @@ print(json.dumps({name: read(name).count() for name in ("pages", "links", "items
 
 
 @pytest.mark.promise("Files and exports", "Ray Data reads the tables of a crawl, and bodies from its WARC files.")
+@pytest.mark.long
 def test_ray_data_reads_tables_and_bodies(nodes: Nodes, tmp_path: Path) -> None:
     assert PANDAS.is_dir(), "pandas is missing: `make pandas` installs it beside the environment"
     (tmp_path / "items.toml").write_text(ITEMS)

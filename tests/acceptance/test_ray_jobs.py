@@ -75,6 +75,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
 
 
 @pytest.mark.promise("Several shards", "`ray job submit` runs a crawl, and `ray job stop` ends it; nothing is lost.")
+@pytest.mark.long
 def test_a_job_crawls_stops_and_resumes(web: SimwebProcess, jobs: Jobs, tmp_path: Path) -> None:
     own = ("process.modules=['links', 'where:Where']",)
     words = [word for word in crawl_of(web, tmp_path / "whole", 2, *own) if word != "--quiet"]
@@ -105,6 +106,7 @@ def test_a_job_crawls_stops_and_resumes(web: SimwebProcess, jobs: Jobs, tmp_path
     assert found.faults() == []
 
 
+@pytest.mark.long
 def test_a_mistake_is_in_the_log_of_the_job(web: SimwebProcess, jobs: Jobs, tmp_path: Path) -> None:
     done = jobs.submit(*crawl_of(web, tmp_path / "crawl", 2, "frontier.strategy=walk"))
     assert done.returncode == 1

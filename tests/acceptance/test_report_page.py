@@ -28,6 +28,7 @@ def browsed(directory: Path, report: Path, *arguments: str) -> subprocess.Comple
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_page_of_a_crawl_opens_in_a_browser(command: Crawl, tmp_path: Path) -> None:
     assert command("demo", "-o", tmp_path / "demo").returncode == 0
     made = command("report", tmp_path / "demo", "--html", tmp_path / "report.html")

@@ -128,6 +128,7 @@ def instant(row: dict[str, object]) -> float:
     return at.timestamp()
 
 
+@pytest.mark.long
 def test_it_is_polite_thrifty_and_loses_no_due_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory, draw = tmp_path / "crawl", random.Random(11)
     deaths: list[float] = []

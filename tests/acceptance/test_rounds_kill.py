@@ -141,6 +141,7 @@ def command_of(pid: int) -> str:
         return ""
 
 
+@pytest.mark.long
 def test_the_loop_ends_alike_whatever_is_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with SimwebProcess(WEB, tmp_path / "web") as simweb:
         calm = Rounds(tmp_path / "calm", simweb)

@@ -41,6 +41,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.long
 def test_a_crawl_that_is_restored_from_its_checkpoints_alone_knows_what_moved(tmp_path: Path) -> None:
     """From two shards to five, then to three; at some moment of each change all of it is lost."""
     dice = random.Random(DICE_SEED)

@@ -62,6 +62,7 @@ AGAIN = (
 SCALE = "import sys; from gossamer.api import scale_crawl; print(scale_crawl(sys.argv[1], int(sys.argv[2])).after)"
 
 
+@pytest.mark.long
 def test_a_scaling_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     """Killed at eighteen moments from the first step to the last; the crawl refuses to run meanwhile."""
     directory = tmp_path / "crawl"
@@ -123,6 +124,7 @@ VICTIMS = ("command", "crawl", "moving crawl", "shards", "none")
 
 @pytest.mark.timeout(120 * ROUNDS + 180)
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+@pytest.mark.long
 def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
     """From two shards to five, then to three; the command, a shard, its parent, the coordinator or the whole crawl is
     killed meanwhile.
@@ -153,6 +155,7 @@ def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_a_killed_crawl_that_is_stopped_before_its_shards_begin_ends_cleanly(tmp_path: Path) -> None:
     """It waits for them: otherwise a repeated `gossamer scale` stopped it each time and found it unclean."""
     directory = tmp_path / "crawl"
@@ -168,6 +171,7 @@ def test_a_killed_crawl_that_is_stopped_before_its_shards_begin_ends_cleanly(tmp
 
 @pytest.mark.timeout(300)
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+@pytest.mark.long
 def test_a_running_crawl_of_one_shard_is_divided_where_it_runs(tmp_path: Path) -> None:
     """As it is by default: with a sandbox it ends (tests/crash/test_sandbox.py)."""
     directory = tmp_path / "crawl"
@@ -183,6 +187,7 @@ def test_a_running_crawl_of_one_shard_is_divided_where_it_runs(tmp_path: Path) -
 
 @pytest.mark.timeout(400)
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+@pytest.mark.long
 def test_a_continuous_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
     """From two shards to three and back; processes of shards, their parents or the coordinator are killed meanwhile."""
     directory, dice = tmp_path / "crawl", random.Random(DICE_SEED)

@@ -28,6 +28,7 @@ NOT_MEANT = {
 
 
 @pytest.mark.parametrize("with_token", [True, False])
+@pytest.mark.long
 def test_of_a_crawl_that_runs(run: Commands, web: str, with_token: bool, tmp_path: Path) -> None:
     call, _ = run.served("crawl", web, "--serve", "0", "--allow-private", "--delay", "1", *QUICK)
     until(lambda: call.status().get("pages", 0) > 1)
@@ -37,6 +38,7 @@ def test_of_a_crawl_that_runs(run: Commands, web: str, with_token: bool, tmp_pat
     until(lambda: call.status()["epoch"] > before)
 
 
+@pytest.mark.long
 def test_of_a_crawl_that_does_not_run(run: Commands, web: str, tmp_path: Path) -> None:
     assert run("crawl", web, "--allow-private", "--delay", "0", "--max-pages", "6", "--quiet", *QUICK)[0] == 0
     call, _ = run.served("serve", "crawl", "--port", "0")

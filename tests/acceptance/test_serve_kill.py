@@ -45,6 +45,7 @@ def test_crawls_outlive_a_server_that_is_killed_and_the_next_one_finds_them(run:
     assert ended(server) == 0
 
 
+@pytest.mark.long
 def test_a_crawl_that_died_with_its_server_is_resumed_and_one_that_ended_is_not(run: Commands, web: str) -> None:
     call, server = run.served("serve", "--port", "0")
     assert call.post("/api/crawls", name="lasting", config=config_of(web)).status == 201
@@ -71,6 +72,7 @@ def test_a_crawl_that_died_with_its_server_is_resumed_and_one_that_ended_is_not(
     assert not alive(wish_of(run, "lasting")["pid"])
 
 
+@pytest.mark.long
 def test_no_more_are_resumed_than_may_run(run: Commands, web: str) -> None:
     call, server = run.served("serve", "--port", "0")
     for name in ("a", "b"):

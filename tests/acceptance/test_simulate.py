@@ -40,6 +40,7 @@ def test_a_real_crawl_does_what_was_predicted(preset: str, tmp_path: Path, capsy
 
 
 @pytest.mark.promise("Simulation", "A simulated sample of hosts predicts what all of them would do.")
+@pytest.mark.long
 def test_one_host_of_a_hundred_tells_what_a_workbench_does(capsys: pytest.CaptureFixture[str]) -> None:
     web = WebOptions(hosts=20_000, pages=800_000, zipf_exponent=0.6, dead_host_share=0.05, error_share=0.1)
     bench = FrontierOptions(active_hosts_max=5_000)
@@ -58,6 +59,7 @@ def test_one_host_of_a_hundred_tells_what_a_workbench_does(capsys: pytest.Captur
 
 
 @pytest.mark.promise("Order and fairness", "A huge slow site does not slow the small ones.")
+@pytest.mark.long
 def test_one_huge_slow_site_does_not_slow_ten_thousand_small_ones() -> None:
     alone_s, beside_s = small_sites_s(10_000)
     assert beside_s == pytest.approx(alone_s, rel=0.05)

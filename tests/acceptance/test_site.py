@@ -49,6 +49,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.long
 def test_the_selector_shows_all_versions_and_keeps_the_page(browser: Browser, address: str, width: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": 844})
     faults: list[str] = []

@@ -24,6 +24,7 @@ WEB = SimwebOptions(
 
 
 @pytest.mark.promise("Several shards", "The hosts of a site in `url.split_sites` are divided among the shards.")
+@pytest.mark.long
 def test_one_domain_is_fetched_by_all_workers_and_its_delay_holds(tmp_path: Path) -> None:
     with SimwebProcess(WEB, tmp_path / "web-1") as web:
         done = gossamer(*crawl_of(web, tmp_path / "alone", 1))

@@ -23,6 +23,7 @@ SLOW_BYTES_S = 300_000.0
 
 
 @pytest.mark.parametrize("keep", ["true", "false"])
+@pytest.mark.long
 def test_kills_while_uploading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: str) -> None:
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)

@@ -104,6 +104,7 @@ def test_a_loop_that_stands_still_is_reported_with_the_place_where_it_stands(
     assert "time.sleep(13)" in str(told["stack"])
 
 
+@pytest.mark.long
 def test_a_commit_that_waits_for_the_disk_is_reported_with_its_stage(
     crawl: Crawl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def publisher(hub: Hub) -> Iterator[Publisher]:
         yield running
 
 
+@pytest.mark.long
 def test_who_is_killed_right_after_a_ping_was_taken_fetches_when_it_is_back(
     publisher: Publisher, hub: Hub, tmp_path: Path
 ) -> None:

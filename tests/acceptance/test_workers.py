@@ -81,6 +81,7 @@ def answer(*words: str | Path) -> dict[str, object]:
 
 @pytest.mark.promise("Several shards", "A batch crawl ends with the same pages on one shard and on several.")
 @pytest.mark.parametrize("workers", [3, 8])
+@pytest.mark.long
 def test_the_result_is_that_of_one_worker(
     web: SimwebProcess, nodes: Nodes, alone: Harvest, workers: int, tmp_path: Path
 ) -> None:
@@ -96,6 +97,7 @@ def test_the_result_is_that_of_one_worker(
 
 
 @pytest.mark.promise("Several shards", "While one shard has more hosts ready than it can request, idle ones get some.")
+@pytest.mark.long
 def test_a_shard_without_work_gets_some_from_the_other(web: SimwebProcess, alone: Harvest, tmp_path: Path) -> None:
     """It is stopped in the middle of that: what moves arrives first, so that the stopped crawl can be scaled."""
     directory = tmp_path / "crawl"
@@ -169,6 +171,7 @@ def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, al
     assert len(export.read_bytes().splitlines()) == len(alone.rows)
 
 
+@pytest.mark.long
 def test_what_a_machine_left_in_s3_is_all_that_is_needed_to_go_on(
     web: SimwebProcess, alone: Harvest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +201,7 @@ def test_what_a_machine_left_in_s3_is_all_that_is_needed_to_go_on(
     assert len(found.rows) == len(alone.rows)
 
 
+@pytest.mark.long
 def test_a_limit_of_pages_is_that_of_all_workers(web: SimwebProcess, nodes: Nodes, tmp_path: Path) -> None:
     done = gossamer(*crawl_of(web, tmp_path / "crawl", 3), "--cluster", nodes.address, "--max-pages", "100")
     assert done.returncode == 0, done.stderr
@@ -207,6 +211,7 @@ def test_a_limit_of_pages_is_that_of_all_workers(web: SimwebProcess, nodes: Node
 @pytest.mark.promise(
     "Several shards", "A crawl on Ray that ends or is killed leaves no process and no file outside its directory."
 )
+@pytest.mark.long
 def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) -> None:
     running = begun(*crawl_of(web, tmp_path / "crawl", 2, "politeness.delay_s_min=1", politeness="weak"))
     try:
@@ -219,6 +224,7 @@ def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) ->
     until(lambda: not left(of_it), 30)
 
 
+@pytest.mark.long
 def test_a_cluster_without_a_machine_for_shards_is_named_and_can_be_stopped(web: SimwebProcess, tmp_path: Path) -> None:
     with Nodes() as head_alone:
         directory = tmp_path / "crawl"

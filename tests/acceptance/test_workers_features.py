@@ -102,6 +102,7 @@ def addresses(site: Site) -> list[str]:
 
 
 @pytest.mark.promise("Several shards", "With few hosts left in all shards, a crawl stops and saves the rest.")
+@pytest.mark.long
 def test_with_few_hosts_left_the_crawl_stops_and_resumes_to_its_end(site: Site, tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
     done = gossamer("crawl", *addresses(site), *words_of(tmp_path, "frontier.hosts_min=3", "politeness.delay_s_min=1"))
@@ -121,6 +122,7 @@ def test_with_few_hosts_left_the_crawl_stops_and_resumes_to_its_end(site: Site, 
     assert len(pages) == len(set(pages)) == LARGE_PAGES + len(SMALL)
 
 
+@pytest.mark.long
 def test_seeds_come_through_a_pipe_and_pages_are_found_while_the_crawl_runs(site: Site, tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
     sets = ("search.enabled=true", "search.commit_s=0.5", "politeness.delay_s_min=4")
@@ -153,6 +155,7 @@ def _hits(directory: Path, words: str) -> set[str]:
 @pytest.mark.promise(
     "Several shards", "A program reads the pages of all shards, each once, also when a shard's process is killed."
 )
+@pytest.mark.long
 def test_a_program_reads_each_page_once_while_processes_are_killed(web: SimwebProcess, tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
     done = subprocess.run(
@@ -168,6 +171,7 @@ def test_a_program_reads_each_page_once_while_processes_are_killed(web: SimwebPr
     assert {is_whole for _, is_whole, _ in pages} == {"True"}
 
 
+@pytest.mark.long
 def test_the_program_of_the_guide_reads_pages(site: Site, tmp_path: Path) -> None:
     """docs/how-to/cluster.md, with addresses on loopback and two shards."""
     [code] = fenced((ROOT / "docs/how-to/cluster.md").read_text(encoding="utf-8"))
@@ -184,6 +188,7 @@ def test_the_program_of_the_guide_reads_pages(site: Site, tmp_path: Path) -> Non
     assert sorted(done.stdout.splitlines()) == sorted(f"{site.url(f'http://{host}/')} 200 {host}" for host in SMALL)
 
 
+@pytest.mark.long
 def test_the_status_of_a_continuous_crawl_is_that_of_all_shards(web: SimwebProcess, tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
     running = begun(*crawl_of(web, directory, 2, "crawl.mode=continuous", "revisit.interval_s_min=1"))
@@ -215,6 +220,7 @@ def _revisited(directory: Path) -> bool:
 
 
 @pytest.mark.promise("Several shards", "Status and summary name shards that have nothing to fetch.")
+@pytest.mark.long
 def test_shards_without_work_are_named(site: Site, tmp_path: Path) -> None:
     done = gossamer("crawl", addresses(site)[0], *words_of(tmp_path, "politeness.preset=own"))
     assert done.returncode == 0, done.stderr

@@ -43,6 +43,7 @@ def test_two_shards_ask_for_each_page_of_a_plain_web_once(tmp_path: Path) -> Non
 @pytest.mark.heavy
 @pytest.mark.promise("Several shards", "A batch crawl ends with the same pages on one shard and on several.")
 @pytest.mark.parametrize("shards", with_further(3, 2, 8))
+@pytest.mark.long
 def test_the_final_set_of_pages_is_that_of_one_shard(tmp_path: Path, shards: int) -> None:
     """The truth is what one shard ends with too: `tests/ring/test_truth.py`."""
     with SimwebProcess(ODD, tmp_path / "web") as simweb:

@@ -126,6 +126,7 @@ def test_the_delay_of_a_split_site_holds_while_shards_die(tmp_path: Path) -> Non
 
 
 @pytest.mark.acceptance
+@pytest.mark.long
 def test_the_delay_of_a_split_site_holds_while_shards_go_back_to_checkpoints(tmp_path: Path) -> None:
     """And while wires are cut."""
     sets = (

@@ -26,6 +26,7 @@ def commanded(crawl: Crawl, *arguments: str) -> str:
     "Crash safety", "Values set while a crawl runs take effect together or not at all, and survive any crash."
 )
 @pytest.mark.parametrize("victim", with_further("both", "child", "supervisor"))
+@pytest.mark.long
 def test_what_was_set_holds_after_a_kill(victim: Victim, tmp_path: Path) -> None:
     with SimwebProcess(WEB, tmp_path / "web") as served:
         crawl = crawl_of(served, tmp_path / "crawl", "crawl.concurrency=1")

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gossamer.api import verify_of
-from tests.acceptance.sampled import EVERY, FIRST
 from tests.archive import strict
 from tests.crash.forks import Forks, forks
 from tests.forget import marks
 from tests.forget.crawls import AGAIN, crawled, payloads
 from tests.forget.site import GONE, MARKS, Site
 from tests.ring.crawls import rows
+from tests.sampled import EVERY, FIRST
 
 pytestmark = pytest.mark.promise(
     "Crash safety",

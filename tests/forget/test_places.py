@@ -130,6 +130,7 @@ def test_what_a_kill_left_of_checkpoints_is_deleted(site: Site, tmp_path: Path) 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("hosts_per_site", with_further(3, 8))
+@pytest.mark.long
 def test_all_shards_of_a_crawl_are_cleaned(tmp_path: Path, hosts_per_site: int) -> None:
     """Also where they have the hosts of one site."""
     web = SimwebOptions.plain(seed=4, hosts=8, hosts_per_site=hosts_per_site, pages=120, zipf_exponent=0.0)

@@ -85,6 +85,7 @@ def is_what_was_sent(record: Read, payload: bytes, answer: ServedAnswer) -> bool
     "WARC files hold what the servers sent, and each offset in `pages` and the index is one record.",
 )
 @pytest.mark.parametrize(("compression", "memory_bytes"), with_further(("gzip", 6_000), ("zstd", 1_048_576)))
+@pytest.mark.long
 def test_a_whole_web_comes_back_as_it_was_sent(tmp_path: Path, compression: str, memory_bytes: int) -> None:
     """With most bodies too large for memory, and with most of them within it."""
     with SimwebProcess(ALL, tmp_path / "web") as simweb:

@@ -50,6 +50,7 @@ def rounds(seeds: tuple[str, ...], directory: Path, *sets: str, **options: objec
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("web", [PLAIN, pytest.param(ODD, marks=pytest.mark.acceptance)], ids=["plain", "odd"])
+@pytest.mark.long
 def test_rounds_to_exhaustion_fetch_what_a_live_crawl_does(web: SimwebOptions, tmp_path: Path) -> None:
     with SimwebProcess(web, tmp_path / "web") as simweb:
         given = {"hosts": str(simweb.hosts_file), "scope": "any"}

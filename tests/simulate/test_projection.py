@@ -35,6 +35,7 @@ COARSEST = {"politeness": 100, "workbench": 10, "cpu": 100}
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("limit", with_further(*REGIMES))
+@pytest.mark.long
 def test_a_sample_tells_what_the_whole_does(limit: str) -> None:
     def result(scale: int, seed: int) -> Simulated:
         values = {"pages": PAGES, "web": WEB, "scale": scale, "seed": seed, **REGIMES[limit]}

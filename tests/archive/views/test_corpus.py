@@ -160,6 +160,7 @@ for given in (
 
 @pytest.mark.acceptance
 @pytest.mark.timeout(400)  # It installs a package with all that this needs.
+@pytest.mark.long
 def test_hugging_face_opens_the_shards_with_their_features(
     made: Path, exporting: Exporting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
