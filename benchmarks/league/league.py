@@ -46,8 +46,9 @@ from gossamer.lab.simweb.truth import Truth  # noqa: E402
 DEADLINE_S = 240.0
 """A crawl that has not ended by then is ended, and said to have been."""
 SAMPLE_S, POLL_S = 0.1, 0.005
-DOCS_HOSTS = 1
-TRIALS = ("docs", "web", "kill", "polite")
+DOCS_HOSTS, LIGHT_HOSTS = 1, 3
+"""Addresses that serve Python's documentation, and PostgreSQL's, whose pages are a sixth as large."""
+TRIALS = ("docs", "light", "web", "kill", "polite")
 DELAY_S = 0.1
 TOLERANCE_S = 0.02
 """What a delay may lack at the server: both ends run on one machine, which may be busy."""
@@ -182,23 +183,22 @@ class League:
 
     def __init__(self, at: Path, chosen: list[str] | None) -> None:
         self._at, self._number = at, 0
-        self._root = at / "site"
-        self._root.mkdir()
-        documentation("python")(self._root)
+        self._root, self._light = at / "site", at / "light"
+        for root, part in ((self._root, "python"), (self._light, "postgresql")):
+            root.mkdir()
+            documentation(part)(root)
         every = [one for one in peers(self._root) if not chosen or one.name in chosen]
         self.peers = [one for one in every if not one.absent()]
         self.missing = UNREACHED | {one.name: f"{one.needs} is missing" for one in every if one.absent()}
         self.figures: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
 
     def docs(self) -> None:
-        """Documentation without delays: coverage, processor time, memory."""
-        files = linked(self._root)
-        for peer in self.peers:
-            with self._nginx() as nginx:
-                ran = run(peer, self._docs_task(nginx), self._out())
-                pages = {one.host + file_of(one.path) for one in nginx.log() if one.status == 200}
-            exist = {f"127.0.0.{n}{file}" for n in range(1, DOCS_HOSTS + 1) for file in files}
-            self._note("docs", peer, ran, found=len(exist & pages), exist=len(exist))
+        """Python's documentation without delays: coverage, processor time, memory."""
+        self._documentation("docs", self._root, DOCS_HOSTS)
+
+    def light(self) -> None:
+        """The same for PostgreSQL's documentation: light pages, three thousand of them."""
+        self._documentation("light", self._light, LIGHT_HOSTS)
 
     def web(self) -> None:
         """The synthetic web without delays: coverage of ordinary oddities, and URLs that robots.txt forbids."""
@@ -229,9 +229,9 @@ class League:
         exist = {f"127.0.0.{n}{file}" for n in range(1, DOCS_HOSTS + 1) for file in linked(self._root)}
         for peer in [one for one in self.peers if one.kept and one.resume]:
             assert peer.kept is not None
-            with self._nginx() as nginx:
+            with self._nginx(self._root, DOCS_HOSTS) as nginx:
                 log, out = nginx.at / "access.log", self._out()
-                task = self._docs_task(nginx, resumable=True)
+                task = self._docs_task(nginx, DOCS_HOSTS, resumable=True)
                 run(peer, task, out, kill=lambda log=log: log.read_bytes().count(b"\n") > len(exist) // 2)
                 ran = run(peer, task, out, resumed=True)
                 asked = Counter(one.host + one.path for one in nginx.log() if one.status == 200)
@@ -251,13 +251,22 @@ class League:
         self._number += 1
         return self._at / f"crawl-{self._number}"
 
-    def _nginx(self) -> Nginx:
-        return Nginx(self._root, self._at / f"nginx-{self._number}", addresses=DOCS_HOSTS)
+    def _documentation(self, trial: str, root: Path, hosts: int) -> None:
+        files = linked(root)
+        exist = {f"127.0.0.{n}{file}" for n in range(1, hosts + 1) for file in files}
+        for peer in self.peers:
+            with self._nginx(root, hosts) as nginx:
+                ran = run(peer, self._docs_task(nginx, hosts), self._out())
+                pages = {one.host + file_of(one.path) for one in nginx.log() if one.status == 200}
+            self._note(trial, peer, ran, found=len(exist & pages), exist=len(exist))
 
-    def _docs_task(self, nginx: Nginx, *, resumable: bool = False) -> Task:
+    def _nginx(self, root: Path, hosts: int) -> Nginx:
+        return Nginx(root, self._at / f"nginx-{self._number}", addresses=hosts)
+
+    def _docs_task(self, nginx: Nginx, hosts: int, *, resumable: bool = False) -> Task:
         seeds = tuple(f"{origin}/" for origin in nginx.origins)
-        return Task(seeds, tuple(f"127.0.0.{n}" for n in range(1, DOCS_HOSTS + 1)), Path("/etc/hosts"), DOCS_HOSTS,
-                    resumable=resumable)  # fmt: skip
+        names = tuple(f"127.0.0.{n}" for n in range(1, hosts + 1))
+        return Task(seeds, names, Path("/etc/hosts"), hosts, resumable=resumable)
 
     def _crawled(self, options: SimwebOptions, peer: Peer, delay_s: float) -> tuple[SimwebProcess, Run]:
         out = self._out()

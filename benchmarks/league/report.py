@@ -65,6 +65,8 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
     each = f"Up to {result['per_host']} requests at once to a host, no delay."
     if "docs" in trials:
         made.append(_speed("Python's documentation behind nginx", each, trials["docs"], denied=False))
+    if "light" in trials:
+        made.append(_speed("Light pages: PostgreSQL's documentation behind nginx", each, trials["light"], denied=False))
     if "web" in trials:
         note = f"{each} The web has twenty hosts with robots.txt of many kinds, redirects, frames, encodings and "
         note += (
