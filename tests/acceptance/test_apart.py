@@ -40,6 +40,7 @@ SETTINGS = (
 @pytest.mark.promise(
     "Several shards", "Machines need no common file system: an object store is enough, and the loss of one is no loss."
 )
+@pytest.mark.long
 def test_machines_that_share_an_object_store_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two shards become four, a machine is lost with all it held, four become three."""
     with SimwebProcess(WEB, tmp_path / "web") as web:

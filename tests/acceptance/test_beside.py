@@ -38,10 +38,12 @@ def keeps_pace(seen: Beside) -> bool:
 
 
 @pytest.mark.parametrize("behaviour", HOSTILE)
+@pytest.mark.long
 def test_beside_hosts_that_show_one_behavior(tmp_path: Path, behaviour: str) -> None:
     judge(lambda folder: beside(folder, (behaviour,), 4, f"limits.max_time_s={RUN_S_MAX}"), tmp_path)
 
 
+@pytest.mark.long
 def test_beside_hosts_that_show_all_behaviors(tmp_path: Path) -> None:
     options = showcase(links_per_page=10, pages=2_000, zipf_exponent=0.0)
     limits = (f"limits.max_time_s={RUN_S_MAX}", "scope.trap_maze_pages_max=1000")

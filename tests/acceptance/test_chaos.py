@@ -76,6 +76,7 @@ def started(
 TURNS = ("shard", "keeper", "coordinator", "shard", "node", "keeper", "shard")
 
 
+@pytest.mark.long
 def test_killed_shards_coordinators_and_machines_change_nothing(
     calm: tuple[Harvest, SimwebOptions], nodes: Nodes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,6 +126,7 @@ def errors_of(folder: Path) -> str:
     return (folder / "crawl.errors").read_text()[-3_000:]
 
 
+@pytest.mark.long
 def test_a_network_that_falls_apart_loses_nothing_and_visits_nothing_twice(
     calm: tuple[Harvest, SimwebOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -261,6 +261,7 @@ def test_a_host_that_is_excluded_gets_no_more_requests(crawl: Served, web: Endle
     expect(says(page, "exclude")).to_have_class("said bad")
 
 
+@pytest.mark.long
 def test_a_hosts_delay_and_budget_change(crawl: Served, web: Endless, opened: Opened) -> None:
     page = opened(crawl.address, complains=REFUSED)
     page.locator("#active tr", has_text="slowed.example").get_by_role("button").click()
@@ -317,6 +318,7 @@ def changed(page: Page, key: str, value: str, told: str, kind: str = "good") -> 
     expect(says(page, "set")).to_have_class(f"said {kind}")
 
 
+@pytest.mark.long
 def test_an_answer_leaves_what_is_being_typed(crawl: Served, opened: Opened) -> None:
     page = opened(crawl.address)
     held: list[Route] = []
@@ -462,6 +464,7 @@ def shown_version(archives: Served, web: Endless, opened: Opened, **look: object
 @pytest.mark.promise(
     "Console", "An archived page is shown from another origin than the console's, without scripts and without network."
 )
+@pytest.mark.long
 def test_an_archived_page_is_shown_and_does_nothing(archives: Served, web: Endless, opened: Opened) -> None:
     since = len(web.log)
     page = shown_version(archives, web, opened)
@@ -483,6 +486,7 @@ def test_an_archived_page_is_shown_and_does_nothing(archives: Served, web: Endle
     expect(page.locator("iframe")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_items_are_leafed_through_and_saved(archives: Served, opened: Opened) -> None:
     page = opened(f"{archives.base}crawls/one/{'#' + archives.address.partition('#')[2]}")
     page.locator("#items-show button").click()

@@ -120,6 +120,7 @@ def browser() -> Iterator[Browser]:
 @pytest.mark.promise(
     "Files and exports", "A mirror opens in a browser without a network, and requests nothing outside its folder."
 )
+@pytest.mark.long
 def test_every_page_opens_without_a_network(command: Crawl, site: str, browser: Browser, tmp_path: Path) -> None:
     options = ("--allow-private", "--politeness", "own", "--quiet", "--set", "frontier.attempts_max=1")
     done = command("mirror", f"{site}/", "-o", tmp_path / "c", *options)

@@ -38,6 +38,7 @@ REQUESTS_MIN = 50
 """Hosts with fewer requests in the undisturbed part are too short a sample for a rate."""
 
 
+@pytest.mark.long
 def test_a_large_crawl_that_is_killed_breaks_no_promise_and_wastes_no_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -169,6 +169,7 @@ def test_gopher(tree: Path, tmp_path: Path, command: Crawl) -> None:
     check_archive(tmp_path / "crawl", tree, "application/gopher-menu")
 
 
+@pytest.mark.long
 def test_an_ftp_crawl_that_was_stopped_goes_on(tree: Path, tmp_path: Path, command: Crawl) -> None:
     with ftp_server(tree, tmp_path / "ftp") as server:
         base = f"ftp://127.0.0.1:{server.port}/"

@@ -119,6 +119,7 @@ def test_shards_are_packed_on_the_machine_that_has_what_they_need(
         (("cluster.cpus=0.9", "cluster.placement='pack'"), "cluster.placement = pack; each needs CPU 0.9"),
     ],
 )
+@pytest.mark.long
 def test_a_placement_that_is_refused_is_one_line(
     web: SimwebProcess, nodes: Nodes, tmp_path: Path, sets: tuple[str, ...], said: str
 ) -> None:

@@ -208,6 +208,7 @@ COMES_TO = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_hostile_pages_end_bounded_and_others_go_on(command: Crawl, tmp_path: Path, site: Callable[..., Site]) -> None:
     index = "".join(f"<a href={path}>x</a>" for path in HOSTILE)
     kind = "<script>document.body.insertAdjacentHTML('beforeend', '<a href=/made>x</a>')</script>"

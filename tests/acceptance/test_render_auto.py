@@ -28,6 +28,7 @@ OPTIONS = ("--render", "auto", "--allow-private", "--quiet", "--politeness", "ow
     "With `--render auto` pages are rendered that gain links or text by it: on a site of all kinds 95 % of what "
     "`always` finds, with 10 % of the pages rendered.",
 )
+@pytest.mark.long
 def test_auto_finds_what_always_finds_and_renders_few(
     command: Crawl, tmp_path: Path, site: Callable[[dict[str, str]], Site]
 ) -> None:
@@ -70,6 +71,7 @@ def test_auto_finds_what_always_finds_and_renders_few(
     assert why["rendering"][0].endswith("rendered pages gained links or text; they are rendered")
 
 
+@pytest.mark.long
 def test_what_was_learned_outlives_a_kill(
     tmp_path: Path, command: Crawl, site: Callable[[dict[str, str]], Site]
 ) -> None:

@@ -14,6 +14,7 @@ from tests.forget.site import GONE, KEPT, SHARED, Site
 pytestmark = pytest.mark.acceptance
 
 
+@pytest.mark.long
 def test_kept_copies_replay_and_forgotten_pages_do_not(tmp_path: Path) -> None:
     site = Site()
     with site.serving():

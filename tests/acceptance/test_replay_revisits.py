@@ -54,6 +54,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return at, nginx.origin
 
 
+@pytest.mark.long
 def test_every_visit_replays_with_the_version_that_stood(lived: tuple[Path, str]) -> None:
     at, origin = lived
     warcs = sorted((at / "crawl/warc").iterdir())

@@ -56,6 +56,7 @@ def compared() -> list[tuple[str, str, str, str]]:
     return found
 
 
+@pytest.mark.long
 def test_every_difference_has_a_listed_cause(compared: list[tuple[str, str, str, str]]) -> None:
     differing = [(url, mine, cause) for url, mine, theirs, cause in compared if mine != theirs]
     assert {cause for *_, cause in differing} <= LISTED

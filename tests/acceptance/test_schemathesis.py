@@ -45,6 +45,7 @@ def test_of_a_crawl_that_does_not_run(run: Commands, web: str, tmp_path: Path) -
     assert tried(call, NOT_MEANT[True], tmp_path, with_token=True) > 200
 
 
+@pytest.mark.long
 def test_of_a_server(run: Commands, tmp_path: Path) -> None:
     call, _ = run.served("serve", "--port", "0")
     assert tried(call, NOT_MEANT[True], tmp_path, with_token=True) > 300

@@ -19,6 +19,7 @@ pytestmark = [
 run, web = conftest.run, conftest.web
 
 
+@pytest.mark.long
 def test_crawls_outlive_a_server_that_is_killed_and_the_next_one_finds_them(run: Commands, web: str) -> None:
     call, server = run.served("serve", "--port", "0")
     assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201

@@ -30,6 +30,7 @@ EARLY = frozenset({"half_s"})
 @pytest.mark.promise("Simulation", "A simulation predicts a real crawl of the synthetic web.")
 @pytest.mark.alone
 @pytest.mark.parametrize("preset", SHORT)
+@pytest.mark.long
 def test_a_real_crawl_does_what_was_predicted(preset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = predicted(preset, 5, *SHORT[preset])
     after = real(preset, 5, tmp_path, *SHORT[preset])

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(200
 SYNC_S = 0.5
 
 
+@pytest.mark.long
 def test_the_loop_goes_on_while_the_disk_syncs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "crawl").mkdir()
     slow = preloaded(SHIM_DIR=str(tmp_path / "crawl"), SHIM_SLOW=str(int(SYNC_S * 1000)))

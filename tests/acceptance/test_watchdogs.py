@@ -70,6 +70,7 @@ def begun(crawl: Crawl) -> None:
     until(lambda: '"pages": 1' in crawl.said() or '"pages": 2' in crawl.said())
 
 
+@pytest.mark.long
 def test_a_stopped_process_is_reported_from_outside_and_from_within_when_it_goes_on(crawl: Crawl) -> None:
     begun(crawl)
     child = crawl.child()
@@ -85,6 +86,7 @@ def test_a_stopped_process_is_reported_from_outside_and_from_within_when_it_goes
     assert "the event loop stalled" in crawl.said()
 
 
+@pytest.mark.long
 def test_a_loop_that_stands_still_is_reported_with_the_place_where_it_stands(
     crawl: Crawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +120,7 @@ def test_a_commit_that_waits_for_the_disk_is_reported_with_its_stage(
     until(lambda: "over: a commit takes long" in crawl.said())
 
 
+@pytest.mark.long
 def test_few_open_files_mean_fewer_requests_and_too_few_are_refused(crawl: Crawl) -> None:
     crawl.arguments += ("--set", "crawl.concurrency=256")
     before = resource.getrlimit(resource.RLIMIT_NOFILE)

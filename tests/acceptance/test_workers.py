@@ -257,6 +257,7 @@ def test_a_cluster_without_a_machine_for_shards_is_named_and_can_be_stopped(web:
         (("--set", "crawl.mode=continuous", "--set", "websub.callback_url=https://me.example/", "--serve"), "websub"),
     ],
 )
+@pytest.mark.long
 def test_a_mistake_is_one_line(web: SimwebProcess, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
     done = gossamer(*crawl_of(web, tmp_path / "crawl", 2), *words)
     assert done.returncode == 2, done.stderr

@@ -46,6 +46,7 @@ def test_pages_that_kill_are_set_aside_and_all_else_is_fetched(module: str, how:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("module", [pytest.param("Sleep", marks=SLOW), "Blind"])
+@pytest.mark.long
 def test_a_page_that_hangs_is_set_aside(module: str, tmp_path: Path) -> None:
     deadly = {"/deadly.html": marked(module)}
     with Site(linked(deadly, ORDINARY)).serving() as site:

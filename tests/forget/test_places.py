@@ -161,6 +161,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("keep", with_further("false", "true"))
+@pytest.mark.long
 def test_the_objects_of_a_store_are_cleaned(site: Site, bucket: Bucket, tmp_path: Path, keep: str) -> None:
     """Also where the store alone has the WARC files."""
     sets = (*BATCH, *bucket.sets, f"archive.store_keep_warc={keep}", "archive.warc_segment_bytes_max=100_000")

@@ -74,6 +74,7 @@ def digest_of(path: Path) -> str:
         pytest.param(True, 0.001, 1, 8, marks=pytest.mark.acceptance),
     ],
 )
+@pytest.mark.long
 def test_a_build_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
     tmp_path: Path, builder: Forks, known: bool, bloom: float | None, parts: int, kills: int
 ) -> None:

@@ -58,6 +58,7 @@ def crawl(web: SimwebProcess, directory: Path, *sets: str) -> Crawled:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_machine_that_is_lost_costs_what_was_done_since_the_last_checkpoint(
     web: SimwebProcess, place: tuple[str, ...], tmp_path: Path
 ) -> None:

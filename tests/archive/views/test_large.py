@@ -89,6 +89,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.heavy
 @pytest.mark.promise("Files and exports", "An export keeps within its memory budget.")
 @pytest.mark.parametrize("to", with_further("parquet", "jsonl", "csv"))
+@pytest.mark.long
 def test_memory_stays_within_its_budget(to: str, large: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, str(large), to, str(tmp_path / "out")],
