@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 
+import brotli
 import pytest
 
 from gossamer.fetch.http import HttpModule
@@ -656,6 +658,10 @@ def test_trailers_are_no_headers(run: Run) -> None:
         ((), b"hello <html>", ""),
         ((), b"", ""),
         ((b"Content-Type: text/plain",), b"<html>", "text/plain"),
+        ((b"Content-Encoding: gzip",), gzip.compress(b"<html>" + b" <p>" * 50_000), "text/html"),
+        ((b"Content-Encoding: gzip, br",), brotli.compress(gzip.compress(b"<html>")), "text/html"),
+        ((b"Content-Encoding: gzip",), b"<html>", "text/html"),
+        ((b"Content-Encoding: odd",), b"<html>", "text/html"),
     ],
 )
 def test_a_body_without_a_type_is_what_it_begins_as(

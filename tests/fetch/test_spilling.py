@@ -75,6 +75,14 @@ def test_a_large_body_is_on_disk_as_it_was_sent(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_a_large_body_without_a_type_is_what_its_content_begins_as(tmp_path: Path, coding: str) -> None:
+    body = b"<html>" + os.urandom(MIB)
+    (reply,) = fetched(tmp_path, whole(gzip.compress(body, 1) if coding else body, "", coding))
+    assert isinstance(reply, Reply)
+    assert (reply.file is not None, reply.media_type) == (True, "text/html")
+
+
 def test_a_large_body_is_cut_exactly_at_its_bound(tmp_path: Path) -> None:
     options = replace(SMALL, body_bytes_max=MIB + 17)
     (reply,) = fetched(tmp_path, Answer(noise(3), "text/plain"), options)

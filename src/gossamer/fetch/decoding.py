@@ -19,6 +19,8 @@ _RATIO_FREE_BYTES: Final = 1024 * 1024
 _CAREFUL_BYTES: Final = 1024
 _COMPLETE_BYTES_MAX: Final = 1 << 24
 """Content up to this size is checked for its end."""
+BEGINNING_BYTES: Final = 16 * 1024
+"""Bytes of a coded body from which the beginning of its content is decoded."""
 _ENDS_EARLY: Final = "ends early"
 
 
@@ -93,6 +95,16 @@ def is_complete(codings: Sequence[str], body: bytes) -> bool:
     """Say whether a body has the last of `codings`, and ends as that coding requires."""
     coding = codings[-1]
     return coding in KNOWN and _remove(coding, body, _COMPLETE_BYTES_MAX)[1:] == (True, "")
+
+
+def beginning(codings: Sequence[str], body: bytes) -> bytes:
+    """Return the beginning of the content of a coded body, as far as it can be decoded."""
+    body = body[:BEGINNING_BYTES]
+    for coding in reversed(codings[-_CODINGS_MAX:]):
+        if coding not in KNOWN:
+            break
+        body = _remove(coding, body, BEGINNING_BYTES)[0]
+    return body
 
 
 def _remove(coding: str, body: bytes, limit: int) -> tuple[bytes, bool, str]:

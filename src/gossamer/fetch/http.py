@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gossamer.fetch.bodies import BodyMemory, sniffed
 from gossamer.fetch.certificates import check_trusted
 from gossamer.fetch.credentials import REDACTED, is_credential
-from gossamer.fetch.decoding import content_codings, is_complete
+from gossamer.fetch.decoding import BEGINNING_BYTES, beginning, content_codings, is_complete
 from gossamer.fetch.driver import End
 from gossamer.fetch.headers import Head, content_type, parse_head
 from gossamer.fetch.options import FetchOptions
@@ -25,6 +25,7 @@ from gossamer.world.clock import Clock
 
 if TYPE_CHECKING:
     from gossamer.fetch.rules import RequestRules, Route, Rule
+    from gossamer.world.spill import Spill
 
 ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
 """The codings that `BoundedDecoder` removes."""
@@ -401,8 +402,15 @@ def _reply(
         request_head=request_head(at, head.http_version, headers, request),
         request_body=request.body,
         truncated=truncated,
-        media_type=media_type or sniffed(body),
+        media_type=media_type or _sniffed(head, body, transfer.file),
         charset=charset,
         file=transfer.file,
         authenticated=any(is_credential(name) for name, _ in request.headers) if request.headers else False,
     )
+
+
+def _sniffed(head: Head, body: bytes, file: Spill | None) -> str:
+    """Return the media type of a reply that does not state one, by the beginning of its content."""
+    begun = body if file is None else file.pread(BEGINNING_BYTES, 0)
+    codings = content_codings(head.headers)
+    return sniffed(beginning(codings, begun) if codings else begun)
