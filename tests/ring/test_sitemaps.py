@@ -153,6 +153,21 @@ def test_a_sitemap_that_has_moved_is_still_one(site: HostileServer, tmp_path: Pa
     assert crawled.outcomes[f"{root}old.xml"] == "redirected"
 
 
+def test_a_sitemap_that_has_moved_to_another_host_still_speaks_for_the_host_that_names_it(
+    site: HostileServer, away: HostileServer, tmp_path: Path
+) -> None:
+    site.answers["/robots.txt"] = robots(f"{site.root}s.xml")
+    site.answers["/s.xml"] = whole(b"", "text/html")._replace(
+        status=302, headers=(("Location", f"{away.root}far.xml"),)
+    )
+    away.answers["/far.xml"] = whole(index(f"{away.root}1.xml"), "text/xml")
+    away.answers["/1.xml"] = whole(sitemap(f"{site.root}found.html", "http://127.0.0.3/no.html"), "text/xml")
+    pages(site, "linked.html", "found.html")
+    crawled = crawl((site.root,), tmp_path / "c", *OWN)
+    assert f"{site.root}found.html" in fetched(crawled)
+    assert not any("127.0.0.3" in key for key in crawled.outcomes)
+
+
 def test_a_random_walk_reads_none(site: HostileServer, tmp_path: Path) -> None:
     site.answers["/robots.txt"] = robots(f"{site.root}s.xml")
     pages(site, "linked.html")

@@ -22,7 +22,7 @@ from gossamer.crawl.stages import Stages
 from gossamer.frontier.host import Lease
 from gossamer.model.digests import digest_text
 from gossamer.model.errors import CrawlFailedError
-from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, OUTLINK, SEED_ARGUMENT, Found, Link
+from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, OUTLINK, SEED_ARGUMENT, SITEMAP_FILE, Found, Link
 from gossamer.model.modules import INVALID
 from gossamer.model.revisits import Held
 from gossamer.model.visits import Failure, Original, PageRow, Reply, RevisitPlan, Visit, Visited
@@ -201,6 +201,8 @@ class Outcomes:
             self._conclude(lease, visited, now, RevisitPlan(target, now, 1, hops + 1) if within else None)
             return []
         self._conclude(lease, visited, now)
+        if stages.hints is not None and visit.link_type == SITEMAP_FILE:
+            stages.hints.redirected(visit.url, target)
         requests = stages.requests
         if requests is not None and reply.status in REPEATS_THE_BODY and requests.of(lease.url) is not None:
             return []  # The redirect asks for the same request elsewhere, which is not listed.

@@ -217,6 +217,10 @@ class SitemapHints:
             announcement.error = f"{counted(left, 'sitemap')} of it {'is' if left == 1 else 'are'} left: {why}"
         return found
 
+    def redirected(self, sitemap: Url, target: Url) -> None:
+        """Give the target of a sitemap's redirect the authority of the sitemap: its host has chosen the target."""
+        self._vouch(target, {sitemap.host, *self._sources.get(sitemap).vouchers} - {target.host})
+
     def feeds(self, links: list[Link]) -> list[Link]:
         """Return a page's links without feeds beyond the limit per host."""
         most = self._options.feeds_per_host_max
