@@ -32,7 +32,8 @@ def test_what_was_never_named(tmp_path: Path) -> None:
     with Ring(tmp_path) as ring:
         told = ring.explainer.why(ROOT)
         assert told["state"] == "unknown"
-        assert "no seed, page or redirect that was followed has named it" in str(told["reason"])
+        assert "no seed, redirect or link that is followed has named it" in str(told["reason"])
+        assert "nofollow" in str(told["reason"])
         assert told["rule"] is None
 
 

@@ -127,7 +127,8 @@ class Explainer:
             return {"state": "rejected", "reason": reason, "rule": rule}
         stopped = self._history.stopped(url)
         if stopped is None:
-            reason = "no seed, page or redirect that was followed has named it so far, within the depth allowed"
+            reason = "no seed, redirect or link that is followed has named it so far, within the depth allowed; "
+            reason += "links with nofollow, and entries of a sitemap for other hosts, are not followed"
             return {"state": "unknown", "reason": reason}
         answer: dict[str, object] = {"depth": stopped.depth, "hops": stopped.hops, "referrer": stopped.referrer}
         rule = self._chain.explain(stopped)
