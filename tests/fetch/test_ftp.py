@@ -83,6 +83,15 @@ def test_a_file_comes_byte_for_byte_with_the_servers_code(run: Run, server: FtpS
     run(main())
 
 
+def test_a_question_mark_is_part_of_a_name(run: Run, server: FtpServer) -> None:
+    async def main() -> None:
+        async with speaking() as module:
+            assert replied(await module.fetch(to(server.port, NAME.replace("%3F", "?")))).body == BODY
+            assert failed(await module.fetch(to(server.port, "/lines.txt?x=1"))).outcome == "http_error"
+
+    run(main())
+
+
 @pytest.mark.parametrize(("command", "mark"), [("LIST", b"drwx"), ("MLSD", b"type=dir;")])
 def test_a_directory_is_its_listing_as_sent(run: Run, server: FtpServer, command: str, mark: bytes) -> None:
     async def main() -> None:
@@ -342,6 +351,6 @@ def test_urls_that_cannot_be_asked_for(run: Run, url: str) -> None:
 
 
 def test_a_url_is_taken_apart() -> None:
-    assert place("FTP://me:p@w@h.test:2121/a%20b/c?d#e") == ("h.test", "ftp://h.test:2121/a%20b/c?d", "c?d")
+    assert place("FTP://me:p@w@h.test:2121/a%20b/c?d#e") == ("h.test", "ftp://h.test:2121/a%20b/c%3Fd", "c%3Fd")
     assert place("ftps://[::1]") == ("[::1]", "ftps://[::1]/", "")
     assert place("ftp://h.test/d/;TYPE=I") == ("h.test", "ftp://h.test/d/", "")

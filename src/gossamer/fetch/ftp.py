@@ -151,6 +151,7 @@ def place(url: str) -> FtpPlace | None:
         if typed[1].lower() not in ("i", "a"):
             return None
         path = path[: typed.start()]  # Always binary, so that files are archived unchanged.
+    path = path.replace("?", "%3F")  # Part of a name (RFC 1738, section 5); libcurl would leave out what follows.
     return FtpPlace(host, f"{scheme.lower()}://{authority}{path}", path.rpartition("/")[2])
 
 
