@@ -130,7 +130,7 @@ def test_a_seed_that_redirects_elsewhere_brings_its_target_into_scope_and_says_s
         assert "www.example.org" in ring.counters.notes[0]
 
 
-@pytest.mark.parametrize("first", [GONE, reply(b"", 503), reply(b"", 500), reply(b"", 429), reply(b"", 408)])
+@pytest.mark.parametrize("first", [GONE, *(reply(b"", status) for status in (503, 500, 429, 408, 522, 529))])
 def test_what_may_be_gone_next_time_is_asked_for_again(tmp_path: Path, first: Reply | Failure) -> None:
     with Ring(tmp_path, {ROOT: [first, first, page("/x")]}, frontier={"retry_s_first": 10}) as ring:
         began = ring.clock.now()

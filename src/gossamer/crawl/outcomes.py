@@ -32,8 +32,10 @@ from gossamer.url.url import Url
 
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 REPEATS_THE_BODY = frozenset((307, 308))
-AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
-"""Statuses that may differ in another attempt."""
+AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504, *range(520, 525), 529))
+"""Statuses that may differ in another attempt; 520 to 524 and 529 are those of proxies whose origin does not answer
+(developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors).
+"""
 WALLED = frozenset((401, 403, 405, 406, 429, 503))
 """Statuses with which bot protection sends its pages, beside those of success."""
 REFUSALS = {402: "payment_required", 451: "legally_blocked"}
