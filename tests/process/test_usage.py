@@ -91,6 +91,15 @@ def test_headers(headers: list[tuple[str, str]], expected: dict[str, str]) -> No
     assert headed(*headers) == expected
 
 
+@pytest.mark.parametrize("date", ["2010-06-25T15:00:00Z", "25 Jun 2010 15:00:00 GMT", RFC_850])
+def test_a_page_is_available_until_the_second(date: str) -> None:
+    for found in (
+        findings(f"<meta name=robots content='unavailable_after: {date}'>", TREE),
+        findings("x", TREE, headers=(("X-Robots-Tag", f"unavailable_after: {date}"),)),
+    ):
+        assert [one.since for one in found.statements] == [1_277_478_000.0]
+
+
 def test_no_image_ai_is_about_images() -> None:
     assert headed(("X-Robots-Tag", "noimageai"), media_type="image/png") == AI
     assert headed(("X-Robots-Tag", "noimageai")) == {}

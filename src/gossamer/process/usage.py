@@ -126,7 +126,7 @@ class Directives:
             yield statement(rank, source, kind, raw, refused)
         for at, word in enumerate(words):
             if word.startswith(_UNTIL):
-                date = word.partition(":")[2].strip()
+                date = word.partition(":")[2].strip().upper()  # ISO 8601 has T and Z.
                 # RFC 850 has a comma behind the day of the week.
                 until = moment(date) or moment(", ".join((date, *words[at + 1 : at + 2])))
                 if until is not None:
