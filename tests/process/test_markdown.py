@@ -44,6 +44,7 @@ WRITTEN = [
     ("<p><code>a`b</code> <kbd>`</kbd> <code> </code>c", "``a`b`` `` ` `` c"),
     ("<p><a href='/x y?a=1&amp;b=(2)#f_g'>l</a> <a href=javascript:x()>m</a> <a href=x></a><a>n</a>",
      "[l](<https://e.example/x%20y?a=1&b=(2)#f_g>) m n"),
+    ("<p><a href='/?a=1&copy=2&amp;b=&#51;'>l</a>", "[l](https://e.example/?a=1&copy=2&b=3)"),
     ("<p><a href=x>a <img src=i.png alt='b [c]'></a><img src=data:x alt=d><img data-src=j>",
      "[a ![b \\[c\\]](https://e.example/d/i.png)](https://e.example/d/x)![](https://e.example/d/j)"),
     ("<ul><li>a<ul><li>b</ul><li>c</ul>", "- a\n  - b\n- c"),

@@ -29,6 +29,7 @@ from gossamer.process.elements import (
     TABLES,
     VOID,
 )  # fmt: skip
+from gossamer.process.scan import reference_free
 from gossamer.process.stretch import Stretch
 from gossamer.process.tokens import (
     ANCHOR,
@@ -132,7 +133,7 @@ def attributes(rest: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, double, single, bare in _ATTRIBUTE.findall(rest):
         value = double or single or bare
-        found.setdefault(name.lower(), unescaped(value))
+        found.setdefault(name.lower(), reference_free(value))
     return found
 
 
