@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import html
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,9 @@ BOOKMARKS = f"""<!DOCTYPE NETSCAPE-Bookmark-file-1>
 <DL><p><DT><H3>Folder</H3>
 <DT><A HREF="{A}" ADD_DATE="1">A</A> <DT><a href='{html.escape(B)}'>B</a>
 <DT><A HREF="javascript:alert(1)">no</A><DT><A HREF="place:sort=8">no</A></DL>
+"""
+PAGE = f"""<!DOCTYPE html><a class=x
+  href="{A}">A</a><!-- <a href="http://old.test/">old</a> --><a title='a > b' data-href="http://no.test/" href={B}>B</a>
 """
 CDX_LINE = "test,{0})/ 20260101000000 {1} text/html 200 AAAA - - 100 5 x.warc.gz"
 INDEX_LINE = 'test,{0})/ 20260101000000 {{"url": "{1}", "mime": "text/html", "status": "200"}}'
@@ -37,7 +41,10 @@ FILES = {
     "sitemap": SITEMAP,
     "sitemap-line": f"<urlset><url><loc>{A}</loc></url><url><loc>{html.escape(B)}</loc></url></urlset>",
     "sitemap-index": f"<sitemapindex><sitemap><loc>{A}</loc></sitemap><loc>{html.escape(B)}</loc></sitemapindex>",
+    "sitemap-prefix": re.sub("(</?)(url|loc)", r"\1s:\2", SITEMAP).replace("xmlns", "xmlns:s"),
+    "sitemap-comment": f"<urlset><!-- <loc>http://o.test/</loc> --><loc>{A}</loc><loc>{html.escape(B)}</loc></urlset>",
     "bookmarks": BOOKMARKS,
+    "bookmarks-page": PAGE,
     "csv": f'rank,URL,title\n1,{A},"x, y"\n2,{B},z\n3\n',
     "csv-semicolon": f"name;address\r\nx;{A}\r\ny;{B}\r\n",
     "csv-tab": f"\ufeffpage\tclicks\n{A}\t3\n{B}\t1\n",

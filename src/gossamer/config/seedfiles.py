@@ -12,13 +12,14 @@ import html
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
 import msgspec
 
 from gossamer.model.errors import ConfigError
+from gossamer.process.scan import reference_free
 
 Form = Literal["lines", "sitemap", "bookmarks", "csv", "warc", "cdx", "json"]
 FORMATS: Mapping[Form, str] = {
@@ -33,9 +34,13 @@ COLUMNS = ("url", "uri", "address", "link", "href", "loc", "page", "website")
 """Names of the column of a CSV file that holds addresses, the first that is there."""
 DELIMITERS = ",;\t"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_HREF = re.compile(rb"""<a\s[^>]*?\bhref\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
-_SITEMAP = re.compile(rb"<(?:\w+:)?(?:urlset|sitemapindex)\b")
-_LOC = re.compile(rb"<loc>\s*(?:<!\[CDATA\[([^<]*)\]\]>|([^<]*))\s*</loc>")
+_HREF = re.compile(
+    rb"""<!--.*?-->|<a(?=\s)(?:[^>"']|"[^"]*"|'[^']*')*?\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)(?=[\s>]))""",
+    re.IGNORECASE | re.DOTALL,
+)
+_SITEMAP = re.compile(rb"<(\w+:)?(?:urlset|sitemapindex)\b")
+_LOC = rb"<!--.*?-->|<%sloc>\s*(?:<!\[CDATA\[([^<]*)\]\]>|([^<]*))\s*</%sloc>"
+"""Of a prefix. What is in a comment is no address."""
 _CAPTURE = re.compile(rb"^[^\s{]+ \d{14} ")
 _WITH_URL = re.compile(rb'\{.*"url"\s*:')
 
@@ -107,20 +112,27 @@ def _sitemap(path: Path) -> Iterator[str]:
     # Not by process.feeds: its bounds (50,000 addresses, tags of 1 MiB, nothing after an error that cannot be repaired)
     # are for documents of the web, and it hands over all addresses at the end. An operator's file may be larger.
     with _opened(path) as file:
-        rest = b""
-        while piece := file.read(LINE_BYTES_MAX):
-            data, end = rest + piece, 0
-            for found in _LOC.finditer(data):
-                end = found.end()
-                verbatim, escaped = ((one or b"").decode("utf-8", "replace") for one in found.groups())
-                yield (verbatim or html.unescape(escaped)).strip()
-            rest = data[end:][-HEAD_BYTES:]  # An address may go on in the next piece.
+        root = _SITEMAP.search(file.read(HEAD_BYTES))
+    prefix = (root and root[1]) or b""
+    for verbatim, escaped in _found(path, re.compile(_LOC % (prefix, prefix), re.DOTALL)):
+        yield (verbatim or html.unescape(escaped)).strip()
 
 
 def _bookmarks(path: Path) -> Iterator[str]:
-    for line in _lines(path):
-        for double, single in _HREF.findall(line):
-            yield html.unescape((double or single).decode("utf-8", "replace")).strip()
+    for quoted in _found(path, _HREF):
+        yield reference_free("".join(quoted)).strip()
+
+
+def _found(path: Path, pattern: re.Pattern[bytes]) -> Iterator[Sequence[str]]:
+    """Yield the groups of each match in a file, empty ones for those that did not take part."""
+    with _opened(path) as file:
+        rest = b""
+        while piece := file.read(LINE_BYTES_MAX):
+            data, end = rest + piece, 0
+            for found in pattern.finditer(data):
+                end = found.end()
+                yield [(one or b"").decode("utf-8", "replace") for one in found.groups()]
+            rest = data[end:][-HEAD_BYTES:]  # A match may go on in the next piece.
 
 
 def _column(header: str) -> tuple[str, int] | None:
