@@ -269,9 +269,12 @@ def test_every_title_comes_back_from_yaml(text: str) -> None:
 
 
 def test_a_condition_chooses_rows(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:
-    exporting("jsonl", tmp_path / "out", where="host = 'h01.example' AND outcome = 'fetched'")
+    done = exporting("jsonl", tmp_path / "out", where="host = 'h01.example' AND outcome = 'fetched'")
     expected = [as_text(row) for row in rows(crawled, "pages") if row["host"] == "h01.example"]
     assert lines(tmp_path / "out") == expected
+    assert done.rows == {"pages": len(expected)}
+    done = exporting("parquet", tmp_path / "tables", table="pages", where="host = 'h01.example'")
+    assert done.rows == {"pages": pq.read_table(tmp_path / "tables/pages").num_rows} == {"pages": len(expected)}
     exporting("markdown", tmp_path / "pages", where="host = 'h01.example'")
     assert [path.name for path in (tmp_path / "pages").iterdir()] == ["h01.example"]
 

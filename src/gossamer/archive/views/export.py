@@ -102,7 +102,7 @@ class Exported:
     """What came of it."""
 
     rows: dict[str, int]
-    """Read, by table; of a format that writes pages, those written."""
+    """Written, by table."""
     resumed: bool
     running: bool
     newer: int
@@ -245,9 +245,8 @@ def stream(
     tables = tables_of(crawl, to, table)
     inputs = _inputs_of(crawl, tables, to, permitted, folder, MEMORY_BYTES)
     source = RowSource(inputs.tables[tables[0]], where, tables[0])
-    stream_rows(out, FORMS[to](), source, lambda _: None)
     return Exported(
-        {tables[0]: source.rows},
+        {tables[0]: stream_rows(out, FORMS[to](), source, lambda _: None)},
         resumed=False,
         running=inputs.running,
         newer=0,
@@ -311,15 +310,17 @@ def _make(
     def advance(name: str, rows: int) -> Callable[[int], None]:
         return lambda done: progress(name, done, rows)
 
-    if to == "parquet":
+    if to == "parquet" or to in FORMS:
+        written = {}
         for name, pieces in inputs.tables.items():
             chosen = RowSource(pieces, where, name)
-            export_parquet(work, name, chosen, memory_bytes_max, advance(name, chosen.rows))
-    elif to in FORMS:
-        [(name, pieces)] = inputs.tables.items()
-        chosen = RowSource(pieces, where, name)
-        export_rows(work, FORMS[to](), chosen, advance(name, chosen.rows))
-    elif to == "cdxj":
+            shown = advance(name, chosen.rows)
+            if to == "parquet":
+                written[name] = export_parquet(work, name, chosen, memory_bytes_max, shown)
+            else:
+                written[name] = export_rows(work, FORMS[to](), chosen, shown)
+        return written
+    if to == "cdxj":
         pages = sources["pages"]
         export_index(work, pages, memory_bytes_max, advance("pages", pages.rows))
     elif to == "wacz":
