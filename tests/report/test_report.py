@@ -31,6 +31,16 @@ def test_a_file_that_was_cut_is_one_line(tmp_path: Path, table: str, kept: float
     assert "\n" not in str(refused.value)
 
 
+def test_attempts_without_rows_are_named_and_why_where_pages_were_forgotten(tmp_path: Path) -> None:
+    directory = assorted(tmp_path)
+    assert summary(directory, counted=14).incomplete == ""
+    lacks = "the tables hold 14 of 15 attempts; the figures lack the others"
+    assert summary(directory, counted=15).incomplete == lacks
+    (directory / "forgotten.jsonl").write_text("{}\n")
+    assert summary(directory, counted=14).incomplete == ""
+    assert summary(directory, counted=15).incomplete == f"{lacks}, among them those of forgotten pages"
+
+
 def test_figures_are_right(tmp_path: Path) -> None:
     report = summary(assorted(tmp_path))
     assert (report.attempts, report.fetched, report.repeated) == (14, 10, 1)

@@ -101,7 +101,7 @@ def summary(
         report = _asked(tables, rejected or {}) if tables is not None else Report()
     return msgspec.structs.replace(
         report,
-        incomplete=_incomplete(report.attempts, counted, unread),
+        incomplete=_incomplete(report.attempts, counted, unread, forgotten=(directory / _FORGOTTEN).exists()),
         attempts_counted=counted,
         failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)),
         seeds_not_fetched=msgspec.convert(tuple(seeds_not_fetched), tuple[Unfetched, ...]),
@@ -112,12 +112,17 @@ def summary(
     )
 
 
-def _incomplete(attempts: int, counted: int | None, unread: str) -> str:
+_FORGOTTEN = "forgotten.jsonl"
+"""The list of removals, whose pages are counted and have no rows any more."""
+
+
+def _incomplete(attempts: int, counted: int | None, unread: str, *, forgotten: bool) -> str:
     lacks = []
     if unread:
         lacks.append(f"rows that are in no finished table are left out ({unread})")
     if counted is not None and counted > attempts:
-        lacks.append(f"the tables hold {attempts:,} of {counted:,} attempts; the figures lack the others")
+        others = ", among them those of forgotten pages" if forgotten else ""
+        lacks.append(f"the tables hold {attempts:,} of {counted:,} attempts; the figures lack the others{others}")
     return "; ".join(lacks)
 
 
