@@ -13,10 +13,11 @@ from gossamer.model.visits import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process.content import MainText, Markdown
 from gossamer.process.language import LanguageModule
+from gossamer.process.links import LinkExtractor
 from gossamer.process.metadata import Metadata, TagCounter
 from gossamer.process.options import ProcessOptions
 from gossamer.process.pdf import PdfLinks
-from gossamer.process.text import TextLinks, trimmed
+from gossamer.process.text import TextLinks, TitleAndText, trimmed
 from gossamer.testing.conformance import check_processing_module
 
 from .pages import SCAN, TREE, URL, page, urls
@@ -41,6 +42,19 @@ def test_main_text_leaves_navigation_out() -> None:
     assert "Wie weit" in str(text)
     assert "Startseite" not in str(text)
     assert "Impressum" not in str(text)
+
+
+@pytest.mark.parametrize("options", [TREE, SCAN])
+def test_a_nul_in_text_is_nothing(options: ProcessOptions) -> None:
+    body = page("<title>a\0b</title><p>c\0d <a href=x>e\0f</a><pre>g\0h</pre>")
+    findings = Findings()
+    for module in (TitleAndText(options), LinkExtractor(options)):
+        module.process(body, findings)
+    assert (findings.title, findings.text) == ("ab", "cd ef\ngh")
+    assert [link.anchor_text for link in findings.links] == ["ef"]
+    columns = {**found(MainText(options), body.body).columns, **found(Markdown(options), body.body).columns}
+    assert columns["main_text"] == "cd ef\ngh"
+    assert columns["markdown"] == "cd [ef](https://example.org/dir/x)\n\n```\ngh\n```"
 
 
 @pytest.mark.parametrize("module", [MainText, Markdown])

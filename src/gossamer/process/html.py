@@ -102,6 +102,10 @@ HTML_TYPES = frozenset(("text/html", XHTML))
 _EMPTY = re.compile(rb"<(script|style|title|textarea|iframe|template|xmp|noembed|noframes)([\t\n\r ][^<>]*)?/>")
 """In XML these tags are elements without content. HTML knows none, and would read the rest of the page as theirs."""
 
+_NULL = re.compile(rb"<[^<>]*>|\0")
+"""A NUL in text is nothing, in a tag a replacement character (HTML standard, sections 13.2.6.4.7 and 13.2.5.33)."""
+_REPLACEMENT = "\ufffd".encode()
+
 
 class Markup(Protocol):
     """Access to a page's markup, by scan or tree."""
@@ -179,6 +183,8 @@ class HtmlDocument:
             body, name = to_utf8(self._bytes(), self._page.charset)
             if self._page.media_type == XHTML:
                 body = _EMPTY.sub(rb"<\1\2></\1>", body)
+            if b"\0" in body:
+                body = _NULL.sub(lambda one: one[0].replace(b"\0", _REPLACEMENT if one[0] != b"\0" else b""), body)
             self._decoded = body, name
         return self._decoded
 
