@@ -130,6 +130,7 @@ def bases(node: ast.ClassDef) -> list[str]:
     return [ast.unparse(base).split("[")[0] for base in node.bases]
 
 
+@cache
 def members(node: ast.ClassDef) -> set[str]:
     """Return the public members of a class, those set in its constructor included."""
     named = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
@@ -138,11 +139,15 @@ def members(node: ast.ClassDef) -> set[str]:
         to.id for one in node.body if isinstance(one, ast.Assign) for to in one.targets if isinstance(to, ast.Name)
     }
     for one in ast.walk(node):
-        if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self":
+        if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and _is_self(one.value):
             named.add(one.attr)
     for base in bases(node):
         named |= set().union(*(members(one) for one in classes_by_name().get(base, ()) if one is not node))
     return {name for name in named if not name.startswith("_") or name == "__call__"}
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
 
 
 def protocols() -> tuple[int, int]:

@@ -149,6 +149,7 @@ def test_link_graph_and_near_duplicates(shell: Shell) -> None:
     assert re.search(r"/(about|copy) has copies:\n +\S+/(about|copy)\n", said)
 
 
+@pytest.mark.heavy
 def test_search_engine(shell: Shell) -> None:
     script = """\
 python search_engine.py & engine=$!

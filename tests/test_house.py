@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -86,9 +85,8 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@cache
 def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    return figures.trees()[figures.module_name(path)]
 
 
 def card(package: Path) -> dict[str, str]:

@@ -53,6 +53,7 @@ def test_the_sdist_builds_the_same_wheel_and_itself(built: tuple[bytes, bytes], 
     assert len(sdist) < SDIST_BYTES_MAX
 
 
+@pytest.mark.heavy
 def test_the_wheel_has_all_of_the_package_and_nothing_else(built: tuple[bytes, bytes]) -> None:
     with zipfile.ZipFile(io.BytesIO(built[0])) as wheel:
         names = set(wheel.namelist())

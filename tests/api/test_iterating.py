@@ -100,6 +100,7 @@ CELLS = (
 
 
 @pytest.mark.promise("Components and Python", "In a notebook a crawl shows a progress bar; `quiet` leaves it out.")
+@pytest.mark.heavy
 def test_a_notebook_shows_a_progress_bar(site: str, tmp_path: Path) -> None:
     cells = [nbformat.v4.new_code_cell(cell.format(site=site)) for cell in CELLS]
     notebook = nbformat.v4.new_notebook(cells=cells)

@@ -164,6 +164,7 @@ def test_without_the_crawls_state_a_changed_byte_of_the_rows_is_reported_or_harm
         assert told
 
 
+@pytest.mark.heavy
 def test_a_report_without_a_readable_store_lacks_nothing_where_all_tables_are_finished(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

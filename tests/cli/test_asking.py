@@ -15,7 +15,7 @@ from gossamer.cli.output import Exit, table
 from gossamer.cli.status_text import summary_of
 from gossamer.cli.status_view import status_text
 from gossamer.model.status import Status, read_status
-from tests.cli.conftest import Gossamer, until
+from tests.cli.conftest import Gossamer, Real, until
 
 REPOSITORY = Path(__file__).parents[2]
 STOPPED, RUNNING = "http://127.0.0.1/pages/3", "http://127.0.0.1/forever"
@@ -126,7 +126,8 @@ def test_verbs_need_a_running_crawl(stopped: Gossamer) -> None:
         assert "gossamer resume crawl continues it" in stopped.mistake(*arguments)
 
 
-def test_init_writes_what_check_accepts(run: Gossamer) -> None:
+def test_init_writes_what_check_accepts(tmp_path: Path) -> None:
+    run = Real(tmp_path)
     assert run("init")[0] == 0
     status, out, _ = run("config", "check", "gossamer.toml")
     assert status == 0

@@ -179,6 +179,7 @@ def test_a_child_that_hangs_in_a_page_is_ended(run: Gossamer) -> None:
 
 
 @pytest.mark.promise("Crash safety", "A crawl that crashes again and again without a commit ends.")
+@pytest.mark.heavy
 def test_a_child_that_keeps_dying_ends_the_crawl(run: Gossamer) -> None:
     status, _, err = run("crawl", seed("keepsdying"), LOCAL, "--quiet")
     assert status == 1

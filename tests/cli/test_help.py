@@ -36,6 +36,7 @@ def shown(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.heavy
 def test_help_and_version_in_every_spelling(run: Gossamer) -> None:
     help_text = run("--help")[1]
     assert run("-h")[1] == run("help")[1] == help_text
@@ -98,6 +99,7 @@ def complete(words: list[str]) -> list[str]:
     return ran.stdout.split()
 
 
+@pytest.mark.heavy
 def test_bash_completes_commands_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))

@@ -20,11 +20,13 @@ def test_the_pages_are_up_to_date() -> None:
     assert written == manual.pages(), "`make docs` writes them"
 
 
+@pytest.mark.heavy
 def test_the_reference_of_commands_is_up_to_date() -> None:
     written = manual.REFERENCE.read_text(encoding="utf-8")
     assert written == manual.reference(written), "`make docs` writes it"
 
 
+@pytest.mark.heavy
 def test_notes_stay_and_what_was_changed_by_hand_does_not() -> None:
     written = (
         "# Commands\n\nOpening.\n\n## `gossamer gone`\n\n## `gossamer why DIR`\n\nMine.\n\n<!-- notes -->\n\nA note.\n"

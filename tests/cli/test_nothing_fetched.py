@@ -172,6 +172,7 @@ def test_of_many_seeds_the_first_are_named_and_the_others_counted(run: Gossamer,
     assert lines[-1] == "gossamer:   and 15 more"
 
 
+@pytest.mark.heavy
 def test_a_seed_that_is_given_twice_is_one(run: Gossamer, site: str) -> None:
     seed = f"http://open.test{site}/404"
     assert crawl(run, seed, seed) == crawl(run, seed, "-o", "once")

@@ -135,6 +135,7 @@ def test_a_lock_that_is_read_is_a_lock(kept: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [("resume", "crawl", "--quiet"), ("status", "crawl"), ("why", "crawl", "file:///x")]
 )
+@pytest.mark.heavy
 def test_a_crawl_that_lost_its_state_is_not_begun_anew_over_what_it_has(
     run: Real, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:

@@ -147,6 +147,7 @@ def test_a_place_that_is_none_is_the_operators_mistake() -> None:
 
 
 @pytest.mark.promise("Several shards", "Checkpoints of all shards in the crawl's directory restore it.")
+@pytest.mark.heavy
 def test_checkpoints_of_all_shards_are_restored_together(tmp_path: Path) -> None:
     made: list[str] = []
 

@@ -23,6 +23,7 @@ def test_the_first_map_is_even_to_one_partition(shards: int) -> None:
 
 
 @given(st.integers(1, 64), st.lists(st.integers(1, 64), min_size=1, max_size=4))
+@pytest.mark.heavy
 def test_scaling_keeps_it_even_and_moves_no_more_than_it_must(shards: int, steps: list[int]) -> None:
     partitions = PartitionMap.even(shards)
     for step in steps:

@@ -29,6 +29,7 @@ ODD = SimwebOptions(
 )  # fmt: skip
 
 
+@pytest.mark.heavy
 def test_two_shards_ask_for_each_page_of_a_plain_web_once(tmp_path: Path) -> None:
     options = SimwebOptions.plain(seed=7, hosts=10, pages=300)
     with SimwebProcess(options, tmp_path / "web") as simweb:
@@ -106,6 +107,7 @@ def test_a_depth_reaches_what_it_reaches_in_one_shard(tmp_path: Path, seed: int,
         assert Truth(simweb.web).walk(simweb.seeds, depth_max=depth).differences(ends, simweb.web) == []
 
 
+@pytest.mark.heavy
 def test_a_limit_on_pages_counts_over_all_shards(tmp_path: Path) -> None:
     options = SimwebOptions.plain(seed=3, hosts=12, pages=400)
     with SimwebProcess(options, tmp_path / "web") as simweb:

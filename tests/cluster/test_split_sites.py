@@ -80,6 +80,7 @@ def least_gap_s(log: Sequence[Logged]) -> float:
 
 
 @pytest.mark.promise("Several shards", "The hosts of a site in `url.split_sites` are divided among the shards.")
+@pytest.mark.heavy
 def test_the_hosts_of_one_site_are_fetched_by_all_shards(tmp_path: Path) -> None:
     with SimwebProcess(WEB, tmp_path / "web") as simweb:
         # So few hosts of it are in memory at once that the others wait in the index, in several partitions.

@@ -66,6 +66,7 @@ def test_a_shard_that_lost_its_state_is_one_line_and_nothing_is_touched(crawl: P
         assemble(ClusterCrawler.resume(crawl).config, crawl, shard=1, shards=SHARDS)
 
 
+@pytest.mark.heavy
 def test_the_command_says_so_too(crawl: Path) -> None:
     shutil.rmtree(crawl / "state")
     before = held(crawl)

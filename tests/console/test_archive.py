@@ -266,6 +266,7 @@ def test_two_crawls_are_compared(call: Caller, shop: str) -> None:
     assert {one["after"] for one in nothing["pages"]} == {""}
 
 
+@pytest.mark.heavy
 def test_only_crawls_of_the_folder_are_compared(call: Caller) -> None:
     for name in ("none", "..%2Fmany%2Ftwo", "%2Fetc", "."):
         assert call.get(f"/api/crawls/two/compare?earlier={name}").status == 404, name

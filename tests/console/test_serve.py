@@ -208,6 +208,7 @@ def test_a_crawl_can_be_resumed_at_once_after_a_stop(run: Commands, web: str) ->
     until(lambda: crawl_of(call, "one")["pages"] > pages)
 
 
+@pytest.mark.heavy
 def test_a_crawl_that_stops_to_start_again_is_still_to_run(run: Commands, web: str) -> None:
     call, _ = run.served("serve", "--port", "0")
     assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201
@@ -219,6 +220,7 @@ def test_a_crawl_that_stops_to_start_again_is_still_to_run(run: Commands, web: s
     assert crawl_of(call, "one")["runs"]
 
 
+@pytest.mark.heavy
 def test_a_crawl_can_be_resumed_while_its_status_is_read(run: Commands, web: str) -> None:
     call, _ = run.served("serve", "--port", "0")
     assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201

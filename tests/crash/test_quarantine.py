@@ -87,6 +87,7 @@ def test_a_page_that_killed_once_is_cleared(tmp_path: Path, monkeypatch: pytest.
     assert crawl.complaints.count("SIGSEGV") == 1
 
 
+@pytest.mark.heavy
 def test_a_kill_accuses_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGKILL may be anybody's: the page in the slot is fetched again and processed as before."""
     monkeypatch.setenv("DEADLY_ONCE", str(tmp_path / "once"))

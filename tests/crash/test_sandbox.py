@@ -111,6 +111,7 @@ def test_without_it_all_of_that_works(outside: Outside, tmp_path: Path) -> None:
     assert not outside.is_intact()
 
 
+@pytest.mark.heavy
 def test_an_isolated_module_has_no_network_either(outside: Outside, tmp_path: Path) -> None:
     with Site(SITE).serving() as site:
         crawl = crawl_of(site, tmp_path, *module("Alone", "on"))
@@ -119,6 +120,7 @@ def test_an_isolated_module_has_no_network_either(outside: Outside, tmp_path: Pa
     assert outside.is_intact()
 
 
+@pytest.mark.heavy
 def test_a_crawl_that_starts_again_has_the_rights_that_it_began_with(outside: Outside, tmp_path: Path) -> None:
     """A page that takes the process over can write the configuration, and then end it. It is examined alone."""
     with Site(SITE).serving() as site:
@@ -244,6 +246,7 @@ def test_what_the_configuration_names_is_there(tmp_path: Path) -> None:
     assert harvest.check_archives() == []
 
 
+@pytest.mark.heavy
 def test_a_crawl_is_stopped_and_resumed_within_it(tmp_path: Path) -> None:
     with Site(linked({}, 60)).serving() as site:
         crawl = crawl_of(site, tmp_path, "process.sandbox=on", "politeness.delay_s_min=0.02", "limits.max_pages=10")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import pytest
+
 from gossamer.lab.simweb.judge import repeats
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -19,6 +21,7 @@ WEB = SimwebOptions.plain(hosts=5, pages=150, latency_s=0.03, bytes_median=3_000
 STALLED = SimwebOptions.plain(hosts=1, pages=5, latency_s=20.0)
 
 
+@pytest.mark.heavy
 def test_an_interrupt_saves_everything_and_nothing_is_asked_for_again(tmp_path: Path) -> None:
     calm, web = undisturbed(WEB, tmp_path / "calm")
     with SimwebProcess(web, tmp_path / "web") as served:
@@ -61,6 +64,7 @@ def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
     assert not any(one.whole for one in served.requests())
 
 
+@pytest.mark.heavy
 def test_a_crawl_that_dies_while_it_stops_is_not_started_again(tmp_path: Path) -> None:
     """The next run is, as long as it is not told to stop."""
     with SimwebProcess(STALLED, tmp_path / "web") as served:
@@ -77,6 +81,7 @@ def test_a_crawl_that_dies_while_it_stops_is_not_started_again(tmp_path: Path) -
         crawl.kill("both")
 
 
+@pytest.mark.heavy
 def test_a_directory_in_use_is_one_line_and_exit_2(tmp_path: Path) -> None:
     with SimwebProcess(STALLED, tmp_path / "web") as served:
         crawl = crawl_of(served, tmp_path / "crawl")
@@ -106,6 +111,7 @@ def test_a_module_that_raises_costs_its_own_findings_alone(tmp_path: Path) -> No
     assert site.url("/deadly.html") in said
 
 
+@pytest.mark.heavy
 def test_mistakes_of_ours_are_logged_with_their_page_and_many_of_them_end_the_crawl(tmp_path: Path) -> None:
     """A room that fails whenever a page links to a bad address."""
     bad = {f"/links-{number}.html": f'<a href="/bad-{number}.html">bad</a>'.encode() for number in range(12)}

@@ -163,6 +163,7 @@ def test_a_bomb_costs_no_more_than_its_bound(coding: str) -> None:
     assert grown_kb < 40_000
 
 
+@pytest.mark.heavy
 def test_a_bomb_in_a_bomb() -> None:
     coded = gzip.compress(bomb("gzip", 200_000_000))
     content = decode(coded, "gzip, gzip")

@@ -303,6 +303,7 @@ def test_a_mistake_is_one_line_and_changes_nothing(stopped: Path, arguments: tup
     assert not (stopped / "state/forget.json").exists()
 
 
+@pytest.mark.heavy
 def test_everything_goes_where_that_is_meant(stopped: Path) -> None:
     forget_of(stopped, r"\.test", everything=True)
     assert rows(stopped / "pages") == []

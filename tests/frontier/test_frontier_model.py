@@ -784,26 +784,32 @@ class TestPolite(FrontierMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(100)
 
 
+@pytest.mark.heavy
 class TestOwn(OwnMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(50)
 
 
+@pytest.mark.heavy
 class TestPair(PairMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(50)
 
 
+@pytest.mark.heavy
 class TestSite(SiteMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(40)
 
 
+@pytest.mark.heavy
 class TestCompany(CompanyMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(30)
 
 
+@pytest.mark.heavy
 class TestBudget(BudgetMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(40)
 
 
+@pytest.mark.heavy
 class TestRound(RoundMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(30)
 

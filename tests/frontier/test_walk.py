@@ -114,6 +114,7 @@ def test_a_walk_without_anywhere_to_begin_is_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("What is fetched", "A random walk fetches a page once, loses no walker in a crash and ends.")
+@pytest.mark.heavy
 def test_no_death_loses_a_walker_and_none_fetches_twice_what_is_committed(tmp_path: Path) -> None:
     web = generated(random.Random(3), pages=300, hosts=12)
     walking = Walking(tmp_path, web, walkers=5, steps_max=900)

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import get_args, get_type_hints
 
 import msgspec
+import pytest
 
 import gossamer
 from gossamer.model.verbs import VERBS
@@ -72,6 +73,7 @@ def look() -> None:
         sys.stdout.write(f"{kind.__module__}.{kind.__name__} {holds_structs(kind)} {is_ready(kind)}\n")
 
 
+@pytest.mark.heavy
 def test_types_that_hold_structs_are_ready_to_be_decoded_when_they_are_imported() -> None:
     code = "from tests.model.test_decodable import look; look()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)

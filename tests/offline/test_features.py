@@ -128,6 +128,7 @@ def test_scores_of_patterns_rank_as_in_a_crawl(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("Offline crawls", "A build lists no URL twice by one index, and loses none.")
+@pytest.mark.heavy
 def test_a_bloom_index_lists_nothing_twice_and_loses_no_more_than_its_rate(tmp_path: Path) -> None:
     rate, listed = 0.01, 0
     seen: set[str] = set()

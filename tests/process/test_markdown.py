@@ -103,6 +103,7 @@ def read_again(text: str) -> tuple[str, int, int]:
     return plain, links, sum(one.type == "tr_open" for one in tokens)
 
 
+@pytest.mark.heavy
 def test_documentation_is_read_again_as_it_was_written() -> None:
     """Each table and each link of the Markdown is one to a parser, and no marks are left among the words."""
     pages = [path.read_text() for path in sorted(DOCUMENTATION.glob("library/*.html"))[::16]]

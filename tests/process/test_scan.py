@@ -303,6 +303,7 @@ AT_ONCE = re.compile(
 
 @settings(max_examples=1_000, deadline=None)
 @given(st.lists(st.sampled_from([b"<", b">", b'"', b"'", b"=", b"/", b" ", b"a", b"\xe9", b"!--", b"<link ", b"<p"])))
+@pytest.mark.heavy
 def test_what_breaks_the_line_is_found_whole(pieces: list[bytes]) -> None:
     page = b"".join(pieces) + b"<!"  # A tag that the page's end cuts off is told from one that is not plain.
     ours = _BREAKER.search(page)

@@ -42,6 +42,7 @@ def against(*directories: Path) -> str:
     return f"scope.against={[str(one) for one in directories]}"
 
 
+@pytest.mark.heavy
 def test_only_what_the_earlier_crawl_has_not_is_fetched(site: Site, tmp_path: Path, earlier: Path) -> None:
     second = crawled(site, tmp_path, "http://a.test/", sets=(against(earlier),))
     assert asked(site) == ["http://a.test/", "http://a.test/c", "http://a.test/d"]

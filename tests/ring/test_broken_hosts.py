@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
 import trustme
 
 from gossamer.api.status import why_of
@@ -120,6 +121,7 @@ def test_a_host_that_never_answers_is_given_up(tmp_path: Path) -> None:
     assert crawled.status["terminal"] == crawled.status["discovered"] == 12
 
 
+@pytest.mark.heavy
 def test_broken_hosts_slow_nobody_else(tmp_path: Path) -> None:
     """Robots that fail for ever or never answer, names at which nobody listens, pages that hang."""
     behaviours = ("robots_500", "robots_stall", "away", "hangs", "robots_allow")

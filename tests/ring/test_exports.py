@@ -186,6 +186,7 @@ def test_a_mistake_is_one_line_that_says_how_to_mend_it(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["crawl", "other"]
 
 
+@pytest.mark.heavy
 def test_parquet_files_of_the_crawl_have_more_than_one_segment(finished: Path) -> None:
     """What these tests read of several files is of several files."""
     assert sum(pq.read_metadata(path).num_rows > 0 for path in (finished / "pages").glob("*.parquet")) > 2

@@ -25,6 +25,7 @@ def _quiet() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
+@pytest.mark.heavy
 def test_subscribe_publish_fetch_die_publish_fetch(tmp_path: Path) -> None:
     with FlaskHub(tmp_path) as hub, Publisher(hub) as publisher:  # type: ignore[arg-type]
         link = f'<{hub.url}>; rel="hub", <{publisher.topic}>; rel="self"'

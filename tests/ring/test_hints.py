@@ -30,6 +30,7 @@ def sitemap(site: HostileServer, lastmod: dict[str, float]) -> None:
     site.answers["/s.xml"] = whole(f"<urlset>{entries}</urlset>".encode(), "application/xml")
 
 
+@pytest.mark.heavy
 def test_a_newer_lastmod_brings_one_page_back_and_no_other(site: HostileServer, tmp_path: Path) -> None:
     names = [f"page{number}" for number in range(30)]
     before = time.time() - 90 * 86_400

@@ -83,6 +83,7 @@ def test_every_page_is_fetched_and_read(crawled: Crawled) -> None:
     assert set(crawled.outcomes.values()) == {"fetched"}
 
 
+@pytest.mark.heavy
 def test_a_bomb_is_cut_at_its_bound(crawled: Crawled) -> None:
     bombed = row(crawled, "/bomb")
     assert bombed["truncated"] == "length"

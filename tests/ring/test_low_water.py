@@ -62,6 +62,7 @@ def test_when_few_hosts_are_left_the_crawl_stops_and_resumes_to_its_end(site: Si
     assert len(set(site.asked)) == len(site.asked), "and nothing was fetched twice"
 
 
+@pytest.mark.heavy
 def test_the_command_line_says_so_and_ends_with_0(site: Site, tmp_path: Path) -> None:
     sets = [part for text in (*OWN, *SLOW, "frontier.hosts_min=3") for part in ("--set", text)]
     options = ["-o", str(tmp_path / "crawl"), "--hosts", str(tmp_path / "hosts"), "--allow-private"]

@@ -94,6 +94,7 @@ def test_check_finds_every_fault_and_no_other(checked: tuple[Path, Done], server
     ]
 
 
+@pytest.mark.heavy
 def test_the_reports_hold_every_fault(checked: tuple[Path, Done], server: HostileServer) -> None:
     directory, done = checked
     lines = done.stdout.splitlines()
@@ -146,6 +147,7 @@ def test_check_looks_for_the_folders_of_its_files_first(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.heavy
 def test_check_of_a_sound_site_ends_with_status_0(tmp_path: Path) -> None:
     with HostileServer({"/": page("Home", "/a"), "/a": page("A", "/")}) as server:
         done = run(tmp_path, "check", server.root, "-o", "sound", *QUICK)
@@ -203,6 +205,7 @@ def test_check_finds_broken_links_to_other_sites(
     assert int(str(received[f"{far}ok.zip"])) < 4 * MIB, "the rest of the content is not requested"
 
 
+@pytest.mark.heavy
 def test_links_that_could_not_be_checked_are_no_faults(tmp_path: Path) -> None:
     with HostileServer({}) as site, HostileServer({}, "127.0.0.2") as away:
         site.answers["/"] = page("Home", f"{away.root}a")
@@ -213,6 +216,7 @@ def test_links_that_could_not_be_checked_are_no_faults(tmp_path: Path) -> None:
     assert away.counts["/a"] == 0
 
 
+@pytest.mark.heavy
 def test_check_leaves_other_sites_alone_without_outlinks(
     webs: tuple[HostileServer, HostileServer, str], tmp_path: Path
 ) -> None:
@@ -222,6 +226,7 @@ def test_check_leaves_other_sites_alone_without_outlinks(
     assert (done.returncode, away.counts) == (0, before), done.stdout
 
 
+@pytest.mark.heavy
 def test_archive_makes_a_package_with_what_pages_embed(server: HostileServer, tmp_path: Path) -> None:
     done = run(tmp_path, "archive", f"{server.root}a", "-o", "site", *QUICK)
     assert (done.returncode, done.stderr) == (0, "")

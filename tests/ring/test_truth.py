@@ -37,6 +37,7 @@ def assert_right(crawled: Crawled, walked: TruthWalk, simweb: SimwebProcess, *, 
     assert status["discovered"] == status["terminal"] == len(ends)
 
 
+@pytest.mark.heavy
 def test_a_plain_web_is_fetched_whole(tmp_path: Path) -> None:
     options = SimwebOptions.plain(seed=7, hosts=10, pages=300)
     with SimwebProcess(options, tmp_path / "web") as simweb:
@@ -74,6 +75,7 @@ def test_a_web_is_the_same_where_links_await_the_duplicate_check(tmp_path: Path,
     assert crawled.status["links_held"] == 0
 
 
+@pytest.mark.heavy
 def test_every_odd_behaviour_ends_as_it_must(tmp_path: Path) -> None:
     options = SimwebOptions(seed=7, hosts=40, pages=300, shares={"robots_stall": 0}, links_per_page=12, **SMALL)
     with SimwebProcess(options, tmp_path / "web") as simweb:

@@ -108,6 +108,7 @@ def test_the_whole_crawl_is_in_the_bucket(web: SimwebProcess, bucket: Bucket, tm
     assert status_of(tmp_path / "crawl")["uploads"] == uploads
 
 
+@pytest.mark.heavy
 def test_a_server_that_is_away_for_a_while_holds_up_nobody(web: SimwebProcess, bucket: Bucket, tmp_path: Path) -> None:
     bucket.wire.cut()
     one = crawler(web, tmp_path / "crawl", *bucket.sets)

@@ -97,6 +97,7 @@ def ask(url: str, body: bytes | None = None, headers: dict[str, str] | None = No
 @pytest.mark.promise(
     "Continuous crawls", "A WebSub notification that is answered with 2xx leads to a visit, also after kills."
 )
+@pytest.mark.heavy
 def test_from_a_publishers_word_to_the_fetch_of_its_news_take_seconds_also_after_a_death(
     publisher: Publisher, hub: Hub, tmp_path: Path
 ) -> None:

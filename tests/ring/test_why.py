@@ -178,6 +178,7 @@ def test_a_running_crawl_tells_what_waits_and_why(tmp_path: Path) -> None:
     assert status["state"] == "stopped"
 
 
+@pytest.mark.heavy
 def test_a_name_server_gives_the_same_crawl_as_a_hosts_file(tmp_path: Path) -> None:
     options = SimwebOptions(
         seed=3, hosts=12, pages=80, behaviours=("away", "redirects", "robots_redirect_host"), shares={"away": 0.3},

@@ -324,6 +324,7 @@ def long_file(size: int) -> bytes:
 
 
 @pytest.mark.promise("Politeness", "A robots.txt of any length costs no more than one of 500 KiB.")
+@pytest.mark.heavy
 def test_a_file_of_five_megabytes_costs_what_one_of_its_bound_costs(gate: Gate) -> None:
     """Time and memory go by what is read (500 KiB), not by what a server sends: ratios within one run."""
 

@@ -232,6 +232,7 @@ def test_years_far_ahead_say_nothing_whatever_they_say() -> None:
     assert [trap.template for trap in crawl.sprung] == ["/cal/{n}/{n}/"]
 
 
+@pytest.mark.heavy
 def test_a_template_beside_a_trap_is_left_alone() -> None:
     def both(path: str) -> tuple[list[object], list[str]]:
         return calendar(path) if path.startswith("/cal/") else catalogue(path)

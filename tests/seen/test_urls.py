@@ -208,6 +208,7 @@ class SeenMachine(RuleBasedStateMachine):
         self.ways, self.offers = dict(self.durable), 0
 
 
+@pytest.mark.heavy
 class TestSeen(SeenMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = settings(
         deadline=None,

@@ -40,6 +40,7 @@ def gossamer_simulate(directory: Path, *arguments: str) -> tuple[int, str, str]:
         return run("simulate", *arguments)
 
 
+@pytest.mark.heavy
 def test_the_text_says_what_how_fast_why_and_on_what_grounds(result: Simulated, options: SimulateOptions) -> None:
     text = as_text(result, options, frozenset({"web.hosts"}))
     for part in (

@@ -65,6 +65,7 @@ def test_the_network_limits_a_crawl_of_large_pages() -> None:
 
 
 @pytest.mark.parametrize("what", ["cpu", "network"])
+@pytest.mark.heavy
 def test_what_is_busy_all_the_time_is_the_limit_also_where_work_comes_in_waves(what: str) -> None:
     """All hosts are asked at once and rest for as long: what one wave brings keeps the machine busy until the next."""
     if what == "cpu":
@@ -87,6 +88,7 @@ def test_requests_at_once_limit_a_crawl() -> None:
     assert next(iter(result.limits)) == "concurrency"
 
 
+@pytest.mark.heavy
 def test_a_small_workbench_limits_a_crawl() -> None:
     web = {**EVEN, "hosts": 400, "pages": 8_000}
     small = simulated(web, frontier=FrontierOptions(active_hosts_max=40), politeness=FIXED, pages=4_000)
@@ -129,6 +131,7 @@ def test_a_crawl_delay_is_kept() -> None:
     assert result.time_s == pytest.approx(21 * 0.5 + 20 * 7.0, rel=0.02)
 
 
+@pytest.mark.heavy
 def test_a_crawl_ends_at_its_pages_or_its_time() -> None:
     assert simulated(EVEN | {"pages": 100_000}, politeness=FIXED, pages=500).pages == 500
     timed = simulated(EVEN | {"pages": 100_000}, politeness=FIXED, time_s_max=100.0)

@@ -28,6 +28,7 @@ def digest(web: Web) -> str:
     return total.hexdigest()
 
 
+@pytest.mark.heavy
 def test_equal_options_give_equal_bytes_in_every_process() -> None:
     code = (
         "from gossamer.lab.simweb.options import SimwebOptions; from gossamer.lab.simweb.web import Web\n"
@@ -129,6 +130,7 @@ FINITE = {"trap_listings": 6 * 9}
 """Six directories in nine orders: needless, not endless."""
 
 
+@pytest.mark.heavy
 def test_traps_have_no_end() -> None:
     web = Web(OPTIONS)
     for kind, (entry, _) in ENTRIES.items():

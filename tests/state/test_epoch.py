@@ -139,6 +139,7 @@ class EpochMachine(RuleBasedStateMachine):
         assert self.epochs.size >= 0
 
 
+@pytest.mark.heavy
 class TestEpochs(EpochMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = settings(
         settings.get_profile("deep" if "GOSSAMER_EXAMPLES" in os.environ else "quick"),

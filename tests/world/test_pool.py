@@ -115,6 +115,7 @@ async def test_only_so_many_questions_are_in_memory(tmp_path: Path) -> None:
 
 
 @in_loop
+@pytest.mark.heavy
 async def test_a_process_that_dies_costs_the_question_that_it_had_taken(tmp_path: Path) -> None:
     release = tmp_path / "release"
     async with pool_of(2) as pool:

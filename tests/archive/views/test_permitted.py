@@ -189,6 +189,7 @@ def test_a_wacz_holds_the_records_of_permitted_pages_alone(stated: Path, exporti
     assert len(lines) == 5
 
 
+@pytest.mark.heavy
 def test_an_interrupted_export_goes_on_as_it_was_asked_for(
     stated: Path, exporting: Exporting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +215,7 @@ def test_a_stream_holds_permitted_pages_alone(stated: Path, tmp_path: Path) -> N
     assert done.answers["refused"] == 2
 
 
+@pytest.mark.heavy
 def test_a_purpose_that_nothing_allows_leaves_nothing(stated: Path, exporting: Exporting, tmp_path: Path) -> None:
     for to in ("jsonl", "markdown", "wacz", "parquet"):
         done = exporting(to, tmp_path / to, stated, permitted=Permission("archive"))

@@ -36,12 +36,14 @@ def validated(path: Path) -> str:
     return f"{done.returncode} {done.stdout}{done.stderr}"
 
 
+@pytest.mark.heavy
 def test_the_tool_of_its_makers_accepts_it(made: Path) -> None:
     said = validated(made)
     assert said.startswith("0 ")
     assert "the passed WACZ is valid" in said
 
 
+@pytest.mark.heavy
 def test_the_tool_refuses_one_with_a_changed_byte(made: Path, tmp_path: Path) -> None:
     """What accepts everything proves nothing."""
     changed = tmp_path / "changed.wacz"
@@ -100,6 +102,7 @@ def test_pages_are_listed_with_title_and_time(made: Path) -> None:
     assert all(page["ts"].endswith("Z") and page["url"] and page["title"] for page in pages)
 
 
+@pytest.mark.heavy
 def test_on_a_running_crawl_it_holds_finished_files_and_names_no_others(
     crawled: Path, exporting: Exporting, tmp_path: Path
 ) -> None:
