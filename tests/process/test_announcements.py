@@ -129,6 +129,14 @@ def test_atom_with_bases_and_many_links() -> None:
     assert told(findings).entries[0].changed_at == at(2026, 11, 2)
 
 
+def test_a_base_is_relative_to_the_address_of_the_feed() -> None:
+    body = b"""<feed xmlns="http://www.w3.org/2005/Atom" xml:base="../posts/"><entry><link href="1.html"/></entry>
+<entry xml:base="/root/"><link href="2.html"/></entry>
+<entry xml:base="http://[bad"><link href="3.html"/></entry></feed>"""
+    findings = found(body, "application/atom+xml", url="https://e.example/feeds/feed.atom")
+    assert links(findings) == [("/posts/1.html", "feed"), ("/root/2.html", "feed"), ("/posts/3.html", "feed")]
+
+
 @pytest.mark.parametrize(
     "before",
     ['<source><link href="http://other.example/"/></source>', '<content><div><link href="/not"/></div></content>'],

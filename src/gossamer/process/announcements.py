@@ -96,7 +96,7 @@ class Announcements:
             announcement = Announcement("sitemap")
             related.clear()
             roots.clear()
-            return _Sorting(announcement, related, roots)
+            return _Sorting(announcement, related, roots, page.url)
 
         if b"<" in head[:256]:
             announcement.error = read_xml(open_, codec, handler, ELEMENTS_MAX)
@@ -116,10 +116,11 @@ class Announcements:
 class _Sorting:
     """Passes a document to the handler of its kind, by its outermost element; stops if the kind is unknown."""
 
-    def __init__(self, announcement: Announcement, related: list[tuple[str, str]], roots: list[str]) -> None:
+    def __init__(self, announcement: Announcement, related: list[tuple[str, str]], roots: list[str], url: str) -> None:
         self._announcement = announcement
         self._related = related
         self._roots = roots
+        self._url = url
         self._handler: Handler | None = None
 
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
@@ -128,7 +129,7 @@ class _Sorting:
             if local in SITEMAP_ROOTS:
                 self._handler = SitemapHandler(self._announcement, name)
             elif local in FEED_ROOTS:
-                self._handler = FeedHandler(self._announcement, self._related)
+                self._handler = FeedHandler(self._announcement, self._related, self._url)
             else:
                 raise StopParsing
             self._roots.append(name)

@@ -146,10 +146,12 @@ _DAYS = {"monday": 0, "tuesday": 1, "wednesday": 2, "thursday": 3, "friday": 4, 
 class FeedHandler:
     """Takes a feed's elements. `related` gets what links it states of itself: relation and address as written."""
 
-    def __init__(self, announcement: Announcement, related: list[tuple[str, str]]) -> None:
+    def __init__(self, announcement: Announcement, related: list[tuple[str, str]], url: str) -> None:
+        """`url` is the feed's address, to which its `xml:base` is relative."""
         announcement.kind = "feed"
         self._announcement = announcement
         self._related = related
+        self._url = url
         self._bases: list[tuple[int, str]] = []
         """Depth and value of each `xml:base` that holds here (Atom)."""
         self._entry_depth = 0
@@ -162,9 +164,8 @@ class FeedHandler:
 
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
         if "xml:base" in attributes:
-            inherited = self._bases[-1][1] if self._bases else ""
-            base = attributes["xml:base"]
-            self._bases.append((depth, (join(inherited, base) or base) if inherited else base))
+            inherited = self._bases[-1][1] if self._bases else self._url
+            self._bases.append((depth, join(inherited, attributes["xml:base"]) or inherited))
         local = name.rpartition(":")[2]
         if local in _ENTRIES and not self._entry_depth:
             self._entry_depth = depth
