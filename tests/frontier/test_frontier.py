@@ -302,6 +302,20 @@ def test_the_longest_crawl_delay_of_a_hosts_origins_holds(opened: Open) -> None:
     assert shard.frontier.wake_at() == ended + 20
 
 
+def test_a_crawl_delay_is_between_any_two_requests_also_where_several_are_permitted_at_once(opened: Open) -> None:
+    frontier = (shard := opened(PolitenessOptions(preset="own"))).frontier
+    add(shard, *(f"http://a.test/{number}" for number in range(3)))
+    frontier.control.set_crawl_delay(named("http://a.test/"), 20.0, T0)
+    first = lend(frontier, T0 + 20)
+    assert first is not None
+    assert lend(frontier, T0 + 20) is None
+    ended = request(frontier, first, T0 + 20)
+    assert frontier.wake_at() == ended + 20
+    frontier.control.set_crawl_delay(named("http://a.test/"), None, ended)
+    assert lend(frontier, ended + 20) is not None
+    assert lend(frontier, ended + 20) is not None
+
+
 def test_a_crawl_delay_that_is_too_long_closes_the_host(opened: Open) -> None:
     shard = opened(PolitenessOptions(crawl_delay_s_max=100.0))
     add(shard, "http://a.test/1", "http://a.test/2")

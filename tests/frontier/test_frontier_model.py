@@ -200,7 +200,8 @@ class FrontierMachine(RuleBasedStateMachine):
         host = lease.url.host
         out = [other for other in self.leases if other.url.host == host]
         # What is asked of the resolver is no request.
-        assert len(out) < self.politeness.per_host or not lease.address
+        at_once = 1 if self.known.felt[host].crawl_delay_s else self.politeness.per_host
+        assert len(out) < at_once or not lease.address
         assert lease.address or lease.refusal or all(other.address for other in out), (
             "a host is looked up once at a time"
         )

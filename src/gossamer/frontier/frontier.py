@@ -483,7 +483,7 @@ class Frontier:
             lease.place, lease.site = place, host.site if self._bench.has_sites else None
             self.under_way += 1
             self._bench.occupy(place, lease.site)
-        if host.out < host.rules.per_host and place is not None:
+        if host.out < host.most and place is not None:
             self._scheduler.schedule(host, now)  # Otherwise it gets no turn until this lease is returned.
         return lease
 

@@ -111,6 +111,11 @@ class Host:
     def name(self) -> str:
         return self.record.name
 
+    @property
+    def most(self) -> int:
+        """Limit of concurrent requests: one if robots.txt sets a delay, because that is between any two requests."""
+        return 1 if self.record.crawl_delay_s else self.rules.per_host
+
 
 Turn = tuple[float, int, int, Host]
 """Instant, order of arrival, stamp, host."""

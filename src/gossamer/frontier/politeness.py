@@ -71,7 +71,8 @@ class Politeness(msgspec.Struct, frozen=True):
     def visits_per_s(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> float:
         """Return how many visits per second politeness allows, if the host answers as fast as before."""
         fetch_s = sum(fetches_s) / len(fetches_s) if fetches_s else 0.0
-        return self.per_host / max(self.rest_s(fetches_s, crawl_delay_s) + fetch_s, FETCH_S_MIN)
+        at_once = 1 if crawl_delay_s else self.per_host
+        return at_once / max(self.rest_s(fetches_s, crawl_delay_s) + fetch_s, FETCH_S_MIN)
 
     def longest_rest_s(self, crawl_delay_s: float | None) -> float:
         """Return the upper bound of `rest_s`, for unknown fetch times."""

@@ -84,7 +84,7 @@ class Scheduler:
         """Set the next turn of a host on the workbench, or remove the host if it has none for a long time."""
         if not host.on_bench or (host.turns >= TURNS_MAX and self._makes_room(host, now)):
             return
-        if host.out >= (host.rules.per_host if host.place is not None else 1):
+        if host.out >= (host.most if host.place is not None else 1):
             self._bench.withdraw(host)
             return
         record = host.record
