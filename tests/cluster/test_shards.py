@@ -181,6 +181,43 @@ def test_a_license_on_a_host_of_another_shard_is_read_once_by_each(tmp_path: Pat
     assert 1 <= asked.count("/l.xml") <= 2
 
 
+@pytest.mark.promise("Several shards", "A batch crawl ends with the same pages on one shard and on several.")
+def test_a_sitemap_on_a_host_of_another_shard_lists_pages_of_each_host_that_names_it(tmp_path: Path) -> None:
+    """Half of the hosts name one shared sitemap, the others name one each, all of them elsewhere; one has moved."""
+
+    class Listed(Answering):
+        def get(self) -> None:
+            port = self.server.server_address[1]
+            name = self.headers["Host"].partition(".")[0]
+            number = int(name.removeprefix("site").removeprefix("map"))
+            at = "0" if number % 2 else str(number)
+            listed = [f"http://site{n}.test:{port}/only" for n in ((1, 3, 5, 7, 0) if at == "0" else (number,))]
+            if self.path == "/robots.txt":
+                self.answer(200, f"Sitemap: http://map{at}.test:{port}/s.xml".encode())
+            elif self.path == "/s.xml" and number == 2:
+                self.answer(301, b"", ("Location", f"http://map4.test:{port}/moved.xml"))
+            elif self.path.endswith(".xml"):
+                urls = [f"http://site2.test:{port}/only"] if self.path == "/moved.xml" else listed
+                entries = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
+                self.answer(200, f"<urlset>{entries}</urlset>".encode(), media_type="text/xml")
+            else:
+                self.answer(200, b"<p>hello")
+
+    names = [f"site{number}.test" for number in range(8)]
+    maps = [f"map{number}.test" for number in range(8)]
+    (tmp_path / "hosts").write_text("".join(f"127.0.0.1 {name}\n" for name in (*names, *maps)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Listed)
+    with serving(server):
+        roots = [f"http://{name}:{server.server_port}/" for name in names]
+        config = configure(
+            options={"allow_private": True, "hosts": str(tmp_path / "hosts"), "output": str(tmp_path / "crawl")},
+            sets=(*OWN, *WORKERS, "cluster.workers=3"),
+            seeds=roots,
+        )
+        ends, _ = crawl(config, tmp_path / "crawl", 3)
+    assert {url for url in ends if url.endswith("/only")} == {f"{root}only" for root in roots}
+
+
 def test_one_shard_has_no_exchange(tmp_path: Path) -> None:
     """What is off costs nothing: neither the ring nor the frontier knows of other shards."""
     with SimwebProcess(SimwebOptions.plain(hosts=2, pages=5), tmp_path / "web") as simweb:

@@ -205,7 +205,7 @@ class Membership:
     # ---- the ring (`exchange.Ring`)
 
     def discover(self, links: Sequence[Link]) -> None:
-        self._pipeline.discovery.discover(links)
+        self._pipeline.discover_from_afar(links)
         self._loop.stir()
 
     def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:

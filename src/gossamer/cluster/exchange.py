@@ -35,7 +35,7 @@ from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Places
 from gossamer.cluster.prerequisites import RemotePrerequisites, result_of
-from gossamer.model.links import Link
+from gossamer.model.links import SITEMAP_FILE, Link
 from gossamer.model.visits import Failure, Prerequisite, Reply
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
@@ -146,7 +146,9 @@ class Exchange:
         if len(ours) < len(links):
             known = self._known
             for link in links:
-                if owners[link.url.partition] != me and (link.seed or known.adds(link)):
+                # Each host that names a sitemap gives it authority over itself.
+                always = link.seed or link.link_type == SITEMAP_FILE
+                if owners[link.url.partition] != me and (always or known.adds(link)):
                     self._send(link)
         return ours
 

@@ -12,7 +12,7 @@ durable.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -298,9 +298,24 @@ class Pipeline:
             return
         links, again = hints.named(origin, stages.permit.robots.sitemaps(origin))
         self.discovery.discover(links)
-        for link in again:
-            if stages.exchange is not None and not stages.exchange.has(link.url):
-                continue  # The shard that owns it reads it.
+        # The shard that owns a sitemap reads it.
+        self._read_again([link for link in again if stages.exchange is None or stages.exchange.has(link.url)], now)
+
+    def discover_from_afar(self, links: Sequence[Link]) -> None:
+        """Discover the links that other shards sent."""
+        hints = self._stages.hints
+        again = (
+            [link for link in links if link.link_type == SITEMAP_FILE and hints.vouched(link)]
+            if hints is not None
+            else []
+        )
+        self.discovery.discover(links)
+        self._read_again(again, self._clock.now())
+
+    def _read_again(self, sitemaps: Sequence[Link], now: float) -> None:
+        """Fetch sitemaps again that were read before they had authority over all hosts."""
+        stages = self._stages
+        for link in sitemaps:
             if stages.revisiting is not None:
                 notice = Notice(link.url, "sitemap", due_now=True, not_before=now + SITEMAP_GATHER_S)
                 stages.revisiting.revisits.note(notice, now)

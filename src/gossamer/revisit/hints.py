@@ -221,6 +221,13 @@ class SitemapHints:
         """Give the target of a sitemap's redirect the authority of the sitemap: its host has chosen the target."""
         self._vouch(target, {sitemap.host, *self._sources.get(sitemap).vouchers} - {target.host})
 
+    def vouched(self, link: Link) -> bool:
+        """Give a sitemap that another shard has named authority over the host that names it; say whether it was read
+        before.
+        """
+        referrer = self._name(link.referrer)
+        return referrer is not None and referrer.host != link.url.host and self._vouch(link.url, (referrer.host,))
+
     def feeds(self, links: list[Link]) -> list[Link]:
         """Return a page's links without feeds beyond the limit per host."""
         most = self._options.feeds_per_host_max
