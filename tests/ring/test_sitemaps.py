@@ -168,6 +168,21 @@ def test_a_sitemap_that_has_moved_to_another_host_still_speaks_for_the_host_that
     assert not any("127.0.0.3" in key for key in crawled.outcomes)
 
 
+def test_a_sitemap_to_which_another_host_redirects_later_is_read_once_more(
+    site: HostileServer, away: HostileServer, tmp_path: Path
+) -> None:
+    site.answers["/robots.txt"] = robots(f"{site.root}s.xml")
+    site.answers["/linked.html"] = html(f"<a href={away.root}>over</a>")
+    site.answers["/s.xml"] = whole(sitemap(f"{away.root}only.html"), "text/xml")
+    away.answers["/"] = html()
+    away.answers["/robots.txt"] = robots(f"{away.root}s.xml")
+    away.answers["/s.xml"] = whole(b"", "text/html")._replace(status=301, headers=(("Location", f"{site.root}s.xml"),))
+    pages(away, "only.html")
+    crawled = crawl((site.root,), tmp_path / "c", *OWN, scope="any")
+    assert f"{away.root}only.html" in fetched(crawled)
+    assert site.counts["/s.xml"] == 2
+
+
 def test_a_random_walk_reads_none(site: HostileServer, tmp_path: Path) -> None:
     site.answers["/robots.txt"] = robots(f"{site.root}s.xml")
     pages(site, "linked.html")

@@ -24,7 +24,7 @@ from gossamer.model.digests import digest_text
 from gossamer.model.errors import CrawlFailedError
 from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, OUTLINK, SEED_ARGUMENT, SITEMAP_FILE, Found, Link
 from gossamer.model.modules import INVALID
-from gossamer.model.revisits import Held
+from gossamer.model.revisits import Held, Notice
 from gossamer.model.visits import Failure, Original, PageRow, Reply, RevisitPlan, Visit, Visited
 from gossamer.process.links import redirect_target
 from gossamer.process.walls import Wall, offer_of
@@ -51,6 +51,8 @@ LOGGED_OUT_MAX = 3
 """Requests for one page that a server answers as if there were no session. Their number is lost in a crash."""
 LOGGED_OUT_URLS_MAX = 10_000
 """Pages whose requests of this kind are counted at the same time."""
+SITEMAP_GATHER_S = 10.0
+"""Delay before a sitemap is read again because another host refers to it, so that several hosts share one visit."""
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
 
@@ -203,17 +205,32 @@ class Outcomes:
             self._conclude(lease, visited, now, RevisitPlan(target, now, 1, hops + 1) if within else None)
             return []
         self._conclude(lease, visited, now)
-        if stages.hints is not None and visit.link_type == SITEMAP_FILE:
-            stages.hints.redirected(visit.url, target)
         requests = stages.requests
         if requests is not None and reply.status in REPEATS_THE_BODY and requests.of(lease.url) is not None:
             return []  # The redirect asks for the same request elsewhere, which is not listed.
         kept = visit.link_type in (EMBED, *ANNOUNCING)
         kind = visit.link_type if kept else stages.chain.followed_as("redirect", target)
         link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
+        if kind == SITEMAP_FILE and stages.hints is not None and stages.hints.redirected(visit.url, target):
+            self.read_again([link], now)
         if link.hops > stages.chain.hops_max and (stages.exchange is None or stages.exchange.has(target)):
             stages.history.stop(link)
         return [link]
+
+    def read_again(self, sitemaps: Sequence[Link], now: float) -> None:
+        """Fetch this shard's sitemaps again that were read before they had authority over all hosts."""
+        stages = self._stages
+        for link in sitemaps:
+            if stages.exchange is not None and not stages.exchange.has(link.url):
+                continue  # The shard that owns it reads it.
+            if stages.revisiting is not None:
+                notice = Notice(link.url, "sitemap", due_now=True, not_before=now + SITEMAP_GATHER_S)
+                stages.revisiting.revisits.note(notice, now)
+                continue
+            record = stages.history.get(link.url)
+            if record is not None and record.final and stages.chain.explain(link) is None:
+                stages.history.put(link.url, msgspec.structs.replace(record, final=False))
+                stages.frontier.add(link, stages.prioritizer.level(link), now)
 
     def _seed(self, visit: Visit) -> int:
         """Return the kind of seed that a visit's URL is, or `NOT_SEED`; also for a seed that was queued as an ordinary

@@ -29,7 +29,7 @@ from gossamer.crawl.ring import Retries, Ring, RingStep
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.host import Lease
 from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link
-from gossamer.model.revisits import Held, Notice
+from gossamer.model.revisits import Held
 from gossamer.model.visits import Failure, Prerequisite, Reply, Request
 from gossamer.process.walls import Wall
 from gossamer.revisit.hints import SitemapHints
@@ -47,8 +47,6 @@ OUTLINK_BYTES_MAX = 65_536
 """Bytes that are read of a page outside the scope, to recognize bot protection, whose status says nothing about the
 page.
 """
-SITEMAP_GATHER_S = 10.0
-"""Delay before a sitemap is read again because another host refers to it, so that several hosts share one visit."""
 
 
 class Pipeline:
@@ -298,8 +296,7 @@ class Pipeline:
             return
         links, again = hints.named(origin, stages.permit.robots.sitemaps(origin))
         self.discovery.discover(links)
-        # The shard that owns a sitemap reads it.
-        self._read_again([link for link in again if stages.exchange is None or stages.exchange.has(link.url)], now)
+        self._outcomes.read_again(again, now)
 
     def discover_from_afar(self, links: Sequence[Link]) -> None:
         """Discover the links that other shards sent."""
@@ -310,20 +307,7 @@ class Pipeline:
             else []
         )
         self.discovery.discover(links)
-        self._read_again(again, self._clock.now())
-
-    def _read_again(self, sitemaps: Sequence[Link], now: float) -> None:
-        """Fetch sitemaps again that were read before they had authority over all hosts."""
-        stages = self._stages
-        for link in sitemaps:
-            if stages.revisiting is not None:
-                notice = Notice(link.url, "sitemap", due_now=True, not_before=now + SITEMAP_GATHER_S)
-                stages.revisiting.revisits.note(notice, now)
-                continue
-            record = stages.history.get(link.url)
-            if record is not None and record.final and stages.chain.explain(link) is None:
-                stages.history.put(link.url, msgspec.structs.replace(record, final=False))
-                stages.frontier.add(link, stages.prioritizer.level(link), now)
+        self._outcomes.read_again(again, self._clock.now())
 
     def take_back(self, *, idle: bool) -> int:
         """Queue held links whose answers have come; return their number. See `Discovery.take_back`."""

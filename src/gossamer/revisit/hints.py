@@ -217,9 +217,11 @@ class SitemapHints:
             announcement.error = f"{counted(left, 'sitemap')} of it {'is' if left == 1 else 'are'} left: {why}"
         return found
 
-    def redirected(self, sitemap: Url, target: Url) -> None:
-        """Give the target of a sitemap's redirect the authority of the sitemap: its host has chosen the target."""
-        self._vouch(target, {sitemap.host, *self._sources.get(sitemap).vouchers} - {target.host})
+    def redirected(self, sitemap: Url, target: Url) -> bool:
+        """Give the target of a sitemap's redirect the authority of the sitemap, whose host has chosen the target; say
+        whether the target was read before.
+        """
+        return self._vouch(target, {sitemap.host, *self._sources.get(sitemap).vouchers} - {target.host})
 
     def vouched(self, link: Link) -> bool:
         """Give a sitemap that another shard has named authority over the host that names it; say whether it was read
