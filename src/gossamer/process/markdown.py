@@ -151,6 +151,7 @@ class _MarkdownWriter:
         items: list[str] = []
         notes: list[str] = []
         loose = False
+        indent = ""
         for item in element.children:
             note = self._note_of(item) if isinstance(item, Element) else ""
             if note and isinstance(item, Element):
@@ -159,12 +160,16 @@ class _MarkdownWriter:
             blocks = self._item(item, language)
             if not blocks:
                 continue
+            # A list that is no item, as old pages have it, belongs to the item before it.
+            nested = bool(items) and isinstance(item, Element) and item.name in _LISTS
+            tight = all(_is_list(block) for block in blocks[not nested :])
+            loose = loose or not tight
+            lines = ("\n" if tight else "\n\n").join([""] * nested + blocks).split("\n")
+            if nested:
+                items[-1] += "\n".join(indent * bool(line) + line for line in lines)
+                continue
             mark = f"{number}{')' if other else '.'} " if ordered else "* " if other else "- "
             number += 1
-            tight = len(blocks) == 1 or all(_is_list(block) for block in blocks[1:])
-            loose = loose or not tight
-            text = ("\n" if tight else "\n\n").join(blocks)
-            lines = text.split("\n")
             indent = " " * len(mark)
             items.append("\n".join([mark + lines[0], *(indent + line if line else "" for line in lines[1:])]))
         return [("\n\n" if loose else "\n").join(items)] * bool(items) + notes
@@ -220,7 +225,8 @@ def _without_breaks(text: str) -> str:
 
 
 def _is_list(block: str) -> bool:
-    return re.match(r"(?:[-*]|\d{1,9}[.)]) ", block) is not None
+    """Say whether a block is a list that can follow a paragraph without a blank line (CommonMark 0.31, section 5.3)."""
+    return re.match(r"(?:[-*]|1[.)]) ", block) is not None
 
 
 def _language(element: Element) -> str:
