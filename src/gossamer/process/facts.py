@@ -26,6 +26,7 @@ MEANING = frozenset((*_PUBLISHED, *_MODIFIED, *_AUTHORS, *_LICENSES, "og:locale"
 _ISO = re.compile(
     r"(\d{4})([-/]?)(\d{2})\2(\d{2})(?!\d)(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
 )
+_HALF_DAY = re.compile(r"\b(\d{1,2})(:\d{2}(?::\d{2})?)\s?([ap])\.?m\b\.?", re.IGNORECASE | re.ASCII)
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _IN_WORDS = re.compile(
     rf"(?:(\d{{1,2}})\.? )?({'|'.join(_MONTHS)})[a-z]{{0,6}}\.?(?: (\d{{1,2}}))?,? (\d{{4}})", re.IGNORECASE | re.ASCII
@@ -89,10 +90,10 @@ def facts(
 
 
 def moment(written: str) -> datetime | None:
-    """Parse a time: ISO 8601 (also with slashes or without separators), the format of e-mail, or a day in English. None
-    for anything else, such as `01/02/2024`. Without a zone: UTC.
+    """Parse a time: ISO 8601 (also with slashes or without separators), the format of e-mail, or a day in English, also
+    with a time of day such as `10:30 PM`. None for anything else, such as `01/02/2024`. Without a zone: UTC.
     """
-    written = written.strip()[:60]
+    written = _HALF_DAY.sub(_of_whole_day, written.strip()[:60])
     found, words = _ISO.match(written), _IN_WORDS.fullmatch(written)
     try:
         if found is not None:
@@ -106,6 +107,11 @@ def moment(written: str) -> datetime | None:
         return None
     time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     return time if 1970 < time.year < 2100 else None
+
+
+def _of_whole_day(found: re.Match[str]) -> str:
+    hour = int(found[1])
+    return f"{hour if hour > 12 else hour % 12 + 12 * (found[3] in 'pP'):02}{found[2]}"
 
 
 def _times(times: Sequence[Mapping[str, str]]) -> dict[str, datetime]:
