@@ -39,11 +39,11 @@ LEVEL_MAX = 7
 WRITTEN_CHARACTERS_MAX = 200
 """Longer texts are not parsed as number, truth value or date."""
 INTEGER_MAX = 2**63 - 1
-_SIGN = r"(?<![\w.])(?<!\d,)(?:([-\u2212+])\s?[^\w\s]?\s?)?"
+_SIGN = r"(?<![\w.])(?<!\d,)(?:([-\u2212+])\s?[^\w\s.,]?\s?)?"
 _NUMBER = re.compile(
-    _SIGN + r"(\d{1,3}(?:[,\s'\u2019]\d{3})+(?:\.\d+)?(?![.,]?\d)"  # 1,234.5 and 1 234.5
+    _SIGN + r"(\d{1,3}(?:[,\s'\u2019]\d{3})++(?:\.\d+)?(?![.,]?\d)"  # 1,234.5 and 1 234.5
     r"|\d{1,3}(?:(?:\.\d{3}){2,}(?:,\d+)?|(?:[.\s]\d{3})+,\d+)(?![.,]?\d)"  # 1.234,5
-    r"|\d+(?:[.,]\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?![.,]?\d))"  # 1234.5 and 1.2345e3
+    r"|\d+(?:[.,]\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?![.,_]?\d))"  # 1234.5 and 1.2345e3
 )
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
@@ -208,12 +208,13 @@ def number_of(value: object, *, whole: bool = False) -> int | float:
 
 def _plain(written: str) -> str:
     """Return a number's digits with a point before its fraction."""
-    written = re.sub(r"[\s'\u2019]", "", written)
+    written, spaces = re.subn(r"[\s'\u2019]", "", written)
     last = max(written.rfind("."), written.rfind(","))
     if last < 0:
         return written
     mark, other = written[last], "," if written[last] == "." else "."
-    grouping = written.count(mark) > 1 or (mark == "," and other not in written and len(written) - last == 4)
+    alone = mark == "," and other not in written and not spaces
+    grouping = written.count(mark) > 1 or (alone and len(written) - last == 4)
     fraction = "" if grouping else written[last + 1 :]
     head = written if grouping else written[:last]
     digits = head.replace(".", "").replace(",", "")
