@@ -76,6 +76,30 @@ def test_a_page_that_cannot_be_fetched_is_one_line_and_status_3(server: HostileS
     assert "Could not connect" in err
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "why"),
+    [
+        ("/self", "/self", "it redirects once more, to {root}self: at most 5 are followed"),
+        ("/one", "/two", "{root}two: redirected: it redirects to {root}one, which was requested before"),
+        (
+            "/ftp",
+            "ftp://h.example/",
+            "{root}ftp: redirected: it redirects to ftp://h.example/, which the filter scheme",
+        ),
+    ],
+)
+def test_a_redirect_that_leads_nowhere_says_why_and_waits_for_nothing(
+    server: HostileServer, first: str, then: str, why: str
+) -> None:
+    def redirect(to: str) -> Answer:
+        return Answer(lambda: (b"",), status=302, headers=(("Location", to),))
+
+    server.answers |= {"/two": redirect("/one"), first: redirect(then)}
+    status, out, err = commands.run("fetch", f"{server.root}{first[1:]}", *OPTIONS)
+    assert (status, out) == (3, "")
+    assert why.format(root=server.root) in err
+
+
 def test_the_shell_prints_sections_where_there_is_no_terminal(server: HostileServer, tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text('[extract.page.fields]\ntitle = "h1"\nsize = { css = "h1", type = "integer" }\n')

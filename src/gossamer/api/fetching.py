@@ -20,6 +20,7 @@ from gossamer.crawl.shard import End
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED, Found, Link
 from gossamer.model.modules import ModuleError
+from gossamer.model.visits import PageRow
 from gossamer.scope.chain import Chain
 from gossamer.world.clock import WallClock
 
@@ -54,11 +55,14 @@ async def fetch_of(url: str, config: Config) -> Fetched:
     """
     with tempfile.TemporaryDirectory(prefix="gossamer-fetch-") as folder:
         one = _OnePage(url, config, Path(folder) / "crawl")
-        await one.run()
+        end = await one.run()
         final = [page for page in one.pages if page.outcome != "redirected"]
+        if end == "finished" and not final:
+            final = one.pages[-1:]  # A redirect that leads nowhere.
         if not final:
             raise ConfigError(f"{one.pages[-1].url if one.pages else url} was not fetched: {one.why()}")
-        return Fetched(final[-1], [page.url for page in one.pages if page.outcome == "redirected"], one.links)
+        before = [page for page in one.pages if page.outcome == "redirected" and page is not final[-1]]
+        return Fetched(final[-1], [page.url for page in before], one.links)
 
 
 def _for_one_page(config: Config, url: str) -> Config:
@@ -104,6 +108,21 @@ class _OnePage(Crawler):
             page = CrawledPage(visited, lambda seen: text_of(seen, self.config))
             self.pages.append(page)
             self.links = [Judged(found, self._reason(found, page, shard, chain)) for found in visited.links[:LINKS_MAX]]
+
+        last = self.pages[-1].row if self.pages else None
+        if last is not None and last.outcome == "redirected":
+            last.error = last.error or self._dead_end(last, shard, chain)
+
+    def _dead_end(self, last: PageRow, shard: Assembled, chain: Chain) -> str:
+        """Return why a redirect is not followed."""
+        target = shard.ring.urls.namer.name(last.redirect_to)
+        assert target is not None, "else it is no redirect"
+        link = Link(target, chain.followed_as("redirect", target), last.depth, len(self.pages), last.url)
+        rule = chain.explain(link)
+        if rule is None:
+            return f"it redirects to {target.text}, which was requested before"
+        detail = chain.detail(link)
+        return f"it redirects to {target.text}, which the filter {rule} rejects{f': {detail}' if detail else ''}"
 
     def _reason(self, found: Found, page: CrawledPage, shard: Assembled, chain: Chain) -> str:
         url = shard.ring.urls.namer.name(found.url)
