@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
+import threading
 
 import brotli
 import pytest
@@ -46,6 +47,28 @@ def test_a_reply_is_what_was_sent(run: Run) -> None:
             assert -1 < answer.started_at - before < 30
 
     run(main())
+
+
+def test_replies_are_counted_that_come_before_libcurl_watches_their_connection(run: Run) -> None:
+    """A server on this machine may answer while libcurl is still sending: none of 300 replies counts as nothing."""
+    raw = reply(b"")
+
+    def answer(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            while connection.recv(65_536):
+                connection.sendall(raw)
+
+    async def main(port: int) -> None:
+        async with speaking() as module:
+            request = Request(f"http://example.test:{port}/", "127.0.0.1", port)
+            assert {replied(await module.fetch(request)).wire_bytes for _ in range(300)} == {len(raw)}
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer, args=(listener,))
+        thread.start()
+        run(main(listener.getsockname()[1]))
+        thread.join()
 
 
 @pytest.mark.parametrize(

@@ -312,7 +312,9 @@ class Driver:
             done.set_result(end)
 
     def _let_go(self, transfer: Transfer) -> None:
-        if any(connection.fd in self._watched for connection in transfer.connections):
+        # A reply may come over a kept connection before libcurl watches it, so that its end is never reported.
+        uncounted = transfer.head and not transfer.wire_bytes
+        if uncounted or any(connection.fd in self._watched for connection in transfer.connections):
             transfer.count()  # libcurl has not reported the end of the connection's use yet.
         transfer.end()
         if self._turn_of is transfer:

@@ -246,6 +246,8 @@ class Transfer:
         """Note that no driver runs it any more. Further bytes on its connections do not belong to it."""
         if COUNTED and self._data:
             self._sum_up()
+        # Without a count its connection was closed at once: this much came at least.
+        self.wire_bytes = self.wire_bytes or self.head_bytes + self.body_bytes
         for connection in self.connections:
             connection.transfer = None
         self.connections.clear()
