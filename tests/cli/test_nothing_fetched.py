@@ -11,7 +11,9 @@ from threading import Thread
 
 import pytest
 
+from gossamer.api.status import seeds_state
 from gossamer.cli.output import Exit
+from gossamer.crawl.counters import SeedCounters
 from tests.answering import Answering, serving
 from tests.cli.conftest import Gossamer, Real
 
@@ -109,6 +111,17 @@ def test_a_crawl_whose_only_seed_fails_says_so_and_why(
     run: Gossamer, site: str, path: str, more: list[str], reason: str
 ) -> None:
     assert_failed(crawl(run, seed := f"http://open.test{site}{path}", *more), seed, reason)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_redirects_in_a_circle_are_named_once(count: int) -> None:
+    def why(url: str) -> dict[str, object]:
+        target = f"http://h.test/{(int(url[14:]) + 1) % count}"
+        return {"state": "redirected", "reason": f"it redirects to {target}", "redirect_to": target}
+
+    seeds = SeedCounters(count=1, any_fetched=False, first=["http://h.test/0"])
+    (found,) = seeds_state(seeds, why).not_fetched
+    assert found.reason.count("it redirects to") == count
 
 
 def test_a_name_that_does_not_exist_is_a_reason(run: Gossamer, name_server: str) -> None:

@@ -232,14 +232,14 @@ def seeds_state(seeds: SeedCounters, why: Callable[[str], dict[str, object]]) ->
 
 def _seed_state(seed: str, why: Callable[[str], dict[str, object]]) -> SeedState:
     """Return the state of a seed, or of the last URL to which it redirects, and the reason."""
-    text, reasons = seed, []
-    for _ in range(REDIRECTS_SHOWN_MAX):
+    text, reasons = seed, dict[str, str]()
+    while text not in reasons and len(reasons) < REDIRECTS_SHOWN_MAX:
         found = why(text)
-        reasons.append(str(found["reason"]))
+        reasons[text] = str(found["reason"])
         if found["state"] != "redirected" or not found.get("redirect_to"):
             break
         text = str(found["redirect_to"])
-    return SeedState(seed, str(found["state"]), "; ".join(reasons))
+    return SeedState(seed, str(found["state"]), "; ".join(reasons.values()))
 
 
 def trap_lines(traps: Traps) -> list[str]:
