@@ -85,13 +85,15 @@ def names(found: list[Link]) -> list[str]:
 
 def test_a_sitemap_speaks_for_its_host_under_either_scheme(hints: SitemapHints) -> None:
     given = links("https://e.example/a", "http://e.example/b", "https://www.e.example/c", "https://other.example/d")
-    found = hints.admitted(url(MAP), SITEMAP_FILE, 0, sitemap(), given)
+    found = hints.admitted(url(MAP), SITEMAP_FILE, 0, told := sitemap(), given)
     assert names(found) == ["https://e.example/a", "http://e.example/b"]
+    assert told.error == "2 links of it are left: the robots.txt of their hosts does not name it"
 
 
 def test_one_that_nobody_named_speaks_for_its_directory(hints: SitemapHints) -> None:
     given = links("https://e.example/maps/a", "https://e.example/mapsb", "http://e.example/maps/c")
-    assert names(hints.admitted(url(MAP), "anchor", 0, sitemap(), given)) == ["https://e.example/maps/a"]
+    assert names(hints.admitted(url(MAP), "anchor", 0, told := sitemap(), given)) == ["https://e.example/maps/a"]
+    assert told.error == "2 links of it are left: they are not below its directory"
 
 
 def test_who_names_it_is_spoken_for_and_those_it_names_inherit_that(hints: SitemapHints) -> None:

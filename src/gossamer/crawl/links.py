@@ -71,7 +71,7 @@ class PageLinks:
 
     def named(self, visit: Visit, findings: Findings, row: PageRow, links: list[Link]) -> list[Link]:
         """Return the links that the page is allowed to contain: for a sitemap, only those to the hosts that it may
-        list. The error in the row says if some sitemaps of an index were not followed.
+        list. The error in the row says if some are left out.
         """
         hints, announcement = self._hints, findings.announcement
         if hints is None:

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from gossamer.model.headers import max_age_s
-from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Announced, Announcement, Link
+from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Announced, Announcement, Link
 from gossamer.model.revisits import Notice
 from gossamer.model.words import counted
 from gossamer.revisit.options import DiscoveryOptions
@@ -136,6 +136,8 @@ def _key(url: Url) -> bytes:
     return url.partition.to_bytes(2) + b"\1" + url.fingerprint.to_bytes(8)
 
 
+ANNOUNCED = (SITEMAP, SITEMAP_FILE, FEED)
+"""Types of the links that a sitemap, an index or a feed lists."""
 NESTED_MAX = 3
 """Nested indexes that are followed: the protocol has none, but some sites have two."""
 ALWAYS_NOW_SHARE, ALWAYS_NOW_MIN, ALWAYS_NOW_S = 0.9, 20, 900.0
@@ -196,25 +198,32 @@ class SitemapHints:
     def admitted(
         self, page: Url, link_type: str, depth: int, announcement: Announcement, links: list[Link]
     ) -> list[Link]:
-        """Return a document's links that it may announce; `announcement.error` says if some sitemaps of an index were
-        not followed. `link_type` and `depth` are those of its visit.
+        """Return a document's links that it may announce; `announcement.error` says if some of its links are left
+        out. `link_type` and `depth` are those of its visit.
         """
         if announcement.kind == "feed" and link_type != SITEMAP_FILE:
             return links
-        hosts = {page.host, *(self._sources.get(page).vouchers if link_type == SITEMAP_FILE else ())}
-        below = "" if link_type == SITEMAP_FILE else page.text.partition("?")[0].rpartition("/")[0] + "/"
-        found, left = [], 0
+        is_named = link_type == SITEMAP_FILE
+        hosts = {page.host, *(self._sources.get(page).vouchers if is_named else ())}
+        below = "" if is_named else page.text.partition("?")[0].rpartition("/")[0] + "/"
+        found, left, elsewhere = [], 0, 0
         for link in links:
             if link.url.host not in hosts or not link.url.text.startswith(below):
-                continue
-            if link.link_type == SITEMAP_FILE and not self._leads_on(link.url, hosts, depth):
+                elsewhere += link.link_type in ANNOUNCED
+            elif link.link_type == SITEMAP_FILE and not self._leads_on(link.url, hosts, depth):
                 left += 1
-                continue
-            found.append(link)
-        if left and not announcement.error:
-            most = f"discovery.sitemaps_per_host_max is {self._options.sitemaps_per_host_max:,}"
-            why = most if depth < NESTED_MAX else f"indexes are followed {NESTED_MAX} deep"
-            announcement.error = f"{counted(left, 'sitemap')} of it {'is' if left == 1 else 'are'} left: {why}"
+            else:
+                found.append(link)
+        if (left or elsewhere) and not announcement.error:
+            why = f"indexes are followed {NESTED_MAX} deep"
+            if not left:
+                why = (
+                    "the robots.txt of their hosts does not name it" if is_named else "they are not below its directory"
+                )
+            elif depth < NESTED_MAX:
+                why = f"discovery.sitemaps_per_host_max is {self._options.sitemaps_per_host_max:,}"
+            many = counted(left or elsewhere, "sitemap" if left else "link")
+            announcement.error = f"{many} of it {'is' if (left or elsewhere) == 1 else 'are'} left: {why}"
         return found
 
     def redirected(self, sitemap: Url, target: Url) -> bool:
