@@ -16,7 +16,7 @@ from gossamer.cluster.exchange import Exchange, RecentlySent, ShardRun
 from gossamer.cluster.frames import FramePacker, Linking, Root, encode
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.prerequisites import RemotePrerequisites, answer_of
+from gossamer.cluster.prerequisites import RemotePrerequisites, answer_of, result_of
 from gossamer.config import configure
 from gossamer.model.links import SEED_FILE, Link
 from gossamer.model.visits import Failure, Prerequisite, Reply
@@ -519,3 +519,10 @@ def test_a_restored_outbox_has_a_new_incarnation_also_where_the_clock_was_set_ba
         epochs.close_at_once()
     store.close()
     assert found == [1_000_000, 1_000_001, 1_000_002]
+
+
+def test_a_reply_that_was_cut_is_one_in_other_shards_too() -> None:
+    cut = Reply("http://h.example/robots.txt", 200, (), b"User-agent: *", "192.0.2.1", 0.0, 0.1, 99, truncated="time")
+    answered = result_of(answer_of(1, cut.url, cut, cut.body))
+    assert isinstance(answered, Reply)
+    assert (answered.status, answered.truncated) == (200, "time")

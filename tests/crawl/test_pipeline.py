@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gzip
 import itertools
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -256,6 +258,24 @@ def test_a_robots_txt_that_cannot_be_had_is_waited_for(tmp_path: Path) -> None:
         assert ring.outcomes == {ROOT: "fetched"}
         assert ring.web.counts[ROOT + "robots.txt"] == 3
         assert [event["event"] for event in ring.log("info.log")] == ["robots", "robots"]
+
+
+def test_a_robots_txt_that_breaks_off_within_its_coding_permits_nothing(tmp_path: Path) -> None:
+    rules = b"User-agent: *\nAllow: /\n" + random.Random(7).randbytes(500).hex().encode() + b"\nDisallow: /secret\n"
+    coded = (("Content-Encoding", "gzip"),)
+    cut, whole = gzip.compress(rules)[:-40], gzip.compress(rules)
+    pages = {ROOT + "robots.txt": [reply(cut, 200, coded), reply(whole, 200, coded)], ROOT: page("/secret")}
+    with Ring(tmp_path, pages, obey=True) as ring:
+        ring.crawl(ROOT)
+        assert ring.outcomes == {ROOT: "fetched", ROOT + "secret": "robots_denied"}
+        assert ring.web.counts[ROOT + "robots.txt"] == 2
+
+
+def test_a_robots_txt_that_lies_about_its_coding_has_rules(tmp_path: Path) -> None:
+    plain = reply(b"User-agent: *\nDisallow: /secret\n", 200, (("Content-Encoding", "gzip"),))
+    with Ring(tmp_path, {ROOT + "robots.txt": plain, ROOT: page("/secret")}, obey=True) as ring:
+        ring.crawl(ROOT)
+        assert ring.outcomes == {ROOT: "fetched", ROOT + "secret": "robots_denied"}
 
 
 def test_it_is_given_up_in_the_end(tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ class PrerequisiteAnswer(msgspec.Struct, array_like=True, frozen=True):
     body: bytes = b""
     ip: str = ""
     at: float = 0.0
+    truncated: str = ""
 
 
 class Frame(msgspec.Struct, array_like=True):

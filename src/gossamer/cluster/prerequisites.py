@@ -129,7 +129,9 @@ def answer_of(number: int, url: str, result: Reply | Failure, body: bytes) -> Pr
     if isinstance(result, Failure):
         failure = (result.outcome, result.error, result.retry, result.host_level)
         return PrerequisiteAnswer(number, url, failure, ip=result.ip, at=result.started_at)
-    return PrerequisiteAnswer(number, url, None, result.status, result.headers, body, result.ip, result.started_at)
+    return PrerequisiteAnswer(
+        number, url, None, result.status, result.headers, body, result.ip, result.started_at, result.truncated
+    )
 
 
 def result_of(answer: PrerequisiteAnswer) -> Reply | Failure:
@@ -137,4 +139,7 @@ def result_of(answer: PrerequisiteAnswer) -> Reply | Failure:
     if answer.failure is not None:
         outcome, error, retry, host_level = answer.failure
         return Failure(outcome, error, retry, host_level, answer.ip, answer.at)
-    return Reply(answer.url, answer.status, answer.headers, b"", answer.ip, answer.at, 0.0, len(answer.body))
+    return Reply(
+        answer.url, answer.status, answer.headers, b"", answer.ip, answer.at, 0.0, len(answer.body),
+        truncated=answer.truncated,
+    )  # fmt: skip

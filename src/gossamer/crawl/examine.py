@@ -84,9 +84,13 @@ class Examiner:
                 self._slots.leave(0)
 
     def decode(self, reply: Reply, fingerprint: int) -> bytes:
-        """Return the decoded content of a reply that is not a page, such as a robots.txt."""
+        """Return the decoded content of a reply that is not a page."""
+        return self.content(reply, fingerprint).body
+
+    def content(self, reply: Reply, fingerprint: int) -> Content:
+        """Return the same with the error, if a part of the content is missing."""
         try:
-            return self._stage_decode(reply, fingerprint, self._clock.now()).body
+            return self._stage_decode(reply, fingerprint, self._clock.now())
         finally:
             if self._slots is not None:
                 self._slots.leave(0)

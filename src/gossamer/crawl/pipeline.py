@@ -280,7 +280,10 @@ class Pipeline:
             if self._stages.quarantine.suspects(prerequisite.url.fingerprint):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
-                body = self._stages.examiner.decode(result, prerequisite.url.fingerprint)
+                content = self._stages.examiner.content(result, prerequisite.url.fingerprint)
+                body = content.body
+                if content.error and body != result.body:  # It breaks off within its coding.
+                    result = msgspec.structs.replace(result, truncated=result.truncated or "unspecified")
         self._ring.answered(prerequisite, body, result, self._clock.now())
         is_robots = not (prerequisite.document or prerequisite.login)
         if isinstance(result, Reply) and self._stages.hints is not None and is_robots:
