@@ -17,6 +17,7 @@ from gossamer.config import Config, configure
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
+from gossamer.world.process import DirectoryLock
 from tests.archive.bucket import KEYS, NAME, Bucket
 from tests.further import with_further
 from tests.ring.crawls import OWN, Crawled
@@ -150,6 +151,27 @@ def test_a_checkpoint_in_the_crawls_directory_is_restored_as_a_copy(web: SimwebP
     assert verify_of(tmp_path / "crawl", deep=True).damage == (), "the copy shares nothing with the checkpoint"
     with pytest.raises(ConfigError, match="is not empty"):
         restore_of([checkpoint], tmp_path / "back")
+
+
+def test_a_crawl_that_runs_is_no_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "crawl/state").mkdir(parents=True)
+    (tmp_path / "crawl/crawl.toml").write_text("")
+    lock = DirectoryLock(tmp_path / "crawl/state/lock")
+    assert lock.acquire(0.0)
+    with pytest.raises(ConfigError, match="is a crawl that runs, not a checkpoint"):
+        restore_of([str(tmp_path / "crawl")], tmp_path / "back")
+    lock.release()
+    assert not (tmp_path / "back").exists()
+
+
+def test_a_restored_copy_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint/state/store").mkdir(parents=True)
+    (tmp_path / "checkpoint/crawl.toml").write_text("")
+    (tmp_path / "checkpoint/state/store/CURRENT").write_text("x")
+    (tmp_path / "checkpoint/state/gone").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="state/gone"):
+        restore_of([str(tmp_path / "checkpoint")], tmp_path / "back")
+    assert not (tmp_path / "back").exists()
 
 
 def test_what_is_no_checkpoint_is_reported(tmp_path: Path) -> None:

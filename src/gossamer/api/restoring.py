@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,8 +30,10 @@ from gossamer.config.live import divided, save
 from gossamer.config.secret import shows_secret
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.extras import require
+from gossamer.model.words import shell_word
 from gossamer.world.clock import WallClock
-from gossamer.world.files import write_whole
+from gossamer.world.files import NO_ROOM, write_whole
+from gossamer.world.process import DirectoryLock
 
 if TYPE_CHECKING:
     from gossamer.archive.checkpoints import Checkpoints, SavedCheckpoint
@@ -309,6 +312,10 @@ def _restore_copies(sources: Sequence[Path], directory: Path) -> str:
                 f"{source} holds no checkpoint (it has no crawl.toml); name a directory that `gossamer checkpoint` "
                 "made, or a URI such as file:///PATH or s3://BUCKET/PREFIX"
             )
+        if DirectoryLock.is_held(source / "state/lock"):
+            raise ConfigError(
+                f"{source} is a crawl that runs, not a checkpoint; `gossamer checkpoint {shell_word(source)}` makes one"
+            )
         shards = reopen(source / "crawl.toml").cluster.workers
         there += [home.shard for home in homes(source, shards) if home.is_there]
     if sorted(there) != list(range(shards)):
@@ -317,11 +324,32 @@ def _restore_copies(sources: Sequence[Path], directory: Path) -> str:
             f"these checkpoints hold the shards {numbers} of {shards}; name the directories that one `gossamer "
             "checkpoint` made, one of each shard"
         )
-    for source in sources:
-        # Copies: files that were growing are shared with the crawl that the checkpoint was made of.
-        shutil.copytree(source, directory, dirs_exist_ok=True)
+    try:
+        for source in sources:
+            # Copies: files that were growing are shared with the crawl that the checkpoint was made of.
+            _copy(source, directory)
+        shutil.copy2(sources[0] / "crawl.toml", directory)  # Last: without it the directory holds no crawl.
+    except OSError as error:
+        shutil.rmtree(directory, ignore_errors=True)
+        if error.errno in NO_ROOM:  # The error of a copy names what is read.
+            error.filename = str(directory)
+        raise
     copied = f"checkpoint {sources[0]}" if len(sources) == 1 else f"checkpoints {', '.join(map(str, sources))}"
     return f"{directory} is a copy of the {copied}"
+
+
+def _copy(source: Path, directory: Path) -> None:
+    """Copy all files but the configuration. Raises OSError of the first that cannot be copied."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for folder, _, names in os.walk(source, onerror=refuse, followlinks=True):
+        target = directory / Path(folder).relative_to(source)
+        target.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            if Path(folder, name) != source / "crawl.toml":
+                shutil.copy2(Path(folder, name), target / name)
 
 
 async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str:
