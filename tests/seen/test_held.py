@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -291,3 +292,21 @@ TestHolding.settings = settings(
     max_examples=int(os.environ.get("GOSSAMER_EXAMPLES", "8")),
     stateful_step_count=60,
 )
+
+
+def test_no_more_links_wait_than_two_batches_while_the_files_are_slow(tmp_path: Path) -> None:
+    opened = in_files(tmp_path, FEW)
+    seen = seen_of(opened)
+    may_go_on = threading.Event()
+    seen._thread.submit(may_go_on.wait)  # The comparison waits behind it.
+    seen.offer_or_hold([link_to(url, 9) for url in URLS[:150]])
+    opened.commit()
+    seen.offer_or_hold([link_to(url, 8) for url in URLS[:149]])
+    opened.commit()
+    assert seen.held == 299, "the next batch is not full, and nothing waits"
+    seen.offer_or_hold([link_to(URLS[149], 8)])
+    threading.Timer(0.1, may_go_on.set).start()
+    opened.commit()
+    assert may_go_on.is_set()
+    assert seen.held == 150, "the first is compared: no path in it is shorter than the known one"
+    opened.crash()

@@ -43,7 +43,9 @@ RATIO = 4
 rewritten.
 """
 FRONT_SPAN_MAX = 2
-"""Front buffers that may fill while one is merged; after that the crawl waits for the disk."""
+"""Front buffers that may fill while one is merged; after that, and when the next batch of held links is full, the crawl
+waits for the disk.
+"""
 
 Front = list[dict[int, int]]
 """Per group: fingerprint to path (`offers.way_of`)."""
@@ -83,9 +85,10 @@ class DiskMergeUrlSeen:
     is enough, and holds other links, so that no link costs a separate read of the disk.
 
     Memory: the popular table; at most `FRONT_SPAN_MAX` + 1 front buffers and the new URLs of one epoch (about 110 bytes
-    a URL); filters and indexes of 1.7 bytes for each URL ever seen; 32 bytes for each of `held_urls_max`. Disk: 12.5
-    bytes a URL, twice that for runs that are being merged; 80 bytes for each held link. The files are in the journals'
-    manifest, so a run is in use from the commit after its sync; until then the store's log of offers has its content.
+    a URL); filters and indexes of 1.7 bytes for each URL ever seen, and 0.7 while files are merged; 32 bytes for each
+    of `held_urls_max`. Disk: 12.5 bytes a URL, twice that for runs that are being merged; 80 bytes for each held link.
+    The files are in the journals' manifest, so a run is in use from the commit after its sync; until then the store's
+    log of offers has its content.
     """
 
     def __init__(self, epochs: Epochs, journals: Journals, options: SeenOptions) -> None:
@@ -220,9 +223,8 @@ class DiskMergeUrlSeen:
         self._offers.cut()
         self._held.cut()
         waiting = sum(map(len, self._front))
-        if self._working is not None and (
-            self._working.done() or waiting >= FRONT_SPAN_MAX * self._options.front_urls_max
-        ):
+        is_crowded = waiting >= FRONT_SPAN_MAX * self._options.front_urls_max or self._held.is_full
+        if self._working is not None and (self._working.done() or is_crowded):
             self._adopt(self._working.result())
             self._working = None
         if self._working is not None:

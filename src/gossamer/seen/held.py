@@ -170,6 +170,11 @@ class HeldLinks:
             leaving = len(self._leaving) if self._wanted is None else len(self._wanted) - self._at
         return len(self._gathering) + leaving
 
+    @property
+    def is_full(self) -> bool:
+        """Whether so many links are gathered that a batch is due."""
+        return len(self._gathering) >= self._urls_max
+
     def hold(self, links: Sequence[Link], ways: Sequence[int], groups: Sequence[int]) -> None:
         """Hold links; see `HeldBatch.add`."""
         self._gathering.add(links, ways, groups)
@@ -194,7 +199,7 @@ class HeldLinks:
             return None
         self._since = now if self._since is None else min(now, self._since)  # The clock may be set back.
         is_due = self._hurries or now - self._since >= HELD_S_MAX
-        if not is_due and len(self._gathering) < self._urls_max:
+        if not is_due and not self.is_full:
             return None
         if is_due and len(self._gathering) <= READS_MAX:
             self._leave(range(len(self._gathering)))

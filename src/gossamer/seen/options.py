@@ -57,11 +57,12 @@ class SeenOptions(Section, frozen=True):
     def filter_bytes(self) -> int:
         """Memory of the filters for `expected_urls`, and as much on disk; 0 for a backend without filters.
 
-        Filters of `diskmerge` grow with the number of URLs. A Bloom filter of rate p takes -ln p / (ln 2)² bits an
-        entry (Bloom 1970); the first of a chain has half of the configured rate.
+        Filters of `diskmerge` grow with the number of URLs; those of its files exist twice while they are merged. A
+        Bloom filter of rate p takes -ln p / (ln 2)² bits an entry (Bloom 1970); the first of a chain has half of the
+        configured rate.
         """
         if self.backend == "diskmerge":
-            return self.expected_urls * (self.filter_bits + RUN_BITS) // 8
+            return self.expected_urls * (self.filter_bits + 2 * RUN_BITS) // 8
         if self.backend != "bloom":
             return 0
         return int(self.expected_urls * -log(self.false_positive_rate / 2) / log(2) ** 2 / 8)
