@@ -76,6 +76,8 @@ WRITTEN = [
      "$\\xi<1$ $a_1*b_2$ \\\\d"),
     ("<span class=katex><span class=katex-mathml><math><mi>q</mi></math></span><span class=katex-html>Q</span></span>",
      "q"),
+    ("<p>10<sup>-6</sup> x<sup>n</sup> 1<sup>st</sup> ACME<sup>TM</sup> y<sup>2</sup> H<sub>2</sub>O",
+     "10<sup>-6</sup> x<sup>n</sup> 1st ACMETM y<sup>2</sup> H2O"),
     ("<p>a<sup><a class=footnote-ref href=#fn1>1</a></sup><ol><li id=fn1><p>b <a href=#r1>↩</a><p>c</ol>",
      "a[^1]\n\n[^1]: b\n\n    c"),
     ("<a href=x><div><h3>a</h3><p>b</p></div></a>", "### [a](https://e.example/d/x)\n\nb"),

@@ -25,6 +25,8 @@ _BACKTICKS = re.compile(r"`+")
 _PERMALINKS = frozenset(("", "¶", "#", "§", "🔗", "link", "permalink", "anchor", "direct link to"))
 _NOTE = re.compile(r"\[?(\d{1,4}|[a-z]|[*†‡§])\]?", re.IGNORECASE)
 _MARKS = {"em": "*", "i": "*", "strong": "**", "b": "**", "del": "~~", "s": "~~", "strike": "~~"}
+_EXPONENT = re.compile(r"[-+\u2212\u2013]?(?:\d[\d.,/+\u2212\u2013-]*[a-z]?|[a-zA-Z])")
+"""Raised text without which a number or a formula would be another one; letters as in 1st and TM are read without."""
 _CODE = frozenset(("code", "kbd", "samp", "tt"))
 URL_MAX = 8_192
 """Longer addresses are skipped: most are images inside the page (`data:`)."""
@@ -74,6 +76,9 @@ class Inline:
             return formula(element.rest)
         if name == "input":
             return ""
+        if name == "sup":
+            raised = self.text(element.children, marks)
+            return f"<sup>{raised}</sup>" if _EXPONENT.fullmatch(raised) else raised
         if name == "q":
             return f'"{self.text(element.children, marks)}"'
         return self.text(element.children, marks)
