@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,29 @@ def test_what_was_set_holds_after_a_kill(victim: Victim, tmp_path: Path) -> None
         shown = (crawl.directory / "crawl.toml").read_text()
         assert "max_pages = 30  # from gossamer set" in shown
         assert '"h0001.d001.test" = {"delay_s" = 0.5}' in shown
+
+
+@pytest.mark.heavy
+@pytest.mark.promise(
+    "Operation", "A pause holds until the operator ends it, also if the crawl dies or has to start again."
+)
+def test_a_paused_crawl_that_dies_stays_paused_until_it_is_told_to_go_on(tmp_path: Path) -> None:
+    with SimwebProcess(WEB, tmp_path / "web") as served:
+        crawl = crawl_of(served, tmp_path / "crawl", "crawl.concurrency=1")
+        try:
+            crawl.start()
+            until(lambda: '"pages": 1' in crawl.said() or '"pages": 2' in crawl.said())
+            assert "paused" in commanded(crawl, "pause")
+            until(lambda: crawl.ask("status")["in_flight"] == 0)
+            killed_at = time.time()
+            crawl.kill("child")
+            until(lambda: crawl.ask("status")["runs"] == 2)
+            assert crawl.ask("status")["state"] == "paused"
+            commanded(crawl, "forget", "h0000.d000.test", "--all")
+            until(lambda: crawl.ask("status")["runs"] == 3)
+            assert crawl.ask("status")["state"] == "paused"
+            assert all(request.started_at < killed_at for request in served.requests())
+            commanded(crawl, "unpause")
+            until(lambda: any(request.started_at > killed_at for request in served.requests()))
+        finally:
+            crawl.close()

@@ -137,6 +137,8 @@ class ClusterCrawler:
         """Held while shards make a checkpoint, or partitions are ordered to move, or the configuration is written."""
         self._status = whole([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
+        self.stays_paused = False
+        """Whether a pause in an earlier process holds; see `Crawler`."""
         self.starts_again = False
         """Whether its process is to start it again once it has stopped."""
         self._listeners: list[Callable[[str], None]] = []
@@ -287,7 +289,8 @@ class ClusterCrawler:
         if path.exists():  # What ended the run before does not end this one.
             kept = msgspec.json.decode(path.read_bytes(), type=CoordinatorRecord)
             kept.had_hosts = kept.had_hosts and kept.end != "low_water"  # This run fetches the remainder.
-            kept.end, kept.paused, kept.hurried, kept.held = "", False, False, False
+            kept.paused = kept.paused and self.stays_paused
+            kept.end, kept.hurried, kept.held = "", False, False
             write_whole(path, msgspec.json.encode(kept))
         await begin_copies(self.config, self.directory)
         stays = not self._cluster.rebalance or keeps_partitions(self.config) or self._following is not None

@@ -127,6 +127,8 @@ class Crawler:
         self._last_status: dict[str, object] = {"state": "starting"}
         self._stop: bool | None = None  # Whether a stop was requested, and whether at once.
         self.sandbox: SandboxState | None = None  # What bounds the process of a command.
+        self.stays_paused = False
+        """Whether a pause in an earlier process holds: it died, or a command had it start again."""
         self.starts_again = False
         """Whether its process is to start it again once it has stopped."""
         self._delivery: Delivery | None = None
@@ -364,7 +366,11 @@ class Crawler:
 
     def _begin_or_settle(self, shard: Assembled) -> None:
         """End a crawl that had ended before, if `settle` is set; else let it continue with its remaining URLs."""
-        ended = shard.controls.telemetry.counters.totals.ended
+        slots, ended = shard.kept.storage.slots, shard.controls.telemetry.counters.totals.ended
+        if self.stays_paused and slots.paused:
+            shard.ring.loop.pause()
+        else:
+            slots.note_pause(False)
         if self._settle and ended in ENDED:
             shard.ring.loop.end_early(ENDED[ended])
             return

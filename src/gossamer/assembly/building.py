@@ -266,7 +266,7 @@ def ring_of(
     counters.dns_and_caches = partial(counters_of, (resolver, robots, urls.url_seen, frontier.control, counters))
     kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
     loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
-    loop.on_stop = kept.storage.slots.note_stop
+    loop.on_stop, loop.on_pause = kept.storage.slots.note_stop, kept.storage.slots.note_pause
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, permit, requests, sessions)
     return ring, _membership(exchange, ring, epochs, telemetry, pending_scope, kept.committer)
 

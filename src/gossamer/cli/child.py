@@ -193,6 +193,7 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
         running = api.ClusterCrawler.resume(job.directory, config=config)
     else:
         running = api.Crawler.resume(job.directory, config=config, settle=settle)
+    running.stays_paused = job.restart
     if isinstance(running, api.Crawler):
         running.sandbox = sandbox
     progress = progress_for(config.progress.style)

@@ -86,6 +86,7 @@ class Shard:
         self.may_begin: Callable[[float], bool] | None = None
         """For one of several shards: returns whether its lease is still valid."""
         self.on_stop: Callable[[float], None] | None = None
+        self.on_pause: Callable[[bool], None] | None = None
         """Called with the time of a command to stop."""
         self._crowding = 0.0
         """How much waited for a commit at the last check."""
@@ -140,11 +141,16 @@ class Shard:
 
     def pause(self) -> None:
         """Start no more visits until `unpause`."""
-        self.paused = True
+        self._set_paused(True)
 
     def unpause(self) -> None:
-        self.paused = False
+        self._set_paused(False)
         self._wake.set()
+
+    def _set_paused(self, paused: bool) -> None:
+        self.paused = paused
+        if self.on_pause is not None:
+            self.on_pause(paused)
 
     def hold(self, who: str, why: str) -> None:
         """Start no more visits until `let_go(who)`; visits in flight are finished, and commits go on."""

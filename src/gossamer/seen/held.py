@@ -172,7 +172,7 @@ class HeldLinks:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many links are gathered that a batch is due."""
+        """Whether enough links are gathered for a batch."""
         return len(self._gathering) >= self._urls_max
 
     def hold(self, links: Sequence[Link], ways: Sequence[int], groups: Sequence[int]) -> None:

@@ -31,7 +31,9 @@ _EPOCH = struct.Struct(">QQ")
 _STOP_AT = _EPOCH_AT + _EPOCH.size
 _STOP = struct.Struct("<d")
 """Wall time of the last command to stop the crawl; 0 before the first."""
-_FILE_BYTES = _STOP_AT + _STOP.size
+_PAUSED_AT = _STOP_AT + _STOP.size
+"""1 while the operator has paused the crawl, so that a start after a crash does not end the pause."""
+_FILE_BYTES = _PAUSED_AT + 1
 
 
 class Suspect(NamedTuple):
@@ -80,6 +82,15 @@ class ShardSlots:
     def note_stop(self, now: float) -> None:
         """Note a command to stop the crawl, so that the supervisor does not start it again."""
         _STOP.pack_into(self._map, _STOP_AT, now)
+
+    def note_pause(self, paused: bool) -> None:
+        """Note that the operator has paused the crawl, or no longer pauses it."""
+        self._map[_PAUSED_AT] = paused
+
+    @property
+    def paused(self) -> bool:
+        """Whether the crawl was paused when this or an earlier process last noted it."""
+        return self._map[_PAUSED_AT] == 1
 
     def close(self) -> None:
         self._map.close()
