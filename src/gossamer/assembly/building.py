@@ -266,9 +266,17 @@ def ring_of(
     counters.dns_and_caches = partial(counters_of, (resolver, robots, urls.url_seen, frontier.control, counters))
     kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
     loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
-    loop.on_stop, loop.on_pause = kept.storage.slots.note_stop, kept.storage.slots.note_pause
+    _note_orders(loop, kept.storage.slots, alone=exchange is None)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, permit, requests, sessions)
     return ring, _membership(exchange, ring, epochs, telemetry, pending_scope, kept.committer)
+
+
+def _note_orders(loop: Shard, slots: ShardSlots, *, alone: bool) -> None:
+    """Have stops and pauses noted for the next start. One of several shards that was paused stays so until the
+    coordinator orders otherwise.
+    """
+    loop.on_stop, loop.on_pause = slots.note_stop, slots.note_pause
+    loop.paused = slots.paused and not alone
 
 
 def _membership(
