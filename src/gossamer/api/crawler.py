@@ -361,16 +361,14 @@ class Crawler:
         recrawl = shard.ring.recrawl
         if recrawl is not None and recrawl.hubs is not None:
             self._callbacks = Callbacks(recrawl.hubs, recrawl.schedule, shard.ring, telemetry)
+        if not self.stays_paused:
+            shard.ring.loop.unpause()
         if self._stop is not None:
             shard.ring.loop.stop(now=self._stop)
 
     def _begin_or_settle(self, shard: Assembled) -> None:
         """End a crawl that had ended before, if `settle` is set; else let it continue with its remaining URLs."""
-        slots, ended = shard.kept.storage.slots, shard.controls.telemetry.counters.totals.ended
-        if self.stays_paused and slots.paused:
-            shard.ring.loop.pause()
-        else:
-            slots.note_pause(False)
+        ended = shard.controls.telemetry.counters.totals.ended
         if self._settle and ended in ENDED:
             shard.ring.loop.end_early(ENDED[ended])
             return

@@ -266,17 +266,17 @@ def ring_of(
     counters.dns_and_caches = partial(counters_of, (resolver, robots, urls.url_seen, frontier.control, counters))
     kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
     loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
-    _note_orders(loop, kept.storage.slots, alone=exchange is None)
+    _note_orders(loop, kept.storage.slots)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, permit, requests, sessions)
     return ring, _membership(exchange, ring, epochs, telemetry, pending_scope, kept.committer)
 
 
-def _note_orders(loop: Shard, slots: ShardSlots, *, alone: bool) -> None:
-    """Have stops and pauses noted for the next start. One of several shards that was paused stays so until the
-    coordinator orders otherwise.
+def _note_orders(loop: Shard, slots: ShardSlots) -> None:
+    """Have stops and pauses noted for the next start. A shard that was paused stays so until its crawler, or the
+    coordinator of several, orders otherwise.
     """
     loop.on_stop, loop.on_pause = slots.note_stop, slots.note_pause
-    loop.paused = slots.paused and not alone
+    loop.paused = slots.paused
 
 
 def _membership(

@@ -86,8 +86,9 @@ class Shard:
         self.may_begin: Callable[[float], bool] | None = None
         """For one of several shards: returns whether its lease is still valid."""
         self.on_stop: Callable[[float], None] | None = None
-        self.on_pause: Callable[[bool], None] | None = None
         """Called with the time of a command to stop."""
+        self.on_pause: Callable[[bool], None] | None = None
+        """Called when a pause begins or ends, with whether it begins."""
         self._crowding = 0.0
         """How much waited for a commit at the last check."""
         self._has_spare, self._spare_at = False, self._started_at
