@@ -304,11 +304,7 @@ class Pipeline:
     def discover_from_afar(self, links: Sequence[Link]) -> None:
         """Discover the links that other shards sent."""
         hints = self._stages.hints
-        again = (
-            [link for link in links if link.link_type == SITEMAP_FILE and hints.vouched(link)]
-            if hints is not None
-            else []
-        )
+        again = [link for link in links if link.link_type == SITEMAP_FILE and hints is not None and hints.vouched(link)]
         self.discovery.discover(links)
         self._outcomes.read_again(again, self._clock.now())
 

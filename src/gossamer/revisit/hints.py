@@ -214,16 +214,17 @@ class SitemapHints:
                 left += 1
             else:
                 found.append(link)
-        if (left or elsewhere) and not announcement.error:
-            why = f"indexes are followed {NESTED_MAX} deep"
-            if not left:
-                why = (
-                    "the robots.txt of their hosts does not name it" if is_named else "they are not below its directory"
-                )
-            elif depth < NESTED_MAX:
+        count, what = (left, "sitemap") if left else (elsewhere, "link")
+        if count and not announcement.error:
+            if left and depth < NESTED_MAX:
                 why = f"discovery.sitemaps_per_host_max is {self._options.sitemaps_per_host_max:,}"
-            many = counted(left or elsewhere, "sitemap" if left else "link")
-            announcement.error = f"{many} of it {'is' if (left or elsewhere) == 1 else 'are'} left: {why}"
+            elif left:
+                why = f"indexes are followed {NESTED_MAX} deep"
+            elif is_named:
+                why = "the robots.txt of their hosts does not name it"
+            else:
+                why = "they are not below its directory"
+            announcement.error = f"{counted(count, what)} of it {'is' if count == 1 else 'are'} left: {why}"
         return found
 
     def redirected(self, sitemap: Url, target: Url) -> bool:
