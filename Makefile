@@ -27,6 +27,8 @@ FRAMEWORKS := vue@3.5.13 vue-router@4.5.0 react@18.3.1 react-dom@18.3.1 solid-js
 # Half of a test's time is waiting, for turns and for the disk. What wants the machine for itself is marked `alone`, what
 # wants it not to be at its limit `paced`. Of these, tests that look whether a browser is left have one worker.
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
+# Of long tests, those whose day it is (tests/sampled.py).
+TODAY := (today or not long)
 # What tests import is compiled once, wherever they run.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -43,10 +45,10 @@ test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	sh .ci/in-memory $(BIN)/python -m pytest $(PARALLEL)
 
 acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## run the checks against real parts from Debian, installing what is missing; of long ones a fifth, those of today
-	failed=0; sh .ci/in-memory $(BIN)/python -m pytest -m "heavy and not acceptance and (today or not long)" $(PARALLEL) || failed=1; \
-	$(BIN)/python -m pytest -m "acceptance and alone and (today or not long)" --timeout 600 || failed=1; \
-	$(BIN)/python -m pytest -m "acceptance and paced and (today or not long)" --timeout 600 --numprocesses 2 || failed=1; \
-	$(BIN)/python -m pytest -m "acceptance and not alone and not paced and (today or not long)" --timeout 600 $(PARALLEL) || failed=1; \
+	failed=0; sh .ci/in-memory $(BIN)/python -m pytest -m "heavy and not acceptance and $(TODAY)" $(PARALLEL) || failed=1; \
+	$(BIN)/python -m pytest -m "acceptance and alone and $(TODAY)" --timeout 600 || failed=1; \
+	$(BIN)/python -m pytest -m "acceptance and paced and $(TODAY)" --timeout 600 --numprocesses 2 || failed=1; \
+	$(BIN)/python -m pytest -m "acceptance and not alone and not paced and $(TODAY)" --timeout 600 $(PARALLEL) || failed=1; \
 	exit $$failed
 
 axe: parts

@@ -6,6 +6,6 @@ import os
 from datetime import UTC, datetime
 
 EVERY = int(os.environ.get("GOSSAMER_EVERY", "5"))
-"""One of so many is looked at."""
+"""One of this number is looked at."""
 FIRST = datetime.now(UTC).toordinal() % EVERY
 """Whose numbers leave this remainder. A failure names what failed, which runs by its name on any day."""
