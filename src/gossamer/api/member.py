@@ -61,6 +61,7 @@ class ClusterMember(Crawler):
         # These are of the whole crawl: the coordinator sends this shard's quota, and counts the hosts of all.
         frontier = replace(config.frontier, hosts_min=0)
         self._begin(Path(job.directory), replace(config, limits=LimitsOptions(), frontier=frontier))
+        self.stays_paused = True  # Until the coordinator orders otherwise.
         self._is_limited = config.limits.max_pages is not None
         self._job = job
         self._line = line
