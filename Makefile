@@ -33,7 +33,7 @@ TODAY := (today or not long)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs site publish pictures bench league faults dst mutants fuzz chaos nightly figures dist lock sbom clean axe corpus pandas frameworks
+.PHONY: help demo test installed acceptance check format docs site publish pictures bench league faults dst mutants fuzz chaos nightly figures dist lock sbom clean axe corpus pandas frameworks
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +44,9 @@ demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and
 test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	sh .ci/in-memory $(BIN)/python -m pytest $(PARALLEL)
 
-acceptance: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## run the checks against real parts from Debian, installing what is missing; of long ones a fifth, those of today
+installed: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## install the real parts that make acceptance needs
+
+acceptance: installed  ## run the checks against real parts from Debian, installing what is missing; of long ones a fifth, those of today
 	failed=0; sh .ci/in-memory $(BIN)/python -m pytest -m "heavy and not acceptance and $(TODAY)" $(PARALLEL) || failed=1; \
 	$(BIN)/python -m pytest -m "acceptance and alone and $(TODAY)" --timeout 600 || failed=1; \
 	$(BIN)/python -m pytest -m "acceptance and paced and $(TODAY)" --timeout 600 --numprocesses 2 || failed=1; \

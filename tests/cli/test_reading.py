@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.cli import control
 from gossamer.world.process import DirectoryLock
 from tests.cli.conftest import Real
 
@@ -129,6 +130,24 @@ def test_a_lock_that_is_read_is_a_lock(kept: Path) -> None:
     held.release()
     assert other.acquire(0.0)
     other.release()
+
+
+@pytest.mark.heavy
+def test_a_crawl_whose_process_does_not_answer_yet_is_starting(
+    run: Real, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several shards need longer for that than a command waits."""
+    monkeypatch.setattr(control, "BEGIN_S_MAX", 0.0)
+    held = DirectoryLock(tmp_path / "crawl/state/lock")
+    assert held.acquire(0.0)
+    try:
+        status, out, err = run("status", "crawl")
+        assert (status, err) == (0, "")
+        assert "starting: its process, which does not answer yet" in out
+        assert run("report", "crawl")[0] == 0
+    finally:
+        held.release()
+    assert "finished" in run("status", "crawl")[1]
 
 
 @pytest.mark.promise("Crash safety", "A crawl or shard that lost its state never starts again over its files.")

@@ -67,10 +67,10 @@ def test_a_paused_crawl_that_dies_stays_paused_until_it_is_told_to_go_on(workers
             until(lambda: crawl.ask("status")["in_flight"] == 0)
             killed_at = time.time()
             crawl.kill("child")
-            until(lambda: crawl.ask("status")["runs"] == 2)
+            until(lambda: crawl.ask("status").get("runs") == 2)
             assert crawl.ask("status")["state"] == "paused"
             commanded(crawl, "forget", "h0000.d000.test", "--all")
-            until(lambda: crawl.ask("status")["runs"] == 3)
+            until(lambda: crawl.ask("status").get("runs") == 3)
             assert crawl.ask("status")["state"] == "paused"
             assert all(request.started_at < killed_at for request in served.requests())
             commanded(crawl, "unpause")

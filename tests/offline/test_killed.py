@@ -108,6 +108,20 @@ def test_a_build_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
         shutil.rmtree(folder)
 
 
+@pytest.mark.heavy
+def test_a_build_that_is_killed_while_it_begins_its_index_is_repeated(tmp_path: Path, builder: Forks) -> None:
+    tables = [write(tmp_path / "crawl", *web(random.Random(1), 20, 5))]
+    left = set()
+    for moment in range(1, 9):
+        folder = tmp_path / f"killed-{moment}"
+        folder.mkdir()
+        job = job_in(folder, tables, known=True)
+        assert builder(**{**job, "fatal": moment}) == "killed"
+        left.add(tuple(sorted(path.name for path in (folder / "known").glob("*"))))
+        assert builder(**job) == "done", f"killed at {moment}"
+    assert ("lock", "manifest.json.new") in left
+
+
 def same(state: dict[str, str]) -> dict[str, str]:
     """Return a state without the numbers of files: a killed build may have used up some."""
     kept = {name: digest for name, digest in state.items() if not name.startswith("known/") and name != "manifest"}

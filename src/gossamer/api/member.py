@@ -110,6 +110,7 @@ class ClusterMember(Crawler):
         )
         assert shard.membership is not None
         shard.ring.loop.may_begin = self._tenure.holds
+        shard.ring.loop.paused = True  # Until the first order: the operator may have paused the crawl meanwhile.
         if self._is_limited:
             shard.ring.loop.quota = 0  # Until the first order says how many.
         shard.controls.telemetry.counters.listeners.append(

@@ -207,7 +207,7 @@ def _connected(directory: Path, deadline_s: float) -> socket.socket:
                 line.connect(path)
         except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
             line.close()
-            if time.monotonic() > begins_by or not _is_held(directory):
+            if time.monotonic() > begins_by or not is_held(directory):
                 raise NoCrawlRunsError(f"no crawl runs in {directory}") from error
             time.sleep(PAUSE_S)
         except BaseException:
@@ -217,7 +217,8 @@ def _connected(directory: Path, deadline_s: float) -> socket.socket:
             return line
 
 
-def _is_held(directory: Path) -> bool:
+def is_held(directory: Path) -> bool:
+    """Return whether a process holds a crawl's directory, also one that does not listen yet or any more."""
     try:
         return DirectoryLock.is_held(directory / LOCK)
     except OSError:

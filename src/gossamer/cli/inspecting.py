@@ -13,7 +13,7 @@ import typer
 
 from gossamer import api
 from gossamer.cli.arguments import Directory, Json
-from gossamer.cli.control import NoCrawlRunsError, SilentError, ask, mapping, pairs_text, why_silent
+from gossamer.cli.control import NoCrawlRunsError, SilentError, ask, is_held, mapping, pairs_text, why_silent
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import StatusFields, warnings_of
@@ -158,9 +158,10 @@ def _status(directory: Path) -> tuple[StatusFields, bool]:
     try:
         return api.status_of(directory), False
     except ConfigError:
-        if (running := _running_status(directory)) is None:
+        if not is_held(directory):
             raise
-        return running, True  # It began meanwhile.
+    starting = {"state": "starting", "waiting_for": "its process, which does not answer yet"}
+    return _running_status(directory) or starting, True
 
 
 def _running_status(directory: Path) -> StatusFields | None:
@@ -170,20 +171,17 @@ def _running_status(directory: Path) -> StatusFields | None:
     except NoCrawlRunsError:
         return None
     except SilentError as silence:
-        raise ConfigError(f"{silence}; {why_silent(directory)}") from silence
+        raise SilentError(f"{silence}; {why_silent(directory)}") from silence
 
 
 def _status_or_damage(directory: Path) -> Status:
     """Return a crawl's status; if its state is missing or damaged, only that fault."""
     try:
-        return read_status(mapping(ask(directory, "status")))
-    except NoCrawlRunsError:
-        try:
-            return read_status(api.status_of(directory))
-        except OtherFormatError:  # Its tables may mean something else too.
-            raise
-        except (ConfigError, CrawlFailedError) as error:
-            return Status(state="", damage=[{"says": str(error)}])
+        return read_status(_status(directory)[0])
+    except (OtherFormatError, SilentError):  # The tables of another format may mean something else too.
+        raise
+    except (ConfigError, CrawlFailedError) as error:
+        return Status(state="", damage=[{"says": str(error)}])
 
 
 def _write(page: Path, text: str) -> None:

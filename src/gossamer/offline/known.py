@@ -198,7 +198,8 @@ class KnownUrls:
         try:
             self.manifest = msgspec.json.decode((directory / "manifest.json").read_bytes(), type=Manifest)
         except FileNotFoundError:
-            if any(path.name != "lock" for path in directory.iterdir()):
+            # A build that was killed while it began an index leaves these.
+            if {path.name for path in directory.iterdir()} - {"lock", "manifest.json.new"}:
                 raise ConfigError(
                     f"--known {directory}: there are files in it, and no index; name an empty directory or an index"
                 ) from None
