@@ -40,6 +40,7 @@ def rendered(command: Crawl, crawl: Path, url: str, *options: str) -> str:
     "`render.behaviors` says which.",
 )
 @pytest.mark.parametrize("behavior", SHOWN)
+@pytest.mark.long
 def test_what_a_behavior_shows_is_found_and_is_not_without_it(
     behavior: str, command: Crawl, tmp_path: Path, site: Callable[[dict[str, str]], Site]
 ) -> None:
@@ -57,6 +58,7 @@ def test_what_a_behavior_shows_is_found_and_is_not_without_it(
     assert len(found[1]) == sent
 
 
+@pytest.mark.long
 def test_hash_routes_are_one_page_with_the_text_of_all(
     command: Crawl, tmp_path: Path, site: Callable[[dict[str, str]], Site]
 ) -> None:
@@ -77,6 +79,7 @@ more(); addEventListener("scroll", more);
 """
 
 
+@pytest.mark.long
 def test_a_page_without_end_is_left_after_so_many_steps(
     command: Crawl, tmp_path: Path, site: Callable[[dict[str, str]], Site]
 ) -> None:
@@ -89,6 +92,7 @@ def test_a_page_without_end_is_left_after_so_many_steps(
     assert "<p>20</p>" not in none
 
 
+@pytest.mark.long
 def test_nothing_is_clicked_that_submits_or_leads_away(
     command: Crawl, tmp_path: Path, site: Callable[[dict[str, str]], Site]
 ) -> None:
@@ -106,6 +110,7 @@ def test_nothing_is_clicked_that_submits_or_leads_away(
     assert status(command, tmp_path / "c")["rendering"].get("refused_navigation", 0) == 0
 
 
+@pytest.mark.long
 def test_sound_and_film_do_not_begin_by_themselves(
     command: Crawl, tmp_path: Path, site: Callable[[dict[str, str]], Site]
 ) -> None:
@@ -119,6 +124,7 @@ def test_sound_and_film_do_not_begin_by_themselves(
     assert "NotAllowedError" in html
 
 
+@pytest.mark.long
 def test_behaviors_of_the_user_run_in_each_page_and_their_errors_are_counted(
     command: Crawl, tmp_path: Path, site: Callable[[dict[str, str]], Site]
 ) -> None:

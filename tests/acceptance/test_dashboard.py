@@ -404,6 +404,7 @@ def test_it_is_used_with_the_keyboard_and_on_a_phone(crawl: Served, opened: Open
     "Console", "The dashboard passes the accessibility rules of axe-core, on a desktop and on a phone."
 )
 @pytest.mark.parametrize("look", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}])
+@pytest.mark.long
 def test_it_passes_the_rules_of_axe(crawl: Served, opened: Opened, look: dict[str, object]) -> None:
     assert AXE.exists(), "axe-core is missing: `make axe` fetches it"
     page = opened(crawl.address, bypass_csp=True, **look)  # What checks the page comes from elsewhere.

@@ -39,6 +39,7 @@ GREEN = "document.body.style.background = 'rgb(0, 255, 0)';"
     "Files and exports",
     "On request (`render.page_records`) a rendered page has `urn:view:`, `urn:thumbnail:` and `urn:pageinfo:` records.",
 )
+@pytest.mark.long
 def test_a_page_has_the_records_that_are_requested(
     command: Crawl, tmp_path: Path, site: Callable[[dict[str, str]], Site]
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_page_has_the_records_that_are_requested(
 @pytest.mark.promise(
     "Files and exports", "A rendered page replays with what its scripts have loaded, by the crawl's own index."
 )
+@pytest.mark.long
 def test_a_rendered_page_replays_with_its_resources(
     command: Crawl, tmp_path: Path, site: Callable[[dict[str, str]], Site]
 ) -> None:

@@ -87,6 +87,7 @@ def test_a_component_of_a_runtime_environment_runs_on_every_machine(
         ("conda: no-such-environment", "cluster.runtime_env: Ray cannot set it up"),
     ],
 )
+@pytest.mark.long
 def test_a_wrong_runtime_environment_is_one_line(
     web: SimwebProcess, nodes: Nodes, tmp_path: Path, held: str, said: str
 ) -> None:

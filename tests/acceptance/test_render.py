@@ -81,6 +81,7 @@ def browsers() -> list[str]:
 
 
 @pytest.mark.promise("What is fetched", "With `--render always` links are followed that only scripts make.")
+@pytest.mark.long
 def test_links_that_only_scripts_make_are_followed(command: Crawl, tmp_path: Path, site: Callable[..., Site]) -> None:
     text = json.dumps({"text": "Brought by a script."})
     app = site({**dict.fromkeys(ROUTES, SHELL), "/app.js": APP, "/api/text.json": text})
@@ -112,6 +113,7 @@ def test_links_that_only_scripts_make_are_followed(command: Crawl, tmp_path: Pat
     assert set(rows(tmp_path / "n")) == {"/"}
 
 
+@pytest.mark.long
 def test_rendered_pages_are_archived_with_what_they_needed(
     command: Crawl, tmp_path: Path, site: Callable[..., Site]
 ) -> None:
@@ -139,6 +141,7 @@ def test_rendered_pages_are_archived_with_what_they_needed(
     "What is fetched",
     "With `--render always` each request of a browser passes the gates that pages pass: the browser has no network.",
 )
+@pytest.mark.long
 def test_every_request_of_a_browser_passes_the_gates(command: Crawl, tmp_path: Path, site: Callable[..., Site]) -> None:
     code = "document.body.insertAdjacentHTML('beforeend', `<a href=/from-${document.currentScript.dataset.n}>x</a>`);"
     far = site({"/ok.js": code, "/denied.js": code}, robots="User-agent: *\nDisallow: /denied\n", address="127.0.0.2")

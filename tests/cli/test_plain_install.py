@@ -189,6 +189,7 @@ def test_every_documented_command_is_run_here() -> None:
 @pytest.mark.heavy
 @pytest.mark.parametrize("commands", [LOOKING, MAKING, ALONE], ids=["looking", "making", "alone"])
 @pytest.mark.timeout(300)  # Many processes, one after the other.
+@pytest.mark.long
 def test_commands_where_nothing_runs(run: Gossamer, site: str, commands: dict[str, list[list[str]]]) -> None:
     (run.directory / "seeds.txt").write_text(f"{site}three\n")
     (run.directory / "items.toml").write_text("[extract.title]\nfields.name = 'title'\n")
@@ -221,6 +222,7 @@ def test_commands_on_a_crawl_that_runs(run: Gossamer, site: str) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_the_web_and_the_demo(run: Gossamer) -> None:
     serving = run.start("simweb")
     assert serving.stdout is not None
@@ -234,6 +236,7 @@ def test_the_web_and_the_demo(run: Gossamer) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_a_demo_that_was_killed_is_resumed_with_its_web(run: Gossamer) -> None:
     demo = run.start("demo")
     until(lambda: pages_of(run, "demo") > 20, run.deadline_s)

@@ -195,6 +195,7 @@ class Rebalancing(Shards):
 @pytest.mark.promise("Several shards", "While one shard has more hosts ready than it can request, idle ones get some.")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kills", [0, 6])
+@pytest.mark.long
 def test_shards_without_work_get_some_from_the_one_that_has_all(tmp_path: Path, kills: int) -> None:
     options = SimwebOptions(
         seed=7, hosts=48, hosts_per_site=1, pages=480, links_per_page=8, latency_s=0.05, names_per_address=2,

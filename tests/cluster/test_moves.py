@@ -78,6 +78,7 @@ def moved(
 
 @pytest.mark.heavy
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+@pytest.mark.long
 def test_shards_are_added_and_emptied_while_the_crawl_runs(tmp_path: Path) -> None:
     scaler = Scaler((30, 5), (150, 3))
     running, differences, broken = moved(tmp_path, scaler)
@@ -91,6 +92,7 @@ def test_shards_are_added_and_emptied_while_the_crawl_runs(tmp_path: Path) -> No
 @pytest.mark.heavy
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 @pytest.mark.parametrize("kind", [Shards, ManyCommits])
+@pytest.mark.long
 def test_kills_and_a_bad_wire_change_nothing_while_partitions_move(tmp_path: Path, kind: type[Shards]) -> None:
     scaler, dice = Scaler((20, 5), (120, 3), (200, 4)), random.Random(3)
     killed: list[float] = []
@@ -116,6 +118,7 @@ def test_kills_and_a_bad_wire_change_nothing_while_partitions_move(tmp_path: Pat
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_crawl_that_stops_while_partitions_move_goes_on_with_them(tmp_path: Path) -> None:
     """All processes end, in the middle of moves, and begin again with what the coordinator kept."""
     scaler, directory = Scaler((30, 4)), tmp_path / "crawl"

@@ -59,6 +59,7 @@ def asked_twice(simweb: SimwebProcess) -> dict[str, int]:
 
 @pytest.mark.heavy
 @pytest.mark.promise("Several shards", "A change of the number of shards keeps everything that is known of each site.")
+@pytest.mark.long
 def test_a_crawl_goes_on_with_another_number_of_shards(tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
     with SimwebProcess(WEB, tmp_path / "web") as simweb:
@@ -94,6 +95,7 @@ def test_a_crawl_of_one_shard_becomes_one_of_several_and_one_again(tmp_path: Pat
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_continuous_crawl_goes_on_with_another_number_of_shards(tmp_path: Path) -> None:
     """Each page is due where its partition is, and the sums are those of a shard's own pages: were they not, taking a
     page out of them would fail.

@@ -112,6 +112,7 @@ def test_a_split_site_goes_on_with_another_number_of_shards(tmp_path: Path) -> N
 @pytest.mark.promise(
     "Several shards", "The limits of a site whose hosts are divided hold for all shards together, also when shards die."
 )
+@pytest.mark.long
 def test_the_delay_of_a_split_site_holds_while_shards_die(tmp_path: Path) -> None:
     sets = (SPLIT, "politeness.per_site=1", f"politeness.site_delay_s={DELAY_S}")
     with SimwebProcess(WEB, tmp_path / "web") as simweb:
@@ -168,6 +169,7 @@ def test_a_split_site_has_as_many_requests_at_once_as_it_permits_and_no_more(tmp
     "Several shards", "The limits of a site whose hosts are divided hold for all shards together, also when shards die."
 )
 @pytest.mark.parametrize("active", [1, 100])
+@pytest.mark.long
 def test_the_delay_of_a_split_site_holds_while_its_hosts_move_between_running_shards(
     tmp_path: Path, active: int
 ) -> None:

@@ -208,6 +208,7 @@ def test_a_page_cannot_end_its_marks_and_hides_nothing(commands: Commands, folde
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_huge_page_comes_in_parts(commands: Commands, folder: Path, port: int) -> None:
     async def run() -> tuple[list[str], int]:
         parts, offset, length = [], 0, 0

@@ -53,6 +53,7 @@ def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.heavy
 @pytest.mark.promise("Components and Python", "Crawls with components of third parties survive kills and resume.")
+@pytest.mark.long
 def test_a_crawl_of_others_components_that_is_killed_ends_as_an_undisturbed_one(marks: Path, tmp_path: Path) -> None:
     calm, web = undisturbed(WEB, tmp_path / "calm", *COMPONENTS)
     assert (calm.status, calm.harvest.faults()) == (0, []), calm.crawl.complaints

@@ -37,6 +37,7 @@ def texts(harvest: Harvest) -> dict[str, tuple[object, ...]]:
 @pytest.mark.promise(
     "Crash safety", "Killing any process of a crawl at any moment loses no discovered URL and archives no page twice."
 )
+@pytest.mark.long
 def test_a_killed_crawl_with_a_pool_ends_as_an_undisturbed_one_without(tmp_path: Path) -> None:
     calm, web = undisturbed(WEB, tmp_path / "calm", *TEXT)
     assert (calm.status, calm.again, calm.harvest.faults()) == (0, 0, [])
@@ -50,6 +51,7 @@ def test_a_killed_crawl_with_a_pool_ends_as_an_undisturbed_one_without(tmp_path:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_killed_process_of_the_pool_costs_a_page_its_text_at_most(tmp_path: Path) -> None:
     calm, web = undisturbed(WEB, tmp_path / "calm", *TEXT)
     with SimwebProcess(web, tmp_path / "web") as site:

@@ -45,6 +45,7 @@ def pages_of(crawl: Crawl) -> int:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_an_index_survives_kills(tmp_path: Path) -> None:
     dice = random.Random(5)
     with SimwebProcess(SimwebOptions.plain(seed=5, hosts=8, pages=360), tmp_path / "web") as web:

@@ -57,6 +57,7 @@ def test_what_was_set_holds_after_a_kill(victim: Victim, tmp_path: Path) -> None
     "Operation", "A pause holds until the operator ends it, also if the crawl dies or has to start again."
 )
 @pytest.mark.parametrize("workers", with_further(1, 2))
+@pytest.mark.long
 def test_a_paused_crawl_that_dies_stays_paused_until_it_is_told_to_go_on(workers: int, tmp_path: Path) -> None:
     with SimwebProcess(WEB, tmp_path / "web") as served:
         crawl = crawl_of(served, tmp_path / "crawl", "crawl.concurrency=1", f"cluster.workers={workers}")

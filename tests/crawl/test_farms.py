@@ -177,6 +177,7 @@ def test_good_hosts_of_the_farms_site_are_spared(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_farm_whose_hosts_all_say_something_is_cut_off_by_its_size(tmp_path: Path) -> None:
     def web(host: str, path: str) -> Reply:
         dice = random.Random(host)

@@ -81,6 +81,7 @@ class Case:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_it_is_finished_after_a_kill_at_each_step_of_the_plan(jobs: Forks, crawl: Path, tmp_path: Path) -> None:
     case = Case(jobs, crawl, tmp_path)
     case.begin()

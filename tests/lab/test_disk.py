@@ -73,6 +73,7 @@ def test_the_model_answers_as_rocksdb_does_and_keeps_the_same_over_a_death(epoch
 @pytest.mark.heavy
 @settings(max_examples=6, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(first=changes, second=changes)
+@pytest.mark.long
 def test_after_a_power_cut_rocksdb_is_in_a_state_that_the_model_knows(
     first: dict[int, dict[bytes, bytes | None]], second: dict[int, dict[bytes, bytes | None]]
 ) -> None:

@@ -33,6 +33,7 @@ for seed in (4, 6, 14):
 @pytest.mark.promise(
     "Several shards", "One shard at a time sends requests to an address, and its delays hold for all shards."
 )
+@pytest.mark.long
 def test_shards_that_die_and_lose_frames_keep_every_promise() -> None:
     trials = [run(seed, None, trial_of_several) for seed in SEEDS]
     assert {one.seed: one.broken for one in trials if one.broken} == {}
@@ -53,6 +54,7 @@ def test_shards_that_die_and_lose_frames_keep_every_promise() -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_seed_decides_everything_whatever_the_hash_seed() -> None:
     traces = {
         subprocess.run(
@@ -77,6 +79,7 @@ def test_without_faults_the_shards_share_addresses_and_sites_are_on_each() -> No
 
 @pytest.mark.heavy
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+@pytest.mark.long
 def test_partitions_move_while_shards_die_and_go_back_to_older_checkpoints() -> None:
     """Seeds in which the number of shards changes, up to three times, from one to four."""
     seeds = [seed for seed in range(100, 150) if any(fault.kind == "scale" for fault in all_faults_of(seed))]
@@ -89,6 +92,7 @@ def test_partitions_move_while_shards_die_and_go_back_to_older_checkpoints() -> 
 
 @pytest.mark.heavy
 @pytest.mark.promise("Several shards", "While one shard has more hosts ready than it can request, idle ones get some.")
+@pytest.mark.long
 def test_partitions_go_to_idle_shards_while_shards_die() -> None:
     """Seeds in which one shard has nearly all, and the number of shards stays."""
     seeds = [seed for seed in range(200, 440) if is_uneven(seed) and not scalings_of(seed)]

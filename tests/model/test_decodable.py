@@ -74,6 +74,7 @@ def look() -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_types_that_hold_structs_are_ready_to_be_decoded_when_they_are_imported() -> None:
     code = "from tests.model.test_decodable import look; look()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)

@@ -410,6 +410,7 @@ CALLS = (
         pdf_objects(CATALOG + "[" * 20_000 + "]" * 20_000, PAGES),
     ],
 )  # fmt: skip
+@pytest.mark.long
 def test_objects_of_a_pdf_that_make_no_sense_end_nothing(body: bytes) -> None:
     findings = looked(PdfText(), body, "application/pdf")
     assert findings.text == ""

@@ -248,6 +248,7 @@ BOUNDED = {
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("kind", BOUNDED)
+@pytest.mark.long
 def test_what_one_page_costs_is_bounded(kind: str) -> None:
     """A body of 32 MB may be all tags: beyond some number of them a page costs hardly more than its bytes."""
 

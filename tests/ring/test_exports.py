@@ -70,6 +70,7 @@ def test_tables_are_the_crawls_own(finished: Path, tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.promise("Files and exports", "An export holds what the WARC files and tables hold.")
+@pytest.mark.long
 def test_contents_are_what_the_archive_holds(finished: Path, tmp_path: Path) -> None:
     assert "is written" in exported(finished, "pagefiles", tmp_path / "pages")
     pages, contents = latest(finished), bodies(finished)

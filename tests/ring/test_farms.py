@@ -94,6 +94,7 @@ def web() -> Iterator[Web]:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_farm_leaves_its_neighbour_half_of_the_address_and_ends(web: Web, tmp_path: Path) -> None:
     seeds = (f"http://www.innocent.test:{web.port}/", f"http://farm.test:{web.port}/")
     with names() as server:

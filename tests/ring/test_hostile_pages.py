@@ -117,6 +117,7 @@ def takes_long(page: Page, _: Findings) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.promise("Bounds", "Pages that come at once leave the event loop to other work in between.")
+@pytest.mark.long
 def test_pages_that_come_at_once_leave_the_loop_to_others(tmp_path: Path) -> None:
     READ.clear()
     come = threading.Barrier(AT_ONCE)

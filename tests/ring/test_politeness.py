@@ -128,6 +128,7 @@ def utilisation(folder: Path, preset: str) -> float:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_no_promise_is_broken_by_a_crawler_that_is_killed(tmp_path: Path) -> None:
     """Killed five times, by the real command line, which starts it again: nobody is contacted sooner for that."""
     promise = PROMISES["polite"]

@@ -38,6 +38,7 @@ def attempts(found: dict[str, object]) -> int:
 @pytest.mark.heavy
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.long
 def test_a_report_counts_what_is_in_no_finished_table(web: SimwebProcess, tmp_path: Path, workers: int) -> None:
     shards = (f"cluster.workers={workers}",) if workers > 1 else ()
     crawl = crawl_of(web, tmp_path / "crawl", *OFTEN, *SLOW, *shards)

@@ -34,6 +34,7 @@ def reached(web: ChangingWeb, policy: str, directory: Path, **options: object) -
 @pytest.mark.promise(
     "Continuous crawls", "The default policy keeps copies within 5 % of the best freshness that the budget allows."
 )
+@pytest.mark.long
 def test_the_default_comes_near_the_best_and_proportional_loses(web: ChangingWeb, tmp_path: Path) -> None:
     default, visits = reached(web, RevisitOptions().policy, tmp_path)
     uniform, _ = reached(web, "uniform", tmp_path)
@@ -52,6 +53,7 @@ def test_the_default_comes_near_the_best_and_proportional_loses(web: ChangingWeb
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_no_page_is_starved_and_promises_hold_whatever_the_policy_thinks(web: ChangingWeb, tmp_path: Path) -> None:
     given = {"interval_s_max": 12 * DAY_S, "max_age_s": {"/p/7$": 0.5 * DAY_S}}
     _, visits = reached(web, "optimal", tmp_path, **given)
@@ -61,6 +63,7 @@ def test_no_page_is_starved_and_promises_hold_whatever_the_policy_thinks(web: Ch
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_dates_are_made_use_of(web: ChangingWeb, tmp_path: Path) -> None:
     options = RevisitOptions(interval_s_mean=4 * DAY_S)
     saying = ChangingWeb(replace(OPTIONS, dated=True))

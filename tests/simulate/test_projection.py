@@ -55,6 +55,7 @@ def test_a_sample_tells_what_the_whole_does(limit: str) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_crawl_to_the_end_takes_as_long_as_its_largest_host_at_any_scale() -> None:
     web = replace(WEB, pages=40_000, zipf_exponent=1.0, dead_host_share=0.0, fetch_sigma_host=0.0)
     whole, sample = (simulate(SimulateOptions(web=web, machine=LARGE, scale=scale)) for scale in (1, 10))
@@ -65,6 +66,7 @@ def test_a_crawl_to_the_end_takes_as_long_as_its_largest_host_at_any_scale() -> 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("cpu_us", with_further(1_000, 15_000))
+@pytest.mark.long
 def test_one_shard_of_four_tells_what_all_four_do(cpu_us: int) -> None:
     web = replace(WEB, hosts=2_000, pages=60_000)
     machine = MachineOptions(cpu_us_per_page=cpu_us, concurrency=300)

@@ -83,6 +83,7 @@ def test_the_table_names_hours_cost_limit_and_how_closely_it_looked(found: Sensi
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_case_that_never_has_the_pages_says_so(found: Sensitivity) -> None:
     [row, *others] = found.rows
     short = msgspec.structs.replace(row.cases[1], ended="finished", pages=420.0)
@@ -135,6 +136,7 @@ def test_an_assumption_of_nielsens_crawl_has_a_source_or_says_that_it_has_none()
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_with_a_thousand_pages_a_domain_nielsens_crawl_runs_out_of_hosts_near_his_time() -> None:
     result = simulate(options_of("nielsen2012", {"scale": 1_000}))
     assert next(iter(result.limits)) == "hosts"

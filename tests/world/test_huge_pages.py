@@ -55,6 +55,7 @@ def test_what_is_held_moves_into_large_pages_and_stays_what_it_was() -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_memory_that_was_asked_for_and_is_not_used_stays_unused() -> None:
     sparse, dense = (mmap.mmap(-1, SPAN_BYTES, flags=PRIVATE) for _ in range(2))
     for memory, step in ((sparse, 4), (dense, 1)):
