@@ -155,6 +155,8 @@ def _build_index(directory: Path, *, quiet: bool) -> None:
 def _lines(found: SearchResults, *, colours: bool) -> Iterator[str]:
     for problem in found.problems:
         yield f"left out: {harmless(problem)}"
+    if found.notice:
+        yield harmless(found.notice)
     if not found.hits:
         yield f"no page for {harmless(found.query)}; whole words match, and an asterisk only after a phrase"
         return

@@ -298,6 +298,7 @@ class SearchResults(msgspec.Struct, frozen=True, kw_only=True):
     query: str
     total: Annotated[int, Meta(description="Pages that answer, shown or not.")]
     problems: Annotated[tuple[str, ...], Meta(description="What of the query was left out.")]
+    notice: Annotated[str, Meta(description="What the index lacks, and how to bring it up to date; empty: nothing.")]
     hits: tuple[SearchHit, ...]
 
 

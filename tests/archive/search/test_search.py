@@ -333,6 +333,36 @@ def test_a_build_that_was_killed_goes_on(crawled: Path, monkeypatch: pytest.Monk
     assert sorted(all_of(crawled)) == sorted(visit.row.url for visit in PAGES)
 
 
+def test_an_index_that_was_built_says_that_the_crawl_has_gone_on(crawled: Path) -> None:
+    (crawled / "crawl.toml").touch()
+    assert ask(crawled, "fox").notice == "", "it follows its crawl"
+
+    def build_again() -> str:
+        crawl = ExportedCrawl(crawled, running=False, now=NOW)
+        build(crawl, MEANS, 15_000_000, 200_000_000, lambda done, rows: None)
+        return ask(crawled, "fox").notice
+
+    assert build_again() == ""
+    shard = Shard(crawled)
+    tables = TableWriters(ArchiveOptions(), shard.journals, incarnation=2)
+    tables.cut()
+    assert ask(crawled, "fox").notice == "", "it was resumed and fetched nothing"
+    tables.add(page("http://a.example/three"))
+    tables.cut()
+    shard.commit()
+    for _ in ("in the log", "in the table"):
+        behind = ask(crawled, "fox")
+        assert len(behind.hits) == 2
+        assert behind.notice.endswith(
+            f"since this index was built; `gossamer search {crawled} --build` brings it up to date"
+        )
+        tables.close()
+        shard.commit()
+        Follower(shard.journals).finish()
+        shard.commit()
+    assert build_again() == ""
+
+
 def test_two_writers_and_strange_files_are_reported(crawled: Path, tmp_path: Path) -> None:
     writer = IndexWriter(crawled / "search", 15_000_000)
     with pytest.raises(ConfigError, match="written by another process"):

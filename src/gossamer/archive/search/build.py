@@ -11,7 +11,7 @@ import msgspec
 import tantivy
 
 from gossamer.archive.search.documents import INDEXED_TYPES, IndexedPage, language_of_page
-from gossamer.archive.search.folder import FOLDER
+from gossamer.archive.search.folder import FOLDER, position_of, rows_at
 from gossamer.archive.search.index import POSITION, IndexWriter, opened, text_in
 from gossamer.archive.views.bodies import Means, RecordBodies
 from gossamer.archive.views.export import ExportedCrawl, inputs_of
@@ -58,7 +58,11 @@ def build(
         work.sweep("logs", "plan.parquet")
         plan = work.folder / "plan.parquet"
         make_plan(plan, inputs.tables["pages"], "", memory_bytes_max, links=inputs.tables["links"])
-        pages = _index(work.out, plan, crawl.directory / "warc", means, index_memory_bytes_max, advance)
+        # A log of a crawl that runs grows beyond what was read of it.
+        files = [Path(piece.path) for piece in inputs.tables["pages"]]
+        ended = [path.name for path in files if not (inputs.running and path.is_relative_to(work.folder))]
+        at = position_of(rows_of(plan), ended)
+        pages = _index(work.out, plan, at, crawl.directory / "warc", means, index_memory_bytes_max, advance)
         work.finish()
     return IndexBuilt(pages, work.resumed, inputs.running)
 
@@ -66,6 +70,7 @@ def build(
 def _index(
     folder: Path,
     plan: Path,
+    end: str,
     warc_folder: Path,
     means: Means,
     memory_bytes_max: int,
@@ -75,7 +80,7 @@ def _index(
     writer = IndexWriter(folder, memory_bytes_max)
     try:
         with RecordBodies(warc_folder, means.decode) as bodies:
-            for position, row in planned(plan, int(writer.position() or 0)):
+            for position, row in planned(plan, rows_at(writer.position())):
                 page = bodies.page(row.place, row.original, row.url) if row.media_type in INDEXED_TYPES else None
                 if page is not None or row.document:
                     text = row.document or means.text_of(page) if page is not None else row.document
@@ -87,7 +92,7 @@ def _index(
                 if position % PAGES_A_COMMIT == 0:
                     writer.commit(str(position))
                 advance(position, rows)
-        writer.commit(str(rows))
+        writer.commit(end)
         return writer.pages()
     finally:
         writer.close()

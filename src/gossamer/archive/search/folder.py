@@ -5,7 +5,8 @@ The checksums are recorded when an index's writer closes. Nothing here imports t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -29,6 +30,11 @@ def indexes_of(directory: Path) -> list[Path]:
     return [path.parent for path in (whole / "meta.json", *sorted(whole.glob(f"{SHARD}*/meta.json"))) if path.exists()]
 
 
+def crawl_of(folder: Path) -> Path:
+    """Return the directory of the crawl that has an index."""
+    return folder.parent if folder.name == FOLDER else folder.parent.parent  # Else a shard's own.
+
+
 def no_index(directory: Path) -> str:
     """Return the message about a crawl without an index."""
     return (
@@ -36,6 +42,40 @@ def no_index(directory: Path) -> str:
         f"`gossamer search {shell_word(directory)} --build` makes one of what was crawled, "
         "`--set search.enabled=true` keeps one while a crawl runs"
     )
+
+
+_PAGES = re.compile(r"pages-(\d+)-(\d+)-(\d+)")
+_OF = " of "
+
+
+def position_of(rows: int, files: Iterable[str]) -> str:
+    """Return the position of an index that was made of all rows of `pages`; `files` are the names of its files."""
+    newest = " ".join(f"pages-{shard}-{run}-{number}" for shard, (run, number) in _newest(files).items())
+    return f"{rows}{_OF}{newest}"
+
+
+def rows_at(position: str) -> int:
+    """Return how many rows an index has that is being made of an archive."""
+    return int(position.partition(_OF)[0] or 0)
+
+
+def is_behind(directory: Path, position: str) -> bool:
+    """Say whether a crawl has files of `pages` that are newer than its index, which was made of an archive. An index
+    that follows its crawl is not. Costs a look into two folders.
+    """
+    _, made, files = position.partition(_OF)
+    if not made:
+        return False
+    known = _newest(files.split())
+    logs = (path for folder in ("tables", "shard-*/tables") for path in (directory / "state").glob(f"{folder}/pages-*"))
+    present = [*(directory / "pages").glob("*.parquet"), *(path for path in logs if path.stat().st_size)]
+    return any(at > known.get(shard, (0, 0)) for shard, at in _newest(path.name for path in present).items())
+
+
+def _newest(files: Iterable[str]) -> dict[int, tuple[int, int]]:
+    """Return the incarnation and number of the newest file of each shard."""
+    found = sorted(tuple(map(int, match.groups())) for name in files if (match := _PAGES.match(name)))
+    return {shard: (incarnation, number) for shard, incarnation, number in found}
 
 
 SUMS = "sums.json"
@@ -102,8 +142,9 @@ def require_sound(folder: Path) -> None:
         return
     small = sum(sums.length for sums in recorded.values()) <= COMPARED_BYTES_MAX
     for file, what in faults(folder, deep=small):
-        crawl = folder.parent if folder.name == FOLDER else folder.parent.parent  # Else a shard's own.
-        raise DamagedError(f"{file} {what}; `gossamer search {shell_word(crawl)} --build` rebuilds the index")
+        raise DamagedError(
+            f"{file} {what}; `gossamer search {shell_word(crawl_of(folder))} --build` rebuilds the index"
+        )
 
 
 def _fault(file: Path, sums: Sums, *, deep: bool) -> str:

@@ -60,11 +60,7 @@ class IndexWriter:
     def position(self) -> str:
         """Return the position of the last commit; empty before the first."""
         self._index.reload()
-        searcher = self._index.searcher()
-        query = tantivy.Query.term_query(self._index.schema, "key", POSITION)
-        for _, address in searcher.search(query, 1).hits:
-            return str(searcher.doc(address).get_first("position"))
-        return ""
+        return position_in(self._index)
 
     def put(self, document: IndexedPage) -> None:
         """Index a page; it replaces the page that has its key."""
@@ -140,6 +136,15 @@ def _opened(place: Path, folder: Path) -> tantivy.Index:
             f"`gossamer search {shell_word(folder.parent)} --build` rebuilds it"
         ) from error
     return index
+
+
+def position_in(index: tantivy.Index) -> str:
+    """Return the position of an index's last commit; empty before the first."""
+    searcher = index.searcher()
+    query = tantivy.Query.term_query(index.schema, "key", POSITION)
+    for _, address in searcher.search(query, 1).hits:
+        return text_in(searcher.doc(address), "position")
+    return ""
 
 
 def put_all(writer: IndexWriter, documents: Iterable[IndexedPage]) -> int:

@@ -9,11 +9,13 @@ from typing import Any, cast
 
 import msgspec
 import tantivy
+from msgspec.structs import replace
 
-from gossamer.archive.search.folder import require_sound
-from gossamer.archive.search.index import POSITION, reading, text_in
+from gossamer.archive.search.folder import crawl_of, is_behind, require_sound
+from gossamer.archive.search.index import POSITION, position_in, reading, text_in
 from gossamer.archive.search.question import QueryError, SearchQuestion
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import shell_word
 
 SNIPPET_CHARACTERS_MAX = 200
 PROBLEMS_MAX = 10
@@ -45,6 +47,8 @@ class QueryAnswer(msgspec.Struct, frozen=True):
     hits: tuple[QueryHit, ...]
     problems: tuple[str, ...] = ()
     """Parts of the query that were not understood and left out."""
+    notice: str = ""
+    """What the index lacks, and how to bring it up to date."""
 
 
 def search(folders: Sequence[Path], question: SearchQuestion) -> QueryAnswer:
@@ -67,7 +71,7 @@ def _search_one(folder: Path, question: SearchQuestion) -> QueryAnswer:
     for opening in range(_OPENINGS_MAX):
         try:
             with reading(folder) as index:
-                return _answer(index, question)
+                return replace(_answer(index, question), notice=_notice(crawl_of(folder), position_in(index)))
         except (ConfigError, ValueError, OSError) as error:  # A writer may have merged away what was about to be read.
             if opening + 1 < _OPENINGS_MAX:
                 continue
@@ -87,7 +91,17 @@ def best_of(answers: Sequence[QueryAnswer], limit: int) -> QueryAnswer:
             latest[hit.url] = hit
     hits = sorted(latest.values(), key=lambda hit: (-hit.score, hit.url))[:limit]
     total = sum(answer.total for answer in answers)
-    return QueryAnswer(answers[0].query, total, tuple(hits), answers[0].problems)
+    notice = next((answer.notice for answer in answers if answer.notice), "")
+    return QueryAnswer(answers[0].query, total, tuple(hits), answers[0].problems, notice)
+
+
+def _notice(directory: Path, position: str) -> str:
+    if not is_behind(directory, position):
+        return ""
+    return (
+        "the crawl has fetched more since this index was built; "
+        f"`gossamer search {shell_word(directory)} --build` brings it up to date"
+    )
 
 
 def _answer(index: tantivy.Index, question: SearchQuestion) -> QueryAnswer:

@@ -28,7 +28,7 @@ export function begin() {
     const hits = answer.hits ?? [];
     place.replaceChildren(
       make("p", { class: "small" }, `${count(answer.total ?? hits.length)} found.`),
-      ...(answer.problems ?? []).map((problem) => make("p", { class: "said bad" }, harmless(problem))), ...hits.map(hit));
+      ...[answer.notice, ...(answer.problems ?? [])].filter(Boolean).map((problem) => make("p", { class: "said bad" }, harmless(problem))), ...hits.map(hit));
   });
 }
 
