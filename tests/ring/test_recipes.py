@@ -49,13 +49,14 @@ def moved(target: str) -> Answer:
 def server() -> Iterator[HostileServer]:
     answers = {
         "/": page(
-            "Home", "/a", "/b", "/c", "/gone", "/r1", "/l1", "/one-hop", "/self", "/bare", more="<img src=/no.png>"
+            "Home", "/a", "/b", "/c", "/gone", "/r1", "/l1", "/one-hop", "/self", "/bare",
+            "/old", more="<img src=/no.png>"
         ),
-        "/a": page("Same", "/gone", "/"), "/b": page("Same", "/r1"), "/c": page("", "/x<y>"),
+        "/a": page("Same", "/gone", "/"), "/b": page("Same", "/r1", "/old"), "/c": page("", "/x<y>"),
         "/bare": page("Bare", description=""), "/x%3Cy%3E": page("Odd <b>title</b>"),
         "/r1": moved("/r2"), "/r2": moved("/r3"), "/r3": moved("/end"), "/end": page("End"),
         "/one-hop": moved("/end"), "/l1": moved("/l2"), "/l2": moved("/l1"), "/self": moved("/self"),
-        "/orphan": page("Orphan", "/orphan"),
+        "/orphan": page("Orphan", "/orphan"), "/old": moved("/moved-away"),
     }  # fmt: skip
     with HostileServer(answers) as server:
         answers["/robots.txt"] = whole(f"Sitemap: {server.root}sitemap.xml\n".encode(), "text/plain")
@@ -83,6 +84,7 @@ def test_check_finds_every_fault_and_no_other(checked: tuple[Path, Done], server
     assert done.returncode == 1, done.stderr
     assert faults_of(directory / "check") == [
         SiteFault("broken_link", f"{root}gone", "HTTP 404", [root, f"{root}a"]),
+        SiteFault("broken_link", f"{root}moved-away", f"HTTP 404, redirected from {root}old", [root, f"{root}b"]),
         SiteFault("broken_link", f"{root}no.png", "HTTP 404", [root]),
         SiteFault("redirect_loop", f"{root}l1", f"{root}l1 → {root}l2 → {root}l1", [root]),
         SiteFault("redirect_loop", f"{root}self", f"{root}self → {root}self", [root]),
@@ -98,8 +100,8 @@ def test_check_finds_every_fault_and_no_other(checked: tuple[Path, Done], server
 def test_the_reports_hold_every_fault(checked: tuple[Path, Done], server: HostileServer) -> None:
     directory, done = checked
     lines = done.stdout.splitlines()
-    assert lines[-1] == "9 faults"
-    assert "Broken links: 2" in lines
+    assert lines[-1] == "10 faults"
+    assert "Broken links: 3" in lines
     assert f"  {server.root}gone  HTTP 404" in lines
     assert f"      {server.root}a" in lines
     records = list(csv.DictReader((directory / "f.csv").read_text().splitlines()))
@@ -189,7 +191,7 @@ def test_check_finds_broken_links_to_other_sites(
     *faults, shut = faults_of(tmp_path / "check")
     assert [(one.kind, one.url, one.pages) for one in faults] == [
         ("broken_link", f"{far}gone", [root, f"{root}a"]),
-        ("broken_link", f"{far}gone-too", [f"{root}leave"]),
+        ("broken_link", f"{far}gone-too", [root]),
         ("broken_link", f"{dead}x", [f"{root}a"]),
         ("redirect_chain", f"{far}r1", [root]),
     ]
@@ -208,11 +210,17 @@ def test_check_finds_broken_links_to_other_sites(
 @pytest.mark.heavy
 def test_links_that_could_not_be_checked_are_no_faults(tmp_path: Path) -> None:
     with HostileServer({}) as site, HostileServer({}, "127.0.0.2") as away:
-        site.answers["/"] = page("Home", f"{away.root}a")
+        site.answers |= {
+            "/": page("Home", f"{away.root}a", "/busy"),
+            "/busy": whole(b"", "text/plain")._replace(status=429),
+        }
         away.answers["/robots.txt"] = whole(b"", "text/plain")._replace(status=500)
-        done = run(tmp_path, "check", site.root, *QUICK, *SOON, "--set", "robots.retry_first_s=0.1")
+        waits = ("robots.retry_first_s=0.1", "politeness.backoff_s_first=0.1")
+        done = run(tmp_path, "check", site.root, *QUICK, *SOON, *(word for wait in waits for word in ("--set", wait)))
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "No faults were found.")
-    assert "Links that could not be checked: 1" in done.stdout
+    assert "Links that could not be checked: 2" in done.stdout
+    assert f"  {site.root}busy  HTTP 429\n      {site.root}\n" in done.stdout
+    assert site.counts["/busy"] == 3
     assert away.counts["/a"] == 0
 
 

@@ -42,23 +42,36 @@ _DOCUMENTS = """
     CREATE TEMP VIEW documents AS SELECT * FROM latest
     WHERE outcome = 'fetched' AND media_type IN ('text/html', 'application/xhtml+xml') AND duplicate_of = ''
         AND host IN (SELECT host FROM latest WHERE link_type NOT IN ('outlink', 'embed'))"""
+# A reader finds the link to a redirect on a page, so that page links to what the redirect leads to.
 _LINKING = """
     CREATE TEMP TABLE linking AS
-    SELECT to_key AS key, list(from_url ORDER BY from_url)[1:{most}] AS pages
-    FROM (SELECT DISTINCT to_key, from_url FROM links WHERE link_type::VARCHAR NOT IN ('redirect', 'canonical', 'self'))
-    GROUP BY to_key"""
+    WITH RECURSIVE moved AS (
+        SELECT DISTINCT page.key, links.to_key FROM links JOIN latest AS page ON page.url = links.from_url
+        WHERE links.link_type::VARCHAR = 'redirect' AND page.outcome = 'redirected'
+    ), behind AS (
+        SELECT key, to_key FROM moved
+        UNION SELECT behind.key, moved.to_key FROM behind JOIN moved ON moved.key = behind.to_key
+    ), named AS (
+        SELECT DISTINCT to_key, from_url FROM links WHERE link_type::VARCHAR NOT IN ('redirect', 'canonical', 'self')
+    ), found AS (
+        FROM named UNION SELECT behind.to_key, from_url FROM named JOIN behind ON behind.key = named.to_key
+    )
+    SELECT to_key AS key, list(from_url ORDER BY from_url)[1:{most}] AS pages FROM found GROUP BY to_key"""
 _ANSWERED = f"regexp_matches(error, '{ANSWERED}')"
 """The server answered, without its robots.txt: the page may be there."""
 _ATTEMPTS = """
-    SELECT url, CASE WHEN status IS NULL THEN outcome || ': ' || error ELSE 'HTTP ' || status END,
+    SELECT url, CASE WHEN status IS NULL THEN outcome || ': ' || error ELSE 'HTTP ' || status END
+        || CASE WHEN link_type = 'redirect' THEN ', redirected from ' || referrer ELSE '' END,
         coalesce(pages, [one for one in [referrer] if one <> ''])
     FROM latest LEFT JOIN linking USING (key) WHERE {which} ORDER BY url"""
 _BROKEN = _ATTEMPTS.format(
-    which="outcome IN ('http_error', 'dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error') "
+    which="outcome = 'http_error' AND status IS DISTINCT FROM 429 "
+    "OR outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error') "
     f"OR outcome = 'robots_unreachable' AND NOT {_ANSWERED}"
 )
 _UNCHECKED = _ATTEMPTS.format(
-    which="link_type <> 'seed' AND (outcome IN ('robots_denied', 'challenged', 'host_closed') "
+    which="outcome = 'http_error' AND status = 429 OR link_type <> 'seed' "
+    "AND (outcome IN ('robots_denied', 'challenged', 'host_closed') "
     f"OR outcome = 'robots_unreachable' AND {_ANSWERED})"
 )
 _TITLES = """
