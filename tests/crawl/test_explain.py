@@ -37,6 +37,37 @@ def test_what_was_never_named(tmp_path: Path) -> None:
         assert told["rule"] is None
 
 
+def test_a_robots_txt_is_read_for_its_rules(tmp_path: Path) -> None:
+    answers = {ROOT + "robots.txt": reply(b"User-agent: *\nDisallow: /x"), ROOT: page()}
+    with Ring(tmp_path, answers, obey=True) as ring:
+        told = ring.explainer.why(ROOT + "robots.txt")
+        assert told["state"] == "unknown"
+        assert told["reason"] == (
+            "it is requested for its rules, before a page of its host, and no such request has ended so far"
+        )
+        at = ring.clock.now()
+        ring.crawl(ROOT)
+        told = ring.explainer.why(ROOT + "robots.txt")
+        assert (told["state"], told["rule"]) == ("prerequisite", None)
+        assert "it is fetched for its rules, not as a page; its rules were read, in force until " in str(told["reason"])
+        assert at <= datetime.fromisoformat(str(told["fetched_at"])).timestamp() <= ring.clock.now()
+        assert ring.explainer.why(ROOT)["state"] == "fetched"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (reply(b"", 404), "its host gives none, so all is permitted, in force until "),
+        (reply(b"", 503), "as a page; 1 failure: HTTP 503"),
+        (GONE, "as a page; 1 failure: it took too long"),
+    ],
+)
+def test_a_robots_txt_without_rules(tmp_path: Path, answer: object, reason: str) -> None:
+    with Ring(tmp_path, {ROOT + "robots.txt": answer, ROOT: page()}, obey=True) as ring:  # type: ignore[dict-item]
+        ring.crawl(ROOT, until=ring.clock.now() + 5)
+        assert reason in str(ring.explainer.why(ROOT + "robots.txt")["reason"])
+
+
 @pytest.mark.parametrize(
     ("scope", "url", "rule"),
     [

@@ -11,6 +11,8 @@ from gossamer.model.links import Link
 from gossamer.model.visits import BudgetFacts, HostFacts, OriginFacts
 from gossamer.model.words import counted, iso_time
 from gossamer.ports import UrlSeen, WaylessUrlSeen
+from gossamer.robots.gate import robots_url
+from gossamer.robots.record import AnswerKind, RobotsRecord
 from gossamer.scope.chain import Chain
 from gossamer.scope.forgotten import NAME as FORGOTTEN
 from gossamer.scope.forgotten import Forgotten
@@ -119,6 +121,10 @@ class Explainer:
         return {"state": FORGOTTEN, "reason": says, "rule": FORGOTTEN} if says else {}
 
     def _never_queued(self, url: Url) -> dict[str, object]:
+        is_robots = url.text == robots_url(url)
+        robots = self._history.robots(url) if is_robots else None
+        if robots is not None:
+            return _read_for_rules(robots)
         link = Link(url, "anchor", 0)
         rule = self._chain.explain(link)
         if rule is not None:
@@ -129,7 +135,7 @@ class Explainer:
         if stopped is None:
             reason = "no seed, redirect or link that is followed has named it so far, within the depth allowed; "
             reason += "links with nofollow, and entries of a sitemap for other hosts, are not followed"
-            return {"state": "unknown", "reason": reason}
+            return {"state": "unknown", "reason": _NOT_READ if is_robots else reason}
         answer: dict[str, object] = {"depth": stopped.depth, "hops": stopped.hops, "referrer": stopped.referrer}
         rule = self._chain.explain(stopped)
         if rule is None:
@@ -140,6 +146,24 @@ class Explainer:
 
 
 _HELD: dict[str, object] = {"state": "held", "reason": "pages link to it; it is awaiting the duplicate check"}
+
+
+_NOT_READ = "it is requested for its rules, before a page of its host, and no such request has ended so far"
+
+
+def _read_for_rules(robots: RobotsRecord) -> dict[str, object]:
+    """Return when a robots.txt was read, with what result, and how long that is in force."""
+    answer: dict[str, object] = {"state": "prerequisite"}
+    parts = ["it is fetched for its rules, not as a page"]
+    if robots.kind != AnswerKind.UNREACHABLE:
+        has_rules = robots.kind == AnswerKind.RULES
+        said = "its rules were read" if has_rules else "its host gives none, so all is permitted"
+        parts.append(f"{said}, in force until {_instant(robots.expires_at)} or until it is read again")
+        answer["fetched_at"] = _instant(robots.fetched_at)
+    if robots.failures:
+        parts.append(f"{counted(robots.failures, 'failure')}{' since' * ('fetched_at' in answer)}: {robots.error}")
+        answer["next_due"] = _instant(robots.retry_at)
+    return answer | {"reason": "; ".join(parts)}
 
 
 def offered_to(url_seen: UrlSeen) -> Callable[[Url], bool]:

@@ -122,14 +122,18 @@ class SiteRobots:
     def _record_of(self, partition: int, origin: str) -> RobotsRecord | None:
         record = self._records.get(origin)
         if record is None:
-            key = _key(partition, origin)
-            data = self._epochs.get("meta", key)
-            record = decode(data) if data is not None else None
-            if self._kept is not None and (data := self._kept.get(key)) is not None:
+            record = record_in(self._epochs, partition, origin)
+            if self._kept is not None and (data := self._kept.get(_key(partition, origin))) is not None:
                 record = _newer(record, decode(data))
             if record is not None:
                 self._records.put(origin, record, RECORD_BYTES + len(record.text))
         return record
+
+
+def record_in(epochs: Epochs, partition: int, origin: str) -> RobotsRecord | None:
+    """Return what a shard's store has of an origin's robots.txt. One read."""
+    data = epochs.get("meta", _key(partition, origin))
+    return decode(data) if data is not None else None
 
 
 def _newer(one: RobotsRecord | None, other: RobotsRecord | None) -> RobotsRecord | None:
