@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.frontier.options import PolitenessOptions
+from gossamer.frontier.options import HostOverride, PolitenessOptions
 from gossamer.frontier.politeness import SAMPLES, grown_s, politeness
 from gossamer.options import convert
 
@@ -68,6 +68,18 @@ def test_keys_that_are_given_win_over_the_preset() -> None:
         5,
         0.5,
     )
+
+
+def test_a_delay_is_between_any_two_requests_to_a_host_unless_several_at_once_are_wanted() -> None:
+    one_at_a_time = politeness(PolitenessOptions(preset="own", delay_s_min=1.0))
+    assert (one_at_a_time.per_host, one_at_a_time.per_address) == (1, 0)
+    assert politeness(PolitenessOptions(preset="own", delay_s_min=0.0)).per_host == 8
+    assert politeness(PolitenessOptions(preset="own", delay_s_min=1.0, per_host=3)).per_host == 3
+    overrides = {"slow": HostOverride(delay_s=1.0), "quick": HostOverride(delay_s=0.0),
+                 "both": HostOverride(delay_s=1.0, per_host=4)}  # fmt: skip
+    some = politeness(PolitenessOptions(preset="own"), overrides)
+    assert [some.of(host).per_host for host in (*overrides, "other")] == [1, 8, 4, 8]
+    assert politeness(PolitenessOptions(per_host=2), overrides).of("slow").per_host == 2
 
 
 def test_a_least_delay_above_the_greatest_wins() -> None:

@@ -114,7 +114,8 @@ def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride]
         delay_s_min=given(options.delay_s_min, delay_min),
         delay_s_max=given(options.delay_s_max, delay_max),
         delay_factor=given(options.delay_factor, factor),
-        per_host=given(options.per_host, per_host),
+        # A delay is between any two requests to a host, unless several at once are wanted too.
+        per_host=given(options.per_host, 1 if options.delay_s_min else per_host),
         per_address=given(options.per_address, per_address),
         address_delay_s=given(options.address_delay_s, address_delay),
         per_site=options.per_site,
@@ -124,15 +125,18 @@ def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride]
         backoff_s_first=options.backoff_s_first,
         backoff_s_max=options.backoff_s_max,
     )
-    own = {host: _agreed(everybody, one) for host, one in (overrides or {}).items()}
+    own = {host: _agreed(everybody, one, alone=options.per_host is None) for host, one in (overrides or {}).items()}
     return msgspec.structs.replace(everybody, hosts=own) if own else everybody
 
 
-def _agreed(rules: Politeness, override: HostOverride) -> Politeness:
+def _agreed(rules: Politeness, override: HostOverride, *, alone: bool) -> Politeness:
+    """Return the rules with one host's changes; `alone`: a delay means one request at a time."""
     if override.delay_s is not None:
         rules = msgspec.structs.replace(
             rules, delay_s_min=override.delay_s, delay_s_max=override.delay_s, delay_factor=0.0
         )
+        if override.delay_s and alone:
+            rules = msgspec.structs.replace(rules, per_host=1)
     if override.per_host is not None:
         rules = msgspec.structs.replace(rules, per_host=override.per_host, has_own_gate=True)
     return rules
