@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gossamer.model.visits import Findings, Page
-from gossamer.process.embeds import EmbedExtractor, addresses, embedded, srcset
+from gossamer.process.embeds import EmbedExtractor, addresses, embedded, srcset, with_addresses
 from gossamer.process.options import ProcessOptions
 
 D = "https://example.org/css/"
@@ -26,6 +26,23 @@ def test_a_stylesheet_names_from_where_it_is() -> None:
     @font-face { src: url(../f.woff2) format("woff2"), URL( 'f.woff' ) }
     p { background: url(data:image/png;base64,AA) }"""
     assert of(sheet, "text/css") == [D + "b.css", D + "c.css", "https://example.org/f.woff2", D + "f.woff"]
+
+
+SETS = """p { background: image-set("a.avif" type("image/avif"), 'b.png' 1x, url(c.png) 2x, url("d.png") 3x) }
+    q { background: -webkit-IMAGE-SET( "e(.png" 1x,linear-gradient(rgb(1,2,3), #fff) 2x /* "no" */, 'f\\.png');
+    content: "no" }
+    @import "g.css";"""
+
+
+def test_the_strings_of_an_image_set_are_addresses() -> None:
+    named = ["a.avif", "b.png", "c.png", "d.png", "e(.png", "f.png", "g.css"]
+    assert list(addresses(SETS)) == named
+    assert list(addresses('i{background:image-set("a" 1x')) == ["a"]
+    assert list(addresses(with_addresses(SETS, lambda address: f"/{address}"))) == [f"/{one}" for one in named]
+    assert 'type("image/avif")' in with_addresses(SETS, str.upper)
+    page = "<p style=\"background: image-set('1.png' 1x)\"><i style='b:image-set(&quot;2.png&quot; 1x)'>"
+    assert [address for address, _ in embedded(page.encode())] == ["1.png", "2.png"]
+    assert [address for address, _ in embedded(b"<style>i{b:image-set('3.png' 1x)}</style>")] == ["3.png"]
 
 
 def test_a_stylesheet_in_another_encoding_has_addresses_in_utf_8() -> None:
@@ -63,6 +80,8 @@ HOSTILE: dict[str, Callable[[int], object]] = {
     "quotes without end": lambda size: list(addresses("url('" * (size // 5))),
     "imports and spaces": lambda size: list(addresses(("@import" + " " * 20) * (size // 27))),
     "comments without end": lambda size: list(addresses("/*" * (size // 2))),
+    "sets": lambda size: list(addresses("image-set(" * (size // 10))),
+    "strings of a set": lambda size: list(addresses("image-set(" + "'a'" * (size // 3))),
     "escapes": lambda size: list(addresses("url(" + "\\a" * (size // 2))),
     "brackets in a srcset": lambda size: list(srcset("a " + "(" * size)),
     "commas in a srcset": lambda size: list(srcset("," * size)),

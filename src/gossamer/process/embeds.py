@@ -1,8 +1,9 @@
 """Embeds: the resources that a page needs for display: images, scripts, stylesheets and their resources, media, fonts,
 objects.
 
-Stylesheets name by `url()` and `@import` (CSS Syntax Level 3, sections 4.3.6 and 4.3.7). For those who archive pages to
-replay them. Off unless `scope.embeds` asks for it.
+Stylesheets name by `url()` and `@import` (CSS Syntax Level 3, sections 4.3.6 and 4.3.7), and by the strings of
+`image-set()` (CSS Images Level 4, section 2.2). For those who archive pages to replay them. Off unless `scope.embeds`
+asks for it.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from gossamer.process.scan import attributes, reference_free
 from gossamer.process.walk import ElementWalk
 
 # Possessive quantifiers, so that even a stylesheet of only opening brackets costs one pass.
-_NAMED = re.compile(
-    r"""url\([\t\n\f\r ]*+(?:"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)'"""
-    r"""|((?:[^)\\"'(\t\n\f\r ]|\\[0-9a-f]{1,6}[\t\n\f\r ]?|\\.)*+))"""
+_STRING = r"""(?:"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)')"""
+_URL = (
+    rf"""url\([\t\n\f\r ]*+(?:{_STRING}|((?:[^)\\"'(\t\n\f\r ]|\\[0-9a-f]{{1,6}}[\t\n\f\r ]?|\\.)*+))"""
     r"""[\t\n\f\r ]*+\)"""
-    r"""|@import[\t\n\f\r ]*+(?:"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)')""",
-    re.IGNORECASE | re.DOTALL,
 )
+_NAMED = re.compile(rf"{_URL}|@import[\t\n\f\r ]*+{_STRING}", re.IGNORECASE | re.DOTALL)
+_SET = "image-set("
+_OF_SETS = re.compile(rf"{_URL}|(image-set)?(\()|(\))|{_STRING}", re.IGNORECASE | re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})[\t\n\f\r ]?|(\n)|(.))", re.DOTALL)
 
 
@@ -34,9 +36,7 @@ def addresses(stylesheet: str) -> Iterator[str]:
 
     Comments are skipped. Linear; about 4 µs per KB of ordinary CSS.
     """
-    if "/*" in stylesheet:
-        stylesheet = _without_comments(stylesheet)
-    for groups in _NAMED.findall(stylesheet):
+    for groups in _NAMED.findall(_plain(stylesheet)):
         address = next((group for group in groups if group), "")
         if address:
             yield _ESCAPE.sub(_unescaped, address) if "\\" in address else address
@@ -52,7 +52,28 @@ def with_addresses(stylesheet: str, place: Callable[[str], str]) -> str:
         new = place(_ESCAPE.sub(_unescaped, address)).replace("\\", "%5C").replace('"', "%22").replace("\n", "")
         return f'url("{new}")' if match[0][0] in "uU" else f'@import "{new}"'
 
-    return _NAMED.sub(placed, _without_comments(stylesheet))
+    return _NAMED.sub(placed, _plain(stylesheet))
+
+
+def _plain(stylesheet: str) -> str:
+    """Return a stylesheet without its comments, and with `url()` around the addresses of each `image-set()`."""
+    if "/*" in stylesheet:
+        stylesheet = _without_comments(stylesheet)
+    if _SET not in stylesheet.lower():
+        return stylesheet
+    brackets: list[bool] = []  # Those that are open, and whether they are of an `image-set`: a string is an address.
+
+    def named(match: re.Match[str]) -> str:
+        if match[5]:
+            brackets.append(bool(match[4]))
+        elif match[6]:
+            if brackets:
+                brackets.pop()
+        elif match[0][0] in "\"'" and brackets and brackets[-1]:
+            return f"url({match[0]})"
+        return match[0]
+
+    return _OF_SETS.sub(named, stylesheet)
 
 
 def _without_comments(stylesheet: str) -> str:
@@ -154,7 +175,8 @@ def embedded(body: bytes) -> Iterator[Named]:
     for instruction in _STYLESHEET_INSTRUCTION.findall(body[:4096]):
         found, _ = attributes(instruction + b">", 0)
         yield found.get("href", ""), ""
-    styled = b"url(" in body.lower()
+    lower = body.lower()
+    styled = b"url(" in lower or _SET.encode() in lower
     for name, found, start, end in _WALK.over(body):
         if name:
             yield from _of_element(name, found)
