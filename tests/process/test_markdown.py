@@ -54,6 +54,9 @@ WRITTEN = [
     ("<ul><li><p>a<p>b<li>c</ul>", "- a\n\n  b\n\n- c"),
     ("<ol start=9><li>a<li>b<pre>c\n\nd</pre></ol>", "9. a\n\n10. b\n\n    ```\n    c\n\n    d\n    ```"),
     ("<ol start=99999999999><li>a</ol><ol><li>b</ol><ol><li>c</ol>", "1. a\n\n1) b\n\n1. c"),
+    ("<ol><li>a<li value=5>b<li>c<li value=x>d</ol><ol start=2><li>e</ol>", "1. a\n5) b\n6) c\n7) d\n\n2. e"),
+    ("<ol reversed><li>a<li>b<ol><li>c</ol></ol>", "2. a\n1) b\n   1. c"),
+    ("<ol reversed start=1><li>a<li>b<li value=9>c<li>d</ol><ol><li>e</ol>", "1. a\n0) b\n9. c\n8) d\n\n1. e"),
     ("<ul><li>a</ul><ul><li>b</ul>", "- a\n\n* b"),
     ("<ul><li><input type=checkbox checked> a<li><input type=checkbox>b</ul>", "- [x] a\n- [ ] b"),
     ("<div class='highlight-py'><pre>  <span>a</span>\n```</pre></div>", "````py\n  a\n```\n````"),
@@ -94,6 +97,22 @@ def test_what_is_not_chosen_is_left_out_with_the_pictures_beside_it() -> None:
     body = "<nav><ul><li><a href=x><img src=a>n</a></ul></nav><p>one<p><img src=b alt=c><p>two<footer><img src=d>"
     body += "f</footer>"
     assert markdown(body, [False, True, True, False]) == "one\n\n![c](https://e.example/d/b)\n\ntwo"
+
+
+@pytest.mark.parametrize(
+    ("markup", "chosen", "expected"),
+    [
+        ("<img src=a><hr><h1>one</h1>", [True], "{a}\n\n---\n\n# one"),
+        ("<hr><p>one", [True], "one"),
+        ("<main><figure><img src=a></figure><p>one</main>", [True], "{a}\n\none"),
+        ("<nav><img src=b>n</nav><img src=c><main><img src=a><p>one</main>", [False, True], "{a}\n\none"),
+        ("<p>n<img src=b><figure><img src=c></figure><p>one", [False, True], "one"),
+    ],
+)
+def test_a_picture_before_the_first_text_belongs_to_what_holds_both(
+    markup: str, chosen: list[bool], expected: str
+) -> None:
+    assert markdown(markup, chosen) == expected.format(a="![](https://e.example/d/a)")
 
 
 def words(text: str) -> list[str]:

@@ -130,6 +130,19 @@ def kept(outline: Outline, chosen: Sequence[bool]) -> Element:
     return _KeptBuilder(outline, chosen).root
 
 
+def _begin_of_holder(events: Sequence[str | Tag]) -> int:
+    """Return where the first element begins that is still open at the end; the number of events if there is none."""
+    opened: list[int] = []
+    for at, event in enumerate(events):
+        if isinstance(event, str) or event[0] in VOID or event[0] == "math":
+            continue
+        if event[0][0] != "/":
+            opened.append(at)
+        elif opened:
+            opened.pop()
+    return opened[0] if opened else len(events)
+
+
 def _kind(tag: Tag) -> tuple[bool, bool, bool, bool]:
     """Say of a tag whether it is empty, whether it is kept as such, divides text, repeats what is said elsewhere."""
     name, rest = tag
@@ -150,9 +163,13 @@ class _KeptBuilder:
         self._hidden = 0
         """How many elements are open within and with one that repeats others."""
         position, before = 0, False
-        for block, keeps in zip(outline.blocks, chosen, strict=True):
-            # Pictures and rules between two kept blocks belong to them.
-            self._take(outline.events[position : block.first], texts=keeps, pictures=before and keeps)
+        for number, (block, keeps) in enumerate(zip(outline.blocks, chosen, strict=True)):
+            gap = outline.events[position : block.first]
+            # Pictures and rules between two kept blocks belong to them; after one that is not kept, and before the
+            # first one, those in an element that begins after it and also holds the kept block.
+            apart = 0 if before or not number else _begin_of_holder(gap)
+            self._take(gap[:apart], texts=keeps, pictures=False)
+            self._take(gap[apart:], texts=keeps, pictures=keeps)
             self._take(outline.events[block.first : block.last], texts=keeps, pictures=keeps)
             position, before = block.last, keeps
         self._take(outline.events[position:], texts=False, pictures=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import dropwhile
 
 from gossamer.process.elements import HEADINGS
 from gossamer.process.inline import Inline, Join, Marked, code, escaped, joined, line_safe, unbroken
@@ -17,7 +18,8 @@ _NO_LANGUAGE = frozenset(("default", "text", "plain", "none", "notranslate", "pl
 _FENCE = re.compile(r"^ *(`{3,})", re.MULTILINE)
 _LISTS = frozenset(("ul", "ol", "menu"))
 _HEADING = re.compile(r"(#{1,6} )?(.*)", re.DOTALL)
-_OTHER_MARK = re.compile(r"\* |\d{1,9}\) ")
+_MARK = re.compile(r"^(?:[-*]|\d{1,9}[.)]) ", re.MULTILINE)
+"""The mark of an item; what is in an item is indented."""
 _OTHER_BLOCK = re.compile(r"[|>]|[-*] |```|\d{1,9}[.)] |---")
 DEPTH_MAX = 12
 """Nesting depth of lists and quotations; deeper ones get no marks."""
@@ -44,7 +46,8 @@ class _MarkdownWriter:
         """Lists and quotations that are open."""
 
     def document(self, root: Element) -> str:
-        return "\n\n".join(self._blocks(root.children, "")).strip("\n")
+        blocks = dropwhile("---".__eq__, self._blocks(root.children, ""))  # A rule at the beginning divides nothing.
+        return "\n\n".join(blocks).strip("\n")
 
     def _blocks(self, children: Sequence[Element | str], language: str) -> list[str]:
         """Return the blocks of a flow of elements and text: runs of inline content are paragraphs."""
@@ -59,7 +62,8 @@ class _MarkdownWriter:
             run = []
             made = self._block(child, language, before)
             if made:
-                before = child.name if child.name in _LISTS and not _OTHER_MARK.match(made[-1]) else ""
+                marks = _MARK.findall(made[-1]) if child.name in _LISTS else []
+                before = child.name if marks and marks[-1][-2] in "-." else ""
             out += made
         out += self._paragraph(run)
         return out
@@ -139,14 +143,13 @@ class _MarkdownWriter:
         return ["\n".join([f"[^{label}]: {lines[0]}", *(f"    {line}".rstrip() for line in lines[1:])])]
 
     def _list(self, element: Element, language: str, before: str) -> list[str]:
-        """Return a list as one block. After a list of the same kind it has another mark, so that they do not merge."""
+        """Return a list as one block. After a list of the same kind it has another mark, so that they do not merge; so
+        has the rest of a list whose numbers do not go on by one, since only the first number of a list counts.
+        """
         ordered = element.name == "ol"
-        start = element.attributes.get("start", "1").strip() if ordered else ""
-        number = (
-            min(int(start), _NUMBER_MAX - len(element.children))
-            if start.isdecimal() and start.isascii() and len(start) < 10
-            else 1
-        )
+        step = -1 if ordered and "reversed" in element.attributes else 1
+        first = sum(item.name == "li" for item in element.elements()) if step < 0 else 1
+        number = expected = _number(element, "start", first) if ordered else 1
         other = before == element.name
         items: list[str] = []
         notes: list[str] = []
@@ -168,8 +171,12 @@ class _MarkdownWriter:
             if nested:
                 items[-1] += "\n".join(indent * bool(line) + line for line in lines)
                 continue
+            if ordered and isinstance(item, Element) and item.name == "li":
+                number = _number(item, "value", number)
+            if items and number != expected:
+                other = not other
             mark = f"{number}{')' if other else '.'} " if ordered else "* " if other else "- "
-            number += 1
+            number, expected = max(number + step, 0), number + 1
             indent = " " * len(mark)
             items.append("\n".join([mark + lines[0], *(indent + line if line else "" for line in lines[1:])]))
         return [("\n\n" if loose else "\n").join(items)] * bool(items) + notes
@@ -222,6 +229,14 @@ def _without_breaks(text: str) -> str:
     while start < end and (text[start] in " \n" or text.startswith("\\\n", start)):
         start += 1
     return text[start:end]
+
+
+def _number(element: Element, name: str, without: int) -> int:
+    """Return the number in an attribute, or another one where it has none that an item of Markdown can have."""
+    said = element.attributes.get(name, "").strip()
+    if not (said.isdecimal() and said.isascii() and len(said) < 10):
+        return without
+    return min(int(said), _NUMBER_MAX - len(element.children))
 
 
 def _is_list(block: str) -> bool:
