@@ -197,6 +197,15 @@ def test_no_request_over_http_passes_without_the_token(commands: Commands, folde
 
 
 @pytest.mark.heavy
+def test_a_line_over_stdio_that_is_no_request_is_answered(commands: Commands, folder: Path) -> None:
+    lines = ["nonsense", "", "[1]", '{"jsonrpc": "2.0", "id": 1}', '{"jsonrpc": "2.0", "id": 2, "method": "ping"}']
+    status, out, err = commands("mcp", str(folder / "one"), text="\n".join(lines) + "\n")
+    answers = [json.loads(line) for line in out.splitlines()]
+    told = [(one["id"], one.get("error", {}).get("code")) for one in answers]
+    assert (status, told) == (0, [(None, -32700), (None, -32600), (None, -32600), (2, None)]), err
+
+
+@pytest.mark.heavy
 def test_a_page_cannot_end_its_marks_and_hides_nothing(commands: Commands, folder: Path, port: int) -> None:
     async def run() -> str:
         async with over_stdio(commands, "folder/one") as client:

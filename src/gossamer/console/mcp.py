@@ -13,18 +13,22 @@ import re
 import secrets
 import tomllib
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
+from anyio import create_memory_object_stream
+from anyio.abc import ObjectSendStream
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.shared.message import SessionMessage
 from msgspec import Meta
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.routing import Route
 
@@ -343,11 +347,37 @@ def _answer(text: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
 
+_NO_JSON = types.ErrorData(code=types.PARSE_ERROR, message="Parse error: the line is no JSON")
+_NO_REQUEST = types.ErrorData(
+    code=types.INVALID_REQUEST, message="Invalid Request: the line is no JSON-RPC 2.0 message"
+)
+
+
 async def serve_stdio(agent: Agent) -> None:
     """Serve one client on standard input and output until it closes them."""
     server = server_of(agent)
-    async with stdio_server() as (reader, writer):
-        await server.run(reader, writer, server.create_initialization_options())
+    async with stdio_server() as (reader, writer), asyncio.TaskGroup() as tasks:
+        into, requests = create_memory_object_stream[SessionMessage | Exception]()
+        tasks.create_task(_pass_on(reader, into, writer.send))
+        await server.run(requests, writer, server.create_initialization_options())
+
+
+async def _pass_on(
+    reader: AsyncIterable[SessionMessage | Exception],
+    into: ObjectSendStream[SessionMessage | Exception],
+    answer: Callable[[SessionMessage], Awaitable[None]],
+) -> None:
+    """Pass on messages, and answer lines that are none, which the server ignores (JSON-RPC 2.0, section 5.1)."""
+    async with into:
+        async for message in reader:
+            if isinstance(message, ValidationError):
+                kind, line = (message.errors()[0][name] for name in ("type", "input"))
+                if kind == "json_invalid" and not line.strip():
+                    continue
+                error = _NO_JSON if kind == "json_invalid" else _NO_REQUEST
+                await answer(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=error)))
+            else:
+                await into.send(message)
 
 
 def sessions_of(agent: Agent, options: ConsoleOptions) -> StreamableHTTPSessionManager:
