@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gossamer import Crawler
-from gossamer.api import forget_of, verify_of
+from gossamer.api import forget_of, forgettable_of, verify_of
 from gossamer.api.restoring import restore_of
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import opened_store
@@ -244,6 +244,31 @@ def test_a_running_crawl_stops_for_it_and_goes_on(site: Site, tmp_path: Path) ->
     assert [name for name in site.asked if name.startswith(GONE)] == []
     assert left(crawl) == []
     assert damage(crawl) == []
+
+
+async def counted(site: Site, folder: Path) -> dict[str, int]:
+    """Return what a dry run counts while its crawl fetches revisits."""
+    config = configure(
+        options={"allow_private": True, "hosts": str(site.hosts_file(folder)), "scope": "any"},
+        sets=AGAIN, seeds=(site.url("gone.test/"), site.url("kept.test/")),
+    )  # fmt: skip
+    crawler = Crawler(output=folder / "crawl", config=config)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(crawler.run())
+        while int(str(crawler.status().get("pages", 0))) < 40:  # noqa: ASYNC110 - no event says so
+            await asyncio.sleep(0.02)
+        counts = await asyncio.to_thread(forgettable_of, folder / "crawl", GONE)
+        assert not running.done()
+        crawler.stop()
+    return counts
+
+
+def test_a_dry_run_counts_what_a_running_crawl_has(site: Site, tmp_path: Path) -> None:
+    counts = asyncio.run(counted(site, tmp_path))
+    assert counts["pages"] > 0
+    assert counts["rows"] >= counts["pages"]
+    assert counts["rows"] <= forgettable_of(tmp_path / "crawl", GONE)["rows"]
+    assert not (tmp_path / "crawl" / "forgotten.jsonl").exists()
 
 
 def test_two_commands_do_not_work_on_a_crawl_at_once(site: Site, tmp_path: Path) -> None:

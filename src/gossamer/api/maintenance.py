@@ -114,7 +114,9 @@ def forget_of(
 
 
 def forgettable_of(directory: str | Path, pattern: str) -> dict[str, int]:
-    """Return how many pages and rows `forget_of` would remove; changes nothing. Raises ConfigError as that does."""
+    """Return how many pages and rows `forget_of` would remove; changes nothing. The crawl may run. Raises ConfigError
+    as `forget_of`.
+    """
     directory = directory_of(directory)
     return count(reopen(directory / "crawl.toml"), directory, ForgetRequest(pattern, everything=True))
 

@@ -30,8 +30,11 @@ from gossamer.model.words import iso_time
 from gossamer.scope.forgotten import ForgottenEntry, moment
 from gossamer.state.journals import ManifestEntry as FileEntry
 from gossamer.world.files import sync_directory, write_whole
+from gossamer.world.process import DirectoryLock
 
 Note = Callable[[str], None]
+READINGS_MAX = 5
+"""Readings of a shard that runs, for one count: its logs become tables meanwhile."""
 
 
 class ForgetRequest(msgspec.Struct, frozen=True):
@@ -71,13 +74,16 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def count(config: Config, directory: Path, asked: ForgetRequest) -> dict[str, int]:
-    """Return how many pages and rows would be forgotten; changes nothing.
+    """Return how many pages and rows would be forgotten; changes nothing. A crawl that runs is counted as of its last
+    commit.
 
     Raises:
-        ConfigError: the crawl runs, or the pattern is none, means no page, or means all of them.
+        ConfigError: parts of the crawl are elsewhere, or the pattern is none, means no page, or means all of them.
     """
+    pages = ForgottenPages(asked.pattern, namer_for(config))
+    if DirectoryLock.is_held(directory / "state/lock"):
+        return _counted(config, directory, pages, asked, running=True)
     with _open(config, directory):
-        pages = ForgottenPages(asked.pattern, namer_for(config))
         return _counted(config, directory, pages, asked)
 
 
@@ -203,11 +209,15 @@ def _open(config: Config, directory: Path) -> ExitStack:
     with ExitStack() as undo:
         undo.callback(locked(directory, 0.0).release)
         for home in every:
-            if not home.is_there:
-                raise ConfigError(f"{home.store} is not there: forget where the state of all shards is")
+            _require_here(home)
             if home.shards > 1:
                 undo.callback(locked(directory, 0.0, home.state).release)
         return undo.pop_all()
+
+
+def _require_here(home: Home) -> None:
+    if not home.is_there:
+        raise ConfigError(f"{home.store} is not there: forget where the state of all shards is")
 
 
 def _planned(config: Config, directory: Path, asked: ForgetRequest, now: float) -> ForgetPlan:
@@ -231,15 +241,16 @@ def _planned(config: Config, directory: Path, asked: ForgetRequest, now: float) 
     return plan
 
 
-def _counted(config: Config, directory: Path, pages: ForgottenPages, asked: ForgetRequest) -> dict[str, int]:
+def _counted(
+    config: Config, directory: Path, pages: ForgottenPages, asked: ForgetRequest, *, running: bool = False
+) -> dict[str, int]:
     totals: dict[str, int] = {}
     every = True
     for home in homes(directory, config.cluster.workers):
-        with Holdings(config, home, directory / FOLDER) as kept:
-            counts, all_gone = tables.counted(kept, pages)
-            every = every and all_gone
-            for name, number in counts.items():
-                totals[name] = totals.get(name, 0) + number
+        counts, all_gone = _counted_in(config, home, pages, running=running)
+        every = every and all_gone
+        for name, number in counts.items():
+            totals[name] = totals.get(name, 0) + number
     if not totals.get("rows"):
         if asked.pattern in [entry.pattern for entry in _listed(directory / FORGOTTEN)]:
             raise _NoneLeftError(f"no page of {directory} matches {asked.pattern}: it was forgotten before")
@@ -251,6 +262,18 @@ def _counted(config: Config, directory: Path, pages: ForgottenPages, asked: Forg
     if every and not asked.everything:
         raise ConfigError(f"every page of {directory} matches {asked.pattern}; add --all if that is meant")
     return totals
+
+
+def _counted_in(config: Config, home: Home, pages: ForgottenPages, *, running: bool) -> tuple[dict[str, int], bool]:
+    _require_here(home)
+    for left in reversed(range(READINGS_MAX if running else 1)):
+        try:
+            with Holdings(config, home, home.directory / FOLDER, running=running) as kept:
+                return tables.counted(kept, pages)
+        except FileNotFoundError:  # A log has become part of a table since the last commit was read.
+            if not left:
+                raise
+    raise AssertionError("the last reading returns or raises")
 
 
 def _checkpoints(directory: Path) -> Iterator[Path]:

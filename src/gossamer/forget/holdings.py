@@ -13,7 +13,7 @@ from typing import Final, Self
 import msgspec
 
 from gossamer.assembly.home import OWNED, Home, stored
-from gossamer.assembly.integrity import lost, manifest_of, opened_store
+from gossamer.assembly.integrity import lost, manifest_of, opened_store, running_store
 from gossamer.config import Config
 from gossamer.crawl.counters import Totals
 from gossamer.model.decodable import decodable
@@ -64,18 +64,21 @@ class _Swap(msgspec.Struct, frozen=True):
 
 
 class Holdings:
-    """Open for one process, which holds the crawl's lock. Use as a context."""
+    """Open for one process, which holds the crawl's lock, or only reads. Use as a context."""
 
-    def __init__(self, config: Config, home: Home, notes: Path) -> None:
-        """Open a shard and finish its last commit; `notes` is the folder for what steps note.
+    def __init__(self, config: Config, home: Home, notes: Path, *, running: bool = False) -> None:
+        """Open a shard and finish its last commit; `notes` is the folder for what steps note. With `running`, another
+        process has the crawl: the shard is only read, as of its last commit.
 
         Raises:
             DamagedError: its store or one of its files was damaged.
             OSError: the disk does not answer.
         """
         self.home, self._notes = home, notes
-        self.store = opened_store(config, home)
+        self.store = running_store(config, home) if running else opened_store(config, home)
         self.manifest = {entry.name: entry for entry in manifest_of(self.store)}
+        if running:
+            return
         try:
             self._finish_swap()
             require_none(lost(config, home, self.manifest.values()), f"gossamer verify {shell_word(home.directory)}")
