@@ -72,13 +72,8 @@ def require_components(config: Config) -> None:
     chosen_modules(config)
     judge_of(config)
     policy_of(config.revisit.policy)
-    ours = config.components
-    named = [(one, getattr(ours, one)) for one in ("frontier", "url_seen", "content_seen", "resolver")]
-    named += [("archives", name) for name in ours.archives]
-    named += [(f"protocols.{scheme}", name) for scheme, name in ours.protocols.items()]
-    for key, name in named:
-        if name:
-            component(name, f"components.{key}")
+    for key, name in config.components.named():
+        component(name, key)
 
 
 def quarantine_of(config: Config, directory: Path, epochs: Epochs, slots: ShardSlots) -> Quarantine:

@@ -85,10 +85,9 @@ def has_confined_workers(config: Config) -> bool:
 
 def own_components(config: Config) -> Iterator[str]:
     """Yield the names of components that are not ours."""
-    components, process = config.components, config.process
+    process = config.process
     named = [
-        components.frontier, components.prioritizer, components.url_seen, components.content_seen, components.resolver,
-        *components.filters, *components.archives, *components.protocols.values(), *process.modules,
+        *(name for _, name in config.components.named()), *process.modules,
         *(name for names in process.types.values() for name in names),
         config.revisit.policy if config.crawl.mode == "continuous" else "",
     ]  # fmt: skip

@@ -211,6 +211,15 @@ class ComponentsOptions(Section, frozen=True):
         Key("Protocol modules by scheme: in place of a built-in one, or for a further scheme.", names=_require_scheme),
     ] = {}
 
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Yield the names of these components, each with its dotted key."""
+        for field in self.__struct_fields__:
+            key, value = f"components.{field}", getattr(self, field)
+            if isinstance(value, dict):
+                yield from ((f"{key}.{scheme}", name) for scheme, name in value.items())
+            else:
+                yield from ((key, name) for name in ([value] if isinstance(value, str) else value) if name)
+
 
 class MemoryOptions(Section, frozen=True):
     """How much memory the crawl may use."""
