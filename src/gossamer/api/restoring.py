@@ -25,11 +25,11 @@ from gossamer.cluster.moves import MovesRecord
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen, reopen_text
-from gossamer.config.lists import FORGOTTEN
 from gossamer.config.live import divided, save
 from gossamer.config.secret import shows_secret
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.extras import require
+from gossamer.model.product import FORGOTTEN
 from gossamer.model.words import shell_word
 from gossamer.world.clock import WallClock
 from gossamer.world.files import NO_ROOM, write_whole

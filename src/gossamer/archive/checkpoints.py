@@ -18,11 +18,12 @@ from msgspec.structs import replace
 from gossamer.archive.objectstore import ObjectStore
 from gossamer.archive.options import ArchiveOptions
 from gossamer.model.decodable import decodable
+from gossamer.model.product import FORGOTTEN
 from gossamer.state.journals import STATE
 
 STORE = STATE + "store/"
 TABLE = ".sst"
-CONFIG, FORGOTTEN, PARTITIONS, MOVES = "crawl.toml", "forgotten.jsonl", "partitions.json", "moves.json"
+CONFIG, PARTITIONS, MOVES = "crawl.toml", "partitions.json", "moves.json"
 UPLOADS_AT_ONCE = 4
 
 

@@ -17,7 +17,6 @@ from gossamer.assembly.home import CHECKPOINTS, Home, remove_unfinished_checkpoi
 from gossamer.assembly.integrity import changed, lost, require_sound
 from gossamer.assembly.permits import CrawlScope
 from gossamer.config import Config
-from gossamer.config.lists import FORGOTTEN
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.explain import Explainer
@@ -29,6 +28,7 @@ from gossamer.crawl.shard import Shard
 from gossamer.crawl.watchdogs import Watchdogs
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier
+from gossamer.model.product import FORGOTTEN
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.websub import Subscriptions
 from gossamer.state.journals import Journals

@@ -15,11 +15,10 @@ from msgspec.structs import replace
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.patterns import PatternSet
+from gossamer.model.product import FORGOTTEN
 from gossamer.scope.forgotten import ForgottenEntry, Matching
 from gossamer.scope.lists import HostSet, Lists, Whitelist
 
-FORGOTTEN = "forgotten.jsonl"
-"""A crawl's own list of forgotten pages, in its directory."""
 CHECKED_LINES = 1_000
 LIST_BYTES_MAX = 64 << 20
 """Of a file of hosts or patterns: what it holds is kept as it is. A whitelist has no bound but its 8 bytes a line."""

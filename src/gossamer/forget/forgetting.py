@@ -19,13 +19,14 @@ from gossamer.assembly.integrity import FORGETTING, half_forgotten
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.config.lists import FORGOTTEN, forgotten_of
+from gossamer.config.lists import forgotten_of
 from gossamer.forget import tables, views, warcs
 from gossamer.forget.holdings import FOLDER, ForgottenPages, Holdings, made
 from gossamer.forget.keys import Keys
 from gossamer.forget.remote import UploadedCopies, replace_checkpoint
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
+from gossamer.model.product import FORGOTTEN
 from gossamer.model.words import iso_time
 from gossamer.scope.forgotten import ForgottenEntry, moment
 from gossamer.state.journals import ManifestEntry as FileEntry

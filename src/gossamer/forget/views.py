@@ -17,13 +17,14 @@ from gossamer.config import Config
 from gossamer.forget.holdings import ASIDE, ForgottenPages
 from gossamer.frontier.priority import RANKS_FILE
 from gossamer.model.extras import require
+from gossamer.model.product import FORGOTTEN
 from gossamer.world.files import publish, sync_directory, write_whole
 
 EXPORTS: Final = frozenset((".parquet", ".jsonl", ".csv", ".cdxj", ".wacz"))
 """What files of exports end with."""
 IN_FOLDERS: Final = EXPORTS | {".md", ".pfl", ".ndjson", ".html"}
 """What files end with in the folders that exports make."""
-_OWN: Final = frozenset(("warc", "state", "logs", "search", "checkpoints", INDEX, "crawl.toml", "forgotten.jsonl"))
+_OWN: Final = frozenset(("warc", "state", "logs", "search", "checkpoints", INDEX, "crawl.toml", FORGOTTEN))
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>\\]+")
 _NEW, _READY = "search.forgetting", "ready.json"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from gossamer.model.product import FORGOTTEN
 from gossamer.model.visits import Awaited
 from gossamer.report import sections
 from gossamer.report.figures import (
@@ -101,7 +102,7 @@ def summary(
         report = _asked(tables, rejected or {}) if tables is not None else Report()
     return msgspec.structs.replace(
         report,
-        incomplete=_incomplete(report.attempts, counted, unread, forgotten=(directory / _FORGOTTEN).exists()),
+        incomplete=_incomplete(report.attempts, counted, unread, forgotten=(directory / FORGOTTEN).exists()),
         attempts_counted=counted,
         failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)),
         seeds_not_fetched=msgspec.convert(tuple(seeds_not_fetched), tuple[Unfetched, ...]),
@@ -110,10 +111,6 @@ def summary(
         damage=tuple(damage),
         rendering=dict(rendering or {}),
     )
-
-
-_FORGOTTEN = "forgotten.jsonl"
-"""The list of removals, whose pages are counted and have no rows any more."""
 
 
 def _incomplete(attempts: int, counted: int | None, unread: str, *, forgotten: bool) -> str:
