@@ -314,22 +314,25 @@ def test_a_state_without_contacts_is_an_older_one(tmp_path: Path, lost: str) -> 
     """A checkpoint has none. One that was never made is an empty directory, and not the first start of its shard."""
     config = configure(options={"contact": "a@example.org"}, sets=("cluster.workers=2",), seeds=["https://a.example/"])
 
-    async def incarnation(opening: int) -> int:
+    async def begun(opening: int) -> tuple[int, bool]:
+        """Return the incarnation of its exchange, and whether all hosts wait as their contacts are unknown."""
         shard = assemble(config, tmp_path, shard=0, shards=2, opening_min=opening)
         try:
             assert shard.membership is not None
             await shard.kept.committer.commit()
-            return shard.membership.exchange.incarnation
+            recovered = shard.kept.storage.contacts.recovered
+            return shard.membership.exchange.incarnation, recovered.unknown_at > 0.0
         finally:
             await shard.close()
 
-    assert asyncio.run(incarnation(1)) == 0
+    assert asyncio.run(begun(1)) == (0, False)
     state = Home(tmp_path, 0, 2).state
     if lost == "contacts":
         (state / "contacts").unlink()
     elif lost == "all":
         shutil.rmtree(state)
-    assert (asyncio.run(incarnation(2)) > 0) == (lost != "nothing")
+    incarnation, waits = asyncio.run(begun(2))
+    assert (incarnation > 0) == waits == (lost != "nothing")
 
 
 def test_state_that_is_older_than_what_was_called_safe_is_reported(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ class Shard:
         self.store = Store(self.directory / "store", 1 << 20, 1 << 20)
         self.epochs = Epochs(self.store)
         self.contacts = Contacts(self.directory, boot, now)
+        if self.contacts.recovered.lacks_earlier(self.store.epoch, 1):  # As `assembly` does.
+            self.contacts.lost(now)
         self._cut = None
         self.frontier = Frontier(
             HostRecords(self.store, self.epochs, self.contacts, travelling=travelling),

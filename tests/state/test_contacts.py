@@ -40,10 +40,18 @@ def test_that_there_was_no_file_is_known_until_something_is_committed(tmp_path: 
     for now in (NOW, NOW + 1, NOW + 2):
         contacts = Contacts(tmp_path, BOOT, now, epoch=7)
         assert contacts.recovered.missing == (now == NOW)
-        assert contacts.recovered.was_missing_at(7)
-        assert contacts.recovered.was_missing_at(8) == (now == NOW)
+        assert contacts.recovered.lacks_earlier(7, 1)
+        assert contacts.recovered.lacks_earlier(8, 1) == (now == NOW)
         contacts.lost(now)
         contacts.close()
+
+
+def test_a_first_start_lacks_no_contacts(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        assert not contacts.recovered.lacks_earlier(0, 1)
+        assert contacts.recovered.lacks_earlier(0, 2), "the machine of the first was lost before a commit"
+    with opened(tmp_path) as contacts:
+        assert not contacts.recovered.lacks_earlier(3, 2)
 
 
 def test_a_request_under_way_rests_as_if_it_had_ended_at_the_restart(tmp_path: Path) -> None:

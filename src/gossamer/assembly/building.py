@@ -341,10 +341,10 @@ def _watch_growth(config: Config, kept: DurableState, components: Sequence[_Grow
 
 
 def _rest_after_a_loss(storage: Storage, opening: int, now: float) -> None:
-    """Delay all hosts if contacts of an earlier start are missing. The frontier does this if there is a commit, but a
-    machine that was lost before its first checkpoint left none. Call this after the exchange has read the contacts.
+    """Delay all hosts if contacts of an earlier start are missing. Call this after the exchange has read the contacts,
+    and before the frontier does.
     """
-    if storage.contacts.recovered.was_missing_at(storage.store.epoch) and opening > 1:
+    if storage.contacts.recovered.lacks_earlier(storage.store.epoch, opening):
         storage.contacts.lost(now)
 
 

@@ -55,10 +55,8 @@ def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> E
     rules, cluster = politeness(config.politeness), config.cluster
     # What a dead shard requested last may have been at a split site, too.
     rest_s = max(rules.address_delay_s, rules.site_delay_s if config.url.split_sites else 0.0)
-    # A checkpoint has no contacts: where there are none, and this is not the first start, the state is older than the
-    # last. It is empty where a machine was lost before its first checkpoint. It stays so until the first commit.
-    were_missing = storage.contacts.recovered.was_missing_at(store.epoch)
-    rolled_back = were_missing and (store.epoch > 0 or opening > 1)
+    # A checkpoint has no contacts: where they are missing, the state is older than the last, until the first commit.
+    rolled_back = storage.contacts.recovered.lacks_earlier(store.epoch, opening)
     start = ShardRun(home.shard, opening, rolled_back, needs_cover=bool(config.state.checkpoint_uri))
     exchange = Exchange(start, partitions, storage.epochs, cluster, namer, clock)
     exchange.addresses = Addresses(

@@ -57,8 +57,6 @@ class Frontier:
         self.politeness, self._options, self._share_new, self._dice = politeness, options, share_new, dice
         self._epochs, self._contacts, self._remembered = epochs, contacts, remembered
         is_new = contacts.recovered.missing and not store.epoch
-        if contacts.recovered.was_missing_at(store.epoch) and store.epoch:
-            contacts.lost(now)
         if (first := next(store.scan("host", *PARTITIONED), None)) is not None:
             decode_record(first[1])  # Refuses a crawl of another version now, not during a visit.
         self.counts = follow_clock(epochs, now, records.travelling)

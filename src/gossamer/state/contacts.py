@@ -72,11 +72,12 @@ class Recovered(msgspec.Struct, frozen=True):
     damaged: int = 0
     """Number of damaged records; if there are any, `unknown_at` is now."""
 
-    def was_missing_at(self, epoch: int) -> bool:
-        """Say whether there was no file after this commit. A process that began since then and died before its first
-        commit does not change the answer.
+    def lacks_earlier(self, epoch: int, opening: int) -> bool:
+        """Say whether an earlier start had contacts that are not here: there was no file after this commit, and this is
+        not the first start, even if a machine was lost before its first checkpoint. A process that began since then
+        and died before its first commit does not change the answer.
         """
-        return self.missing or self.made_at_epoch == epoch
+        return (self.missing or self.made_at_epoch == epoch) and (epoch > 0 or opening > 1)
 
 
 class Contacts:
