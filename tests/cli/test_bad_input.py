@@ -197,6 +197,18 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
     assert there(tmp_path) == before
 
 
+def test_all_wrong_keys_are_named_each_on_a_line(real: Gossamer) -> None:
+    wrong = ["--set", "limits.max_page=3", "--set", "limits.max_tim_s=x", "--set", "max_pages=3"]
+    status, out, err = real(*LOCAL, "-c", "section.toml", *wrong)
+    assert (status, out) == (2, "")
+    assert err.splitlines() == [
+        "gossamer: --set max_pages=3: write --set section.key=value; the key is limits.max_pages",
+        "gossamer: section.toml line 1: no section [limit]; did you mean limits?",
+        "gossamer: --set: no key limits.max_page; did you mean limits.max_pages?",
+        "gossamer: --set: no key limits.max_tim_s; did you mean limits.max_time_s?",
+    ]
+
+
 @pytest.mark.parametrize("directory", ["crawl", "deep/er"])
 def test_no_seeds_on_standard_input_leave_nothing(real: Gossamer, directory: str) -> None:
     before = there(real.directory)

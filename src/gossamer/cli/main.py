@@ -111,7 +111,8 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
         complain(one_line(error))
         return Exit.REFUSED
     except ConfigError as error:
-        complain(str(error))
+        for line in error.lines:
+            complain(line)
         return Exit.REFUSED
     except CrawlFailedError as error:
         complain(str(error))

@@ -158,9 +158,19 @@ def _finish(
                 value = flag.kind(value)
         place = f"--{flag.option}"
         _take(values, origins, {flag.key: value}, lambda _, place=place: place, Path())  # type: ignore[misc]
+    wrong: list[str] = []
     for text in sets:
-        _take(values, origins, _assigned(text), lambda _: "--set", Path())
-    return _checked(values, origins)
+        try:
+            _take(values, origins, _assigned(text), lambda _: "--set", Path())
+        except ConfigError as error:
+            wrong += error.lines
+    try:
+        config = _checked(values, origins)
+    except ConfigError as error:
+        wrong += error.lines
+    if wrong:
+        raise ConfigError(*wrong)
+    return config
 
 
 def _take(values: Values, origins: dict[str, str], new: Values, place: Callable[[str], str], here: Path) -> None:
@@ -239,12 +249,11 @@ def _line_number(mistake: str) -> int:
 
 
 class MistakesError(ConfigError):
-    """Several mistakes of a configuration at once; as text it is the first."""
+    """Several mistakes of a configuration at once."""
 
     def __init__(self, lines: Sequence[str], keys: Collection[str]) -> None:
         """Take a line for each, and the dotted keys that they are about."""
-        super().__init__(lines[0])
-        self.lines = list(lines)
+        super().__init__(*lines)
         self.keys = frozenset(keys)
 
 

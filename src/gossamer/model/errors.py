@@ -11,6 +11,11 @@ import msgspec
 class ConfigError(Exception):
     """A mistake that the operator can fix. The text is one line that says how."""
 
+    def __init__(self, *lines: str) -> None:
+        """Take the line, or one for each of several mistakes, of which the text is the first."""
+        super().__init__(*lines[:1])
+        self.lines = lines
+
 
 class OtherFormatError(ConfigError):
     """A crawl's directory that another version of Gossamer made, in a format that this one does not read."""
