@@ -34,7 +34,8 @@ class LimitsOptions(Section, frozen=True):
     max_bytes: Annotated[
         int | None,
         Key(
-            "Bytes received, including robots.txt requests and failures; requests under way are finished",
+            "Bytes received, including robots.txt requests and failures; requests under way are finished, and each may "
+            "add as much as fetch.body_bytes_max",
             ge=1,
             basic=True,
             live=True,
