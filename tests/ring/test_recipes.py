@@ -14,6 +14,7 @@ import tomllib
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
@@ -24,8 +25,9 @@ import pytest
 
 import gossamer
 from gossamer.api.reading import SiteFault, faults_of
+from gossamer.cli.watching import Receiver, RssFile, post
 from tests import commands
-from tests.answering import Answering
+from tests.answering import Answering, serving
 from tests.cli.conftest import until
 from tests.ring.hostile import MIB, Answer, HostileServer, noise, whole
 
@@ -348,6 +350,47 @@ def test_watch_reports_a_changed_price(tmp_path: Path) -> None:
     assert f"offer 0: price changed from 10 to 11 ({root})" in out
     feed = ET.parse(tmp_path / "feed.xml")
     assert f"offer 0: price changed from 10 to 11 ({root})" in [one.text for one in feed.findall(".//item/title")]
+
+
+class Odd(Answering):
+    """A receiver that redirects, and then answers what is no HTTP; what a redirect leads to is fine."""
+
+    requested: ClassVar[list[str]] = []
+
+    def get(self) -> None:
+        Odd.requested.append(self.path)
+        self.answer(200)
+
+    def do_POST(self) -> None:  # noqa: N802 - the name that the server calls
+        Odd.requested.append(f"POST {self.path}")
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "/moved":
+            self.answer(302, b"", ("Location", "/elsewhere"))
+        else:
+            self.wfile.write(b"nonsense\r\n\r\n")
+            self.close_connection = True
+
+
+def test_a_receiver_that_redirects_or_answers_nonsense_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    Odd.requested.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Odd)
+    with serving(server):
+        for path, reason in (("moved", "HTTP Error 302: Found"), ("nonsense", "nonsense")):
+            address = f"http://127.0.0.1:{server.server_address[1]}/{path}"
+            receiver = Receiver("--webhook", partial(post, address))
+            receiver.take([{"change": "changed"}])
+            assert f"--webhook failed ({reason}" in capsys.readouterr().err
+            receiver.take([])
+            assert "1 change is sent again with the next report" in capsys.readouterr().err
+    assert Odd.requested == ["POST /moved", "POST /moved", "POST /nonsense", "POST /nonsense"]
+
+
+def test_a_feed_that_could_not_be_written_holds_each_change_once(tmp_path: Path) -> None:
+    receiver = Receiver("--rss", RssFile(tmp_path / "later" / "feed.xml", "http://e.example/").add)
+    receiver.take([{"change": "changed", "url": "http://e.example/a", "at": "2026-01-01T00:00:00.000000Z"}])
+    (tmp_path / "later").mkdir()
+    receiver.take([])
+    assert len(ET.parse(tmp_path / "later" / "feed.xml").findall(".//item")) == 1
 
 
 @pytest.mark.heavy

@@ -72,7 +72,7 @@ def watch(
     if command:
         receivers.append(Receiver("--command", lambda found: _run(command, found)))
     if webhook:
-        receivers.append(Receiver("--webhook", lambda found: _post(webhook, found)))
+        receivers.append(Receiver("--webhook", lambda found: post(webhook, found)))
     if rss is not None:
         feed = RssFile(rss, urls[0] if urls else directory.absolute().as_uri())
         receivers.append(Receiver("--rss", feed.add, begins=True))
@@ -114,9 +114,10 @@ class Receiver:
             return
         try:
             self._send(self._pending)
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
-            held = f"{counted(len(self._pending), 'change')} are sent again" if self._pending else "it is tried again"
-            complain(f"{self._name} failed ({error}); {held} with the next report")
+        except Exception as error:  # noqa: BLE001 - whatever the operator's receiver does, the others get the next report
+            number = len(self._pending)
+            held = f"{counted(number, 'change')} {'is' if number == 1 else 'are'} sent again"
+            complain(f"{self._name} failed ({error}); {held if number else 'it is tried again'} with the next report")
         else:
             self._pending, self._begins = [], False
 
@@ -168,17 +169,18 @@ class RssFile:
         """Write the file with these changes first. Without any, a file of an earlier command stays as it is."""
         if not found and self._file.exists():
             return
-        self._items = [*reversed(found), *self._items][:FEED_ITEMS_MAX]
+        kept = [*reversed(found), *self._items][:FEED_ITEMS_MAX]
         items = "".join(
             f"<item><title>{escape(sentence(one))}</title><link>{escape(harmless(one['url']))}</link>"
             f'<guid isPermaLink="false">{escape(harmless(guid(one)))}</guid>'
             f"<pubDate>{datetime.fromisoformat(str(one['at'])):%a, %d %b %Y %H:%M:%S} GMT</pubDate></item>"
-            for one in self._items
+            for one in kept
         )
         site = escape(harmless(self._site))
         head = f"<title>Changes of {site}</title><link>{site}</link><description>Changes of {site}</description>"
         text = f'<?xml version="1.0" encoding="utf-8"?>\n<rss version="2.0"><channel>{head}{items}</channel></rss>\n'
         write_whole(self._file, text.encode())
+        self._items = kept
 
 
 def sentence(change: Change) -> str:
@@ -205,10 +207,17 @@ def _run(command: str, found: Sequence[Change]) -> None:
     subprocess.run(command, shell=True, input=lines, text=True, check=True, timeout=SEND_S_MAX)  # noqa: S602 - the operator's
 
 
-def _post(address: str, found: Sequence[Change]) -> None:
-    from urllib.request import Request, urlopen
+def post(address: str, found: Sequence[Change]) -> None:
+    """Send changes as JSON. Raises OSError, or what `http.client` does: they did not arrive."""
+    from urllib import request
 
+    # No redirects: `urlopen` would send a GET without the changes to their target.
+    opener = request.OpenerDirector()
+    for handler in (
+        request.ProxyHandler, request.HTTPHandler, request.HTTPSHandler, request.HTTPDefaultErrorHandler,
+        request.HTTPErrorProcessor,
+    ):  # fmt: skip
+        opener.add_handler(handler())
     body = json.dumps({"changes": found}).encode()
-    request = Request(address, body, {"Content-Type": "application/json"})  # noqa: S310 - the operator's own address
-    with urlopen(request, timeout=SEND_S_MAX):  # noqa: S310 - as above
+    with opener.open(request.Request(address, body, {"Content-Type": "application/json"}), timeout=SEND_S_MAX):  # noqa: S310 - the operator's own address
         pass
