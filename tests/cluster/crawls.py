@@ -58,12 +58,13 @@ def finished(running: Shards, meddle: Callable[..., object] | None = None) -> di
     return ends_of(running.config, running.directory, running.shards)
 
 
-def begun(config: Config, directory: Path, shards: int, pages: int, of_each: int = 0) -> None:
-    """Crawl until these numbers of pages are there, in all and of each shard, and stop."""
+def begun(config: Config, directory: Path, shards: int, pages: int, of_each: int = 0, *, paused: bool = False) -> None:
+    """Crawl until these numbers of pages are there, in all and of each shard, and stop, `paused` or not."""
 
     async def enough(running: Shards) -> None:
         found = [report.pages + report.pages_under_way for report in running.reports()]
         if sum(found) >= pages and min(found) >= of_each:
+            running.coordination.pause(paused=paused)
             await running.stop()
 
     assert asyncio.run(_running(config, directory, shards).run(enough)) == "stopped"

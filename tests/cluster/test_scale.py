@@ -5,11 +5,14 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer.api import scale_crawl
 from gossamer.assembly.home import homes, stored
 from gossamer.assembly.integrity import opened_store
+from gossamer.cluster.coordination import CoordinatorRecord
+from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.frontier.record import QueueCounts
@@ -31,6 +34,7 @@ from gossamer.revisit.state import (
     encode_state,
 )
 from gossamer.state.schema import ENROLLED, FAMILIES, FRONTIER_COUNTS, PARTITIONED, REVISIT_STATE
+from gossamer.state.slots import was_paused
 from gossamer.state.store import Store
 from tests.cluster.crawls import begun, config_of, ended
 
@@ -92,6 +96,18 @@ def test_a_crawl_of_one_shard_becomes_one_of_several_and_one_again(tmp_path: Pat
         ends = ended(opened(directory), directory, 3)
         assert Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web) == []
         assert asked_twice(simweb) == {}
+
+
+def test_a_paused_crawl_that_is_divided_stays_paused(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    with SimwebProcess(SimwebOptions.plain(hosts=4, pages=40), tmp_path / "web") as simweb:
+        begun(config_of(simweb, directory, 2), directory, 2, pages=4, paused=True)
+        for shards in (3, 1, 2):
+            assert scale_crawl(directory, shards).after == shards
+            assert was_paused(homes(directory, shards)[0].state)
+            record = directory / RECORD_FILE
+            assert record.exists() == (shards > 1)
+            assert shards == 1 or msgspec.json.decode(record.read_bytes(), type=CoordinatorRecord).paused
 
 
 @pytest.mark.heavy

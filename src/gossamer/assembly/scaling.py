@@ -21,8 +21,9 @@ from gossamer.assembly.integrity import opened_store, refuse_half_forgotten
 from gossamer.assembly.mapping import map_in, moves_in
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
+from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
-from gossamer.cluster.partitions import FILE, PartitionMap
+from gossamer.cluster.partitions import FILE, RECORD_FILE, PartitionMap
 from gossamer.config import Config
 from gossamer.crawl.counters import SEEDS_NAMED_MAX, Totals
 from gossamer.crawl.pending_scope import counted as beyond_counted
@@ -49,6 +50,7 @@ from gossamer.state.schema import (
     partition_range,
     with_sharing,
 )
+from gossamer.state.slots import was_paused
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.url.url import PARTITIONS
@@ -464,7 +466,9 @@ def _finish(directory: Path, plan: ScalingPlan, target: PartitionMap, write_conf
         _remove(Home(directory, number, 2).state)
     if plan.after == 1:
         _move_out(directory)
-    (directory / "state/coordinator.json").unlink(missing_ok=True)  # Quotas of a limit are granted again.
+    (directory / RECORD_FILE).unlink(missing_ok=True)  # Quotas of a limit are granted again.
+    if plan.after > 1 and was_paused(Home(directory, 0, 2).state):  # A single shard reads its own note.
+        write_whole(directory / RECORD_FILE, msgspec.json.encode(CoordinatorRecord(paused=True, closed=True)))
     (directory / PLAN).unlink()
     if plan.after == 1:  # Last, because the file shows until then that everything else is done.
         (directory / FILE).unlink(missing_ok=True)

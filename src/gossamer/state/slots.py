@@ -127,6 +127,11 @@ def was_told_to_stop(directory: Path, since: float) -> bool:
     return float(_STOP.unpack_from(_contents(directory), _STOP_AT)[0]) >= since
 
 
+def was_paused(directory: Path) -> bool:
+    """Say whether the crawl was paused when its last process noted it."""
+    return _contents(directory)[_PAUSED_AT] == 1
+
+
 def _contents(directory: Path) -> bytes:
     """Return the content of the file; zeros if it is missing or damaged."""
     try:
