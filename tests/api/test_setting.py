@@ -35,6 +35,7 @@ def refusal(*assignments: str) -> str:
 
 def test_what_cannot_change_live_is_one_line_that_says_how_to_mend_it() -> None:
     assert "gossamer resume DIR --set 'seen.backend=\"bloom\"'" in refusal("seen.backend=bloom")
+    assert refusal(" crawl.mode = continuous").startswith("crawl.mode cannot change"), "not a key whose default follows"
     assert refusal("crawl.concurency=3").startswith("no key crawl.concurency; did you mean crawl.concurrency?")
     assert "expected a whole number" in refusal("limits.max_pages=many")
     assert "write section.key=value" in refusal("concurrency=3")

@@ -67,7 +67,9 @@ def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Ke
         for key in dict.fromkeys((*config.all_keys(), *new.all_keys()))
         if config.value(key) != new.value(key)
     ]
-    fixed = next((change for change in found if not is_live(change.key)), None)
+    # A key that was named comes before those whose defaults follow from it.
+    named = {text.partition("=")[0].strip() for text in texts}
+    fixed = min((one for one in found if not is_live(one.key)), key=lambda one: one.key not in named, default=None)
     if fixed is not None:
         raise ConfigError(
             f"{fixed.key} cannot change while the crawl runs; stop it, then "
