@@ -18,10 +18,9 @@ import msgspec
 
 from gossamer.assembly.home import Home, locked, named_before, stored
 from gossamer.assembly.integrity import opened_store, refuse_half_forgotten
-from gossamer.assembly.mapping import map_in, moves_in
+from gossamer.assembly.mapping import MovesKept, map_in, moves_in
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
-from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
 from gossamer.cluster.partitions import FILE, RECORD_FILE, PartitionMap
 from gossamer.config import Config
@@ -468,7 +467,7 @@ def _finish(directory: Path, plan: ScalingPlan, target: PartitionMap, write_conf
         _move_out(directory)
     (directory / RECORD_FILE).unlink(missing_ok=True)  # Quotas of a limit are granted again.
     if plan.after > 1 and was_paused(Home(directory, 0, 2).state):  # A single shard reads its own note.
-        write_whole(directory / RECORD_FILE, msgspec.json.encode(CoordinatorRecord(paused=True, closed=True)))
+        write_whole(directory / RECORD_FILE, msgspec.json.encode(MovesKept(paused=True, closed=True)))
     (directory / PLAN).unlink()
     if plan.after == 1:  # Last, because the file shows until then that everything else is done.
         (directory / FILE).unlink(missing_ok=True)

@@ -114,7 +114,7 @@ class Receiver:
             return
         try:
             self._send(self._pending)
-        except Exception as error:  # noqa: BLE001 - whatever the operator's receiver does, the others get the next report
+        except Exception as error:  # noqa: BLE001 - one receiver's failure must not end the reports
             number = len(self._pending)
             held = f"{counted(number, 'change')} {'is' if number == 1 else 'are'} sent again"
             complain(f"{self._name} failed ({error}); {held if number else 'it is tried again'} with the next report")
