@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -16,8 +17,10 @@ import pytest
 
 from gossamer.assembly.mapping import moves_in
 from gossamer.cluster.partitions import PartitionMap
+from gossamer.config.gather import reopen
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.options import to_table
 from gossamer.url.name import Namer
 from gossamer.url.url import PARTITIONS
 from tests.archive.bucket import KEYS, Bucket
@@ -206,6 +209,33 @@ def test_a_limit_of_pages_is_that_of_all_workers(web: SimwebProcess, nodes: Node
     done = gossamer(*crawl_of(web, tmp_path / "crawl", 3), "--cluster", nodes.address, "--max-pages", "100")
     assert done.returncode == 0, done.stderr
     assert sum(row["outcome"] == "fetched" for row in Harvest(tmp_path / "crawl").rows) == 100
+
+
+@pytest.mark.promise(
+    "Several shards",
+    "Values set while a crawl runs hold for all shards, also for one that dies later; limits hold for all together.",
+)
+@pytest.mark.long
+def test_what_is_set_holds_for_all_workers_together(web: SimwebProcess, tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    words = crawl_of(web, directory, 2, "politeness.delay_s_min=0.5", "limits.max_pages=400", politeness="weak")
+    with begun(*words, complaints=tmp_path / "complaints") as running:
+        try:
+            until(lambda: _pages(directory, 1) or running.poll() is not None, 60)
+            setting = [begun("host", directory, "h0001.d001.test", one) for one in ("delay_s=0.25", "per_host=2")]
+            assert [one.wait(60) for one in setting] == [0, 0]
+            assert gossamer("set", directory, "politeness.delay_s_min=0.1", "seen.backend=bloom").returncode == 2
+            assert gossamer("set", directory, "politeness.delay_s_min=0.2").returncode == 0
+            for victim in [pid for pid in descendants(running.pid) if "gossamer.api.member" in command_of(pid)]:
+                os.kill(victim, signal.SIGKILL)
+            until(lambda: "restarting" not in gossamer("set", directory, "limits.max_pages=60").stderr, 60)
+            assert running.wait(120) == 0, (tmp_path / "complaints").read_text()
+        finally:
+            running.kill()
+    assert sum(row["outcome"] == "fetched" for row in Harvest(directory).rows) == 60
+    config = reopen(directory / "crawl.toml")
+    assert (config.limits.max_pages, config.politeness.delay_s_min, config.seen.backend) == (60, 0.2, "rocksdb")
+    assert to_table(config.host.overrides["h0001.d001.test"]) == {"delay_s": 0.25, "per_host": 2}
 
 
 @pytest.mark.promise(

@@ -14,6 +14,7 @@ from gossamer.config.live import changed, live_keys
 from gossamer.config.schema import schema as schema_of_all
 from gossamer.config.sections import Config, keys
 from gossamer.model.errors import ConfigError
+from gossamer.options import to_table
 from gossamer.state.epoch import Epochs
 from tests.api.conftest import Make, Run
 from tests.api.site import Site, page, star
@@ -22,7 +23,7 @@ from tests.api.site import Site, page, star
 def setting(crawler: Crawler) -> Setting:
     assert crawler._shard is not None
     controls, kept = crawler._shard.controls, crawler._shard.kept
-    return Setting(controls.settings, kept, controls.telemetry, crawler._reconfigured)
+    return Setting(controls.settings, kept, controls.telemetry, crawler._write_config, crawler._reconfigured)
 
 
 def refusal(*assignments: str) -> str:
@@ -167,6 +168,21 @@ def test_one_host_gets_rules_of_its_own_and_loses_them(run: Run, make: Make) -> 
                 crawler.stop()
                 site.open.set()
             assert most == 3
+
+    run(scenario())
+
+
+def test_rules_of_one_host_that_are_set_at_once_all_hold(run: Run, make: Make) -> None:
+    async def scenario() -> None:
+        async with Site(star(2_000)) as site:
+            crawler = make(site.root, per_host=1)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(crawler.run())
+                await site.asked(3)
+                its = setting(crawler)
+                await asyncio.gather(*[its.set_host("127.0.0.1", one) for one in ({"per_host": 3}, {"delay_s": 0.5})])
+                crawler.stop()
+            assert to_table(crawler.config.host.overrides["127.0.0.1"]) == {"per_host": 3, "delay_s": 0.5}
 
     run(scenario())
 

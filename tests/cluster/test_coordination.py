@@ -88,6 +88,35 @@ def test_pages_are_handed_out_once_also_by_a_coordinator_that_comes_back() -> No
     assert sum(later.coordination.look(shard).orders.quota or 0 for shard in (0, 1)) <= 100
 
 
+def test_a_limit_that_is_lowered_raised_or_removed_holds_also_for_a_coordinator_that_comes_back() -> None:
+    story = Story(limits=Limits(max_pages=1_000))
+    serials = [0, 0]
+
+    def quotas(pages: int) -> list[int]:
+        """Return the quotas after some rounds of shards that have fetched `pages` each, and obey."""
+        for _ in range(20):
+            said = [{"quota_serial": serial} for serial in serials]
+            story.round(*(seen(shard, passive=False, pages=pages, channels=said[shard]) for shard in (0, 1)))
+            orders = [story.coordination.look(shard).orders for shard in (0, 1)]
+            serials[:] = [one.quota_serial for one in orders]
+        return [one.quota or 0 for one in orders]
+
+    assert sum(quotas(20)) > 100
+    story.coordination.limit(Limits(max_pages=50))
+    assert 40 <= sum(quotas(20)) <= 50
+    story.coordination = Story(
+        limits=Limits(max_pages=1_000), kept=msgspec.json.decode(story.saved[-1], type=CoordinatorRecord)
+    ).coordination
+    assert sum(quotas(20)) <= 50
+    story.coordination.limit(Limits())
+    assert min(quotas(20)) > 1_000
+    story.coordination.limit(Limits(max_pages=60))
+    assert sum(quotas(20)) <= 60
+    assert story.coordination.kept.end == ""
+    quotas(30)
+    assert story.coordination.kept.end == "limit"
+
+
 def test_a_limit_of_bytes_or_time_is_that_of_the_whole() -> None:
     for limits, statuses in (
         (Limits(max_bytes=100), ({"wire_bytes": 60}, {"wire_bytes": 60})),

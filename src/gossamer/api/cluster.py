@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.api.cluster_queries import ClusterQueries, every_shard
+from gossamer.api.cluster_queries import ClusterQueries, ClusterSetting, every_shard
 from gossamer.api.engine import EngineCalls, have_stopped, hear_signals_as_before, no_room, plan_of, started, unplaced
 from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
 from gossamer.api.growing import (
@@ -290,7 +290,9 @@ class ClusterCrawler:
             kept = msgspec.json.decode(path.read_bytes(), type=CoordinatorRecord)
             kept.had_hosts = kept.had_hosts and kept.end != "low_water"  # This run fetches the remainder.
             kept.paused = kept.paused and self.stays_paused
-            kept.end, kept.hurried, kept.held = "", False, False
+            kept.end, kept.hurried, kept.held, kept.limits = "", False, False, None
+            if kept.closed:  # No shard uses its quota any more, and the limit may be another one.
+                kept.shares = []
             write_whole(path, msgspec.json.encode(kept))
         await begin_copies(self.config, self.directory)
         stays = not self._cluster.rebalance or keeps_partitions(self.config) or self._following is not None
@@ -389,6 +391,9 @@ class ClusterCrawler:
 
     def _verbs(self) -> dict[str, Verb]:
         queries = ClusterQueries(self.directory, lambda: self.config, self._calls, self.status, self._course)
+        setting = ClusterSetting(
+            self.directory, lambda: self.config, self._calls, self._one_at_a_time, self._reconfigured
+        )
         # What is not answered here goes to each shard.
         own: dict[str, Callable[..., Awaitable[object]]] = {
             "status": queries.status,
@@ -403,8 +408,13 @@ class ClusterCrawler:
             "stop": self._stopped,
             "scale": self._scaled,
             "checkpoint": self._saved,
+            "set": setting.set,
+            "host": setting.host,
         }
         return checked({name: own.get(name) or self._for_all(name) for name in VERBS})
+
+    def _reconfigured(self, config: Config) -> None:
+        self.config = config
 
     def _soon(self, state: str) -> dict[str, object]:
         """Return the last status, of a state that the shards have from now on."""
@@ -455,10 +465,8 @@ class ClusterCrawler:
         async def answer(request: VerbRequest) -> object:
             if name == "seed":
                 await self._calls.call("seeded")
-            some = name in ("release", "host")
-            async with self._one_at_a_time if name in ("set", "host") else nullcontext():
-                shards = every_shard(self.config)
-                return joined_of_all(await self._calls.ask(name, request, shards, some=some))
+            answers = await self._calls.ask(name, request, every_shard(self.config), some=name == "release")
+            return joined_of_all(answers)
 
         return answer
 

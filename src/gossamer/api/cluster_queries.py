@@ -1,20 +1,28 @@
-"""Queries of a running crawl of several shards, which change nothing. Each takes its request and returns the answer."""
+"""Queries and settings of a running crawl of several shards. Each takes its request and returns the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
-from gossamer.api.engine import EngineCalls
+import msgspec
+
+from gossamer.api.engine import EngineCalls, limits_of
 from gossamer.api.looking import about, hosts_of_all, recent_of_all
+from gossamer.api.setting import assignments_of, live_in
 from gossamer.api.shards import owner_of
 from gossamer.config import Config
+from gossamer.config.live import changed, for_host, save
 from gossamer.crawl.counters import Timeline
-from gossamer.model.verbs import HostsOf, Nothing, RecentOf, RefusedError, StatusOf, Why
+from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import HostSettings, HostsOf, Nothing, RecentOf, RefusedError, Set, StatusOf, Why
 
 HOSTS_SHOWN_MAX = 10
+WHOLE_CRAWL = ("limits.", "frontier.hosts_min")
+"""Keys that the coordinator obeys, for all shards together."""
 
 
 class ClusterQueries:
@@ -64,6 +72,54 @@ class ClusterQueries:
 
     async def course(self, _: Nothing) -> object:
         return {"points": [list(point) for point in self._course.points()]}
+
+
+class ClusterSetting:
+    """Changes live keys of the whole crawl, one request at a time."""
+
+    def __init__(
+        self,
+        directory: Path,
+        config: Callable[[], Config],
+        calls: EngineCalls,
+        one_at_a_time: asyncio.Lock,
+        on_change: Callable[[Config], None],
+    ) -> None:
+        """`config` returns the present one."""
+        self._directory = directory
+        self._config = config
+        self._calls = calls
+        self._one_at_a_time = one_at_a_time
+        self._on_change = on_change
+
+    async def set(self, request: Set) -> object:
+        """Change keys, all or none. Without any, list them."""
+        if not (assignments := assignments_of(request)):
+            return {"live": live_in(self._config())}
+        return await self._set(lambda: assignments)
+
+    async def host(self, request: HostSettings) -> object:
+        """Change what is agreed with one host."""
+        return await self._set(lambda: [for_host(self._config(), request.host, request.values)])
+
+    async def _set(self, assigned: Callable[[], Sequence[str]]) -> object:
+        """Write changes to the crawl's file, where a shard that starts again reads them, and pass them on: limits to
+        the coordinator, the rest to all shards. Both get what the file has already too, because an earlier request may
+        have failed in between.
+        """
+        async with self._one_at_a_time:
+            try:
+                assignments = assigned()
+                config, changes = await asyncio.to_thread(changed, self._config(), assignments)
+            except ConfigError as error:
+                raise RefusedError(str(error).replace("resume DIR", f"resume {self._directory}")) from error
+            if changes:
+                await asyncio.to_thread(save, config, self._directory)
+                self._on_change(config)
+            await self._calls.call("limit", limits=msgspec.to_builtins(limits_of(config)))
+            if for_shards := tuple(one for one in assignments if not one.lstrip().startswith(WHOLE_CRAWL)):
+                await self._calls.ask("set", Set(assignments=for_shards), every_shard(config))
+            return {"changed": [change._asdict() for change in changes]}
 
 
 def every_shard(config: Config) -> list[int]:

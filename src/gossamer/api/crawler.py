@@ -177,7 +177,7 @@ class Crawler:
         make_directory(self.directory)
         shard = self._shard = await self._assembled()
         try:
-            self._write_config()
+            self._write_config(self.config)
             self._attach(shard)
             if shard.ring.pipeline.is_accused:  # Durable before another page can end this process.
                 await shard.kept.committer.commit()
@@ -327,7 +327,7 @@ class Crawler:
 
     def _table(self, shard: Assembled, seeding: Seeding) -> dict[str, Verb]:
         kept, ring, controls = shard.kept, shard.ring, shard.controls
-        setting = Setting(controls.settings, kept, controls.telemetry, self._reconfigured)
+        setting = Setting(controls.settings, kept, controls.telemetry, self._write_config, self._reconfigured)
         save_copy = partial(checkpoint_of, shard, self._vault)
         return table_of(
             Queries(self.directory, ring, controls, self.status),
@@ -419,8 +419,8 @@ class Crawler:
                 raise
         return assemble(self.config, self.directory, lock=lock, opening_min=opening)
 
-    def _write_config(self) -> None:
-        save(self.config, self.directory)
+    def _write_config(self, config: Config) -> None:
+        save(config, self.directory)
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
         """Answer requests on the control socket until cancelled."""

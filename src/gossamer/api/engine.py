@@ -62,7 +62,6 @@ def plan_of(
     config: Config, cluster: ClusterOptions, directory: Path, partitions: PartitionMap, *, balances: bool
 ) -> ClusterPlan:
     """Return the plan by which the engine runs a crawl; `cluster` are the options with the cluster that was found."""
-    limits = config.limits
     work = ""
     if config.state.checkpoint_uri:
         work = cluster.work_directory or str(directory.resolve() / "machines")
@@ -74,13 +73,19 @@ def plan_of(
         work=work,
         node="" if cluster.address else HERE,
         command=MEMBER,
-        limits=Limits(limits.max_pages, limits.max_time_s, limits.max_bytes, config.frontier.hosts_min),
+        limits=limits_of(config),
         tenure_s=cluster.tenure_s,
         round_s=cluster.round_s,
         answer_s_max=cluster.answer_s_max,
         process_s_max=config.crawl.process_s_max,
         balances=balances,
     )
+
+
+def limits_of(config: Config) -> Limits:
+    """Return what the coordinator obeys for all shards together."""
+    limits = config.limits
+    return Limits(limits.max_pages, limits.max_time_s, limits.max_bytes, config.frontier.hosts_min)
 
 
 def started(plan: ClusterPlan, options: ClusterOptions) -> Engine:

@@ -33,7 +33,8 @@ from gossamer.cluster.job import ShardJob
 from gossamer.cluster.line import FrameLine
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.shard_process import LOOK
-from gossamer.config.gather import reopen_text
+from gossamer.config import Config
+from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.secret import holds_secrets
 from gossamer.crawl.control import Verb, answered
 from gossamer.crawl.options import LimitsOptions
@@ -57,7 +58,10 @@ class ClusterMember(Crawler):
     """The crawler of one shard: it crawls under a lease, and ends when the coordinator orders it."""
 
     def __init__(self, job: ShardJob, line: FrameLine) -> None:
-        config = reopen_text(job.config, f"{job.crawl}/crawl.toml")
+        file = Path(job.crawl) / "crawl.toml"
+        # In the crawl's own directory the file has what was set since the crawl was started.
+        shared = Path(job.directory).resolve() == Path(job.crawl).resolve() and file.exists()
+        config = reopen(file) if shared else reopen_text(job.config, str(file))
         # These are of the whole crawl: the coordinator sends this shard's quota, and counts the hosts of all.
         frontier = replace(config.frontier, hosts_min=0)
         self._begin(Path(job.directory), replace(config, limits=LimitsOptions(), frontier=frontier))
@@ -119,8 +123,8 @@ class ClusterMember(Crawler):
         shard.membership.exchange.on_outgoing = self._news.set
         return shard
 
-    def _write_config(self) -> None:
-        """Do nothing: the file exists already."""
+    def _write_config(self, config: Config) -> None:
+        """Do nothing: the process that runs the whole crawl writes the file, which has the limits of all shards."""
 
     def _write_down(self) -> None:
         """Write the files that are read beside the state, if that is not in the crawl's own directory."""

@@ -11,9 +11,8 @@ import msgspec
 
 from gossamer.assembly.values import CrawlRing, DurableState, Settings
 from gossamer.config import Config
-from gossamer.config.gather import reopen
 from gossamer.config.lists import hosts_of
-from gossamer.config.live import FILE, KeyChange, changed, divided, for_host, live_keys, save
+from gossamer.config.live import KeyChange, changed, for_host, live_keys
 from gossamer.config.toml import as_assignments, written
 from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
@@ -43,11 +42,18 @@ class Setting:
     """
 
     def __init__(
-        self, settings: Settings, kept: DurableState, telemetry: Telemetry, on_change: Callable[[Config], None]
+        self,
+        settings: Settings,
+        kept: DurableState,
+        telemetry: Telemetry,
+        save: Callable[[Config], None],
+        on_change: Callable[[Config], None],
     ) -> None:
+        """`save` writes the file, in a thread; `on_change` is called with the change."""
         self._settings = settings
         self._kept = kept
         self._telemetry = telemetry
+        self._save = save
         self._on_change = on_change
         self.directory = kept.home.directory
         self._one_at_a_time = asyncio.Lock()
@@ -59,25 +65,27 @@ class Setting:
             ConfigError: one of them is not allowed; nothing changed.
         """
         async with self._one_at_a_time:
-            committer = self._kept.committer
-            config, changes = await asyncio.to_thread(changed, self._settings.config, assignments)
-            if not changes:
-                return []
-            await asyncio.to_thread(_saved, config, self.directory)
-            await committer.between(lambda: self._apply(config, changes))
-            await committer.commit()
-            self._telemetry.logs.info("configuration_changed", changes={change.key: change.after for change in changes})
-            return changes
+            return await self._set(assignments)
 
     async def set_host(self, host: str, values: Mapping[str, object]) -> list[KeyChange]:
         """Change one host's rules; the value None removes a rule. Raises as `set`."""
-        return await self.set([for_host(self._settings.config, host, values)])
+        async with self._one_at_a_time:  # What another request has set for this host stays.
+            return await self._set([for_host(self._settings.config, host, values)])
 
     def live(self) -> dict[str, str]:
         """Return the live keys with their values as in the file."""
-        config = self._settings.config
-        keys = [*live_keys(), *(key for key in config.all_keys() if key.startswith("host."))]
-        return {key: "none" if config.value(key) is None else written(config.value(key)) for key in keys}
+        return live_in(self._settings.config)
+
+    async def _set(self, assignments: Sequence[str]) -> list[KeyChange]:
+        committer = self._kept.committer
+        config, changes = await asyncio.to_thread(changed, self._settings.config, assignments)
+        if not changes:
+            return []
+        await asyncio.to_thread(self._save, config)
+        await committer.between(lambda: self._apply(config, changes))
+        await committer.commit()
+        self._telemetry.logs.info("configuration_changed", changes={change.key: change.after for change in changes})
+        return changes
 
     def _apply(self, config: Config, changes: Sequence[KeyChange]) -> None:
         epochs, now = self._kept.storage.epochs, self._telemetry.clock.now()
@@ -85,6 +93,12 @@ class Setting:
         kept = [StoredSetting(now, *change) for change in changes]
         epochs.put("meta", CHANGES + epochs.number.to_bytes(8), msgspec.msgpack.encode(kept))
         self._on_change(config)
+
+
+def live_in(config: Config) -> dict[str, str]:
+    """Return the live keys of a configuration with their values as in the file."""
+    keys = [*live_keys(), *(key for key in config.all_keys() if key.startswith("host."))]
+    return {key: "none" if config.value(key) is None else written(config.value(key)) for key in keys}
 
 
 def assignments_of(request: Set) -> list[str]:
@@ -184,10 +198,3 @@ def no_trap(traps: Traps, name: str) -> str:
         return f"no trap is called {name!r}; did you mean {near[0]!r}?"
     known = f"there are {', '.join(names[:TRAPS_NAMED_MAX])}" if names else "there is none"
     return f"no trap is called {name!r}; {known}{' …' if len(names) > TRAPS_NAMED_MAX else ''}"
-
-
-def _saved(config: Config, directory: Path) -> None:
-    """Write the configuration. One of several shards keeps the number of them: others may have been added since."""
-    if config.cluster.workers > 1:
-        config = divided(config, max(config.cluster.workers, reopen(directory / FILE).cluster.workers))
-    save(config, directory)

@@ -17,7 +17,7 @@ from ray.util.metrics import Gauge
 
 from gossamer.cluster.aggregate import GAUGES, LABELS, figures_of
 from gossamer.cluster.balance import Balance
-from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Look, ShardAnswer
+from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, Look, ShardAnswer
 from gossamer.cluster.job import ClusterPlan, ShardJob, encode
 from gossamer.cluster.moves import Copied
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
@@ -182,6 +182,10 @@ class CoordinatorActor:
     async def pause(self, *, paused: bool) -> None:
         """Pause or continue all requests."""
         self.coordination.pause(paused=paused)
+
+    async def limit(self, *, limits: dict[str, object]) -> None:
+        """Obey other limits."""
+        self.coordination.limit(msgspec.convert(limits, Limits))
 
     async def hold(self, *, held: bool) -> None:
         """Hold automatic moves of partitions, or permit them again; those of `scale` go on."""

@@ -99,6 +99,8 @@ End = Literal["", "finished", "limit", "low_water", "patience", "stopped"]
 TENURE_MARGIN_S = 2.0
 """Time within which a process that lost its lease ends itself, including its requests."""
 NOTES_HELD_MAX = 1_000
+UNLIMITED = 1 << 62
+"""Pages of a crawl whose limit was removed."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -128,6 +130,8 @@ class CoordinatorRecord(msgspec.Struct):
     moves: MovesRecord = msgspec.field(default_factory=MovesRecord)
     held: bool = False
     """Whether automatic moves are held, because checkpoints of all shards are being made."""
+    limits: Limits | None = None
+    """Limits that were set since the crawl was started."""
     closed: bool = False
     """Whether every shard's process has ended as instructed and none was started since, so that no lease exists."""
 
@@ -188,7 +192,7 @@ class Coordination:
         self.moves = Moves(self.kept.moves, partitions)
         self.shards = shards = self.kept.moves.shards
         """Number of shards."""
-        self._limits = limits
+        self._limits = limits = self.kept.limits or limits
         self._save = save
         self._tenancy = Tenancy(tenure_s, TENURE_MARGIN_S, now, is_new=kept is None or kept.closed)
         self._termination, self._scope_final = Termination(shards), ScopeFinal(shards)
@@ -263,6 +267,17 @@ class Coordination:
         if self._quotas is not None:
             self._quotas.grow(self.shards)
             self.kept.shares = self._quotas.shares
+        self._save(self.kept)
+
+    def limit(self, limits: Limits) -> None:
+        """Obey other limits from now on."""
+        if limits == self._limits:
+            return
+        self._limits = self.kept.limits = limits
+        if self._quotas is not None:  # Without a limit too: a shard that has a quota obeys only a newer one.
+            self._quotas.pages_max = limits.max_pages if limits.max_pages is not None else UNLIMITED
+        elif limits.max_pages is not None:
+            self._quotas = Quotas(limits.max_pages, self.shards, [])
         self._save(self.kept)
 
     def hold(self, *, held: bool) -> None:

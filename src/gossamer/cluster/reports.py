@@ -140,8 +140,9 @@ class Quotas:
         self.note(report)
         share = self.shares[report.shard]
         used = report.pages + report.pages_under_way
-        if report.passive:
-            self._set(share, min(share.quota, used))  # It returns what it does not need.
+        if report.passive or sum(one.most for one in self.shares) > self.pages_max:
+            # It returns what it does not need, or all that is left where the limit was lowered: it is granted again.
+            self._set(share, min(share.quota, used))
         elif used + self._step() // 2 >= share.quota:
             self._set(share, share.quota + min(self._step(), self.left))
         return share.quota, share.serial
