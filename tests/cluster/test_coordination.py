@@ -117,6 +117,17 @@ def test_a_limit_that_is_lowered_raised_or_removed_holds_also_for_a_coordinator_
     assert story.coordination.kept.end == "limit"
 
 
+def test_counts_stay_while_a_shard_starts_again() -> None:
+    story = Story()
+    story.round(*(seen(shard, status={"state": "running", "pages": 5, "runs": 1}) for shard in (0, 1)))
+    again = ShardAnswer(shard=1, state="starting", status={"state": "starting", "pages": 0, "runs": 0}, deaths=1)
+    story.round(seen(0, status={"state": "running", "pages": 6, "runs": 1}), again)
+    status = story.coordination.status()
+    assert (status["state"], status["pages"]) == ("starting", 11)
+    story.round(seen(1, status={"state": "running", "pages": 6, "runs": 2}))
+    assert story.coordination.status()["pages"] == 12
+
+
 def test_a_limit_of_bytes_or_time_is_that_of_the_whole() -> None:
     for limits, statuses in (
         (Limits(max_bytes=100), ({"wire_bytes": 60}, {"wire_bytes": 60})),

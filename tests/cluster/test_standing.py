@@ -9,10 +9,14 @@ from typing import cast
 import pytest
 
 from gossamer import Crawler
+from gossamer.api.cluster_queries import ClusterQueries
+from gossamer.api.engine import EngineCalls
 from gossamer.api.status import status_of
 from gossamer.cluster.aggregate import LISTED_MAX, REVISIT_SUMS, whole
-from gossamer.config import configure
+from gossamer.config import Config, configure
+from gossamer.crawl.counters import Timeline
 from gossamer.model.modules import ModuleCounts, module_facts
+from gossamer.model.verbs import ConflictError, Nothing
 
 
 def shard(number: int, **more: object) -> dict[str, object]:
@@ -128,3 +132,14 @@ def test_one_shard_and_several_have_the_same_keys(tmp_path: Path) -> None:
     assert len(keys) == 2
     for one, several in keys:
         assert one == several
+
+
+def test_there_are_no_metrics_before_every_shard_has_read_its_counts(tmp_path: Path) -> None:
+    statuses = [{"state": "running", "pages": 5, "runs": 2}, {"state": "starting"}]
+    queries = ClusterQueries(tmp_path, Config, EngineCalls(), lambda: whole(statuses), Timeline())
+    with pytest.raises(ConflictError, match="starting; try again"):
+        asyncio.run(queries.metrics(Nothing()))
+    statuses[1] = {"state": "running", "pages": 4, "runs": 2}
+    found = asyncio.run(queries.metrics(Nothing()))
+    assert isinstance(found, dict)
+    assert "gossamer_pages_total 9.0" in found["metrics"]

@@ -18,7 +18,17 @@ from gossamer.config import Config
 from gossamer.config.live import changed, for_host, save
 from gossamer.crawl.counters import Timeline
 from gossamer.model.errors import ConfigError
-from gossamer.model.verbs import HostSettings, HostsOf, Nothing, RecentOf, RefusedError, Set, StatusOf, Why
+from gossamer.model.verbs import (
+    ConflictError,
+    HostSettings,
+    HostsOf,
+    Nothing,
+    RecentOf,
+    RefusedError,
+    Set,
+    StatusOf,
+    Why,
+)
 
 HOSTS_SHOWN_MAX = 10
 WHOLE_CRAWL = ("limits.", "frontier.hosts_min")
@@ -53,7 +63,10 @@ class ClusterQueries:
     async def metrics(self, _: Nothing) -> object:
         from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - who never asks does not pay for the library
 
-        return {"metrics": metrics_of(self._status()).decode()}
+        status = self._status()
+        if not all("runs" in shard for shard in cast("list[dict[str, object]]", status["shards"])):
+            raise ConflictError("the crawl is starting; try again")  # Totals that begin at 0 would count as new.
+        return {"metrics": metrics_of(status).decode()}
 
     async def why(self, request: Why) -> object:
         shard = owner_of(self._config(), self._directory, request.url)

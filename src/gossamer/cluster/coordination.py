@@ -339,7 +339,8 @@ class Coordination:
         self.notes += [prefix + note for note in answer.notes]
         del self.notes[:-NOTES_HELD_MAX]
         old = self.seen.get(answer.shard)
-        if not answer.status and old is not None:  # It has no process for the moment: keep its last status.
+        if old is not None and (not answer.status or answer.state == "starting"):
+            # It has no process for the moment, or one that has not read its counts: keep its last status.
             answer = msgspec.structs.replace(answer, status=old.status)
         self.seen[answer.shard] = answer
         if answer.state in ("failed", "refused"):
