@@ -315,6 +315,57 @@ def test_a_socks_proxy_is_sent_to_the_address_that_was_checked(run: Run, resolve
     run(main())
 
 
+@asynccontextmanager
+async def tunnels(tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Serve an HTTP proxy that answers CONNECT and passes the bytes on."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+        writer.close()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        port = int((await reader.readuntil(b"\r\n\r\n")).split()[1].rpartition(b":")[2])
+        writer.write(b"HTTP/1.1 200 Connection established\r\nContent-Type: text/plain\r\nX-By: proxy\r\n\r\n")
+        there_reader, there = await asyncio.open_connection("127.0.0.1", port)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(pipe(reader, there))
+            group.create_task(pipe(there_reader, writer))
+
+    listener = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield listener.sockets[0].getsockname()[1]
+        async with asyncio.timeout(10):
+            await asyncio.wait(tasks)
+    finally:
+        listener.close()
+
+
+@pytest.mark.parametrize("over_tls", [False, True])
+def test_a_reply_through_a_tunnel_is_the_servers_not_the_proxys(run: Run, tmp_path: Path, over_tls: bool) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    authority.issue_cert("localhost").configure_cert(context)
+
+    async def main() -> None:
+        missing = reply(b"gone", b"Content-Type: text/html", status=b"404 Not Found")
+        async with serving(missing) as server, tunnels(context if over_tls else None) as port:
+            proxy = f"{'https' if over_tls else 'http'}://localhost:{port}"
+            table = {f"http://a.test:{server.port}": {"proxy": proxy}}
+            async with speaking_by(table, proxy_resolves=False, ca_bundle=str(tmp_path / "ca.pem")) as module:
+                answers = [replied(await module.fetch(to(server))) for _ in range(2)]
+            for answer in answers:
+                assert (answer.status, answer.media_type, answer.body) == (404, "text/html", b"gone")
+                assert answer.header("x-by") is None
+            assert server.connections == 1
+
+    run(main())
+
+
 def test_a_proxy_that_refuses_is_a_failure_and_nothing_goes_around_it(run: Run) -> None:
     async def main() -> None:
         async with serving(reply()) as server, socks(refuses=True) as (port, asked):

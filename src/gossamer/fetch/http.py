@@ -11,7 +11,7 @@ import pycurl
 from msgspec.structs import replace
 
 from gossamer.fetch.bodies import BodyMemory, sniffed
-from gossamer.fetch.certificates import check_trusted
+from gossamer.fetch.certificates import check_trusted, trusted
 from gossamer.fetch.credentials import REDACTED, is_credential
 from gossamer.fetch.decoding import BEGINNING_BYTES, beginning, content_codings, is_complete
 from gossamer.fetch.driver import End
@@ -35,6 +35,9 @@ H1_HOSTS_MAX: Final = 10_000
 """Recent hosts whose HTTP/2 failed: about 1.5 MB."""
 NO_ROUTE: Final = ("", "", "")
 """The route of requests without their own route."""
+SUPPRESS_CONNECT_HEADERS: Final = 265
+"""CURLOPT_SUPPRESS_CONNECT_HEADERS(3), which pycurl does not name. Without it the head of a proxy's reply to CONNECT
+would be taken for that of the server's reply."""
 LENGTH_HEADER: Final = b"Content-Length: %d\r\n\r\n"
 """Header that libcurl adds to a request with a body."""
 
@@ -330,6 +333,8 @@ def _settings(options: FetchOptions) -> list[Setting]:
         (pycurl.HTTP_VERSION, newest),
         (pycurl.HTTP_TRANSFER_DECODING, 1),
         (pycurl.HTTP_CONTENT_DECODING, 0),
+        (SUPPRESS_CONNECT_HEADERS, 1),
+        (pycurl.PROXY_CAINFO, trusted(options)),
     ]
 
 
