@@ -221,6 +221,30 @@ def test_a_configured_proxy_is_used(run: Run, monkeypatch: pytest.MonkeyPatch) -
     run(main())
 
 
+@pytest.mark.parametrize("resolves", [True, False])
+def test_a_proxy_that_does_not_let_us_in_is_no_answer_of_the_site(run: Run, *, resolves: bool) -> None:
+    refusal = reply(b"<html>", b'Proxy-Authenticate: Basic realm="proxy"', status=b"407 Proxy Authentication Required")
+
+    async def main() -> None:
+        async with (
+            serving(refusal) as proxy,
+            speaking(proxy=f"http://u:wrong@127.0.0.1:{proxy.port}", proxy_resolves=resolves) as module,
+        ):
+            failure = failed(await module.fetch(Request(url="http://example.test/robots.txt", ip="127.0.0.9", port=80)))
+            assert (failure.outcome, failure.retry, failure.host_level) == ("connect_error", True, True)
+            assert failure.error == "the proxy did not accept the user name and password (HTTP 407)"
+
+    run(main())
+
+
+def test_a_site_itself_may_answer_407(run: Run) -> None:
+    async def main() -> None:
+        async with serving(reply(status=b"407 Odd")) as server, speaking() as module:
+            assert replied(await module.fetch(to(server))).status == 407
+
+    run(main())
+
+
 def test_a_connection_astray_is_ended_before_anything_is_sent() -> None:
     transfer = Transfer(FetchOptions())
     transfer.aim(Request(url="http://example.test/", ip="127.0.0.1", port=80), [], 1)

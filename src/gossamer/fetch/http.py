@@ -18,7 +18,7 @@ from gossamer.fetch.driver import End
 from gossamer.fetch.headers import Head, content_type, parse_head
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import WITH_BODY, Setting, Transfer
-from gossamer.fetch.transfers import Transfers, broken_off, cut, failed_in_h2, is_reset, is_unclosed
+from gossamer.fetch.transfers import NOT_LET_IN, Transfers, broken_off, cut, failed_in_h2, is_reset, is_unclosed
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
@@ -31,6 +31,7 @@ ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
 """The codings that `BoundedDecoder` removes."""
 
 UNAUTHORIZED: Final = 401
+PROXY_LOGIN_REQUIRED: Final = 407
 H1_HOSTS_MAX: Final = 10_000
 """Recent hosts whose HTTP/2 failed: about 1.5 MB."""
 NO_ROUTE: Final = ("", "", "")
@@ -351,6 +352,11 @@ def _result(
         fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
         error = "the reply has no status line"
         return Failure("protocol_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
+    if reply.status == PROXY_LOGIN_REQUIRED and not (transfer.pinned or transfer.speaks_tls):  # From the proxy itself.
+        return Failure(
+            "connect_error", NOT_LET_IN, retry=True, host_level=True, ip=request.ip, started_at=started_at,
+            fetch_s=reply.fetch_s,
+        )  # fmt: skip
     if 200 <= reply.status < 300 and transfer.head_is_cut:  # For a redirect the cut head may be enough.
         error = "the connection was closed within the head of the reply"
         return Failure("protocol_error", error, retry=True, ip=request.ip, started_at=started_at, fetch_s=reply.fetch_s)

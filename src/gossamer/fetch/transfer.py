@@ -75,10 +75,10 @@ class Transfer:
     __slots__ = (
         "_bodies", "_calls_left", "_connections_bytes", "_content_before", "_data", "_direct", "_driver", "_fresh",
         "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_new", "_method_set", "_opened", "_opens_more",
-        "_options", "_pinned", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body",
+        "_options", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body",
         "body_bytes", "body_bytes_max", "connections", "curl", "disk_error", "ended_well", "file", "greeting", "head",
-        "head_bytes", "head_bytes_max", "head_is_cut", "ip", "media_types", "paused", "speaks_tls", "stopped",
-        "was_refused", "wire_bytes",
+        "head_bytes", "head_bytes_max", "head_is_cut", "ip", "media_types", "paused", "pinned", "speaks_tls",
+        "stopped", "was_refused", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
@@ -128,7 +128,9 @@ class Transfer:
         self._headers: list[bytes] = []
         self._opens_more = False
         self._opened: list[socket.socket] = []
-        self._pinned = not (options.proxy and options.proxy_resolves)
+        self.pinned = not (options.proxy and options.proxy_resolves)
+        """Whether it connects to the address of the request, if necessary through a tunnel, and no proxy resolves
+        names."""
         self._direct = not options.proxy
         self._requests = 0
         self._method_set = False
@@ -145,7 +147,7 @@ class Transfer:
         self.media_types = request.media_types
         self.speaks_tls = request.url.startswith(_OVER_TLS)
         self.curl.setopt(pycurl.URL, url or request.url)
-        if self._pinned:
+        if self.pinned:
             # An empty host and port match any, so no spelling of the URL can evade the pinned address. Through a proxy
             # libcurl requests a tunnel to this address (CONNECT), so the proxy does not resolve the name.
             at = f"[{request.ip}]" if ":" in request.ip else request.ip
@@ -168,7 +170,7 @@ class Transfer:
         """Set the request target exactly, since libcurl changes percent-encodings of paths to upper case. A proxy that
         resolves names gets the whole URL as libcurl writes it.
         """
-        if self._pinned and (self._has_target or ("%" in target and _LOWER_CASE.search(target) is not None)):
+        if self.pinned and (self._has_target or ("%" in target and _LOWER_CASE.search(target) is not None)):
             self.curl.setopt(pycurl.REQUEST_TARGET, target)  # It cannot be unset.
             self._has_target = True
 

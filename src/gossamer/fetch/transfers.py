@@ -75,6 +75,10 @@ _UNCLOSED: Final = "unexpected eof while reading"
 _RESET: Final = os.strerror(errno.ECONNRESET)
 _NOT_HTTP: Final = "Received HTTP/0.9"
 
+NOT_LET_IN: Final = "the proxy did not accept the user name and password (HTTP 407)"
+_NO_TUNNEL: Final = "CONNECT tunnel failed, response 407"
+"""libcurl's error for a proxy that demands authentication."""
+
 _UNKNOWN: Final = ("protocol_error", True, False)
 
 _OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
@@ -96,6 +100,8 @@ def failure(
         text = f"the server {speaks} ({text.rpartition(':')[2]})"
     elif text.startswith(_NOT_HTTP):
         text = "the server does not speak HTTP on this port: the reply has no status line"
+    elif _NO_TUNNEL in text:
+        text = NOT_LET_IN
     elif _UNCLOSED in text:
         text = "the server closed the connection " + ("within the TLS handshake" if outcome == "tls_error" else "early")
     if _ill_chunked(code, text):
