@@ -393,6 +393,7 @@ def test_a_body_whose_connection_is_reset_is_whole_where_it_shows_its_end(
             assert (failure.outcome, failure.retry) == ("connect_error", True)
             assert (failure.came.body if failure.came else b"", failure.came is None) == (body, not body)
             assert failure.came is None or failure.came.truncated == "disconnect"
+            assert failure.host_level == (failure.came is None), "a host that began its answer does answer"
 
     run(main())
 

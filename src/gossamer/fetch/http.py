@@ -346,7 +346,8 @@ def _result(
     if isinstance(truncated, Failure):
         breach = broken_off(transfer, end)
         came = _reply(transfer, request, started_at, at, headers, breach) if breach else None
-        return truncated if came is None else msgspec.structs.replace(truncated, came=came)
+        # A host that has begun an answer answers: what breaks it off is of the URL, such as the size of the body.
+        return truncated if came is None else msgspec.structs.replace(truncated, came=came, host_level=False)
     reply = _reply(transfer, request, started_at, at, headers, truncated)
     if reply is None:
         fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
