@@ -6,6 +6,7 @@ import asyncio
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer.crawl.explain import Explainer
@@ -185,6 +186,24 @@ def test_what_waits_for_robots_txt(tmp_path: Path) -> None:
                 ring.web.held.set()
 
         asyncio.run(look())
+
+
+def test_a_host_that_answers_with_an_error_for_robots_txt_is_not_said_not_to_answer(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT + "robots.txt": reply(b"", 503), ROOT: page()}, obey=True) as ring:
+        ring.crawl(ROOT, until=ring.clock.now() + 10)
+        reason = str(ring.explainer.why(ROOT)["reason"])
+        assert reason == f"http://a.example waits: could not fetch {ROOT}robots.txt (1 attempt): HTTP 503"
+
+
+def test_failures_in_a_row_are_counted_before_the_host_waits_for_them(tmp_path: Path) -> None:
+    web = {ROOT: page("/a", "/b", "/c")} | {
+        ROOT + path: msgspec.structs.replace(GONE, host_level=True) for path in "abc"
+    }
+    with Ring(tmp_path, web, frontier={"host_failures_max": 5}) as ring:
+        ring.crawl(ROOT, until=ring.clock.now() + 20)
+        host = ring.explainer.why(ROOT + "c")["host_state"]
+        assert isinstance(host, dict)
+        assert (host["failures_in_a_row"], host["origin"]) == (3, None)
 
 
 def test_what_robots_txt_denied(tmp_path: Path) -> None:

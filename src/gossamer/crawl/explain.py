@@ -110,8 +110,8 @@ class Explainer:
         elif origin is not None:
             next_at = max(next_at, origin.next_at)
             since = f", since {_instant(origin.first_failed_at)}" if origin.first_failed_at else ""
-            failed = counted(origin.failures, "failure")
-            waits = f"{origin.origin} does not answer ({failed} in a row{since}): {origin.reason}"
+            failed = f"does not answer ({counted(origin.failures, 'failure')} in a row{since})"
+            waits = f"{origin.origin} {failed if origin.failures else 'waits'}: {origin.reason}"
         return {"state": "queued", "reason": waits, "next_due": _instant(next_at)}
 
     def _forgotten(self, url: Url) -> dict[str, object]:

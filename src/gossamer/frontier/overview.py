@@ -147,9 +147,10 @@ def facts_of(
         rest_until, reason = host.site.rest_until, f"its site {host.site.name} waits (politeness.site_delay_s)"
     if stands is None and budget is not None:
         stands = budget_facts(epochs, budget, url, split)
-    name = name_of(record.name, key_of(url))
-    origin = next((one for one in facts_of_origins(record) if one.origin == name), None)
-    failures = origin.failures if origin is not None else 0
+    scheme = key_of(url)
+    failing = record.origins.get(scheme) if record.origins is not None else None
+    origin = next((one for one in facts_of_origins(record) if one.origin == name_of(record.name, scheme)), None)
+    failures = failing.failures if failing is not None else 0
     return HostFacts(
         record.name, record.queued, rest_until, reason, record.closed, record.crawl_delay_s,
         record.requests, failures, host.out if host else 0, host.parked if host else "",
