@@ -154,6 +154,28 @@ def test_answers_that_are_not_followed(book: Book, result: Reply | Failure, reas
     assert book.logins.verdict(PAGE, 1.0).reason.startswith(f"login.a: {reason} (1 of 3")
 
 
+@pytest.mark.parametrize(
+    ("login", "to", "is_page"),
+    [
+        (LOGIN, LOGIN + "?next=/b", True),
+        (LOGIN + "?next=/a", LOGIN + "?next=/b", True),
+        (LOGIN + "?do=login&next=%2Fa", LOGIN + "?next=%2Fb&do=login", True),
+        (LOGIN + "?title=Special:UserLogin", LOGIN + "?title=Special%3AUserLogin&returnto=Home", True),
+        (LOGIN + "?title=Special:UserLogin", LOGIN + "?title=Home", False),
+        (LOGIN + "?login", LOGIN + "?page", False),
+        (LOGIN + "?login", LOGIN, False),
+    ],
+)
+def test_a_script_that_shows_all_pages_is_the_logins_page_with_its_parameters_alone(
+    tmp_path: Path, login: str, to: str, is_page: bool
+) -> None:
+    book = Book(tmp_path, url=login)
+    assert (book.logins.verdict(named(to), 0.0).outcome == "excluded") is is_page
+    book.log_in()
+    assert bool(book.logins.logged_out(PAGE, reply(302, PAGE.text, Location=to))) is is_page
+    book.close()
+
+
 def test_a_circle_of_redirects_ends(book: Book) -> None:
     prerequisite: Prerequisite | None = book.begin()
     for _ in range(5):

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
@@ -74,8 +74,12 @@ class FormLogin:
         return url.site == self.url.site and (rule := self._place.of(url.text)) is not None and bool(rule.headers)
 
     def is_login_page(self, url: Url) -> bool:
-        """Say whether a URL is that of the login, with any query."""
-        return url.text.partition("?")[0] == self.url.text.partition("?")[0]
+        """Say whether a URL is that of the login, with any further parameters. Of its own parameters, those that lead
+        back to a page (`next=/home`) may differ.
+        """
+        path, _, query = url.text.partition("?")
+        own, _, own_query = self.url.text.partition("?")
+        return path == own and _parameters(own_query) <= _parameters(query)
 
     def excludes(self, url: Url) -> str:
         """Return why a URL of the login's site must never be requested; empty if it may be."""
@@ -348,6 +352,11 @@ class FormLogins:
     def _give_up(self, login: FormLogin, reason: str) -> None:
         login.phase, login.reason = "failed", reason
         self._on_given_up(login.name, reason)
+
+
+def _parameters(query: str) -> set[tuple[str, str]]:
+    pairs = parse_qsl(query, keep_blank_values=True)
+    return {pair for pair in pairs if not pair[1].startswith(("/", "http:", "https:"))}
 
 
 def _released(login: FormLogin) -> list[Url]:
