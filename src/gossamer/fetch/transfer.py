@@ -128,9 +128,7 @@ class Transfer:
         self._headers: list[bytes] = []
         self._opens_more = False
         self._opened: list[socket.socket] = []
-        self.pinned = not (options.proxy and options.proxy_resolves)
-        """Whether it connects to the address of the request, if necessary through a tunnel, and no proxy resolves
-        names."""
+        self.pinned = not (options.proxy and options.proxy_resolves)  # To a request's address, through a tunnel too.
         self._direct = not options.proxy
         self._requests = 0
         self._method_set = False
