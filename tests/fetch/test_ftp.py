@@ -114,6 +114,8 @@ def test_a_refusal_is_reported_in_the_servers_words_and_harms_nothing(run: Run, 
                 failure = failed(await module.fetch(to(server.port, path)))
                 assert (failure.outcome, failure.retry, failure.host_level) == ("http_error", False, False)
                 assert failure.error.startswith("FTP 550 ")
+                hint = failure.error.endswith("; if it is a directory, its URL ends with a slash")
+                assert hint == (path in ("/one%20dir", "/missing/deeper/file"))
                 assert replied(await module.fetch(to(server.port, "/lines.txt"))).body
 
     run(main())

@@ -63,6 +63,8 @@ class FtpLogins:
 TRANSFERRED: Final = 226
 """Status of a transfer that succeeded before, or without, the server's last reply."""
 _UNAVAILABLE: Final = 421
+_NO_FILE: Final = 550
+_IS_DIRECTORY: Final = "; if it is a directory, its URL ends with a slash"
 _ADDRESS = re.compile(r"(ftps?)://(?:[^/@]*@)*((\[[0-9a-f:.]+\]|[^/@:\[\]]+)(?::\d*)?)(/[!-~]*)?", re.IGNORECASE)
 _CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
 _TYPED = re.compile(r";type=(.*)\Z", re.IGNORECASE | re.DOTALL)
@@ -177,7 +179,7 @@ def _result(transfer: Transfer, request: Request, started_at: float, at: FtpPlac
     if refused and not transfer.stopped and 400 <= code < 600:
         return Failure(
             outcome="http_error",
-            error=f"FTP {_last_line(transfer) or code}",
+            error=f"FTP {_last_line(transfer) or code}{_IS_DIRECTORY if _may_be_directory(at, code) else ''}",
             retry=code < 500,
             host_level=code == _UNAVAILABLE,
             ip=request.ip,
@@ -202,6 +204,11 @@ def _result(transfer: Transfer, request: Request, started_at: float, at: FtpPlac
         media_type=media_type_of(at.name) if at.name else FTP_LISTING,
         file=transfer.file,
     )
+
+
+def _may_be_directory(at: FtpPlace, code: int) -> bool:
+    """Say whether what the server did not send as a file may be a directory: it has no known extension."""
+    return code == _NO_FILE and at.name != "" and not media_type_of(at.name)
 
 
 def _last_line(transfer: Transfer) -> str:
