@@ -11,11 +11,13 @@ from gossamer.testing.conformance import check_processing_module
 FTP = "text/x-ftp-listing"
 
 
-def links(url: str, body: bytes, media_type: str = FTP, **options: int) -> list[tuple[str, str]]:
+def links(
+    url: str, body: bytes, media_type: str = FTP, *, is_cut: bool = False, **options: int
+) -> list[tuple[str, str]]:
     module = ListingLinks(convert(ProcessOptions, options))
     assert module.wants(media_type)
     findings = Findings()
-    module.process(Page(url, media_type, "", (), body), findings)
+    module.process(Page(url, media_type, "", (), body, is_cut=is_cut), findings)
     assert all(link.link_type == "anchor" for link in findings.links)
     return [(link.url, link.anchor_text) for link in findings.links]
 
@@ -56,7 +58,13 @@ def test_menus_and_lists_of_addresses() -> None:
     found = links("gopher://h.test/", menu, "application/gopher-menu")
     assert found == [("gopher://h.test/0/a", "About us"), ("http://w.test/", "Web")]
     listed = b"# remark\r\nfile:///a%20b/\r\n\r\nfile:///a%20b/\nmailto:x@y\nfile:///cut"
-    assert links("file:///", listed, "text/uri-list") == [("file:///a%20b/", "")] * 2
+    assert links("file:///", listed, "text/uri-list", is_cut=True) == [("file:///a%20b/", "")] * 2
+    assert links("file:///", listed, "text/uri-list")[2:] == [("file:///cut", "")]
+    for whole in (menu + b"\r\n.", menu.removesuffix(b"\r\n.\r\n"), menu):
+        assert links("gopher://h.test/", whole, "application/gopher-menu") == found
+    item = b"0A\t/a\th.test\t7070"
+    assert links("gopher://h.test/", item, "application/gopher-menu") == [("gopher://h.test:7070/0/a", "A")]
+    assert links("gopher://h.test/", item[:-2], "application/gopher-menu", is_cut=True) == []
 
 
 def test_bounds_hold() -> None:

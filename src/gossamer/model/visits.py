@@ -234,6 +234,8 @@ class Page(msgspec.Struct, frozen=True):
     """The whole, where it is too large for memory."""
     link_type: str = ""
     """Type of the link that led to the page, if known: it can mark the page as a sitemap or a feed."""
+    is_cut: bool = False
+    """Whether the end of `body` is missing."""
 
     @property
     def body_bytes(self) -> int:

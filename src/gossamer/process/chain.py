@@ -202,6 +202,7 @@ class Modules:
             page.body,
             page.file,
             page.link_type,
+            page.is_cut,
             document=document,
         )
         findings = Findings() if findings is None else findings

@@ -203,7 +203,7 @@ def _listed(page: Page) -> Iterator[tuple[str, str]]:
     root, directory = (url + "/", url + "/") if slash < 0 else (url[: slash + 1], url[: url.rindex("/") + 1])
     links: list[ListingEntry] = []
     names: set[bytes] = set()
-    for entry in entries(page.body):
+    for entry in entries(_ended(page)):
         if entry.kind == "link":
             links.append(entry)
             continue
@@ -230,16 +230,21 @@ def _text(name: bytes) -> str:
         return name.decode("latin-1")
 
 
+def _ended(page: Page) -> bytes:
+    """Return a page's lines; the last one of a page that was not cut may lack its end."""
+    return page.body if page.is_cut or page.body[-1:] == b"\n" else page.body + b"\n"
+
+
 def _offered(page: Page) -> Iterator[tuple[str, str]]:
     """Yield address and text of a Gopher menu's items."""
-    for offer in offers(page.body):
+    for offer in offers(_ended(page)):
         yield offer.url, offer.text
 
 
 def _addressed(page: Page) -> Iterator[tuple[str, str]]:
     """Yield the lines of a list of addresses; those that begin with # are remarks."""
-    body = page.body[: page.body.rfind(b"\n") + 1]
-    for line in body.split(b"\n"):
+    body = _ended(page)
+    for line in body[: body.rfind(b"\n") + 1].split(b"\n"):
         line = line.strip()
         if line and line[:1] != b"#":
             yield line.decode("utf-8", "replace"), ""
