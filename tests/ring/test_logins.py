@@ -158,6 +158,16 @@ def test_a_login_that_fails_is_given_up_and_status_says_why(
         assert (status, err) == (0, "")
         assert says in " ".join(out.split())
         assert not [one for one in (out, *map(str, found.rows)) if "wr0ng" in one]
+        again = crawl((), tmp_path / "crawl", resuming=True)
+        assert ours.count("POST", "/session") == 6
+        assert guarded.outcomes(again.rows)["app", "login_required"] == 2
+        monkeypatch.setenv("SITE_PASSWORD", PASSWORD)
+        mended = crawl((), tmp_path / "crawl", resuming=True)
+        assert mended.end == "finished", mended.critical()
+        assert titles(mended.rows) >= {
+            f"{area} {number} of {USER}" for area in ("app", "api") for number in range(PAGES)
+        }
+        assert mended.status["warnings"] == []
 
 
 @pytest.mark.promise("Operation", "Cookies come and go as Netscape files, and are sent to their site alone.")

@@ -25,7 +25,7 @@ from gossamer.api.page import CrawledPage, settled
 from gossamer.api.progress import notebook_progress
 from gossamer.api.restoring import Vault, check_vault, vault_of
 from gossamer.api.seeding import Seeding, seeding_of
-from gossamer.api.setting import Setting, Watching
+from gossamer.api.setting import Setting, Watching, retry_logins
 from gossamer.api.status import narrowed, running_status
 from gossamer.api.verbs import Asking, Commands, Queries, checkpoint_of, table_of
 from gossamer.archive.cdxj import INDEX
@@ -183,7 +183,7 @@ class Crawler:
                 await shard.kept.committer.commit()
             shard.controls.watchdogs.limit_requests(ThisMachine().open_files_max(), self.config.crawl.concurrency)
             sources = Sources(seeding_of(shard), feeding_of(shard), self._more_seeds)
-            self._begin_or_settle(shard)
+            await self._begin_or_settle(shard)
             verbs = self._table(shard, sources.seeding)
             await sources.seeding.prepare()
             end = await self._crawl(shard, sources, verbs)
@@ -366,15 +366,17 @@ class Crawler:
         if self._stop is not None:
             shard.ring.loop.stop(now=self._stop)
 
-    def _begin_or_settle(self, shard: Assembled) -> None:
+    async def _begin_or_settle(self, shard: Assembled) -> None:
         """End a crawl that had ended before, if `settle` is set; else let it continue with its remaining URLs."""
-        ended = shard.controls.telemetry.counters.totals.ended
+        telemetry = shard.controls.telemetry
+        ended = telemetry.counters.totals.ended
         if self._settle and ended in ENDED:
             shard.ring.loop.end_early(ENDED[ended])
             return
         (self.directory / REMAINDER).unlink(missing_ok=True)
         if ended == "low_water":
             shard.ring.frontier.count_anew()  # This run fetches the remainder.
+        await retry_logins(shard.ring, telemetry.counters.totals.logins, telemetry.clock)
 
     async def _save_remainder(self, shard: Assembled, feeding: Feeding, end: End) -> None:
         """Write the URLs that an offline crawl leaves to a segment for the next one."""

@@ -230,7 +230,10 @@ class CrawlCounters:
 
 def login_warning(name: str, reason: str) -> str:
     """Return a sentence about a login that was given up."""
-    return f"login.{name} was given up: {reason}; URLs that need it end as login_required"
+    return (
+        f"login.{name} was given up: {reason}; URLs that need it end as login_required; "
+        "correct it, and `gossamer resume DIR` tries these again"
+    )
 
 
 RINGS = ((1.0, 300), (5.0, 120), (60.0, 180), (600.0, 144), (7200.0, 360))

@@ -1,6 +1,8 @@
 """History: the row of each attempt, and the stored record of each URL."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -40,6 +42,8 @@ class PageRecord(msgspec.Struct, array_like=True, frozen=True):
     """
 
 
+SCANNED_A_SLICE = 1_000
+"""Records that are read before other work may run."""
 _STOPPED = b"\0hops:"
 """Prefix, in the family `content`, of redirects that were not followed because there were too many in a row."""
 _encode = msgspec.msgpack.Encoder().encode
@@ -74,6 +78,26 @@ class PageHistory:
             return None
         depth, hops, referrer = msgspec.msgpack.decode(value, type=tuple[int, int, str])
         return Link(url, "redirect", depth, hops, referrer)
+
+    async def queue_again(
+        self,
+        keys: tuple[bytes, bytes],
+        is_meant: Callable[[PageRecord], bool],
+        namer: Namer,
+        enqueue: Callable[[Link], None],
+    ) -> None:
+        """Queue URLs again that have ended and are meant. About 3 µs for each record in the range of keys."""
+        begin, end = keys
+        while True:
+            records = list(islice(self._epochs.scan("page", begin, end), SCANNED_A_SLICE))
+            for record in [_decode(value) for _, value in records]:
+                if record.final and is_meant(record) and (url := namer.name(record.url)) is not None:
+                    self.put(url, msgspec.structs.replace(record, final=False))
+                    enqueue(Link(url, "anchor", record.depth, 0, record.referrer))
+            if len(records) < SCANNED_A_SLICE:
+                return
+            begin = records[-1][0] + b"\0"
+            await asyncio.sleep(0)
 
     def address(self, partition: int, fingerprint: int) -> str:
         """Return the address of a URL by its fingerprint; empty if it was never visited."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, Literal
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
+from gossamer.crawl.history import PageRecord
 from gossamer.crawl.options import LoginRule
 from gossamer.crawl.permit import ALLOWED, FetchVerdict
 from gossamer.fetch.options import RequestRule
@@ -165,6 +166,13 @@ class FormLogins:
         is_lost = login.prerequisite is not None and url.host == login.prerequisite.origin.host
         login.waiting[url.host] = url
         return FetchVerdict(prerequisite=login.prerequisite if is_lost else None, park=True)
+
+    def lacked(self, names: Collection[str], record: PageRecord) -> bool:
+        """Say whether a URL ended for want of one of these logins."""
+        if record.outcome != LOGIN_REQUIRED or (url := self._namer.name(record.url)) is None:
+            return False
+        login = self._of(url)
+        return login is not None and login.name in names
 
     def token(self, url: Url) -> str:
         """Return the bearer token of a request; empty if it has none."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import islice
 
-import msgspec
 from xxhash import xxh3_64_digest
 
 from gossamer.crawl.copies import Sketcher, is_text
 from gossamer.crawl.counters import CrawlCounters
-from gossamer.crawl.history import PageHistory, read_page_record
+from gossamer.crawl.history import PageHistory
 from gossamer.model.links import Link
 from gossamer.model.visits import Content, PageRow
 from gossamer.scope.farms import ANY
@@ -25,8 +22,6 @@ from gossamer.url.site import site_of, site_partition
 from gossamer.url.url import Url
 
 _WATCHED = b"\0watch:"
-SCANNED_A_SLICE = 1_000
-"""Page records that are read before other work may run."""
 NAMES_MAX, NAMES_BYTES_MAX = 256, 1 << 18
 """Host names that are searched for in a page, and bytes in which they are."""
 _NAME = re.compile(rb"[A-Za-z0-9._-]{1,80}").match
@@ -129,20 +124,13 @@ class Trapping:
             trap.held.clear()
             discover([Link(url, "anchor", depth, 0, referrer) for url, depth, referrer in held if url is not None])
         starts = tuple(f"{trap.name} is a trap " for trap in released)
-        begin, end = partition_range(host.partition, host.partition + 1)
+        keys = partition_range(host.partition, host.partition + 1)
         if name.startswith(ANY) and host.site in self._split:
-            begin, end = PARTITIONED
-        while starts:
-            records = list(islice(self._epochs.scan("page", begin, end), SCANNED_A_SLICE))
-            for record in [read_page_record(value) for _, value in records]:
-                url = namer.name(record.url)
-                if url is not None and record.outcome == "trapped" and record.final and record.error.startswith(starts):
-                    history.put(url, msgspec.structs.replace(record, final=False))
-                    enqueue(Link(url, "anchor", record.depth, 0, record.referrer))
-            if len(records) < SCANNED_A_SLICE:
-                break
-            begin = records[-1][0] + b"\0"
-            await asyncio.sleep(0)
+            keys = PARTITIONED
+        if starts:
+            await history.queue_again(
+                keys, lambda one: one.outcome == "trapped" and one.error.startswith(starts), namer, enqueue
+            )
         return [trap.name for trap in released]
 
 
