@@ -367,3 +367,10 @@ def test_the_port_that_is_taken_is_named(run: Commands) -> None:
         assert f"127.0.0.1:{port}: Address already in use; name another port with --port" in run.mistake(
             "serve", "--port", str(port)
         )
+
+
+def test_a_resume_of_a_crawl_that_runs_says_so_and_not_that_its_port_is_taken(run: Commands, web: str) -> None:
+    call, _ = run.served("crawl", web, "--allow-private", "--delay", "1", "--serve", "0")
+    until(lambda: call.status().get("pages", 0) > 0)
+    says = run.mistake("resume", "crawl", "--serve", str(call.port))
+    assert "crawl is in use by another crawl; `gossamer status crawl` shows it" in says

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gossamer.api.maintenance import scale_crawl as scale_crawl
     from gossamer.api.maintenance import verify_of as verify_of
     from gossamer.api.page import CrawledPage as CrawledPage
+    from gossamer.api.shards import held_stopped as held_stopped
     from gossamer.api.status import status_of as status_of
     from gossamer.api.status import why_of as why_of
     from gossamer.api.stored import cookies_of as cookies_of
@@ -43,6 +44,7 @@ __all__ = [
     "finish_scaling",
     "forget_of",
     "forgettable_of",
+    "held_stopped",
     "release_of",
     "sample_of",
     "scale_crawl",
@@ -55,8 +57,8 @@ _HOMES = {
     "ClusterCrawler": "cluster", "Crawler": "crawler", "CrawledPage": "page", "about_of": "looking",
     "accept_loss_of": "maintenance", "check_scalable": "maintenance", "cookies_of": "stored",
     "finish_scaling": "maintenance", "forget_of": "maintenance", "forgettable_of": "maintenance",
-    "release_of": "maintenance", "sample_of": "stored", "scale_crawl": "maintenance", "status_of": "status",
-    "verify_of": "maintenance", "why_of": "status",
+    "held_stopped": "shards", "release_of": "maintenance", "sample_of": "stored", "scale_crawl": "maintenance",
+    "status_of": "status", "verify_of": "maintenance", "why_of": "status",
 }  # fmt: skip
 
 

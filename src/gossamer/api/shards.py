@@ -45,7 +45,7 @@ def check_several(config: Config) -> None:
 
 @contextmanager
 def held_stopped(directory: Path) -> Iterator[None]:
-    """Hold a crawl of several shards that does not run. Raises ConfigError when it does."""
+    """Hold a crawl that does not run. Raises ConfigError when it does."""
     lock = locked(directory, reading=True)
     try:
         yield

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gossamer import api
 from gossamer.cli.arguments import Sets
 from gossamer.cli.directory import holds_crawl, require_crawl
 from gossamer.cli.output import Exit, complain
@@ -151,9 +152,12 @@ async def console_of(crawl: Crawler | ClusterCrawler, config: Config) -> AsyncIt
     """Serve the console of a crawl while the context is open; give its address, with what may change things.
 
     Raises:
-        ConfigError: the port is taken, or what it needs is not installed.
+        ConfigError: the port is taken, or what it needs is not installed; or the crawl runs, perhaps at that port.
     """
     _require_parts()
+    if holds_crawl(crawl.directory):
+        with api.held_stopped(crawl.directory):
+            pass
     from gossamer.console.access import access_of
     from gossamer.console.replay import replayed
     from gossamer.console.server import served
