@@ -31,10 +31,10 @@ def asked(crawl: Path, *requests: dict[str, object], kept_s: float = 0.0) -> tup
     read = 0
 
     class Counted(Directory):
-        async def _status_now(self) -> dict[str, object]:
+        async def _status_now(self, *, again: bool = False) -> dict[str, object]:
             nonlocal read
             read += 1
-            return await super()._status_now()
+            return await super()._status_now(again=again)
 
     async def work() -> list[dict[str, object]]:
         desk = Counted(crawl, pytest.fail)
@@ -72,6 +72,14 @@ def test_it_is_read_again_when_somebody_has_had_it(crawl: Path) -> None:
     assert isinstance(held, dict)
     assert held["state"] == "starting"
     assert "in use" in held["waiting_for"]
+
+
+def test_a_crawl_whose_configuration_cannot_be_read_has_failed(crawl: Path) -> None:
+    whole = (crawl / "crawl.toml").read_text()
+    (crawl / "crawl.toml").write_text(whole + "nonsense\n")
+    [answer], _ = asked(crawl, STATUS)
+    assert answer["result"]["state"] == "failed"  # type: ignore[index]
+    assert "crawl.toml is not TOML" in answer["result"]["waiting_for"]  # type: ignore[index]
 
 
 def test_what_is_no_request_and_what_is_no_crawl(crawl: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.words import shell_word
 from gossamer.report.figures import Past
 from gossamer.world.files import socket_name
+from gossamer.world.process import DirectoryLock
 
 if TYPE_CHECKING:
     from gossamer.api.callbacks import Callbacks
@@ -27,6 +28,8 @@ ANSWER_S_MAX = 75.0
 """Longest wait for an answer: a crawl answers or refuses within 60 s."""
 KEPT_S = 2.0
 """Least interval between reads of a stopped crawl's status: opening its store takes a while."""
+HELD_S = 0.2
+"""Time for which a process that has the crawl holds its lock; readers hold it for less."""
 PASSING = ("starting", "stopping")
 UNSETTLED = (-1, -1)
 Stamp = tuple[int, int]
@@ -142,7 +145,7 @@ class Directory:
             self._status = (now, stamp, status)
         return self._status[2]
 
-    async def _status_now(self) -> dict[str, object]:
+    async def _status_now(self, *, again: bool = False) -> dict[str, object]:
         try:
             return await asyncio.to_thread(lambda: _api().status_of(self._directory))
         except CrawlFailedError as damaged:
@@ -150,6 +153,9 @@ class Directory:
         except ConfigError as error:
             if not (self._directory / "crawl.toml").exists():
                 raise verbs.MissingError(str(error)) from error
+            if not await asyncio.to_thread(DirectoryLock.is_held, self._directory / "state/lock", HELD_S):
+                # It may have let go in between.
+                return {"state": "failed", "waiting_for": str(error)} if again else await self._status_now(again=True)
             # A process holds it, and cannot be asked: it begins, or makes its files before it goes.
             return {"state": PASSING[self._ran], "waiting_for": str(error)}
 
