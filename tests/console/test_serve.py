@@ -188,7 +188,11 @@ def test_crawls_are_created_run_and_listed(run: Commands, web: str) -> None:
     pages = crawl_of(call, "two")["pages"]
     assert "did you mean limits.max_pages" in call.post("/api/crawls/two/resume", values={"limits.max_page": 1}).error
     assert "null may stand" in call.post("/api/crawls/two/resume", values={"scope.include": [None]}).error
-    assert call.post("/api/crawls/two/resume", values={"limits.max_pages": pages + 1}).status == 200
+    resumed = call.post("/api/crawls/two/resume", values={"limits.max_pages": pages + 1})
+    assert resumed.status == 200
+    assert {name: resumed.json[name] for name in ("state", "waiting_for", "ended")} == {
+        "state": "starting", "waiting_for": "", "ended": "",
+    }, "nothing of the run before"  # fmt: skip
     until(lambda: crawl_of(call, "two")["pages"] == pages + 1)
     until(lambda: call.get("/api/crawls").json["running"] == 1)
     assert ended(server) == 0

@@ -253,6 +253,7 @@ class Fleet:
         state = str(status.get("state", "running"))
         if entry.is_attended and state in ("stopped", "finished"):
             state = "starting" if entry.wish.runs else "stopping"
+            status = {**status, "waiting_for": "", "ended_says": ""}  # Of the run before, or of one that is not over.
         return CrawlSummary(
             name=name, state=state, runs=entry.wish.runs, pages=status.get("pages", 0), queued=status.get("queued", 0),
             pages_s=status.get("pages_s", 0.0), waiting_for=str(status.get("waiting_for") or ""),
