@@ -13,10 +13,14 @@ from gossamer.api.cluster_queries import ClusterQueries
 from gossamer.api.engine import EngineCalls
 from gossamer.api.status import status_of
 from gossamer.cluster.aggregate import LISTED_MAX, REVISIT_SUMS, whole
-from gossamer.config import Config, configure
+from gossamer.config import Config, configure, effective_toml
 from gossamer.crawl.counters import Timeline
+from gossamer.lab.shards import Shards
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.modules import ModuleCounts, module_facts
 from gossamer.model.verbs import ConflictError, Nothing
+from tests.cluster.crawls import config_of
 
 
 def shard(number: int, **more: object) -> dict[str, object]:
@@ -143,3 +147,16 @@ def test_there_are_no_metrics_before_every_shard_has_read_its_counts(tmp_path: P
     found = asyncio.run(queries.metrics(Nothing()))
     assert isinstance(found, dict)
     assert "gossamer_pages_total 9.0" in found["metrics"]
+
+
+def test_of_a_stopped_crawl_the_limit_of_all_shards_is_named(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    directory.mkdir()
+    with SimwebProcess(SimwebOptions.plain(hosts=6, pages=200), tmp_path / "web") as simweb:
+        config = config_of(simweb, directory, 2, max_pages=12)
+        (directory / "crawl.toml").write_text(effective_toml(config))
+        assert asyncio.run(Shards(config, directory, 2).run()) == "limit"
+    status = status_of(directory)
+    assert (status["pages"], status["ended_says"]) == (12, "page limit reached")
+    says = f"page limit reached; `gossamer resume {directory} --max-pages N` continues with a higher limit N"
+    assert status["waiting_for"] == says

@@ -36,6 +36,7 @@ from gossamer.model.status import (
     ShardHealth,
     Status,
     limit_reached,
+    read_status,
     resume_command,
 )
 from gossamer.model.words import shell_word
@@ -161,6 +162,10 @@ def _found_status(config: Config, directory: Path) -> dict[str, object]:
         found = whole([_status_of(config, directory, shard).as_object() for shard in range(config.cluster.workers)])
         is_over = not found["queued"] and found["discovered"]
         found["state"] = "finished" if is_over or found["ended"] in COMPLETE else "stopped"
+        status = read_status(found)  # No shard alone reaches a limit of them all.
+        found["ended_says"] = status.ended_says = _ended_says(status)
+        if not status.damage:
+            found["waiting_for"] = _stopped(config, directory, status)
         return found
 
 
@@ -182,7 +187,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         status.traps = trap_lines(opened.traps)
         status.revisits = whole_facts(opened.revisits, now) if opened.revisits is not None else None
         status.concurrency = config.crawl.concurrency
-        status.waiting_for = _stopped(counts, totals, config, directory, status)
+        status.waiting_for = _stopped(config, directory, status)
         status.uploads = msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None
         _tell_damage(status, opened.lost, directory)
         return status
@@ -305,18 +310,14 @@ def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Confi
     return status
 
 
-def _stopped(counts: QueueCounts, totals: Totals, config: Config, directory: Path, status: Status) -> str:
-    if not counts.pending and config.crawl.mode != "continuous":
+def _stopped(config: Config, directory: Path, status: Status) -> str:
+    if not status.queued and config.crawl.mode != "continuous":
         return ""
     few = f"fewer hosts than frontier.hosts_min = {config.frontier.hosts_min} were left"
-    why = {"low_water": few, "limit": status.ended_says, "patience": _awaited(totals)}.get(totals.ended, "nothing runs")
+    awaited = f"what is left waits for longer than crawl.patience_s: {', '.join(one.host for one in status.awaited)}"
+    why = {"low_water": few, "limit": status.ended_says, "patience": awaited}.get(status.ended, "nothing runs")
     command, how = resume_command(str(directory), status)
     return f"{why}; `{command}` continues{how}"
-
-
-def _awaited(totals: Totals) -> str:
-    hosts = ", ".join(one.host for one in totals.awaited)
-    return f"what is left waits for longer than crawl.patience_s: {hosts}"
 
 
 def _eta_s(status: Status) -> float | None:
