@@ -108,6 +108,8 @@ def test_an_internal_error_ends_one_of_them(tmp_path: Path, room: str, method: s
         assert [ring.outcomes[host] for host in HOSTS[:3]] == ["fetched"] * 3
         assert all(ring.outcomes[f"{host}a"] == "http_error" for host in HOSTS[:3])
         assert {event["url"] for event in ring.log("critical.log")} == {bad}
+        is_recorded = ring.outcomes.get(bad) == "fetched"
+        assert bool(ring.counters.totals.warnings()) == is_recorded, "links that are lost are reported elsewhere too"
         assert ring.frontier.counts.pending == 0
         assert ring.adds_up()
 

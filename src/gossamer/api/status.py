@@ -21,7 +21,7 @@ from gossamer.assembly.values import Assembled
 from gossamer.cluster.aggregate import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.counters import SeedCounters, Totals, login_warning
+from gossamer.crawl.counters import SeedCounters, Totals
 from gossamer.crawl.history import holding
 from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.record import QueueCounts
@@ -299,7 +299,7 @@ def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Confi
         runs=totals.incarnation,
         ended=totals.ended,
         awaited=list(totals.awaited),
-        warnings=[login_warning(name, reason) for name, reason in sorted(totals.logins.items())],
+        warnings=totals.warnings(),
         max_pages=limits.max_pages,
         max_time_s=limits.max_time_s,
         max_bytes=limits.max_bytes,

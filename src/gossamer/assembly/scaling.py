@@ -285,6 +285,7 @@ def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:
         totals.wire_bytes += one.wire_bytes
         totals.body_bytes += one.body_bytes
         totals.fetch_s += one.fetch_s
+        totals.unfollowed += one.unfollowed
         totals.incarnation = max(totals.incarnation, one.incarnation)
         totals.seeds.count += one.seeds.count
         totals.seeds.first = (totals.seeds.first + one.seeds.first)[:SEEDS_NAMED_MAX]

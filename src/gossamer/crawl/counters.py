@@ -72,6 +72,18 @@ class Totals(msgspec.Struct):
     """Cost and gain of rendering: processor seconds, resources, links."""
     logins: dict[str, str] = msgspec.field(default_factory=dict)
     """Logins that were given up, and why."""
+    unfollowed: int = 0
+    """Pages that are recorded, but whose links were not all followed, because of an internal error."""
+
+    def warnings(self) -> list[str]:
+        """Return what the operator should know about the crawl so far, in sentences."""
+        found = [login_warning(name, reason) for name, reason in sorted(self.logins.items())]
+        if self.unfollowed:
+            pages = f"{self.unfollowed:,} page{'s' * (self.unfollowed != 1)}"
+            found.append(
+                f"links of {pages} were not followed because of an internal error; logs/critical.log says where"
+            )
+        return found
 
 
 class CrawlCounters:

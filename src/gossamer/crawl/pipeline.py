@@ -345,6 +345,8 @@ class Pipeline:
             self._ring.answered(lease.prerequisite, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
             self._outcomes.internal_error(lease, error, now)
+        else:  # Its row is written.
+            self._counters.totals.unfollowed += 1
 
 
 async def _no_commit() -> None:
