@@ -207,6 +207,28 @@ def test_logins_that_bring_no_page_are_given_up(book: Book) -> None:
     assert book.told[-1][1].startswith("3 logins in a row brought no page")
 
 
+def test_pages_that_an_account_may_not_see_do_not_end_a_login_that_brought_others(book: Book) -> None:
+    def visit(answer: Reply, body: bytes | None = None) -> None:
+        if (verdict := book.logins.verdict(PAGE, 0.0)).park:
+            book.log_in()
+            verdict = book.logins.verdict(PAGE, 0.0)
+        assert verdict.allowed
+        book.logins.logged_out(PAGE, answer, body)
+        book.logins.passed(PAGE)
+
+    visit(reply(), b"content")
+    for _ in range(50):
+        visit(reply(401))
+    assert len(book.told) == 4, "it logs in three times more, and keeps that session"
+    visit(reply(), b"content")
+    visit(reply(401))
+    assert book.logins.verdict(PAGE, 0.0).park, "a page shows that the session was a good one: this is its end"
+    for _ in range(99):
+        visit(reply(401))
+    assert book.logins.verdict(PAGE, 0.0).outcome == "login_required"
+    assert book.told[-1][1].startswith("3 logins in a row brought no page: HTTP 401")
+
+
 @pytest.mark.parametrize(
     ("answer", "body", "ended"),
     [

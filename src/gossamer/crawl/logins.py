@@ -32,6 +32,8 @@ from gossamer.url.url import Url
 HOPS_MAX: Final = 5
 """Redirects in a row that a login follows."""
 REPEATS_THE_BODY: Final = frozenset((307, 308))
+REFUSED_MAX: Final = 100
+"""Replies in a row without a session after which a login is given up that brought pages before."""
 LOGIN_REQUIRED: Final = "login_required"
 
 Phase = Literal["out", "form", "sent", "landing", "in", "failed"]
@@ -63,6 +65,10 @@ class FormLogin:
         """Whether a request of its session is in flight."""
         self.fruitless = 0
         """Consecutive logins that failed or led to no page."""
+        self.has_worked = False
+        """Whether its sessions have brought pages."""
+        self.refused = 0
+        """Replies without a session since the last page."""
         self.pause_until = 0.0
         self.reason = ""
         """Why the last login failed."""
@@ -139,7 +145,7 @@ class FormLogins:
     def _recalled(self, name: str, rule: LoginRule, url: Url) -> FormLogin:
         login = FormLogin(name, rule, url)
         if (kept := self._epochs.get("cookie", _key(login))) is not None:
-            login.phase, login.token = "in", _decode(kept).token
+            login.phase, login.token, login.has_worked = "in", _decode(kept).token, True
         return login
 
     # ---- before a request
@@ -206,10 +212,14 @@ class FormLogins:
             why = f"it is what login.{login.name} shows without a session"
         else:
             if body is not None:
-                login.fruitless = 0
+                login.has_worked, login.fruitless, login.refused = True, 0, 0
             return ""
+        login.refused += 1
+        is_fruitless = login.fruitless >= login.rule.attempts_max
+        if is_fruitless and login.has_worked and login.refused < REFUSED_MAX:
+            return why  # This account may not see these pages: another login would change nothing.
         self._end(login)
-        if login.fruitless >= login.rule.attempts_max:
+        if is_fruitless:
             self._give_up(login, f"{login.fruitless} logins in a row brought no page: {why}")
         return why
 
