@@ -251,9 +251,10 @@ def test_commands_and_the_process_list_show_no_secret(tmp_path: Path, names: str
 
 
 @pytest.mark.promise("Operation", "No output shows credentials.")
-def test_a_mistake_about_a_secret_does_not_repeat_it() -> None:
+@pytest.mark.parametrize("mistake", ["request.http://a.test", "request", "proxy"])
+def test_a_mistake_about_a_secret_does_not_repeat_it(mistake: str) -> None:
     with pytest.raises(ConfigError) as found:
-        configure(sets=[f'request.http://a.test="{INLINE}"'])
+        configure(sets=[f'{mistake}="{INLINE}"'])
     assert INLINE not in str(found.value)
 
 

@@ -336,7 +336,7 @@ def _assigned(text: str) -> Values:
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or "." not in key:
-        raise ConfigError(f"--set {text}: write --set section.key=value{_meant(key)}")
+        raise ConfigError(f"--set {key}: write --set section.key=value{_meant(key)}")
     if value.strip() == "none":
         return {key: None}
     try:

@@ -57,7 +57,7 @@ def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Ke
     for text in texts:
         key, equals, _ = text.partition("=")
         if not equals or "." not in key:
-            raise ConfigError(f"{text}: write section.key=value")
+            raise ConfigError(f"{key}: write section.key=value")
     try:
         new = reopen_text(effective_toml(config), FILE, sets=texts)
     except ConfigError as error:
