@@ -218,6 +218,12 @@ def test_all_of_it_is_shown_and_moves(crawl: Served, web: Endless, opened: Opene
     expect(page.locator("#chart-bits")).to_have_attribute("aria-label", re.compile("bit/s"))
 
 
+def test_the_ticks_of_a_slow_crawl_are_named_as_they_are(crawl: Served, opened: Opened) -> None:
+    page = opened(crawl.address)
+    said = page.evaluate("import('/static/words.js').then(({ short }) => [0, 0.25, 2.5, 150, 2500].map(short))")
+    assert said == ["0", "0.25", "2.5", "150", "2.5 k"]
+
+
 def test_why_answers(crawl: Served, web: Endless, opened: Opened) -> None:
     page = opened(crawl.address)
     page.locator("#pages button").first.click()

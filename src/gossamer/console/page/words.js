@@ -55,7 +55,7 @@ function scaled(value, units) {
 
 export const size = (bytes) => scaled(bytes ?? 0, ["B", "KB", "MB", "GB", "TB", "PB"]);
 export const bits = (rate) => scaled(rate ?? 0, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
-export const short = (value) => scaled(value ?? 0, ["", "k", "M", "G", "T"]).trim();
+export const short = (value) => (value < 1000 ? decimal(value) : scaled(value, ["", "k", "M", "G", "T"]));
 export const share = (part) => `${(100 * part).toFixed(1)} %`;
 export const outcome = (name) => OUTCOMES[name] ?? harmless(name);
 export const limit = (name) => LIMITS[name] ?? harmless(name);
