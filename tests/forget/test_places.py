@@ -276,10 +276,18 @@ def test_two_commands_do_not_work_on_a_crawl_at_once(site: Site, tmp_path: Path)
     crawl = tmp_path / "crawl"
     other = DirectoryLock(crawl / MAINTENANCE)
     assert other.acquire(0.0)
-    for words in (("forget", str(crawl), GONE), ("scale", str(crawl), "--workers", "1")):
+    of_running = (
+        ("pause",),
+        ("set", "limits.max_pages=9"),
+        ("host", "a.example", "delay_s=1"),
+        ("seed", "http://a.example/"),
+    )
+    for name, *others in (("forget", GONE), ("scale", "--workers", "1"), *of_running):
+        words = (name, str(crawl), *others)
         status, _, errors = commands.run(*words)
         assert (status, "another command works on" in errors) == (2, True), errors
         assert DirectoryLock.is_held(crawl / MAINTENANCE), "it took the other's lock away"
+    assert "finished: another command works on it\n" in commands.run("status", str(crawl))[1]
     other.release()
     assert commands.run("forget", str(crawl), GONE)[0] == 0
     assert not (crawl / MAINTENANCE).exists()

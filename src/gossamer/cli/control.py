@@ -17,6 +17,7 @@ import typer
 from gossamer import api
 from gossamer.cli.arguments import Directory
 from gossamer.cli.directory import require_crawl
+from gossamer.cli.job import MAINTENANCE
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import line_of, state_of
 from gossamer.model.errors import ConfigError
@@ -123,7 +124,7 @@ def act(directory: Path, verb: str, **arguments: object) -> int:
     try:
         answer = ask(directory, verb, arguments)
     except NoCrawlRunsError as error:
-        raise ConfigError(f"{error}; gossamer resume {shell_word(directory)} continues it") from error
+        raise _not_running(directory, error, "continues it") from error
     if isinstance(answer, Mapping):
         # Verbs that change the crawl's state answer with its status.
         status = read_status(answer) if "state" in answer else None
@@ -138,9 +139,14 @@ def _changed(directory: Path, verb: str, arguments: Mapping[str, object], instea
     try:
         return mapping(ask(directory, verb, arguments))
     except NoCrawlRunsError as error:
-        raise ConfigError(
-            f"{error}; gossamer resume {shell_word(directory)} {instead}".rstrip() + " continues it so"
-        ) from error
+        raise _not_running(directory, error, f"{instead} continues it so".lstrip()) from error
+
+
+def _not_running(directory: Path, error: NoCrawlRunsError, how: str) -> ConfigError:
+    """Return the mistake of a command for a crawl that does not run; `how` ends the sentence about `resume`."""
+    if DirectoryLock.is_held(directory / MAINTENANCE):  # A crawl that stopped for it starts again afterwards.
+        return ConfigError(f"another command works on {directory}; repeat this one when it is done")
+    return ConfigError(f"{error}; gossamer resume {shell_word(directory)} {how}")
 
 
 def _show_changes(answer: Mapping[str, object]) -> int:
