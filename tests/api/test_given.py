@@ -104,3 +104,8 @@ def test_a_crawl_is_named_by_a_text_or_a_path(asking: Callable[[Any], object], t
     assert "directory is None: name a directory" in line_of(lambda: asking(None))
     for given in (tmp_path, str(tmp_path)):
         assert str(tmp_path) in line_of(lambda given=given: asking(given))  # type: ignore[misc]
+
+
+def test_a_cluster_for_one_shard_is_refused_and_not_left_out_of_account(tmp_path: Path) -> None:
+    says = line_of(lambda: Crawler(HERE, output=tmp_path, allow_private=True, cluster="10.0.0.1:6379"))
+    assert says == "cluster.address: a crawl of one shard runs here and without Ray; add --workers N, or leave it out"

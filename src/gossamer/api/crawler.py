@@ -113,6 +113,10 @@ class Crawler:
                 f"Crawler is one shard in your own process, and this crawl has {config.cluster.workers}: "
                 "gossamer.api.ClusterCrawler runs those"
             )
+        if config.cluster.address and not resuming:  # `gossamer scale` makes several shards one.
+            raise ConfigError(
+                "cluster.address: a crawl of one shard runs here and without Ray; add --workers N, or leave it out"
+            )
         self._begin(directory, config, more_seeds, settle=settle)
         self._is_new = not resuming
 
