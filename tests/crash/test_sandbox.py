@@ -217,11 +217,12 @@ def test_a_kernel_without_landlock(wanted: str, tmp_path: Path) -> None:
 
 
 def test_what_the_configuration_names_is_there(tmp_path: Path) -> None:
-    """Lists, seeds, roots of `file:` addresses, a store, and a folder that the operator put on another disk."""
-    for name in ("lists", "root", "elsewhere", "crawl"):
+    """Lists, seeds, components, roots of `file:` addresses, a store, and a folder that is on another disk."""
+    for name in ("lists", "root", "elsewhere", "crawl", "own"):
         (tmp_path / name).mkdir()
     (tmp_path / "root/page.html").write_text("<title>of a file</title>")
     (tmp_path / "lists/hosts").write_text("excluded.example\n")
+    (tmp_path / "own/mine.py").write_text("class Mine:\n    name = 'mine'\n    rejects = lambda self, link: False\n")
     (tmp_path / "crawl/warc").symlink_to(tmp_path / "elsewhere")
     with Site(SITE).serving() as site:
         (tmp_path / "lists/seeds").write_text(f"{site.url('/')}\n{(tmp_path / 'root/page.html').as_uri()}\n")
@@ -232,7 +233,7 @@ def test_what_the_configuration_names_is_there(tmp_path: Path) -> None:
         for setting in (
             "process.sandbox=on", 'scope.schemes=["http", "file"]', f"fetch.file_roots=['{tmp_path / 'root'}']",
             f"scope.exclude_hosts_file={tmp_path / 'lists/hosts'}", f"archive.store={(tmp_path / 'store').as_uri()}",
-            f"state.hosts_store={tmp_path / 'hosts'}",
+            f"state.hosts_store={tmp_path / 'hosts'}", f"components.filters=['{tmp_path / 'own/mine.py'}:Mine']",
         ):  # fmt: skip
             crawl.arguments += ("--set", setting)
         (tmp_path / "store").mkdir()

@@ -110,6 +110,7 @@ def rights_of(config: Config, directory: Path) -> Rights:
             paths = [str(Path(path).parent) for path in paths]
         (writes if key in WRITTEN else reads).extend(paths)
     reads += _named_by_rules(config)
+    reads += [file for name in own_components(config) if (file := name.rpartition(":")[0]).endswith(".py")]
     reads += [found for name in CERTIFICATE_VARIABLES if (found := os.environ.get(name))]
     for place in (config.archive.store, config.state.checkpoint_uri):
         if place.startswith("file:"):
