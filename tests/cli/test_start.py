@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from gossamer.cli.checking import job_of
+from gossamer.cli.child import guarded
 from gossamer.cli.job import AGAIN, CrawlJob, decode, encode, written_in
 from gossamer.cli.output import Exit
 from gossamer.cli.start import Started
@@ -171,6 +173,13 @@ def test_a_child_that_dies_of_typed_seeds_cannot_have_them_twice(run: Gossamer) 
     assert process.returncode == 1
     assert err.count("\n") == 1
     assert "what was on standard input is gone: give it again" in err
+
+
+def test_a_component_that_exits_does_not_choose_the_exit_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert guarded(CrawlJob(str(tmp_path), "{}"), lambda _: sys.exit(0)) == Exit.FAILED
+    assert "internal error: SystemExit: 0; the state is saved" in capsys.readouterr().err
 
 
 def test_words_that_are_no_text_arrive_as_they_were() -> None:

@@ -32,6 +32,16 @@ def test_a_module_that_fails_stops_no_other() -> None:
     assert processed.findings.columns == {"begun": True}
 
 
+def test_a_module_that_would_exit_ends_no_process() -> None:
+    class Exits(Broken):
+        def process(self, page: Page, findings: Findings) -> None:
+            raise SystemExit(0)
+
+    processed = Modules([Exits(), *standard_modules(OPTIONS)], OPTIONS).process(page("<title>T</title>"))
+    assert processed.errors == (ModuleError("broken", "SystemExit: 0"),)
+    assert processed.findings.title == "T"
+
+
 def test_modules_are_chosen_by_media_type() -> None:
     modules = Modules([LinkExtractor(), TitleAndText()], OPTIONS)
     assert modules.wants("text/html")

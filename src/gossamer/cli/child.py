@@ -137,7 +137,7 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
         return work(job)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - a component may raise SystemExit
         if (mistake := config_error(error)) is not None:
             if job.restart and is_outdated(job):
                 return AGAIN  # A command was quicker.
@@ -151,8 +151,6 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
                 keep(error, Path(job.directory))
             complain(f"{error}; the state is saved, gossamer resume {shell_word(job.directory)} continues")
             return Exit.FAILED
-        if isinstance(error, SystemExit | GeneratorExit):
-            raise
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             complain(full(error, Path(job.directory)))
             return Exit.FAILED

@@ -218,7 +218,7 @@ class Modules:
                     module.process(carried, findings)
                 finally:
                     end()
-            except Exception as error:  # noqa: BLE001  # Any module's mistake is that module's alone.
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # Any module's mistake is that module's alone.
                 kind: Literal["failed", "timeout"] = "timeout" if isinstance(error, TimeoutError) else "failed"
                 errors.append(ModuleError(module.name, f"{type(error).__name__}: {error}", kind))
         if findings.columns or findings.rows:
