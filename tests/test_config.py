@@ -100,6 +100,13 @@ def test_options_and_sets_name_themselves() -> None:
     assert "did you mean limits.max_pages?" in complaint(sets=["limits.maxpages=3"])
 
 
+def test_a_set_takes_the_name_of_a_place_as_a_file_has_it() -> None:
+    assert configure(sets=['host."a.test"={delay_s=2}']).host == configure(sets=["host.a.test={delay_s=2}"]).host
+    said = complaint(sets=['request."https://a.test/x/".bearer=b5f3'])
+    assert "--set 'request.https://a.test/x/={bearer = …}'" in said
+    assert "b5f3" not in said
+
+
 def test_a_mistake_inside_a_table_is_named_with_its_own_line(tmp_path: Path) -> None:
     text = """[extract.book]
 urls = ["x"]

@@ -332,11 +332,22 @@ def _flattened(tables: Mapping[str, object]) -> Values:
     return flat
 
 
+_QUOTED = re.compile(r'(\w+)\."([^"]+)"(?:\.(\w+))?')
+"""Matches a key with a name in quotation marks."""
+
+
 def _assigned(text: str) -> Values:
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or "." not in key:
         raise ConfigError(f"--set {key}: write --set section.key=value{_meant(key)}")
+    if quoted := _QUOTED.fullmatch(key):  # As a file has it: host."example.org"
+        section, name, within = quoted.groups()
+        if within:
+            raise ConfigError(
+                f"--set {key}: write all keys of the place at once: --set '{section}.{name}={{{within} = …}}'"
+            )
+        key = f"{section}.{name}"
     if value.strip() == "none":
         return {key: None}
     try:
