@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 import zipfile
 from collections import Counter
@@ -420,7 +421,9 @@ def test_a_site_without_changes_has_a_feed_without_items_and_a_crawl_that_is_ref
     ("words", "mistake"),
     [
         (("--events", "changed,sold"), "--events sold: expected appeared, changed, vanished, field"),
+        (("--events", ","), "--events ',': expected appeared, changed, vanished, field"),
         (("--webhook", "example.org"), "--webhook example.org: expected an http or https address"),
+        (("--webhook", "http://e.example:x/"), "--webhook http://e.example:x/: expected an http or https address"),
         (("--every", "0"), "--every 0: expected more than 0 seconds"),
         (("--every", "nan"), "--every nan: expected more than 0 seconds"),
         (("--every", "1e300"), "--every 1e+300: expected at most 31536000 seconds"),
@@ -429,6 +432,31 @@ def test_a_site_without_changes_has_a_feed_without_items_and_a_crawl_that_is_ref
 def test_a_mistake_of_watch_is_one_line(words: tuple[str, ...], mistake: str) -> None:
     status, _, err = commands.run("watch", "http://e.example/", *words)
     assert (status, err) == (2, f"gossamer: {mistake}\n")
+
+
+class Restless(Answering):
+    """A page that is another one each time."""
+
+    def get(self) -> None:
+        self.answer(200, f"<!doctype html><title>Restless</title>{time.time()}".encode())
+
+
+@pytest.mark.heavy
+def test_a_watch_that_is_refused_reports_nothing_of_the_crawl_that_runs(tmp_path: Path) -> None:
+    directory = tmp_path / "watch"
+    quick = ("revisit.interval_s_mean=0.5", "revisit.interval_s_min=0.2", "revisit.change=payload", "robots.obey=false")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Restless)
+    with serving(server):
+        words = ["watch", f"http://127.0.0.1:{server.server_address[1]}/", "-o", str(directory), *QUICK]
+        words += ["--events", "appeared,changed", *(word for one in quick for word in ("--set", one))]
+        environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parents[1])}
+        with subprocess.Popen([sys.executable, "-m", "gossamer", *words], env=environment) as running:
+            try:
+                until((directory / "state/control.sock").exists)
+                status, out, _ = commands.run(*words)
+            finally:
+                running.send_signal(signal.SIGINT)
+    assert (status, out) == (2, "")
 
 
 def test_a_crawl_without_pages_has_no_changes(tmp_path: Path) -> None:

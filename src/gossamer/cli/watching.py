@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
 import typer
@@ -17,7 +18,7 @@ import typer
 from gossamer.cli.arguments import ConfigFile, Sets
 from gossamer.cli.crawl import with_flags
 from gossamer.cli.directory import holds_crawl
-from gossamer.cli.output import complain, harmless
+from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.recipes import ShowConfig, Url, carried_out, directory_of
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.words import counted
@@ -59,10 +60,8 @@ def watch(
     Changes are those of `gossamer changes`: pages, and fields of [extract]. The command continues a crawl that the
     directory holds.
     """
-    wanted = frozenset(filter(None, events.split(",")))
-    if unknown := sorted(wanted - set(EVENTS)):
-        raise ConfigError(f"--events {unknown[0]}: expected {', '.join(EVENTS)}")
-    if webhook and not webhook.startswith(("http://", "https://")):
+    wanted = kinds_of(events)
+    if webhook and not is_web_address(webhook):
         raise ConfigError(f"--webhook {webhook}: expected an http or https address")
     if not 0 < every <= EVERY_S_MAX:
         bound = f"at most {EVERY_S_MAX} seconds" if every > 0 else "more than 0 seconds"
@@ -88,13 +87,33 @@ def watch(
     reporting = threading.Thread(target=report, daemon=True)
     if not show_config:
         reporting.start()
+    status: int = Exit.INTERRUPTED
     try:
-        return carried_out("watch", urls, config, sets, options, show_config=show_config)
+        status = carried_out("watch", urls, config, sets, options, show_config=show_config)
     finally:
         ended.set()
         if not show_config:
             reporting.join(2 * SEND_S_MAX)
-            reports.look()  # What the last commit holds.
+            if status != Exit.REFUSED:  # Changes of a crawl that another command runs are for that one to report.
+                reports.look()  # What the last commit holds.
+    return status
+
+
+def kinds_of(events: str) -> frozenset[str]:
+    """Return the kinds of change in a list. Raises ConfigError."""
+    wanted = frozenset(filter(None, events.split(",")))
+    if (unknown := sorted(wanted - set(EVENTS))) or not wanted:
+        raise ConfigError(f"--events {unknown[0] if unknown else repr(events)}: expected {', '.join(EVENTS)}")
+    return wanted
+
+
+def is_web_address(text: str) -> bool:
+    """Say whether a text is an http or https address that can be requested."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 class Receiver:
