@@ -154,7 +154,7 @@ class Directory:
             if not (self._directory / "crawl.toml").exists():
                 raise verbs.MissingError(str(error)) from error
             if not await asyncio.to_thread(DirectoryLock.is_held, self._directory / "state/lock", HELD_S):
-                # It may have let go in between.
+                # A process may have released the lock in between.
                 return {"state": "failed", "waiting_for": str(error)} if again else await self._status_now(again=True)
             # A process holds it, and cannot be asked: it begins, or makes its files before it goes.
             return {"state": PASSING[self._ran], "waiting_for": str(error)}
