@@ -202,7 +202,7 @@ def test_all_wrong_keys_are_named_each_on_a_line(real: Gossamer) -> None:
     status, out, err = real(*LOCAL, "-c", "section.toml", *wrong)
     assert (status, out) == (2, "")
     assert err.splitlines() == [
-        "gossamer: --set max_pages=3: write --set section.key=value; the key is limits.max_pages",
+        "gossamer: --set max_pages: write --set section.key=value; the key is limits.max_pages",
         "gossamer: section.toml line 1: no section [limit]; did you mean limits?",
         "gossamer: --set: no key limits.max_page; did you mean limits.max_pages?",
         "gossamer: --set: no key limits.max_tim_s; did you mean limits.max_time_s?",

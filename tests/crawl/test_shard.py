@@ -11,7 +11,7 @@ import pytest
 
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import EPOCH_SPAN_MAX, End, Shard
-from gossamer.model.visits import Page
+from gossamer.model.visits import Failure, Page, Reply, Request
 from gossamer.process.chain import Modules, Processed, standard_modules
 from gossamer.process.options import ProcessOptions
 from gossamer.testing import FakeClock, page, reply
@@ -91,6 +91,34 @@ def test_a_shard_is_behind_while_all_its_requests_are_out_and_more_have_their_tu
         assert found >= {True, False}
         shard.pause()
         assert shard.is_behind is None
+
+
+@pytest.mark.promise("Order and fairness", "Hosts that never answer hold half of the requests at most for long.")
+def test_hosts_that_never_answer_leave_the_others_half_of_the_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They hold theirs for `request_s_max`, which is longer than this test."""
+    monkeypatch.setattr("gossamer.crawl.pipeline.ROBOTS_S_MAX", 0.1)
+    silent = [f"http://silent-{number}.example/" for number in range(8)]
+    with ring_of(tmp_path, star(3), obey=True, crawl={"concurrency": 4}) as ring:
+        ring.seed(*silent, ROOT)
+        waiting, answer = asyncio.Event(), ring.web.fetch
+
+        async def fetch(request: Request) -> Reply | Failure:
+            if "silent" in request.url:
+                await waiting.wait()
+            return await answer(request)
+
+        monkeypatch.setattr(ring.web, "fetch", fetch)
+        shard = ring.shard()
+
+        async def watching() -> None:
+            while ring.counters.totals.pages < 4:
+                await asyncio.sleep(0.01)
+            shard.stop(now=True)
+
+        assert asyncio.run(beside(shard, watching())) == "stopped"
+        assert ring.web.counts[ROOT] == 1
 
 
 @pytest.mark.parametrize("mode", ["batch", "continuous"])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 HUB_BYTES_MAX = 65_536
 """Bytes that are read of a hub's answer, which says why it refuses."""
+ROBOTS_S_MAX = 10.0
+"""Longest request of a robots.txt while such requests are more than half of those that may go out at once: hosts that
+never answer would keep all others waiting, and have them wait a minute for each turn. It is repeated as after any
+failure.
+"""
 OUTLINK_BYTES_MAX = 65_536
 """Bytes that are read of a page outside the scope, to recognize bot protection, whose status says nothing about the
 page.
@@ -74,6 +80,7 @@ class Pipeline:
             follows=options.mode != "offline",
         )
         self.documents = DocumentReader(stages, self._outcomes, self.discovery, clock, logs, self._caught)
+        self._robots_under_way = 0
         self._under_way: set[int] = set()
         """Fingerprints of leased URLs, if a URL may be queued more than once."""
         self.prerequisites = PrerequisiteResults(
@@ -221,17 +228,21 @@ class Pipeline:
         request is conditional on the last visit.
         """
         result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
+        is_robots = lease.prerequisite is not None and lease.prerequisite.is_robots_of(lease.prerequisite.origin)
+        self._robots_under_way += is_robots
+        is_crowded = is_robots and 2 * self._robots_under_way > self._options.concurrency
+        limit_s = min(self._options.request_s_max, ROBOTS_S_MAX if is_crowded else inf)
         try:
-            async with asyncio.timeout(self._options.request_s_max):
+            async with asyncio.timeout(limit_s):
                 result = await self._stages.protocols.fetch(self._request(lease, held))
         except TimeoutError:
-            result = Failure(
-                "timeout", "no end of it", retry=True, host_level=True, started_at=started, ip=lease.address
-            )  # fmt: skip
+            error = f"no end of it within {limit_s:g} s"
+            result = Failure("timeout", error, retry=True, host_level=True, started_at=started, ip=lease.address)
         except asyncio.CancelledError:
             self._ring.left(lease, started, self._clock.now())
             raise
         finally:
+            self._robots_under_way -= is_robots
             if not lease.is_ended:
                 contact = self._ring.fetched(lease, result, started, self._clock.now())
                 self._counters.received(contact.wire_bytes)
