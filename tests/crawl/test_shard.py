@@ -98,8 +98,8 @@ def test_hosts_that_never_answer_leave_the_others_half_of_the_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They hold theirs for `request_s_max`, which is longer than this test."""
-    monkeypatch.setattr("gossamer.crawl.pipeline.ROBOTS_S_MAX", 0.1)
-    silent = [f"http://silent-{number}.example/" for number in range(8)]
+    monkeypatch.setattr("gossamer.crawl.pipeline.ROBOTS_S_MAX", 0.5)
+    silent = [f"http://silent-{number}.example/" for number in range(4)]
     with ring_of(tmp_path, star(3), obey=True, crawl={"concurrency": 4}) as ring:
         ring.seed(*silent, ROOT)
         waiting, answer = asyncio.Event(), ring.web.fetch
@@ -113,8 +113,7 @@ def test_hosts_that_never_answer_leave_the_others_half_of_the_requests(
         shard = ring.shard()
 
         async def watching() -> None:
-            while ring.counters.totals.pages < 4:
-                await asyncio.sleep(0.01)
+            await ring.web.asked(5)  # A robots.txt and four pages.
             shard.stop(now=True)
 
         assert asyncio.run(beside(shard, watching())) == "stopped"
