@@ -15,7 +15,7 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.power import Cut, Series
 from tests.acceptance.shims import preloaded
-from tests.sampled import EVERY, FIRST
+from tests.sampled import FIRST_STEP, STEP
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -38,8 +38,8 @@ def test_recovery_is_right_after_a_cut_at_any_operation(
     began = time.monotonic()
     with SimwebProcess(WEB, tmp_path / "web") as web:
         workers = [
-            started(Series(str(tmp_path), web.seeds, str(web.hosts_file), first, WORKERS * EVERY, keep, twice))
-            for first in range(FIRST + 1, FIRST + 1 + WORKERS * EVERY, EVERY)
+            started(Series(str(tmp_path), web.seeds, str(web.hosts_file), first, WORKERS * STEP, keep, twice))
+            for first in range(FIRST_STEP + 1, FIRST_STEP + 1 + WORKERS * STEP, STEP)
         ]
         cuts = [cut for worker in workers for cut in finished(worker)]
     died = sorted(cut.n for cut in cuts if cut.died)
@@ -49,7 +49,7 @@ def test_recovery_is_right_after_a_cut_at_any_operation(
             f"{sum(cut.died_again for cut in cuts)}, {time.monotonic() - began:.0f} s"
         )
     assert [cut for cut in cuts if cut.faults] == []
-    wanted = list(range(FIRST + 1, CUTS_MIN + 1, EVERY))
+    wanted = list(range(FIRST_STEP + 1, CUTS_MIN + 1, STEP))
     assert died[: len(wanted)] == wanted
 
 

@@ -15,7 +15,7 @@ from tests.forget import marks
 from tests.forget.crawls import AGAIN, crawled, payloads
 from tests.forget.site import GONE, MARKS, Site
 from tests.ring.crawls import rows
-from tests.sampled import EVERY, FIRST
+from tests.sampled import FIRST_STEP, STEP
 
 pytestmark = pytest.mark.promise(
     "Crash safety",
@@ -103,7 +103,7 @@ def test_it_is_finished_after_a_kill_at_any_change_of_the_disk(jobs: Forks, craw
     assert case.run() == "done"
     wanted, steps = case.outcome(), case.steps()
     assert steps > 100
-    for fatal in range(FIRST + 1, steps + 1, EVERY):
+    for fatal in range(FIRST_STEP + 1, steps + 1, STEP):
         case.begin()
         assert case.run(fatal) == "killed", fatal
         assert case.run() == "done", fatal
