@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import AsyncIterator, Iterator
@@ -199,10 +200,16 @@ def test_no_request_over_http_passes_without_the_token(commands: Commands, folde
 @pytest.mark.heavy
 def test_a_line_over_stdio_that_is_no_request_is_answered(commands: Commands, folder: Path) -> None:
     lines = ["nonsense", "", "[1]", '{"jsonrpc": "2.0", "id": 1}', '{"jsonrpc": "2.0", "id": 2, "method": "ping"}']
-    status, out, err = commands("mcp", str(folder / "one"), text="\n".join(lines) + "\n")
-    answers = [json.loads(line) for line in out.splitlines()]
+    process = commands.start("mcp", str(folder / "one"), stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("\n".join(lines) + "\n")
+    process.stdin.flush()  # At its end the server gives up what it has not answered.
+    answers = [json.loads(process.stdout.readline()) for _ in range(4)]
     told = [(one["id"], one.get("error", {}).get("code")) for one in answers]
-    assert (status, told) == (0, [(None, -32700), (None, -32600), (None, -32600), (2, None)]), err
+    assert told == [(None, -32700), (None, -32600), (None, -32600), (2, None)]
+    out, err = process.communicate()
+    assert (process.returncode, out) == (0, ""), err
 
 
 @pytest.mark.heavy
