@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -52,17 +52,26 @@ def damage(directory: Path) -> list[str]:
     return [one.says() for one in verify_of(directory, deep=True).damage]
 
 
-async def checkpointed(site: Site, folder: Path) -> None:
-    """Crawl, with a checkpoint taken while files still grow; kill nothing, but leave the crawl as a kill would."""
+@asynccontextmanager
+async def fetching(
+    site: Site, folder: Path, *names: str, **options: object
+) -> AsyncIterator[tuple[Crawler, asyncio.Task[str]]]:
+    """Crawl some hosts, and give the crawl when it has 40 pages."""
     config = configure(
-        options={"allow_private": True, "hosts": str(site.hosts_file(folder)), "scope": "any", "max_pages": 80},
-        sets=AGAIN, seeds=tuple(site.url(name) for name in ("gone.test/", "third.test/", "kept.test/")),
+        options={"allow_private": True, "hosts": str(site.hosts_file(folder)), "scope": "any", **options},
+        sets=AGAIN, seeds=tuple(site.url(name) for name in names),
     )  # fmt: skip
     crawler = Crawler(output=folder / "crawl", config=config)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(crawler.run())
         while int(str(crawler.status().get("pages", 0))) < 40:  # noqa: ASYNC110 - no event says so
             await asyncio.sleep(0.02)
+        yield crawler, running
+
+
+async def checkpointed(site: Site, folder: Path) -> None:
+    """Crawl, with a checkpoint taken while files still grow; kill nothing, but leave the crawl as a kill would."""
+    async with fetching(site, folder, "gone.test/", "third.test/", "kept.test/", max_pages=80) as (crawler, running):
         answer = await crawler.ask({"verb": "checkpoint"})
         assert answer["ok"], answer
         assert [str(path) for path in (folder / "crawl/checkpoints").iterdir()] == [answer["result"]["checkpoint"]]
@@ -248,15 +257,7 @@ def test_a_running_crawl_stops_for_it_and_goes_on(site: Site, tmp_path: Path) ->
 
 async def counted(site: Site, folder: Path) -> dict[str, int]:
     """Return what a dry run counts while its crawl fetches revisits."""
-    config = configure(
-        options={"allow_private": True, "hosts": str(site.hosts_file(folder)), "scope": "any"},
-        sets=AGAIN, seeds=(site.url("gone.test/"), site.url("kept.test/")),
-    )  # fmt: skip
-    crawler = Crawler(output=folder / "crawl", config=config)
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(crawler.run())
-        while int(str(crawler.status().get("pages", 0))) < 40:  # noqa: ASYNC110 - no event says so
-            await asyncio.sleep(0.02)
+    async with fetching(site, folder, "gone.test/", "kept.test/") as (crawler, running):
         counts = await asyncio.to_thread(forgettable_of, folder / "crawl", GONE)
         assert not running.done()
         crawler.stop()

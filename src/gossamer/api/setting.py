@@ -102,6 +102,11 @@ def live_in(config: Config) -> dict[str, str]:
     return {key: "none" if config.value(key) is None else written(config.value(key)) for key in keys}
 
 
+def refused(error: ConfigError, directory: Path) -> RefusedError:
+    """Return the refusal of a change, which names the crawl's directory where the mistake says DIR."""
+    return RefusedError(str(error).replace("resume DIR", f"resume {directory}"))
+
+
 def assignments_of(request: Set) -> list[str]:
     """Return the settings of a request as `key=value` texts. Raises RefusedError: a value has a type that no key
     has.

@@ -9,7 +9,7 @@ from pathlib import Path
 from gossamer.api.looking import Looking, about
 from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
-from gossamer.api.setting import Setting, assignments_of, no_trap, release
+from gossamer.api.setting import Setting, assignments_of, no_trap, refused, release
 from gossamer.assembly.values import Assembled, Controls, CrawlRing
 from gossamer.config.live import KeyChange
 from gossamer.config.seeds import check_addresses
@@ -153,7 +153,7 @@ class Commands:
         try:
             changes = await setting
         except ConfigError as error:
-            raise RefusedError(str(error).replace("resume DIR", f"resume {self._setting.directory}")) from error
+            raise refused(error, self._setting.directory) from error
         self._loop.stir()
         return {"changed": [change._asdict() for change in changes]}
 

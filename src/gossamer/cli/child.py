@@ -22,7 +22,7 @@ import msgspec
 
 from gossamer import api
 from gossamer.cli.directory import unmake_refused
-from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, CrawlRequest, Spool, decode, encode, read_words, written_in
+from gossamer.cli.job import AGAIN, CrawlJob, CrawlRequest, Spool, decode, encode, is_maintained, read_words, written_in
 from gossamer.cli.output import Exit, complain
 from gossamer.cli.status_text import awaited_of, seeds_not_fetched_lines, summary_of, to_upload_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
@@ -30,7 +30,7 @@ from gossamer.model.status import SandboxState, read_status
 from gossamer.model.words import shell_word
 from gossamer.world.files import NO_ROOM, unwritable
 from gossamer.world.loop import calm_collector, loop_factory
-from gossamer.world.process import DirectoryLock, die_with_parent
+from gossamer.world.process import die_with_parent
 
 if TYPE_CHECKING:
     from gossamer.config import Config
@@ -165,7 +165,7 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
 def is_outdated(job: CrawlJob) -> bool:
     """Return whether a command is changing the crawl's configuration, or has changed it since the job was made."""
     directory = Path(job.directory)
-    return DirectoryLock.is_held(directory / MAINTENANCE) or written_in(directory) != job.written
+    return is_maintained(directory) or written_in(directory) != job.written
 
 
 def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:

@@ -17,7 +17,7 @@ import typer
 from gossamer import api
 from gossamer.cli.arguments import Directory
 from gossamer.cli.directory import require_crawl
-from gossamer.cli.job import MAINTENANCE
+from gossamer.cli.job import is_maintained
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import line_of, state_of
 from gossamer.model.errors import ConfigError
@@ -144,7 +144,7 @@ def _changed(directory: Path, verb: str, arguments: Mapping[str, object], instea
 
 def _not_running(directory: Path, error: NoCrawlRunsError, how: str) -> ConfigError:
     """Return the mistake of a command for a crawl that does not run; `how` ends the sentence about `resume`."""
-    if DirectoryLock.is_held(directory / MAINTENANCE):  # A crawl that stopped for it starts again afterwards.
+    if is_maintained(directory):
         return ConfigError(f"another command works on {directory}; repeat this one when it is done")
     return ConfigError(f"{error}; gossamer resume {shell_word(directory)} {how}")
 

@@ -15,7 +15,7 @@ from gossamer import api
 from gossamer.cli.arguments import Directory, Json
 from gossamer.cli.control import NoCrawlRunsError, SilentError, ask, is_held, mapping, pairs_text, why_silent
 from gossamer.cli.directory import require_crawl
-from gossamer.cli.job import MAINTENANCE
+from gossamer.cli.job import is_maintained
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import StatusFields, warnings_of
 from gossamer.cli.status_view import budgets_of, has_ended, status_text, watch
@@ -25,7 +25,6 @@ from gossamer.model.words import shell_word
 from gossamer.report import figures, html, text
 from gossamer.report.figures import Report, failed_modules
 from gossamer.world.files import write_whole
-from gossamer.world.process import DirectoryLock
 
 commands = typer.Typer()
 STATUS_S_MAX = 10.0
@@ -159,7 +158,7 @@ def _status(directory: Path) -> tuple[StatusFields, bool]:
         return running, True
     try:
         found = api.status_of(directory)
-        works = DirectoryLock.is_held(directory / MAINTENANCE)  # Afterwards a crawl that stopped for it starts again.
+        works = is_maintained(directory)
         return {**found, "waiting_for": "another command works on it"} if works else found, False
     except ConfigError:
         if not is_held(directory):

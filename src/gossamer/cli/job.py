@@ -16,6 +16,13 @@ MAINTENANCE = Path("state/maintenance")
 """Lock, in a crawl's directory, of a command that has the crawl stop and start again."""
 
 
+def is_maintained(directory: Path) -> bool:
+    """Return whether a command holds `MAINTENANCE`: a crawl that stopped for it starts again afterwards."""
+    from gossamer.world.process import DirectoryLock  # For the supervisor, only when a child has ended.
+
+    return DirectoryLock.is_held(directory / MAINTENANCE)
+
+
 class CrawlRequest(NamedTuple):
     """What a command line of `crawl` or `resume` requests, before it is checked."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from gossamer.cli.job import AGAIN, MAINTENANCE, CrawlJob, written_in
+from gossamer.cli.job import AGAIN, CrawlJob, is_maintained, written_in
 from gossamer.cli.output import Exit, complain, obeys_escapes
 from gossamer.cli.start import FORWARDED, Started
 from gossamer.state import slots
@@ -91,7 +91,7 @@ def supervised(job: CrawlJob, child: Started) -> int:
         overdue=lambda: slots.overdue(state, clock.now(), job.process_s_max, started_at),
         progress=lambda: slots.progress(state),
         stopping=lambda: slots.was_told_to_stop(state, started_at),
-        held=lambda: _is_held(directory / MAINTENANCE),
+        held=lambda: is_maintained(directory),
     )
     status = Supervisor(start_again, watched, complain).run()
     show_cursor()
@@ -106,12 +106,6 @@ def _as_written(job: CrawlJob) -> CrawlJob:
     from gossamer.cli.checking import job_as_written  # Reads a configuration: after a death alone.
 
     return job_as_written(job)
-
-
-def _is_held(lock: Path) -> bool:
-    from gossamer.world.process import DirectoryLock  # When a child has ended.
-
-    return DirectoryLock.is_held(lock)
 
 
 def show_cursor() -> None:

@@ -17,6 +17,7 @@ from gossamer.model.modules import INVALID, ModuleCounts, ModuleError
 from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
 from gossamer.model.status import RECENT_CHARACTERS_MAX
 from gossamer.model.visits import Awaited, PageRow, Visited
+from gossamer.model.words import counted
 from gossamer.world.clock import Clock
 
 NOTES_MAX = 1000
@@ -79,7 +80,7 @@ class Totals(msgspec.Struct):
         """Return what the operator should know about the crawl so far, in sentences."""
         found = [login_warning(name, reason) for name, reason in sorted(self.logins.items())]
         if self.unfollowed:
-            pages = f"{self.unfollowed:,} page{'s' * (self.unfollowed != 1)}"
+            pages = counted(self.unfollowed, "page")
             found.append(
                 f"links of {pages} were not followed because of an internal error; logs/critical.log says where"
             )

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -228,10 +227,12 @@ class Pipeline:
         request is conditional on the last visit.
         """
         result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
-        is_robots = lease.prerequisite is not None and lease.prerequisite.is_robots_of(lease.prerequisite.origin)
+        asked = lease.prerequisite
+        is_robots = asked is not None and asked.is_robots_of(asked.origin)  # Also where it was redirected elsewhere.
         self._robots_under_way += is_robots
-        is_crowded = is_robots and 2 * self._robots_under_way > self._options.concurrency
-        limit_s = min(self._options.request_s_max, ROBOTS_S_MAX if is_crowded else inf)
+        limit_s = self._options.request_s_max
+        if is_robots and 2 * self._robots_under_way > self._options.concurrency:
+            limit_s = min(limit_s, ROBOTS_S_MAX)
         try:
             async with asyncio.timeout(limit_s):
                 result = await self._stages.protocols.fetch(self._request(lease, held))
