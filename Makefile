@@ -185,10 +185,11 @@ $(VENV)/dev.stamp: EXTRA := [dev]
 $(VENV)/bench.stamp: EXTRA := [dev,bench]
 $(VENV)/docs.stamp: EXTRA := [dev,docs]
 $(VENV)/release.stamp: EXTRA := [dev,release]
+# What is locked is compiled where it is imported: pip compiles all of it, one file after another.
 $(VENV)/%.stamp: $(VENV)/bin/python pyproject.toml
 	@echo "installing gossamer$(EXTRA) into $(VENV)"
 	@if [ -z "$(LOCK)" ]; then $(PIP) install --editable '.$(EXTRA)'; else \
-		$(PIP) install --require-hashes --requirement "$(LOCK)" && \
+		$(PIP) install --no-compile --require-hashes --requirement "$(LOCK)" && \
 		$(PIP) install --no-deps --no-build-isolation --editable .; \
 	fi
 	@touch $@

@@ -32,6 +32,8 @@ KEPT = (
 ACCEPTANCE = Path(__file__).parent / "acceptance"
 MARKED = {"acceptance": re.compile("mark.acceptance|with_further"), "heavy": re.compile("mark.heavy")}
 """What marks tests for `make acceptance`, in their file or in the conftest.py beside it."""
+LONG_S = 100.0
+"""Below all timeouts that tests set for themselves."""
 SET = {"LANG": "C.UTF-8", "TERM": "xterm-256color", "TZ": "UTC"}
 
 
@@ -64,12 +66,31 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if any(path.exists() and marked.search(path.read_text()) for path in markers) else True
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark those of the long tests `today` that CI runs today. All have their day."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Mark those of the long tests `today` that CI runs today: all have their day. Of the selected tests, begin with
+    those that take longest, so that no processor waits at the end for another's.
+    """
     long = sorted((item for item in items if item.get_closest_marker("long")), key=lambda item: item.nodeid)
     for item in long[FIRST::EVERY]:
         item.add_marker("today")
+    yield
+    long = sorted(filter(_patience_s, items), key=_patience_s, reverse=True)
+    others = [item for item in items if not _patience_s(item)]
+    # Each worker gets a part of the list. Tests of a module stay together: they share what it makes.
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    total = len(items)
+    items.clear()
+    for number in range(workers):
+        first = long[number::workers]
+        room = (total - len(items)) // (workers - number) - len(first)
+        items += [*first, *others[:room]]
+        del others[:room]
+
+
+def _patience_s(item: pytest.Item) -> float:
+    timeout = item.get_closest_marker("timeout")
+    return float(timeout.args[0]) if timeout else LONG_S if item.get_closest_marker("long") else 0.0
 
 
 @pytest.fixture(autouse=True)

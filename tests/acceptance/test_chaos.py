@@ -26,7 +26,7 @@ from tests.crash.harvest import Harvest, differences
 pytestmark = [
     pytest.mark.acceptance,
     pytest.mark.paced,  # Shards are replaced after 3 s of silence, and a machine at its limit is silent for longer.
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(700),
     pytest.mark.promise(
         "Several shards",
         "Killed shards, coordinators and machines, and lost or repeated messages, change no final page.",
