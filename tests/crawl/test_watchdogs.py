@@ -110,6 +110,7 @@ class Watched(NamedTuple):
     commits: SomeCommits
     clock: FakeClock
     notes: list[str]
+    counters: CrawlCounters
 
     def alarms(self) -> list[str]:
         self.clock.advance(1.0)
@@ -137,7 +138,7 @@ def watched(tmp_path: Path, machine: SomeMachine) -> Iterator[Watched]:
         shard, commits, machine, resources_of(tmp_path, "crawl", "spill", "absent"), OPTIONS,
         Telemetry(clock, logs, counters),
     )  # type: ignore[arg-type]  # fmt: skip
-    yield Watched(dogs, machine, shard, commits, clock, notes)
+    yield Watched(dogs, machine, shard, commits, clock, notes, counters)
     logs.close()
 
 
@@ -166,6 +167,26 @@ def test_any_disk_that_is_nearly_full_holds_the_crawl_until_there_is_a_quarter_m
     assert len(watched.notes) == 2
     assert watched.notes[0].startswith("paused for want of room on the disk of ")
     assert watched.notes[1].startswith("over: paused for want of room")
+
+
+def test_a_dead_proxy_holds_the_crawl_which_tries_it_again(watched: Watched) -> None:
+    counters, clock, shard = watched.counters, watched.clock, watched.shard
+    counters.proxy_failed("Could not resolve proxy: proxy.test", clock.now())
+    assert watched.alarms() == ["proxy"]
+    assert "proxy.test" in shard.held["proxy"]
+    clock.advance(30.0)
+    assert watched.alarms() == ["proxy"]
+    assert shard.held == {}, "it is tried again"
+    counters.received(1, clock.now())
+    assert watched.alarms() == []
+    assert [note.partition(":")[0] for note in watched.notes] == ["waiting for the proxy", "over"]
+
+
+def test_a_dead_proxy_of_some_hosts_does_not_hold_the_others(watched: Watched) -> None:
+    watched.counters.proxy_failed("Could not resolve proxy: proxy.test", watched.clock.now())
+    watched.counters.received(1, watched.clock.now() + 0.1)
+    assert watched.alarms() == ["proxy"]
+    assert watched.shard.held == {}
 
 
 def test_a_crawl_whose_directory_is_gone_ends(watched: Watched) -> None:

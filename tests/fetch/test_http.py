@@ -233,6 +233,53 @@ def test_a_proxy_that_does_not_let_us_in_is_no_answer_of_the_site(run: Run, *, r
             failure = failed(await module.fetch(Request(url="http://example.test/robots.txt", ip="127.0.0.9", port=80)))
             assert (failure.outcome, failure.retry, failure.host_level) == ("connect_error", True, True)
             assert failure.error == "the proxy did not accept the user name and password (HTTP 407)"
+            assert failure.by_proxy
+
+    run(main())
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:1", "socks5h://127.0.0.1:1", "http://proxy.invalid:1"])
+def test_a_proxy_that_cannot_be_reached_is_to_blame(run: Run, proxy: str) -> None:
+    async def main() -> None:
+        async with speaking(proxy=proxy) as module:
+            failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.9", port=80)))
+            assert (failure.outcome, failure.by_proxy) == ("connect_error", True)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("answers", "by_proxy"),
+    [([b"\5\xff"], True), ([b""], True), ([b"\5\0", b"\5\4\0\1\0\0\0\0\0\0"], False)],
+    ids=["not let in", "closed", "host unreachable"],
+)
+def test_a_socks_proxy_that_does_not_reach_the_host_is_not_to_blame(
+    run: Run, answers: list[bytes], *, by_proxy: bool
+) -> None:
+    async def socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for answer in answers:
+            await reader.read(300)
+            writer.write(answer)
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(socks, "127.0.0.1")
+        port = server.sockets[0].getsockname()[1]
+        async with server, speaking(proxy=f"socks5://127.0.0.1:{port}") as module:
+            failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.9", port=80)))
+            assert (failure.outcome, failure.by_proxy) == ("connect_error", by_proxy)
+
+    run(main())
+
+
+def test_a_proxy_that_refuses_one_tunnel_is_not_to_blame(run: Run) -> None:
+    async def main() -> None:
+        async with (
+            serving(reply(status=b"502 Bad Gateway")) as proxy,
+            speaking(proxy=f"http://127.0.0.1:{proxy.port}") as module,
+        ):
+            failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.9", port=80)))
+            assert (failure.outcome, failure.by_proxy) == ("connect_error", False)
 
     run(main())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import socket
 import ssl
@@ -12,7 +13,10 @@ from pathlib import Path
 import pytest
 import trustme
 
+from gossamer import Crawler
 from gossamer.api.status import why_of
+from gossamer.config import configure
+from gossamer.crawl import watchdogs
 from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -20,7 +24,7 @@ from gossamer.lab.simweb.rates import rates
 from gossamer.lab.simweb.truth import Truth
 from gossamer.report.report import summary
 from gossamer.report.text import as_text
-from tests.answering import serving
+from tests.answering import Answering, serving
 from tests.ring.crawls import BRIEF, Crawled, crawl, states
 
 PROMISE = Promise(delay_s_min=0.1, factor=10, delay_s_max=0.5, address_delay_s=0.01)
@@ -157,3 +161,42 @@ def test_a_closed_host_says_why_and_stays_closed_after_resume(tmp_path: Path) ->
     again = crawl((), tmp_path / "crawl", resuming=True)
     assert again.end == "finished"
     assert len(again.rows) == before
+
+
+class Proxy(Answering):
+    def get(self) -> None:
+        if self.path.endswith("/robots.txt"):
+            self.answer(404)
+        else:
+            self.answer(200, self.path.encode())
+
+
+@pytest.mark.promise("Operation", "While its proxy is dead, a crawl waits, says so, and gives up no URL.")
+def test_no_url_is_spent_while_the_proxy_is_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdogs, "PROXY_AGAIN_S", 0.5)
+    port = closed_port()
+    sets = (
+        *BRIEF, f"fetch.proxy=http://127.0.0.1:{port}", "watch.look_s=0.1", "politeness.backoff_s_first=0.1",
+        "frontier.attempts_max=1", "frontier.unanswered_failures_max=1",
+    )  # fmt: skip
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 a.test b.test\n")
+    urls = ("http://a.test/", "http://b.test/")
+    config = configure(options={"allow_private": True, "hosts": str(hosts)}, sets=sets, seeds=urls)
+    crawler = Crawler(output=tmp_path / "crawl", config=config)
+    notes: list[str] = []
+    crawler.on_note(notes.append)
+
+    async def main() -> str:
+        crawling = asyncio.create_task(crawler.run())
+        while "Failed to connect" not in str(crawler.status().get("waiting")):  # noqa: ASYNC110 - for its own time
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(1.5)  # Several attempts, each of which would have ended every URL.
+        assert "'proxy'" in str(crawler.status()["alarms"])
+        assert crawler.status()["outcomes"] == {}
+        with serving(http.server.ThreadingHTTPServer(("127.0.0.1", port), Proxy)):
+            return await crawling
+
+    assert asyncio.run(asyncio.wait_for(main(), 60)) == "finished"
+    assert crawler.status()["outcomes"] == {"fetched": 2}
+    assert notes[0].startswith("waiting for the proxy: Failed to connect to ")

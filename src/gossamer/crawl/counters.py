@@ -114,6 +114,11 @@ class CrawlCounters:
         """The last attempts; None until the first request for them."""
         self.last_at = 0.0
         """Approximate time at which the last attempt ended."""
+        self.answered_at = 0.0
+        """Time at which the last request ended that the proxy, if there is one, passed on."""
+        self.proxy_failed_at = 0.0
+        self.proxy_error = ""
+        """When and why the proxy last failed; empty: it did not."""
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
 
     def reconfigure(self, options: CrawlOptions) -> None:
@@ -170,9 +175,14 @@ class CrawlCounters:
         """Set the total duration of this process's requests."""
         into.requests_s = self.totals.fetch_s - self._fetch_s_before
 
-    def received(self, wire_bytes: int) -> None:
+    def received(self, wire_bytes: int, now: float) -> None:
         """Count the bytes that a request received, including prerequisite fetches."""
         self.totals.wire_bytes += wire_bytes
+        self.answered_at = now
+
+    def proxy_failed(self, error: str, now: float) -> None:
+        """Note that the proxy could not be used."""
+        self.proxy_error, self.proxy_failed_at = error, now
 
     def rendered(self, result: str) -> None:
         """Count a page that was to be rendered."""

@@ -168,6 +168,8 @@ class Pipeline:
                 if requests is not None and lease.prerequisite is None and requests.sending(lease.url):
                     await self.commit()
                 result = await self._fetch(lease, started, held)
+                if isinstance(result, Failure) and result.by_proxy:
+                    return  # It stays queued, and costs no attempt.
                 if stages.sessions is not None:
                     result = self._learned(lease, result, stages.sessions)
                 is_slow = lease.prerequisite is None and isinstance(result, Reply) and may_be_slow(result)
@@ -245,9 +247,19 @@ class Pipeline:
         finally:
             self._robots_under_way -= is_robots
             if not lease.is_ended:
-                contact = self._ring.fetched(lease, result, started, self._clock.now())
-                self._counters.received(contact.wire_bytes)
+                self._ended(lease, result, started, self._clock.now())
         return result
+
+    def _ended(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> None:
+        """Release the gates after a request."""
+        if not (isinstance(result, Failure) and result.by_proxy):
+            contact = self._ring.fetched(lease, result, started, now)
+            self._counters.received(contact.wire_bytes, now)
+            return
+        self._ring.unsent(lease, result, now)
+        self._counters.proxy_failed(result.error, now)
+        if self._stages.requests is not None:
+            self._stages.requests.refused(lease.url)
 
     def _request(self, lease: Lease, held: Held | None) -> Request:
         url, visit, sessions = lease.url, lease.visit, self._stages.sessions

@@ -109,6 +109,11 @@ class Ring:
         contact = Contact(now - started, "left", error="the crawl was stopped meanwhile")
         self._frontier.ended(lease, contact, now)
 
+    def unsent(self, lease: Lease, failure: Failure, now: float) -> None:
+        """Take back a request that the proxy did not pass on: it stays queued, and its host waits."""
+        self._control.back_off(lease.url, 1, failure.error, now)
+        self._frontier.give_back(lease, now)
+
     def answered(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
         """Pass on the result of a prerequisite fetch."""
         self._prerequisites.answer(prerequisite, body, result, now)

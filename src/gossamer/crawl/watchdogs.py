@@ -30,6 +30,8 @@ STALL_SHOWN_S = 60.0
 """Time for which a stall stays an alarm after its end."""
 DISK_MARGIN = 1.25
 """The crawl goes on when the free space is this multiple of the minimum."""
+PROXY_AGAIN_S = 30.0
+"""Pause after a failure of the proxy; then it is tried again."""
 CALM = 0.9
 """An alarm clears when its value falls to this share of the limit."""
 MEMORY_CALM = 0.95
@@ -158,6 +160,7 @@ class Watchdogs:
         self._look_at_loop(now)
         self._look_at_commit(now)
         self._look_at_disks(now)
+        self._look_at_proxy(now)
         self._look_at_files(now)
         self._look_at_clock(now)
         self._look_at_memory(now)
@@ -249,6 +252,21 @@ class Watchdogs:
         )
         self._shard.hold("disk", says)
         self._raise("disk", now, f"paused for want of {says}")
+
+    def _look_at_proxy(self, now: float) -> None:
+        counters = self._counters
+        is_recent = now - counters.proxy_failed_at < PROXY_AGAIN_S
+        is_only = counters.proxy_failed_at > counters.answered_at  # Rules can send some hosts through another proxy.
+        if not counters.proxy_error or not (is_recent or is_only):
+            self._shard.let_go("proxy")
+            self._clear("proxy")
+            return
+        says = f"the proxy: {counters.proxy_error}; no URL is given up for it, and the crawl tries it again by itself"
+        if is_recent and is_only:
+            self._shard.hold("proxy", says)
+        else:
+            self._shard.let_go("proxy")
+        self._raise("proxy", now, f"waiting for {says}")
 
     def _look_at_files(self, now: float) -> None:
         gauges, machine = self.gauges, self._machine

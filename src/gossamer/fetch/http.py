@@ -356,7 +356,7 @@ def _result(
     if reply.status == PROXY_LOGIN_REQUIRED and not (transfer.pinned or transfer.speaks_tls):  # From the proxy itself.
         return Failure(
             "connect_error", NOT_LET_IN, retry=True, host_level=True, ip=request.ip, started_at=started_at,
-            fetch_s=reply.fetch_s,
+            fetch_s=reply.fetch_s, by_proxy=True,
         )  # fmt: skip
     if 200 <= reply.status < 300 and transfer.head_is_cut:  # For a redirect the cut head may be enough.
         error = "the connection was closed within the head of the reply"

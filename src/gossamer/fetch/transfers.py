@@ -20,6 +20,7 @@ from gossamer.fetch.transfer import Transfer
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
 
+CURLE_PROXY: Final = 97
 # By code: outcome, whether to retry, whether it concerns the host.
 _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     pycurl.E_UNSUPPORTED_PROTOCOL: ("protocol_error", False, False),  # HTTP/0.9, or an unknown version
@@ -43,7 +44,7 @@ _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     pycurl.E_SSL_ISSUER_ERROR: ("tls_error", False, True),
     pycurl.E_SSL_INVALIDCERTSTATUS: ("tls_error", False, True),
     92: ("protocol_error", True, False),  # CURLE_HTTP2_STREAM
-    97: ("connect_error", True, True),  # CURLE_PROXY
+    CURLE_PROXY: ("connect_error", True, True),
     100: ("too_large", False, False),  # CURLE_TOO_LARGE: one header line beyond 100 KB
     # The following errors are internal: with pinned addresses there is no name to resolve.
     pycurl.E_COULDNT_RESOLVE_HOST: ("internal_error", False, False),
@@ -76,6 +77,9 @@ _RESET: Final = os.strerror(errno.ECONNRESET)
 _NOT_HTTP: Final = "Received HTTP/0.9"
 
 NOT_LET_IN: Final = "the proxy did not accept the user name and password (HTTP 407)"
+_BY_SOCKS: Final = "cannot complete SOCKS"
+"""Beginning of libcurl's error for a SOCKS proxy that answers, and does not reach the host."""
+_NOT_CONNECTED: Final = ("Failed to connect to ", "Connection timed out", "Resolving timed out")
 _NO_TUNNEL: Final = "CONNECT tunnel failed, response 407"
 """libcurl's error for a proxy that demands authentication."""
 
@@ -243,7 +247,7 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
     if code == pycurl.E_OPERATION_TIMEDOUT and transfer.body_bytes:
         return "time"
     os_errno = transfer.curl.getinfo(pycurl.OS_ERRNO)
-    return failure(
+    failed = failure(
         code,
         text,
         ip=request.ip,
@@ -252,6 +256,18 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
         os_errno=os_errno,
         greeting=transfer.greeting,
     )
+    by_proxy = failed.outcome != "internal_error" and _is_of_proxy(transfer, code, text)
+    return msgspec.structs.replace(failed, by_proxy=True) if by_proxy else failed
+
+
+def _is_of_proxy(transfer: Transfer, code: int, text: str) -> bool:
+    """Say whether a transfer failed because its proxy cannot be reached or does not let us in."""
+    if transfer.is_direct:
+        return False
+    if code in (pycurl.E_COULDNT_CONNECT, pycurl.E_OPERATION_TIMEDOUT) and text.startswith(_NOT_CONNECTED):
+        return not transfer.curl.getinfo(pycurl.CONNECT_TIME)  # Set once the proxy accepts the connection.
+    is_answer = code == CURLE_PROXY and text.startswith(_BY_SOCKS)
+    return (code in (pycurl.E_COULDNT_RESOLVE_PROXY, CURLE_PROXY) and not is_answer) or _NO_TUNNEL in text
 
 
 def broken_off(transfer: Transfer, end: End) -> str:

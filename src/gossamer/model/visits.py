@@ -201,6 +201,8 @@ class Failure(msgspec.Struct, frozen=True):
     """
     wire_bytes: int = 0
     """Received over the network, as in `Reply`."""
+    by_proxy: bool = False
+    """The crawl's own proxy could not be used, which says nothing about the host or the URL."""
 
 
 class Content(msgspec.Struct, frozen=True):
