@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer import Crawler
-from gossamer.api.setting import Setting, changes_of
+from gossamer.api.setting import Setting, changes_of, refused
 from gossamer.config.live import changed, live_keys
 from gossamer.config.schema import schema as schema_of_all
 from gossamer.config.sections import Config, keys
@@ -39,7 +39,7 @@ def test_what_cannot_change_live_is_one_line_that_says_how_to_mend_it() -> None:
     assert refusal(" crawl.mode = continuous").startswith("crawl.mode cannot change"), "not a key whose default follows"
     assert refusal("crawl.concurency=3").startswith("no key crawl.concurency; did you mean crawl.concurrency?")
     assert "expected a whole number" in refusal("limits.max_pages=many")
-    assert "write section.key=value" in refusal("concurrency=3")
+    assert "write section.key=value; the key is crawl.concurrency" in refusal("concurrency=3")
     assert "RE2" in refusal('scope.exclude=["("]')
     assert "did you mean delay_s?" in refusal("host.example.org={delay = 3}")
     assert "no host's name" in refusal("host.EXAMPLE={delay_s = 3}")
@@ -52,6 +52,13 @@ def test_what_cannot_change_live_is_one_line_that_says_how_to_mend_it() -> None:
 )
 def test_one_bad_value_among_good_ones_changes_nothing() -> None:
     assert "seen.backend" in refusal("crawl.concurrency=3", "seen.backend=bloom")
+
+
+def test_all_mistakes_of_a_change_are_named() -> None:
+    with pytest.raises(ConfigError) as raised:
+        changed(Config(), ("first", "second", "limits.max_pages=x"))
+    said = str(refused(raised.value, Path("crawl")))
+    assert said.startswith("first: write section.key=value; second: write section.key=value; limits.max_pages is ")
 
 
 def test_live_keys_are_keys_and_are_marked_in_the_schema() -> None:

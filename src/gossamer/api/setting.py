@@ -104,7 +104,7 @@ def live_in(config: Config) -> dict[str, str]:
 
 def refused(error: ConfigError, directory: Path) -> RefusedError:
     """Return the refusal of a change, which names the crawl's directory where the mistake says DIR."""
-    return RefusedError(str(error).replace("resume DIR", f"resume {directory}"))
+    return RefusedError("; ".join(error.lines).replace("resume DIR", f"resume {directory}"))
 
 
 def assignments_of(request: Set) -> list[str]:

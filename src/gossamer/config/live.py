@@ -50,18 +50,15 @@ def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Ke
     """Return the configuration with `key=value` texts applied, and what that changed. About 20 ms.
 
     Raises:
-        ConfigError: one line: a key is unknown (with the nearest right name), a value is none, or a key cannot change
+        ConfigError: a line for each mistake: a key is unknown (with the nearest right name), a value is none, or a key cannot change
             while the crawl runs. Nothing changed then.
     """
     texts = list(assignments)
-    for text in texts:
-        key, equals, _ = text.partition("=")
-        if not equals or "." not in key:
-            raise ConfigError(f"{key}: write section.key=value")
     try:
         new = reopen_text(effective_toml(config), FILE, sets=texts)
     except ConfigError as error:
-        raise ConfigError(str(error).removeprefix("--set: ").removeprefix("--set ")) from error
+        lines = (line.removeprefix("--set: ").removeprefix("--set ") for line in error.lines)
+        raise ConfigError(*(line.replace("write --set ", "write ") for line in lines)) from error
     found = [
         KeyChange(key, _written(config.value(key)), _written(new.value(key)))
         for key in dict.fromkeys((*config.all_keys(), *new.all_keys()))
