@@ -57,6 +57,7 @@ CRAWLS = [
     ([*LOCAL, "--set", "max_pages=3"], "write --set section.key=value; the key is limits.max_pages"),
     ([*LOCAL, "--set", "delay=3"], "write --set section.key=value; the key is politeness.delay_s_min"),
     ([*LOCAL, "--set", "frobnicate"], "write --set section.key=value"),
+    ([*LOCAL, "--cluster", "nonsense"], '--cluster "nonsense": expected HOST:PORT of the head of a Ray cluster'),
     # Files.
     ([*LOCAL, "-c", "broken.toml"], "broken.toml is not TOML"),
     ([*LOCAL, "-c", "latin.toml"], "latin.toml is not UTF-8 (byte 20); save it as UTF-8"),

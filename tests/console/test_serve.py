@@ -126,7 +126,7 @@ def test_two_may_serve_one_crawl_but_not_at_one_port(run: Commands, web: str) ->
         (("empty", "--port", "many"), "--port many: expected a number up to 65535"),
         (("--port", "65536"), "--port 65536"),
         (("--port", "-1"), "-1"),
-        (("--address", "example.org"), "expected an IP address"),
+        (("--address", "example.org"), "gossamer: --address example.org: expected an IP address"),
         (("--address", "203.0.113.7", "--port", "0"), "cannot serve on 203.0.113.7:0"),
         (("--folder", "/proc/nowhere"), "cannot write to /proc/nowhere"),
         (("--set", "console.crawls_max=0"), "console.crawls_max"),

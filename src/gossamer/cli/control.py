@@ -161,7 +161,7 @@ def _show_changes(answer: Mapping[str, object]) -> int:
 def _assigned(text: str) -> tuple[str, object]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise ConfigError(f"{text}: write delay_s=5, per_host=2 or pages=100, or none as the value")
+        raise ConfigError(f"{text!r}: write delay_s=5, per_host=2 or pages=100, or none as the value")
     if value.strip() == "none":
         return key.strip(), None
     try:

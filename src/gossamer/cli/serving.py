@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,7 +64,7 @@ def serve(
     from gossamer.console import serving as console
 
     number = port_of(port)
-    given = [*(sets or ()), *([f'console.address="{address}"'] if address else [])]
+    given = [*(sets or ()), *_set_to(address)]
     if directory is not None:
         if folder is not None or config is not None:
             raise ConfigError(
@@ -128,7 +129,7 @@ def mcp(
         )
     elif not path.is_dir():
         raise ConfigError(f"no directory {path}; make it, or name another with --folder")
-    given = [*(sets or ()), *([f'console.address="{address}"'] if address else [])]
+    given = [*(sets or ()), *_set_to(address)]
     given += [f"scope.only_hosts={[host.lower() for host in allow]}"] if allow else []
     settings = configure(config, sets=given)
     number = port_of(port) if port else None
@@ -136,6 +137,14 @@ def mcp(
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve_mcp(options, typer.echo, complain))
     return Exit.FINISHED
+
+
+def _set_to(address: str) -> list[str]:
+    """Return the assignment for `--address`. Raises ConfigError: it names no address."""
+    try:
+        return [f'console.address="{ip_address(address)}"'] if address else []
+    except ValueError:
+        raise ConfigError(f"--address {address}: expected an IP address, such as 127.0.0.1 or 0.0.0.0") from None
 
 
 def port_of(text: str) -> int:

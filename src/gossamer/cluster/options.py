@@ -5,6 +5,13 @@ from typing import Annotated, Literal
 from gossamer.options import Key, Section
 
 
+def _is_head(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    if address and not (host and port.isdecimal()):
+        raise ValueError("expected HOST:PORT of the head of a Ray cluster, such as 10.0.0.1:6379")
+    return address
+
+
 class ClusterOptions(Section, frozen=True):
     """How many shards a crawl has, and where they run. One shard runs without Ray, two or more run on Ray."""
 
@@ -24,6 +31,7 @@ class ClusterOptions(Section, frozen=True):
             "The Ray cluster to run on, as HOST:PORT of its head; empty: in a Ray job that job's cluster, else a "
             "private Ray on this machine.",
             basic=True,
+            check=_is_head,
         ),
     ] = ""
     runtime_env: Annotated[

@@ -6,6 +6,7 @@ Each verb is a line on the control socket and a route below `api/`. Each verb th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -385,6 +386,29 @@ def checked(
         raise InvalidError(f"{name}: {_says(str(error))}") from error
 
 
+_MISTAKE = re.compile(r"Expected `(\w+)(?: \| null)?`(?:, got `.*`| of length (.+)| (.+))? - at `\$\.?(.+)`")
+"""Matches what msgspec says of a value; groups: type, bound of the length, bound, place."""
+_KINDS = {
+    "int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text", "array": "a list",
+    "object": "an object",
+}  # fmt: skip
+_BOUNDS = {">=": "{} or more", "<=": "{} or less"}
+_FIELD = re.compile(r"Object (?:missing required|contains unknown) field `(.+)`")
+
+
 def _says(error: str) -> str:
-    """Return what msgspec says of a mistake, in the terms of who wrote the request."""
-    return error.replace("Object ", "the request ").replace("$.", "").replace("$", "the request")
+    """Return what msgspec says of a mistake, in the words of the configuration."""
+    if field := _FIELD.match(error):
+        return f"{field[1]}: {'it is missing' if 'missing' in error else 'there is no such field'}"
+    if not (mistake := _MISTAKE.fullmatch(error)):
+        return error.replace("$.", "").replace("$", "the request")
+    kind, length, bound, place = mistake.groups()
+    if not (length or bound):
+        return f"{place}: expected {_KINDS.get(kind, kind)}"
+    sign, _, at = (length or bound).partition(" ")
+    if bound:
+        return f"{place}: expected {_BOUNDS[sign].format(at)}"
+    unit = "characters" if kind == "str" else "entries"
+    return f"{place}: expected {_KINDS[kind]} " + (
+        "that is not empty" if (sign, at) == (">=", "1") else f"of {_BOUNDS[sign].format(at)} {unit}"
+    )

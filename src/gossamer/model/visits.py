@@ -108,9 +108,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     body_bytes_max: int = 0
     """Cut the body here and mark it; 0 takes the module's own bound."""
     media_types: tuple[str, ...] = ()
-    """Types (`text/html`, `image/*`) whose bodies are wanted; empty: all. A module may skip a body of another type, and
-    marks the reply as cut then: `unspecified`.
-    """
+    """Types (`text/html`, `image/*`) whose bodies are wanted; empty: all. A module may cut others as `unspecified`."""
     method: str = "GET"
     """Only for modules that speak HTTP, like `body`."""
     body: bytes = b""
@@ -197,8 +195,7 @@ class Failure(msgspec.Struct, frozen=True):
     started_at: float = 0.0
     fetch_s: float = 0.0
     came: Reply | None = None
-    """The part of the reply before the connection broke, marked as cut. It is archived, but never processed as a page.
-    """
+    """The part of the reply before the connection broke, marked as cut. It is archived, but never processed."""
     wire_bytes: int = 0
     """Received over the network, as in `Reply`."""
     by_proxy: bool = False
