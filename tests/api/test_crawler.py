@@ -518,7 +518,11 @@ def test_a_running_crawl_answers_questions_and_takes_commands(run: Run, make: Ma
                 assert (await ask(directory, verb="status"))["result"]["state"] == "running"
                 assert (await ask(directory, verb="pause"))["result"]["state"] == "paused"
                 assert (await ask(directory, verb="why", url=site.root))["result"]["state"] in {"queued", "in_flight"}
-                assert (await ask(directory, verb="seed", urls=[other.root]))["result"] == {"added": 1}
+                assert (await ask(directory, verb="seed", urls=[other.root]))["result"] == {
+                    "added": 1, "known": 0, "rejected": 0,
+                }  # fmt: skip
+                again = (await ask(directory, verb="seed", urls=[other.root, other.root + "9"]))["result"]
+                assert again == {"added": 1, "known": 1, "rejected": 0}
                 assert (await ask(directory, verb="why", url=other.root))["result"]["state"] == "queued"
                 refused = await ask(directory, verb="seed", urls=["nonsense"])
                 assert (refused["ok"], "no scheme" in refused["error"]) == (False, True)
@@ -526,8 +530,8 @@ def test_a_running_crawl_answers_questions_and_takes_commands(run: Run, make: Ma
                 assert "--contact" in anonymous["error"]
                 assert (await ask(directory, verb="why", url=other.root + "0"))["result"]["state"] == "unknown"
                 assert "missing" in (await ask(directory, verb="why"))["error"]
-                assert "`urls`" in (await ask(directory, verb="seed", urls="http://a/"))["error"]
-                assert "`hosts[0]`" in (await ask(directory, verb="exclude", hosts=[1]))["error"]
+                assert "urls: expected a list" in (await ask(directory, verb="seed", urls="http://a/"))["error"]
+                assert "hosts[0]: expected a text" in (await ask(directory, verb="exclude", hosts=[1]))["error"]
                 excluded = await ask(directory, verb="exclude", hosts=["shunned.example"])
                 assert excluded["result"] == {"excluded": ["shunned.example"]}
                 assert (await ask(directory, verb="unpause"))["result"]["state"] == "running"

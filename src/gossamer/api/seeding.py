@@ -14,6 +14,8 @@ from gossamer.config import Config
 from gossamer.config.seeds import domain_seeds, file_seeds
 from gossamer.crawl.counters import CrawlCounters
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE, Link
+from gossamer.model.verbs import Added
+from gossamer.ports import NEW
 from gossamer.scope.roots import seed_url
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import SEEDED
@@ -126,18 +128,19 @@ class Seeding:
             await self._ring.loop.relieve()
             await asyncio.sleep(0)
 
-    def add(self, texts: Iterable[str], kind: int) -> int:
-        """Add seeds to the scope and offer them; return how many. Each of several shards gets all seeds and offers
-        those of its partitions.
+    def add(self, texts: Iterable[str], kind: int) -> Added:
+        """Add seeds to the scope and offer them; return how many are new. Each of several shards gets all seeds and
+        offers those of its partitions.
 
         Raises:
             ConfigError: one of them is no address; those before it were added.
         """
         links = list(self._links(texts, kind))
         self._counters.seeded([link.url.text for link in links])
-        self._ring.pipeline.discovery.discover(links)
+        answers = self._ring.pipeline.discovery.discover(links)
         self._ring.loop.stir()
-        return len(links)
+        new = answers.count(NEW)
+        return Added(new, len(answers) - new, len(links) - len(answers))
 
     def _links(self, texts: Iterable[str], kind: int) -> Iterator[Link]:
         for text in texts:

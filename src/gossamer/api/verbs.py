@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from gossamer.api.looking import Looking, about
 from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
@@ -116,7 +118,7 @@ class Commands:
         except ConfigError as error:
             raise RefusedError(str(error)) from error
         await self._loop.commit()
-        return {"added": added}
+        return msgspec.structs.asdict(added)
 
     async def exclude(self, request: ExcludeHosts) -> object:
         """Leave hosts alone from now on, all or none; what is queued for them ends as `excluded` in its turn."""

@@ -25,7 +25,7 @@ _WATCHED = b"\0watch:"
 NAMES_MAX, NAMES_BYTES_MAX = 256, 1 << 18
 """Host names that are searched for in a page, and bytes in which they are."""
 _NAME = re.compile(rb"[A-Za-z0-9._-]{1,80}").match
-Discover = Callable[[Sequence[Link]], None]
+Discover = Callable[[Sequence[Link]], object]
 
 
 class Trapping:

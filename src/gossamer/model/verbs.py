@@ -244,7 +244,9 @@ class Metrics(msgspec.Struct, frozen=True):
 class Added(msgspec.Struct, frozen=True):
     """Seeds that were taken and committed."""
 
-    added: int
+    added: Annotated[int, Meta(description="New URLs, which are queued.")]
+    known: Annotated[int, Meta(description="URLs that the crawl knew; they are not requested again.")]
+    rejected: Annotated[int, Meta(description="URLs that a filter rejects, such as `scope.exclude`.")]
 
 
 class Excluded(msgspec.Struct, frozen=True):

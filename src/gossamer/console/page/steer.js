@@ -30,7 +30,7 @@ export function begin() {
     });
   }
   submit("seed", (form) => ({ urls: lines(form.elements.urls.value) }),
-    (answer) => `${count(answer.added)} taken. URLs that were known are not fetched again.`);
+    (answer) => `${count(answer.added)} new, ${count(answer.known)} known, ${count(answer.rejected)} rejected by filters. Known URLs are not fetched again.`);
   submit("exclude", (form) => ({ hosts: lines(form.elements.hosts.value) }), (answer) => `${answer.excluded.join(", ")}: no more requests.`);
   submit("host", (form) => ({ host: form.elements.host.value.trim(), values: values(form) }), changed);
   submit("set", assigned, changed);
