@@ -12,6 +12,7 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.commands import run
 from tests.crash.crawls import crawl_of, until
+from tests.ring.crawls import crawl
 
 OFTEN = ("crawl.commit_pages=10", "crawl.commit_s=0.2")
 SLOW = ("politeness.per_host=1", "politeness.delay_s_min=0.5")
@@ -33,6 +34,11 @@ def told(command: str, directory: Path) -> dict[str, object]:
 def attempts(found: dict[str, object]) -> int:
     assert isinstance(found["attempts"], int)
     return found["attempts"]
+
+
+def test_report_and_status_count_the_same_bytes(web: SimwebProcess, tmp_path: Path) -> None:
+    crawl(web.seeds, tmp_path / "crawl", "limits.max_pages=3", hosts=str(web.hosts_file))
+    assert told("report", tmp_path / "crawl")["wire_bytes"] == told("status", tmp_path / "crawl")["wire_bytes"]
 
 
 @pytest.mark.heavy

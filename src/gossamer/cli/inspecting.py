@@ -134,6 +134,7 @@ def _report(directory: Path, status: Status) -> Report:
             idle_shards=[one.shard for one in status.shards if one.idle],
             damage=[one["says"] for one in status.damage],
             unfinished=Path(folder),
+            received=status.wire_bytes or None,
             counted=status.attempts or None,  # A crawl that starts, or has lost its state, does not say.
             unread=_unfinished(directory, Path(folder)),
             rendering=status.rendering,

@@ -84,15 +84,17 @@ def summary(
     damage: Sequence[str] = (),
     unfinished: Path | None = None,
     counted: int | None = None,
+    received: int | None = None,
     unread: str = "",
     rendering: Mapping[str, float] | None = None,
 ) -> Report:
     """Return the figures of a crawl's directory; of one without pages, an empty report.
 
     Reads the crawl's Parquet files, and those in `unfinished`, a folder that holds what is in no finished file yet.
-    Where the tables hold fewer attempts than the crawl `counted`, or logs are `unread` for a reason, it says so. Memory
-    is bounded by `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter
-    refused, `modules` those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them, with
+    Where the tables hold fewer attempts than the crawl `counted`, or logs are `unread` for a reason, it says so.
+    `received` is the bytes that the crawl counted, with those of robots.txt, which no table has. Memory is bounded by
+    `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused,
+    `modules` those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them, with
     `url`, `state` and `reason`, `awaited` the hosts that it did not wait for, `idle_shards` those without any URL,
     `damage` a line for each file that is known to be lost, and `rendering` what that took and brought: the tables hold
     none of these.
@@ -100,8 +102,11 @@ def summary(
     """
     with opened(directory, memory_bytes_max, unfinished=unfinished) as tables:
         report = _asked(tables, rejected or {}) if tables is not None else Report()
+    received = report.wire_bytes if received is None else received
     return msgspec.structs.replace(
         report,
+        wire_bytes=received,
+        bits_per_s=8 * received / report.duration_s if report.duration_s > 0 else 0.0,
         incomplete=_incomplete(report.attempts, counted, unread, forgotten=(directory / FORGOTTEN).exists()),
         attempts_counted=counted,
         failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)),
@@ -161,7 +166,6 @@ def _asked(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
         ended_at=ended_at,
         duration_s=duration_s,
         pages_per_s=fetched / duration_s if duration_s > 0 else 0.0,
-        bits_per_s=8 * wire_bytes / duration_s if duration_s > 0 else 0.0,
         course=sections.course(tables, begun_at, duration_s) if begun_at is not None else TimelineFigures(),
         fetch_s=FetchTimes(*(value or 0.0 for value in tables.one(_FETCH_TIMES))),
         outcomes=of_pages("outcome::VARCHAR", attempts),
