@@ -288,6 +288,10 @@ def test_two_commands_do_not_work_on_a_crawl_at_once(site: Site, tmp_path: Path)
         status, _, errors = commands.run(*words)
         assert (status, "another command works on" in errors) == (2, True), errors
         assert DirectoryLock.is_held(crawl / MAINTENANCE), "it took the other's lock away"
+    with command_line(crawl) as line:
+        line.start("resume", str(crawl), "--quiet")
+        assert line.wait() == 2
+        assert line.errors.read_text() == f"gossamer: another command works on {crawl}; repeat this one when it is done\n"
     assert "finished: another command works on it\n" in commands.run("status", str(crawl))[1]
     other.release()
     assert commands.run("forget", str(crawl), GONE)[0] == 0
