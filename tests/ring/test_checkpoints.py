@@ -180,3 +180,4 @@ def test_what_is_no_checkpoint_is_reported(tmp_path: Path) -> None:
         restore_of([str(tmp_path / "none")], tmp_path / "back")
     with pytest.raises(ConfigError, match="there is no checkpoint at file://"):
         restore_of([f"file://{tmp_path}/none"], tmp_path / "back")
+    assert not (tmp_path / "back").exists()

@@ -292,11 +292,13 @@ def restore_of(sources: Sequence[str], directory: Path, sets: Sequence[str] = ()
         raise ConfigError(f"{directory} is not empty; name another directory with -o")
     if len(sources) > 1 or "://" not in sources[0]:
         return _restore_copies([Path(one) for one in sources], directory)
-    directory.mkdir(parents=True, exist_ok=True)
     try:
         return asyncio.run(_restore_newest(sources[0], directory, sets))
-    except StoreError as error:
-        raise ConfigError(f"cannot read the checkpoints at {sources[0]}: {error}") from error
+    except BaseException as error:
+        shutil.rmtree(directory, ignore_errors=True)
+        if isinstance(error, StoreError):
+            raise ConfigError(f"cannot read the checkpoints at {sources[0]}: {error}") from error
+        raise
 
 
 def _without_secrets(key: str, value: object) -> object:
@@ -359,6 +361,7 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
         raise ConfigError(f"there is no checkpoint at {uri}; it begins with the first that a crawl makes")
     config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, wanted])
     kept = await checkpoints_of(config, 0).map()
+    directory.mkdir(parents=True, exist_ok=True)
     # Crawls of one shard have none.
     partitions = bring_map(directory, *kept) if kept is not None else PartitionMap.even(config.cluster.workers)
     config = divided(config, partitions.shards)
