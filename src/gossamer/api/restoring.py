@@ -361,7 +361,7 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
         raise ConfigError(f"there is no checkpoint at {uri}; it begins with the first that a crawl makes")
     config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, wanted])
     kept = await checkpoints_of(config, 0).map()
-    directory.mkdir(parents=True, exist_ok=True)
+    await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
     # Crawls of one shard have none.
     partitions = bring_map(directory, *kept) if kept is not None else PartitionMap.even(config.cluster.workers)
     config = divided(config, partitions.shards)

@@ -147,6 +147,8 @@ class _EventStream(Response):
                 # A little more, so that all of them wake in the same second.
                 wait_s = TICK_S - loop.time() % TICK_S + TICK_S / 100
                 await asyncio.wait(ends, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            if any(task.done() for task in ends[2:]):  # The server ends, with its crawl: the page keeps the last state.
+                await self._sent_one(send, _body(await feed.message(last=True)))
             await self._sent_one(send, {"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
             return  # Its reader does not read: the server closes the connection.
@@ -193,6 +195,7 @@ class EventFeed:
         """The rates over time, used only for the health: the page has its own."""
         self._detail_at = 0.0
         self._is_over = False
+        self._is_last = False
         self._again_at = 0.0
         """When a crawl that does not run is checked again."""
 
@@ -205,8 +208,8 @@ class EventFeed:
             return b""
         return b"".join(event(name, answer) for name, answer in zip(BEGINNING, answers, strict=True))
 
-    async def message(self) -> bytes:
-        """Return the message of this second, the same for all streams."""
+    async def message(self, *, last: bool = False) -> bytes:
+        """Return the message of this second, the same for all streams; `last`: of the server's end."""
         tick = self._now()
         try:
             async with asyncio.timeout(MAKING_S_MAX):
@@ -214,6 +217,8 @@ class EventFeed:
         except TimeoutError:
             return SILENT  # It is being made, and the crawl does not answer.
         try:
+            if last and not self._is_last:
+                self._is_last, self._tick, self._again_at = True, tick - 1, 0.0
             if self._tick != tick:
                 self._message = await self._made(after_silence=tick - self._tick > 1)
                 self._tick = tick
