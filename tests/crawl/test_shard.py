@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gossamer.crawl.delivery import Delivery
+from gossamer.crawl.pipeline import SILENT_S_MAX
 from gossamer.crawl.shard import EPOCH_SPAN_MAX, End, Shard
 from gossamer.model.visits import Failure, Page, Reply, Request
 from gossamer.process.chain import Modules, Processed, standard_modules
@@ -118,6 +119,37 @@ def test_hosts_that_never_answer_leave_the_others_half_of_the_requests(
 
         assert asyncio.run(beside(shard, watching())) == "stopped"
         assert ring.web.counts[ROOT] == 1
+
+
+@pytest.mark.promise("Order and fairness", "Hosts that never answer hold half of the requests at most for long.")
+def test_hosts_that_answer_for_robots_txt_alone_leave_the_others_half_of_the_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last attempt has no bound: with one attempt, a slow host would lose its page."""
+    silent = [f"http://silent-{number}.example/" for number in range(4)]
+    bounds: list[float] = []
+    with ring_of(tmp_path, star(3), obey=True, crawl={"concurrency": 4}) as ring:
+        ring.seed(*silent, ROOT)
+        waiting, answer = asyncio.Event(), ring.web.fetch
+
+        async def fetch(request: Request) -> Reply | Failure:
+            if "silent" in request.url and not request.url.endswith("/robots.txt"):
+                bounds.append(request.silent_s_max)
+                if not request.silent_s_max:
+                    await waiting.wait()
+                return Failure("timeout", "no answer", retry=True, host_level=True, ip=request.ip)
+            return await answer(request)
+
+        monkeypatch.setattr(ring.web, "fetch", fetch)
+        shard = ring.shard()
+
+        async def watching() -> None:
+            await ring.web.asked(9)  # Five robots.txt and four pages.
+            shard.stop(now=True)
+
+        assert asyncio.run(beside(shard, watching())) == "stopped"
+        assert ring.web.counts[ROOT] == 1
+        assert sorted(bounds) == [0.0, 0.0, SILENT_S_MAX, SILENT_S_MAX]
 
 
 @pytest.mark.parametrize("mode", ["batch", "continuous"])

@@ -12,7 +12,7 @@ from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import Transfer
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Request
+from gossamer.model.visits import Failure, Request
 from gossamer.options import convert
 from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
@@ -594,6 +594,20 @@ def test_a_server_that_drips_is_ended_by_low_speed(run: Run) -> None:
             assert answer.truncated == "time"
             assert answer.body.strip(b"x") == b""
             await server.hung_up.wait()
+
+    run(main())
+
+
+def test_a_request_may_bound_the_wait_for_the_beginning_of_its_reply_alone(run: Run) -> None:
+    async def main() -> None:
+        async with serving(never) as mute, serving(_drip) as slow, speaking() as module:
+            failure = await module.fetch(to(mute, silent_s_max=0.5))
+            assert isinstance(failure, Failure)
+            assert (failure.outcome, failure.error, failure.retry) == ("timeout", "no answer within 0.5 s", True)
+            task = asyncio.create_task(module.fetch(to(slow, silent_s_max=0.5)))
+            assert isinstance(await module.fetch(to(mute, silent_s_max=2.0)), Failure)
+            assert not task.done()
+            task.cancel()
 
     run(main())
 

@@ -48,6 +48,12 @@ ROBOTS_S_MAX = 10.0
 never answer would keep all others waiting, and have them wait a minute for each turn. It is repeated as after any
 failure.
 """
+SILENT_S_MAX = 10.0
+"""Longest silence of a host that has not answered for a page yet, while requests to such hosts, for robots.txt too, are
+more than half of those that may go out at once. The last attempt has the usual time, so that a slow host loses no page.
+"""
+ANSWERS_BEFORE_PAGES = 2
+"""Answers of a host that are none for pages: its robots.txt, and the redirect to it."""
 OUTLINK_BYTES_MAX = 65_536
 """Bytes that are read of a page outside the scope, to recognize bot protection, whose status says nothing about the
 page.
@@ -62,7 +68,7 @@ class Pipeline:
     ) -> None:
         self._stages = stages
         self._outcomes = Outcomes(stages, retries, logs, counters)
-        self._options = options
+        self._retries, self._options = retries, options
         self._clock = clock
         self._logs = logs
         self._counters = counters
@@ -79,7 +85,7 @@ class Pipeline:
             follows=options.mode != "offline",
         )
         self.documents = DocumentReader(stages, self._outcomes, self.discovery, clock, logs, self._caught)
-        self._robots_under_way = 0
+        self._robots_under_way = self._untried_under_way = 0
         self._under_way: set[int] = set()
         """Fingerprints of leased URLs, if a URL may be queued more than once."""
         self.prerequisites = PrerequisiteResults(
@@ -97,7 +103,7 @@ class Pipeline:
 
     def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
         """Apply new options."""
-        self._options = options
+        self._retries, self._options = retries, options
         self._outcomes.reconfigure(retries)
         self.discovery.judge_again()
 
@@ -232,12 +238,17 @@ class Pipeline:
         asked = lease.prerequisite
         is_robots = asked is not None and asked.is_robots_of(asked.origin)  # Also where it was redirected elsewhere.
         self._robots_under_way += is_robots
+        untried = asked is None and _is_untried(lease)
+        self._untried_under_way += untried
         limit_s = self._options.request_s_max
         if is_robots and 2 * self._robots_under_way > self._options.concurrency:
             limit_s = min(limit_s, ROBOTS_S_MAX)
         try:
             async with asyncio.timeout(limit_s):
-                result = await self._stages.protocols.fetch(self._request(lease, held))
+                request = self._request(lease, held)
+                if untried and self._is_crowded and lease.visit and self._retries.left(lease.visit):
+                    request = msgspec.structs.replace(request, silent_s_max=SILENT_S_MAX)
+                result = await self._stages.protocols.fetch(request)
         except TimeoutError:
             error = f"no end of it within {limit_s:g} s"
             result = Failure("timeout", error, retry=True, host_level=True, started_at=started, ip=lease.address)
@@ -246,6 +257,7 @@ class Pipeline:
             raise
         finally:
             self._robots_under_way -= is_robots
+            self._untried_under_way -= untried
             if not lease.is_ended:
                 self._ended(lease, result, started, self._clock.now())
         return result
@@ -260,6 +272,11 @@ class Pipeline:
         self._counters.proxy_failed(result.error, now)
         if self._stages.requests is not None:
             self._stages.requests.refused(lease.url)
+
+    @property
+    def _is_crowded(self) -> bool:
+        """Whether more than half of all requests are to hosts that have not answered for a page yet."""
+        return 2 * (self._robots_under_way + self._untried_under_way) > self._options.concurrency
 
     def _request(self, lease: Lease, held: Held | None) -> Request:
         url, visit, sessions = lease.url, lease.visit, self._stages.sessions
@@ -371,6 +388,11 @@ class Pipeline:
             self._outcomes.internal_error(lease, error, now)
         else:  # Its row is written.
             self._counters.totals.unfollowed += 1
+
+
+def _is_untried(lease: Lease) -> bool:
+    """Say whether a host has not answered for a page yet, as far as its record tells."""
+    return lease.host.record.requests - lease.failures <= ANSWERS_BEFORE_PAGES
 
 
 async def _no_commit() -> None:

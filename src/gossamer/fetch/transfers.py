@@ -289,6 +289,9 @@ def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: f
             content = transfer.head_bytes + transfer.body_bytes
             error = f"{transfer.wire_bytes} bytes received for {content} bytes of headers and body"
             outcome, retry = "too_large", False
+        case "silent":
+            outcome, error, retry = "timeout", f"no answer within {request.silent_s_max:g} s", True
+            host_level = True
         case "slow":
             outcome, error, retry = "timeout", "the server sends less than fetch.low_speed_bytes_s", True
             host_level = True

@@ -115,6 +115,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """Body of the request; its type is in `headers`."""
     fresh: bool = False
     """Use a new connection: the last attempt may have failed because a kept connection had died."""
+    silent_s_max: float = 0.0
+    """Seconds within which the reply must begin; 0 takes the module's own bounds. Only for modules that speak HTTP."""
 
 
 class Located(msgspec.Struct, frozen=True, gc=False):
