@@ -388,13 +388,14 @@ def checked(
         raise InvalidError(f"{name}: {_says(str(error))}") from error
 
 
-_MISTAKE = re.compile(r"Expected `(\w+)(?: \| null)?`(?:, got `.*`| of length (.+)| (.+))? - at `\$\.?(.+)`")
+_MISTAKE = re.compile(r"Expected `(\w+)(?: \| null)?`(?:, got `.*`| of length ([<>]=.+)| ([<>]=.+))? - at `\$\.?(.+)`")
 """Matches what msgspec says of a value; groups: type, bound of the length, bound, place."""
 _KINDS = {
     "int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text", "array": "a list",
     "object": "an object",
 }  # fmt: skip
 _BOUNDS = {">=": "{} or more", "<=": "{} or less"}
+_PATTERN = re.compile(r"Expected `str` matching regex (.+) - at `\$\.?(.+)`")
 _FIELD = re.compile(r"Object (?:missing required|contains unknown) field `(.+)`")
 
 
@@ -402,6 +403,8 @@ def _says(error: str) -> str:
     """Return what msgspec says of a mistake, in the words of the configuration."""
     if field := _FIELD.match(error):
         return f"{field[1]}: {'it is missing' if 'missing' in error else 'there is no such field'}"
+    if pattern := _PATTERN.fullmatch(error):
+        return f"{pattern[2]}: expected a text that matches {pattern[1]}"
     if not (mistake := _MISTAKE.fullmatch(error)):
         return error.replace("$.", "").replace("$", "the request")
     kind, length, bound, place = mistake.groups()

@@ -151,9 +151,8 @@ class Reply(msgspec.Struct, frozen=True):
     request_body: bytes = b""
     """The body that was sent after these."""
     truncated: str = ""
-    """Why the body was cut: `length`, `time`, `disconnect` (the server went), `unspecified` (it was not wanted, or the
-    rest cannot be read), or empty (WARC 1.1, section 5.13).
-    """
+    """Why the body was cut (WARC 1.1, section 5.13): `length`, `time`, `disconnect` (the server went), `unspecified`
+    (it was not wanted, or the rest cannot be read), or empty."""
     media_type: str = ""
     """Lower case, without parameters; empty when the server did not say."""
     charset: str = ""
