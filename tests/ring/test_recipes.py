@@ -159,6 +159,18 @@ def test_check_of_a_sound_site_ends_with_status_0(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "\nNo faults were found.\n")
 
 
+@pytest.mark.heavy
+def test_check_lists_refusals_as_not_checked(tmp_path: Path) -> None:
+    refused = {"/paid": Answer(lambda: (b"",), status=402), "/barred": Answer(lambda: (b"",), status=451)}
+    with HostileServer({"/": page("Home", "/paid", "/barred"), **refused}) as server:
+        done = run(tmp_path, "check", server.root, "-o", "check", *QUICK)
+    assert [(one.kind, one.url, one.detail) for one in faults_of(tmp_path / "check")] == [
+        ("not_checked", f"{server.root}barred", "legally_blocked: HTTP 451"),
+        ("not_checked", f"{server.root}paid", "payment_required: HTTP 402"),
+    ]
+    assert done.returncode == 0
+
+
 @pytest.fixture(scope="module")
 def webs() -> Iterator[tuple[HostileServer, HostileServer, str]]:
     """A site, another that it links to, and the root of a host that does not answer."""

@@ -59,19 +59,23 @@ _LINKING = """
     SELECT to_key AS key, list(from_url ORDER BY from_url)[1:{most}] AS pages FROM found GROUP BY to_key"""
 _ANSWERED = f"regexp_matches(error, '{ANSWERED}')"
 """The server answered, without its robots.txt: the page may be there."""
+_REFUSALS = "'payment_required', 'legally_blocked', 'login_required'"
 _ATTEMPTS = """
-    SELECT url, CASE WHEN status IS NULL THEN outcome || ': ' || error ELSE 'HTTP ' || status END
+    SELECT url, CASE WHEN status IS NULL OR outcome IN ({refusals}) THEN outcome || ': ' || error
+            ELSE 'HTTP ' || status END
         || CASE WHEN link_type = 'redirect' THEN ', redirected from ' || referrer ELSE '' END,
         coalesce(pages, [one for one in [referrer] if one <> ''])
     FROM latest LEFT JOIN linking USING (key) WHERE {which} ORDER BY url"""
 _BROKEN = _ATTEMPTS.format(
+    refusals=_REFUSALS,
     which="outcome = 'http_error' AND status IS DISTINCT FROM 429 "
     "OR outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error') "
     f"OR outcome = 'robots_unreachable' AND NOT {_ANSWERED}"
 )
 _UNCHECKED = _ATTEMPTS.format(
+    refusals=_REFUSALS,
     which="outcome = 'http_error' AND status = 429 OR link_type <> 'seed' "
-    "AND (outcome IN ('robots_denied', 'challenged', 'host_closed') "
+    f"AND (outcome IN ('robots_denied', 'challenged', 'host_closed', {_REFUSALS}) "
     f"OR outcome = 'robots_unreachable' AND {_ANSWERED})"
 )
 _TITLES = """
