@@ -13,6 +13,7 @@ from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.ring import Retries
+from gossamer.model.links import Link
 from gossamer.model.visits import Failure, Prerequisite, Reply, Visit
 from gossamer.scope.lists import ExcludedHost
 from gossamer.testing import FakeClock, page, reply
@@ -31,6 +32,22 @@ def moved(target: str) -> Reply:
 
 def rules(text: str) -> Reply:
     return reply(text.encode(), media_type="text/plain")
+
+
+# ---- prioritizers
+
+
+class FailingPrioritizer:
+    def level(self, link: Link) -> int:
+        raise ValueError(link.url.text)
+
+
+def test_a_prioritizer_that_fails_is_named(tmp_path: Path) -> None:
+    link = Link(url_of(ROOT), "anchor", 1)
+    with Ring(tmp_path) as ring:
+        failing = msgspec.structs.replace(ring.stages, prioritizer=FailingPrioritizer())
+        with pytest.raises(RuntimeError, match=f"^the prioritizer FailingPrioritizer failed on {ROOT}: ValueError: "):
+            failing.level(link)
 
 
 # ---- retries

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from gossamer.model.errors import ConfigError
@@ -103,6 +105,36 @@ def test_filters_of_the_operator_stand_before_depth() -> None:
     chain = scope_chain(ScopeOptions(scope="any", depth_max=0), Roots("any"), more=[Odd()])
     assert chain.reason(linked("http://h/a")) == "depth"
     assert chain.reason(linked("http://h/ab")) == "odd"
+
+
+class Faulty:
+    name = "faulty"
+
+    def __init__(self, rejects: Callable[[Link], object]) -> None:
+        self.rejects = rejects
+
+
+def fails(_: Link) -> bool:
+    raise ValueError("no")
+
+
+async def later(_: Link) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    ("rejects", "why"),
+    [
+        (fails, "ValueError: no"),
+        (lambda _: "too far", "TypeError: it returned a str, not True or False"),
+        (later, "TypeError: it returned a coroutine, not True or False"),
+    ],
+)
+def test_a_filter_that_fails_is_named(rejects: Callable[[Link], object], why: str) -> None:
+    chain = Chain([Faulty(rejects)])  # type: ignore[list-item]
+    for judge in (chain.reason, chain.explain, chain.detail):
+        with pytest.raises(RuntimeError, match=f"^the filter `faulty` failed on http://a.test/: {why}$"):
+            judge(linked("http://a.test/"))
 
 
 @pytest.mark.parametrize("link_type", LINK_TYPES)

@@ -166,7 +166,7 @@ class Discovery:
         for link, answer in zip(links, answers, strict=True):
             rises = risen.pop(link.url.fingerprint, None) if risen else None
             if answer == NEW:
-                level = link.level if link.level is not None else stages.prioritizer.level(link)
+                level = link.level if link.level is not None else stages.level(link)
                 stages.frontier.add(link, level, now)
             elif rises is not None and stages.history.get(link.url) is None:
                 stages.frontier.add(link, rises, now)  # A second entry: the earlier one is dropped in its turn.

@@ -230,7 +230,7 @@ class Outcomes:
             record = stages.history.get(link.url)
             if record is not None and record.final and stages.chain.explain(link) is None:
                 stages.history.put(link.url, msgspec.structs.replace(record, final=False))
-                stages.frontier.add(link, stages.prioritizer.level(link), now)
+                stages.frontier.add(link, stages.level(link), now)
 
     def _seed(self, visit: Visit) -> int:
         """Return the kind of seed that a visit's URL is, or `NOT_SEED`; also for a seed that was queued as an ordinary

@@ -19,6 +19,7 @@ from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.usage import Usage
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier
+from gossamer.model.links import Link
 from gossamer.ports import ContentSeen, PrerequisiteArchive, Prioritizer, ProtocolModule, Resolver, UrlSeen
 from gossamer.process.walls import Walls
 from gossamer.revisit.hints import SitemapHints
@@ -76,3 +77,16 @@ class Stages(msgspec.Struct, frozen=True):
     """Listed requests; None if there are none."""
     rendering: PageRendering | None = None
     """Renders pages; None if no page is rendered."""
+
+    def level(self, link: Link) -> int:
+        """Return the level of a link. Raises RuntimeError: the prioritizer failed."""
+        try:
+            level = self.prioritizer.level(link)
+            if not isinstance(level, int):
+                raise TypeError(f"it returned a {type(level).__name__}, not a level from 0 to 7")
+        except Exception as error:
+            name = type(self.prioritizer).__name__
+            raise RuntimeError(
+                f"the prioritizer {name} failed on {link.url.text}: {type(error).__name__}: {error}"
+            ) from error
+        return level

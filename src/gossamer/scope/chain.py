@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from inspect import isawaitable, iscoroutine
 
 import msgspec
 from xxhash import xxh3_128_digest
@@ -50,7 +51,7 @@ class Chain:
             self.counts[language.name] = 0
         self.media_types = self._media.patterns if self._media is not None else ()
         """Patterns of the media types that are read; empty: all."""
-        self._steps = tuple((one.rejects, one.name) for one in filters)
+        self._steps = tuple((_judging(one), one.name) for one in filters)
         self._steps_but_depth = tuple(step for step in self._steps if step[1] != DEPTH)
         self._judging_again = tuple(one for one in filters if judges_again(one))
         self.by_place = frozenset(one.name for one in filters if getattr(one, "by_place", False))
@@ -124,7 +125,8 @@ class Chain:
 
     def detail(self, link: Link) -> str:
         """Return details from the filter that rejects a link, for people; often empty."""
-        judge = next((one for one in self.filters if one.rejects(link)), None)
+        steps = zip(self.filters, self._steps, strict=True)
+        judge = next((one for one, (rejects, _) in steps if rejects(link)), None)
         return _detail(judge, link) if judge is not None else ""
 
     def unwanted(self, reply: Reply) -> str | None:
@@ -149,6 +151,29 @@ class Chain:
             return None
         self.counts[WantedLanguages.name] += 1
         return ", ".join(spoken)
+
+
+def _judging(one: Filter) -> Callable[[Link], bool]:
+    """Return the method of a filter; of a component, with errors that name it. A text or a coroutine is an error: it
+    would reject every link.
+    """
+    if type(one).__module__.startswith("gossamer."):
+        return one.rejects
+
+    def rejects(link: Link) -> bool:
+        try:
+            verdict: object = one.rejects(link)
+            if isinstance(verdict, str) or isawaitable(verdict):
+                if iscoroutine(verdict):
+                    verdict.close()
+                raise TypeError(f"it returned a {type(verdict).__name__}, not True or False")
+        except Exception as error:
+            raise RuntimeError(
+                f"the filter `{one.name}` failed on {link.url.text}: {type(error).__name__}: {error}"
+            ) from error
+        return bool(verdict)
+
+    return rejects
 
 
 def _detail(judge: Filter, link: Link) -> str:

@@ -70,13 +70,13 @@ _BROKEN = _ATTEMPTS.format(
     refusals=_REFUSALS,
     which="outcome = 'http_error' AND status IS DISTINCT FROM 429 "
     "OR outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error') "
-    f"OR outcome = 'robots_unreachable' AND NOT {_ANSWERED}"
+    f"OR outcome = 'robots_unreachable' AND NOT {_ANSWERED}",
 )
 _UNCHECKED = _ATTEMPTS.format(
     refusals=_REFUSALS,
     which="outcome = 'http_error' AND status = 429 OR link_type <> 'seed' "
     f"AND (outcome IN ('robots_denied', 'challenged', 'host_closed', {_REFUSALS}) "
-    f"OR outcome = 'robots_unreachable' AND {_ANSWERED})"
+    f"OR outcome = 'robots_unreachable' AND {_ANSWERED})",
 )
 _TITLES = """
     SELECT first(url ORDER BY url), title, list(url ORDER BY url)[2:{most}] FROM documents
