@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +150,51 @@ def test_hosts_that_answer_for_robots_txt_alone_leave_the_others_half_of_the_req
         assert asyncio.run(beside(shard, watching())) == "stopped"
         assert ring.web.counts[ROOT] == 1
         assert sorted(bounds) == [0.0, 0.0, SILENT_S_MAX, SILENT_S_MAX]
+
+
+def test_long_robots_txt_that_arrive_together_are_read_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither are visits started for long without a look at the sockets: each may read a robots.txt again."""
+    monkeypatch.setattr("gossamer.world.loop.BURST_S", 0.0)
+    monkeypatch.setattr("gossamer.crawl.shard.LEASES_S_MAX", -1.0)
+    hosts = [f"http://host-{number}.example" for number in range(6)]
+    rules = "User-agent: *\n" + "Disallow: /x/*/y$\n" * 2_500
+    pages: dict[str, Answers] = {f"{host}/robots.txt": reply(rules.encode()) for host in hosts}
+    with ring_of(tmp_path, {**pages, **{f"{host}/": page() for host in hosts}}, obey=True) as ring:
+        ring.seed(*(f"{host}/" for host in hosts))
+        together, fetch = asyncio.Barrier(len(hosts)), ring.web.fetch
+        counts = {"leases": 0, "answers": 0}
+        most = {"leases": 0, "answers": 0}
+
+        async def fetching(request: Request) -> Reply | Failure:
+            result = await fetch(request)
+            if request.url.endswith("/robots.txt"):
+                await together.wait()
+            return result
+
+        def counted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+            def counting(*arguments: Any) -> Any:
+                counts[name] += 1
+                most[name] = max(most[name], counts[name])
+                return call(*arguments)
+
+            return counting
+
+        async def watching() -> None:
+            while shard.state in ("starting", "running"):
+                counts.update(leases=0, answers=0)
+                await asyncio.sleep(0)
+
+        monkeypatch.setattr(ring.web, "fetch", fetching)
+        monkeypatch.setattr(ring.pipeline, "lease", counted("leases", ring.pipeline.lease))
+        monkeypatch.setattr(
+            ring.pipeline.prerequisites, "answer", counted("answers", ring.pipeline.prerequisites.answer)
+        )
+        shard = ring.shard()
+        assert asyncio.run(beside(shard, watching())) == "finished"
+        assert ring.counters.totals.pages == len(hosts)
+        assert most == {"leases": 1, "answers": 1}
 
 
 @pytest.mark.parametrize("mode", ["batch", "continuous"])

@@ -23,7 +23,7 @@ from gossamer.model.links import ANNOUNCING, Link
 from gossamer.model.visits import Reply
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
-from gossamer.world.loop import LoopShare
+from gossamer.world.loop import LoopShare, MeasuredWork
 
 if TYPE_CHECKING:
     from gossamer.crawl.discover import Discovery
@@ -85,9 +85,18 @@ class DocumentReader:
         with self._turns.measured():
             self._discovery.follow(links, page, now)
 
-    async def turn(self, url: Url) -> None:
-        """Wait for the turn of a page that may take long to read, if other pages took long."""
-        await self._parked(url, self._turns.turn(), parks=self._turns.is_busy)
+    def measured(self) -> MeasuredWork:
+        """Measure what is done in the context as the reading of a page."""
+        return self._turns.measured()
+
+    async def turn(self, url: Url | None) -> None:
+        """Wait for the turn of a page that may take long to read, if other pages took long; None: of a prerequisite
+        fetch, whose host waits for it anyway.
+        """
+        if url is None:
+            await self._turns.turn()
+        else:
+            await self._parked(url, self._turns.turn(), parks=self._turns.is_busy)
 
     async def read(self, lease: Lease, reply: Reply, *, is_slow: bool) -> None:
         """Examine a document, conclude it and follow its links. `is_slow` is the result of `may_be_slow`."""

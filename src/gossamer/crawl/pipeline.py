@@ -178,13 +178,14 @@ class Pipeline:
                     return  # It stays queued, and costs no attempt.
                 if stages.sessions is not None:
                     result = self._learned(lease, result, stages.sessions)
-                is_slow = lease.prerequisite is None and isinstance(result, Reply) and may_be_slow(result)
+                is_slow = isinstance(result, Reply) and may_be_slow(result)
                 if is_slow:
-                    await self.documents.turn(lease.url)
+                    await self.documents.turn(lease.url if lease.prerequisite is None else None)
                 if self.documents.is_late():
                     return  # It stays queued, like cancelled visits.
                 if lease.prerequisite is not None:
-                    self._answer(lease.prerequisite, result)
+                    with self.documents.measured():
+                        self._answer(lease.prerequisite, result)
                     return
                 wall, now = self._wall(lease.url, result), self._clock.now()
                 links = self._outcomes.settle(lease, result, now, held, wall)

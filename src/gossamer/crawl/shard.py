@@ -20,6 +20,8 @@ End = Literal["finished", "limit", "low_water", "patience", "stopped"]
 Companion = Callable[[], Coroutine[Any, Any, None]]
 LEASES_A_PASS_MAX = 256
 """Visits that are started before the event loop handles its sockets again."""
+LEASES_S_MAX = 0.1
+"""The same in seconds: a robots.txt with thousands of rules that is no longer in memory takes as long to be read."""
 EPOCH_SPAN_MAX = 2
 """Limit of an epoch, as a multiple of the visits or bytes at which a commit is due."""
 HELD_COMMIT_S = 30.0
@@ -332,6 +334,8 @@ class Shard:
             if self.may_begin is not None and not self.may_begin(self._clock.now()):
                 break
             if not only and self._pages_full:
+                break
+            if lent and self._clock.now() - now > LEASES_S_MAX:
                 break
             lease = self._frontier.select(now)
             if lease is None:
