@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer.crawl.logins import FormLogins
@@ -98,6 +99,25 @@ def test_the_form_is_sent_with_its_hidden_fields(book: Book) -> None:
     assert book.answer(landing, reply(), b"<a>Log out</a>") is None
     assert book.told == [("a", "")]
     assert book.logins.verdict(PAGE, 0.0).allowed
+
+
+@pytest.mark.parametrize(
+    ("charset", "attribute", "sent"),
+    [
+        ("iso-8859-1", "", "%FC%80"),
+        ("iso-8859-2", "", "%FC%26%238364%3B"),
+        ("iso-8859-1", "accept-charset='UNKNOWN utf-8'", "%C3%BC%E2%82%AC"),
+        ("", "accept-charset=windows-1252", "%FC%80"),
+        ("utf-16le", "", "%C3%BC%E2%82%AC"),
+    ],
+)
+def test_a_form_is_sent_in_its_encoding(book: Book, charset: str, attribute: str, sent: str) -> None:
+    page = f"<form method=post {attribute}><input name=user><input name=pw><input name=t value='ü€'></form>"
+    body = page.encode({"": "utf-8", "iso-8859-1": "cp1252"}.get(charset, charset), "xmlcharrefreplace")
+    answer = msgspec.structs.replace(reply(), charset=charset)
+    posted = book.answer(book.begin(), answer, body)
+    assert posted is not None
+    assert posted.form.partition(b"&")[0] == f"t={sent}".encode()
 
 
 def test_hosts_wait_for_one_login_and_then_for_each_other(book: Book) -> None:

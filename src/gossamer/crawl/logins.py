@@ -298,9 +298,9 @@ class FormLogins:
         login.phase = "sent"
         prerequisite = login.prerequisite
         assert prerequisite is not None
-        return Prerequisite(
-            prerequisite.origin, action, form=urlencode([*pairs, *fields.items()]).encode(), login=login.name
-        )
+        # What the encoding lacks is a reference, as browsers send it (WHATWG Encoding, section 4.1).
+        data = urlencode([*pairs, *fields.items()], encoding=form.codec, errors="xmlcharrefreplace").encode()
+        return Prerequisite(prerequisite.origin, action, form=data, login=login.name)
 
     def _check(
         self, login: FormLogin, reply: Reply, target: str | None, body: bytes, now: float

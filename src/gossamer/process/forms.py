@@ -7,7 +7,7 @@ from collections.abc import Collection
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from gossamer.process.charset import to_utf8
+from gossamer.process.charset import encoding_of_label, python_codec, to_utf8
 from gossamer.url.join import join
 
 MARKUP_BYTES_MAX = 1 << 20
@@ -29,6 +29,8 @@ class Form(msgspec.Struct, frozen=True):
     method: str
     """`get` or `post`."""
     fields: list[tuple[str, str]]
+    codec: str = "utf-8"
+    """Python's name of the encoding in which a browser sends the fields."""
 
 
 def form_of(body: bytes, charset: str, url: str, names: Collection[str], selector: str = "") -> Form | None:
@@ -36,7 +38,8 @@ def form_of(body: bytes, charset: str, url: str, names: Collection[str], selecto
     where there is none. Hidden fields (CSRF tokens) are among its fields, and its button: servers look at it for what
     to do. That is the one named, or else the first, as for who presses Enter.
     """
-    tree = _tree(body, charset)
+    markup, encoding = to_utf8(body[:MARKUP_BYTES_MAX], charset)
+    tree = _tree(markup)
     if tree is None:
         return None
     base = tree.css_first("base[href]")
@@ -48,15 +51,25 @@ def form_of(body: bytes, charset: str, url: str, names: Collection[str], selecto
             if not any(name in names for name, _ in buttons):
                 fields += [(name, value) for name, value in buttons[:1] if name]
             action = join(base_url or url, form.attributes.get("action") or "") or url
-            return Form(action, (form.attributes.get("method") or "get").strip().lower(), fields)
+            method = (form.attributes.get("method") or "get").strip().lower()
+            return Form(action, method, fields, _codec(form.attributes.get("accept-charset"), encoding))
     return None
+
+
+def _codec(accepted: str | None, encoding: str) -> str:
+    """Return the encoding of a form's data: the first known one that it accepts, else that of its page (HTML standard,
+    section 4.10.21.5).
+    """
+    if accepted is not None:
+        encoding = next(filter(None, map(encoding_of_label, accepted.split())), "utf-8")
+    return python_codec(encoding)
 
 
 def shows(body: bytes, charset: str, text: str = "", selector: str = "") -> bool:
     """Say whether a page's markup has a text, or an element that a CSS selector finds."""
     if text:
         return text.encode() in to_utf8(body, charset)[0]
-    tree = _tree(body, charset)
+    tree = _tree(to_utf8(body[:MARKUP_BYTES_MAX], charset)[0])
     return tree is not None and tree.css_first(selector) is not None
 
 
@@ -69,8 +82,7 @@ def is_selector(text: str) -> bool:
     return True
 
 
-def _tree(body: bytes, charset: str) -> LexborHTMLParser | None:
-    markup = to_utf8(body[:MARKUP_BYTES_MAX], charset)[0]
+def _tree(markup: bytes) -> LexborHTMLParser | None:
     return LexborHTMLParser(markup) if markup.count(b"<") <= TAGS_MAX else None
 
 
