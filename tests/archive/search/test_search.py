@@ -363,6 +363,19 @@ def test_an_index_that_was_built_says_that_the_crawl_has_gone_on(crawled: Path) 
     assert build_again() == ""
 
 
+def test_an_index_that_a_later_run_does_not_keep_says_that_the_crawl_has_gone_on(crawled: Path) -> None:
+    (crawled / "crawl.toml").write_text("[search]\nenabled = false\n")
+    assert ask(crawled, "fox").notice == "", "no page came since"
+    shard = Shard(crawled)
+    tables = TableWriters(ArchiveOptions(), shard.journals, incarnation=2)
+    tables.add(page("http://a.example/three"))
+    tables.cut()
+    shard.commit()
+    assert "has fetched more since this index was built" in ask(crawled, "fox").notice
+    (crawled / "crawl.toml").write_text("[search]\nenabled = true\n")
+    assert ask(crawled, "fox").notice == "", "it is being indexed"
+
+
 def test_two_writers_and_strange_files_are_reported(crawled: Path, tmp_path: Path) -> None:
     writer = IndexWriter(crawled / "search", 15_000_000)
     with pytest.raises(ConfigError, match="written by another process"):

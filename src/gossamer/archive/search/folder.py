@@ -6,6 +6,8 @@ The checksums are recorded when an index's writer closes. Nothing here imports t
 from __future__ import annotations
 
 import re
+import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -45,6 +47,7 @@ def no_index(directory: Path) -> str:
 
 
 _PAGES = re.compile(r"pages-(\d+)-(\d+)-(\d+)")
+_LOG = re.compile(r"search-(\d+)-(\d+)-\d+")
 _OF = " of "
 
 
@@ -60,16 +63,32 @@ def rows_at(position: str) -> int:
 
 
 def is_behind(directory: Path, position: str) -> bool:
-    """Say whether a crawl has files of `pages` that are newer than its index, which was made of an archive. An index
-    that follows its crawl is not. Costs a look into two folders.
+    """Say whether a crawl has files of `pages` that are newer than its index. One that follows its crawl is behind if
+    a later run did not keep it (`search.enabled`). Costs a look into two folders.
     """
     _, made, files = position.partition(_OF)
-    if not made:
+    followed = _LOG.search(position)
+    if made:
+        known = _newest(files.split())
+    elif followed is None or _is_kept(directory):
         return False
-    known = _newest(files.split())
+    else:
+        shard, incarnation = int(followed[1]), int(followed[2])
+        known = {shard: (incarnation, sys.maxsize)}
     logs = (path for folder in ("tables", "shard-*/tables") for path in (directory / "state").glob(f"{folder}/pages-*"))
     present = [*(directory / "pages").glob("*.parquet"), *(path for path in logs if path.stat().st_size)]
-    return any(at > known.get(shard, (0, 0)) for shard, at in _newest(path.name for path in present).items())
+    newest = _newest(path.name for path in present)
+    own = newest if made else newest.keys() & known.keys()  # Each of several shards has its own.
+    return any(newest[shard] > known.get(shard, (0, 0)) for shard in own)
+
+
+def _is_kept(directory: Path) -> bool:
+    """Say whether a crawl keeps its index now."""
+    try:
+        search = tomllib.loads((directory / "crawl.toml").read_text(encoding="utf-8")).get("search", {})
+    except (OSError, ValueError):
+        return True  # Nothing is known of it.
+    return search.get("enabled", False) is True
 
 
 def _newest(files: Iterable[str]) -> dict[int, tuple[int, int]]:
