@@ -152,6 +152,26 @@ def test_hosts_that_answer_for_robots_txt_alone_leave_the_others_half_of_the_req
         assert sorted(bounds) == [0.0, 0.0, SILENT_S_MAX, SILENT_S_MAX]
 
 
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_slow_host_alone_has_the_usual_time_for_its_robots_txt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int
+) -> None:
+    monkeypatch.setattr("gossamer.crawl.pipeline.ROBOTS_S_MAX", 0.0)
+    with ring_of(tmp_path, star(3), obey=True, crawl={"concurrency": concurrency}) as ring:
+        ring.seed(ROOT)
+        bounds, fetch = [], ring.web.fetch
+
+        async def fetching(request: Request) -> Reply | Failure:
+            bounds.append(request.silent_s_max)
+            await asyncio.sleep(0)
+            return await fetch(request)
+
+        monkeypatch.setattr(ring.web, "fetch", fetching)
+        assert asyncio.run(ring.shard().run()) == "finished"
+        assert ring.web.counts[ROOT] == 1
+        assert bounds == [0.0] * 5
+
+
 def test_long_robots_txt_that_arrive_together_are_read_one_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,8 @@ SILENT_S_MAX = 10.0
 """Longest silence of a host that has not answered for a page yet, while requests to such hosts, for robots.txt too, are
 more than half of those that may go out at once. The last attempt has the usual time, so that a slow host loses no page.
 """
+MANY_MIN = 3
+"""Fewer requests are never bounded so: the robots.txt of a single slow host would be given up without need."""
 ANSWERS_BEFORE_PAGES = 2
 """Answers of a host that are none for pages: its robots.txt, and the redirect to it."""
 OUTLINK_BYTES_MAX = 65_536
@@ -242,12 +244,13 @@ class Pipeline:
         untried = asked is None and _is_untried(lease)
         self._untried_under_way += untried
         limit_s = self._options.request_s_max
-        if is_robots and 2 * self._robots_under_way > self._options.concurrency:
+        if is_robots and self._are_many(self._robots_under_way):
             limit_s = min(limit_s, ROBOTS_S_MAX)
         try:
             async with asyncio.timeout(limit_s):
                 request = self._request(lease, held)
-                if untried and self._is_crowded and lease.visit and self._retries.left(lease.visit):
+                unanswered = self._robots_under_way + self._untried_under_way
+                if untried and self._are_many(unanswered) and lease.visit and self._retries.left(lease.visit):
                     request = msgspec.structs.replace(request, silent_s_max=SILENT_S_MAX)
                 result = await self._stages.protocols.fetch(request)
         except TimeoutError:
@@ -274,10 +277,9 @@ class Pipeline:
         if self._stages.requests is not None:
             self._stages.requests.refused(lease.url)
 
-    @property
-    def _is_crowded(self) -> bool:
-        """Whether more than half of all requests are to hosts that have not answered for a page yet."""
-        return 2 * (self._robots_under_way + self._untried_under_way) > self._options.concurrency
+    def _are_many(self, requests: int) -> bool:
+        """Say whether a number of requests is more than half of those that may go out at once, and of several hosts."""
+        return requests >= MANY_MIN and 2 * requests > self._options.concurrency
 
     def _request(self, lease: Lease, held: Held | None) -> Request:
         url, visit, sessions = lease.url, lease.visit, self._stages.sessions
