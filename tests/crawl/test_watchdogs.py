@@ -75,6 +75,7 @@ class SomeCommits:
 class SomeShard:
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
+        self.cut_off_since: float | None = None
         self.ceilings: dict[str, int] = {}
         self.in_flight = 100
         self.commits = 0
@@ -171,14 +172,20 @@ def test_any_disk_that_is_nearly_full_holds_the_crawl_until_there_is_a_quarter_m
 
 def test_a_dead_proxy_holds_the_crawl_which_tries_it_again(watched: Watched) -> None:
     counters, clock, shard = watched.counters, watched.clock, watched.shard
+    began = clock.now()
     counters.proxy_failed("Could not resolve proxy: proxy.test", clock.now())
     assert watched.alarms() == ["proxy"]
     assert "proxy.test" in shard.held["proxy"]
     clock.advance(30.0)
     assert watched.alarms() == ["proxy"]
     assert shard.held == {}, "it is tried again"
+    counters.proxy_failed("Could not resolve proxy: proxy.test", clock.now())
+    assert watched.alarms() == ["proxy"]
+    assert shard.cut_off_since == began
+    clock.advance(30.0)
     counters.received(1, clock.now())
     assert watched.alarms() == []
+    assert shard.cut_off_since is None
     assert [note.partition(":")[0] for note in watched.notes] == ["waiting for the proxy", "over"]
 
 

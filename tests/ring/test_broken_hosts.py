@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from gossamer import Crawler
-from gossamer.api.status import why_of
+from gossamer.api.status import status_of, why_of
 from gossamer.config import configure
 from gossamer.crawl import watchdogs
 from gossamer.lab.simweb.judge import Promise, judge
@@ -200,3 +200,16 @@ def test_no_url_is_spent_while_the_proxy_is_dead(tmp_path: Path, monkeypatch: py
     assert asyncio.run(asyncio.wait_for(main(), 60)) == "finished"
     assert crawler.status()["outcomes"] == {"fetched": 2}
     assert notes[0].startswith("waiting for the proxy: Failed to connect to ")
+
+
+@pytest.mark.promise(
+    "Operation", "A batch crawl ends when its proxy has been dead for `crawl.patience_s`; its URLs stay queued."
+)
+def test_a_crawl_ends_when_its_proxy_has_been_dead_for_too_long(tmp_path: Path) -> None:
+    sets = (*BRIEF, f"fetch.proxy=http://127.0.0.1:{closed_port()}", "watch.look_s=0.1", "crawl.patience_s=1")
+    crawled = crawl(("http://127.0.0.1/",), tmp_path / "crawl", *sets)
+    assert crawled.end == "patience"
+    assert crawled.rows == []
+    [awaited] = status_of(tmp_path / "crawl")["awaited"]
+    assert awaited["reason"].startswith("Failed to connect to ")
+    assert why_of(tmp_path / "crawl", "http://127.0.0.1/")["state"] == "queued"

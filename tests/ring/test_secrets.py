@@ -231,6 +231,7 @@ def test_commands_and_the_process_list_show_no_secret(tmp_path: Path, names: str
             f'fetch.headers={{Authorization = "Bearer {BEARER}"}}',
             f'request.http://theirs.test/={{headers = {{X-Tenant = "{INLINE}"}}}}',
             f"fetch.proxy=http://me:{PASSWORD}@127.0.0.1:9",
+            "crawl.patience_s=2",
         )
         running.crawl((f"http://ours.test:{ours.port}/",), *OWN, f"resolve.hosts_file={names}", *secret)
         process = running.process

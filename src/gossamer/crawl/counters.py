@@ -116,9 +116,9 @@ class CrawlCounters:
         """Approximate time at which the last attempt ended."""
         self.answered_at = 0.0
         """Time at which the last request ended that the proxy, if there is one, passed on."""
-        self.proxy_failed_at = 0.0
+        self.proxy_failing_since = self.proxy_failed_at = 0.0
         self.proxy_error = ""
-        """When and why the proxy last failed; empty: it did not."""
+        """When the proxy failed first after the last request that it passed on, when last, and why; empty: never."""
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
 
     def reconfigure(self, options: CrawlOptions) -> None:
@@ -182,6 +182,8 @@ class CrawlCounters:
 
     def proxy_failed(self, error: str, now: float) -> None:
         """Note that the proxy could not be used."""
+        if self.answered_at >= self.proxy_failed_at:
+            self.proxy_failing_since = now
         self.proxy_error, self.proxy_failed_at = error, now
 
     def rendered(self, result: str) -> None:

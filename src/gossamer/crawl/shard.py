@@ -75,6 +75,8 @@ class Shard:
         self.paused = False
         self.held: dict[str, str] = {}
         """Reasons for which no visits start, for people, by holder."""
+        self.cut_off_since: float | None = None
+        """Time since which no request gets past the proxy; None: they do."""
         self._ceilings: dict[str, int] = {}
         """Limits of concurrent requests by holder."""
         self.concurrency = options.concurrency
@@ -131,10 +133,12 @@ class Shard:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether everything left waits for longer than `crawl.patience_s`."""
+        """Whether everything left waits for longer than `crawl.patience_s`, or has waited so long for the proxy."""
         patience_s, wake_at = self._options.patience_s, self._frontier.wake_at()
         if self._options.mode == "continuous" or patience_s is None or wake_at is None:
             return False
+        if self.cut_off_since is not None and not self.paused:
+            return self._clock.now() - self.cut_off_since > patience_s
         return not (self.paused or self.held) and wake_at - self._clock.now() > patience_s
 
     @property

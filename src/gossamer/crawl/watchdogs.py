@@ -257,6 +257,7 @@ class Watchdogs:
         counters = self._counters
         is_recent = now - counters.proxy_failed_at < PROXY_AGAIN_S
         is_only = counters.proxy_failed_at > counters.answered_at  # Rules can send some hosts through another proxy.
+        self._shard.cut_off_since = counters.proxy_failing_since if is_only else None
         if not counters.proxy_error or not (is_recent or is_only):
             self._shard.let_go("proxy")
             self._clear("proxy")
