@@ -291,7 +291,7 @@ def test_seeds_are_added(crawl: Served, web: Endless, opened: Opened) -> None:
     page = opened(crawl.address, complains=REFUSED)
     page.fill("#seed-urls", web.url("later.example"))
     page.get_by_role("button", name="Add").click()
-    expect(says(page, "seed")).to_have_text("1 taken. URLs that were known are not fetched again.")
+    expect(says(page, "seed")).to_have_text("1 new, 0 known, 0 rejected by filters. Known URLs are not fetched again.")
     until(lambda: web.asked("later.example"))
     page.fill("#seed-urls", "mailto:nobody")
     page.get_by_role("button", name="Add").click()
