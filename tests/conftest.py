@@ -75,14 +75,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in long[FIRST::EVERY]:
         item.add_marker("today")
     yield
-    long = sorted(filter(_patience_s, items), key=_patience_s, reverse=True)
+    slow = sorted(filter(_patience_s, items), key=_patience_s, reverse=True)
     others = [item for item in items if not _patience_s(item)]
     # Each worker gets a part of the list. Tests of a module stay together: they share what it makes.
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     total = len(items)
     items.clear()
     for number in range(workers):
-        first = long[number::workers]
+        first = slow[number::workers]
         room = (total - len(items)) // (workers - number) - len(first)
         items += [*first, *others[:room]]
         del others[:room]

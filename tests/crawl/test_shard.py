@@ -94,6 +94,17 @@ def test_a_shard_is_behind_while_all_its_requests_are_out_and_more_have_their_tu
         assert shard.is_behind is None
 
 
+def stopped_after(ring: Ring, requests: int) -> End:
+    """Run a shard, stop it when its web has answered so many requests, and return how it ended."""
+    shard = ring.shard()
+
+    async def watching() -> None:
+        await ring.web.asked(requests)
+        shard.stop(now=True)
+
+    return asyncio.run(beside(shard, watching()))
+
+
 @pytest.mark.promise("Order and fairness", "Hosts that never answer hold half of the requests at most for long.")
 def test_hosts_that_never_answer_leave_the_others_half_of_the_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -111,13 +122,7 @@ def test_hosts_that_never_answer_leave_the_others_half_of_the_requests(
             return await answer(request)
 
         monkeypatch.setattr(ring.web, "fetch", fetch)
-        shard = ring.shard()
-
-        async def watching() -> None:
-            await ring.web.asked(5)  # A robots.txt and four pages.
-            shard.stop(now=True)
-
-        assert asyncio.run(beside(shard, watching())) == "stopped"
+        assert stopped_after(ring, 5) == "stopped"  # A robots.txt and four pages.
         assert ring.web.counts[ROOT] == 1
 
 
@@ -141,13 +146,7 @@ def test_hosts_that_answer_for_robots_txt_alone_leave_the_others_half_of_the_req
             return await answer(request)
 
         monkeypatch.setattr(ring.web, "fetch", fetch)
-        shard = ring.shard()
-
-        async def watching() -> None:
-            await ring.web.asked(9)  # Five robots.txt and four pages.
-            shard.stop(now=True)
-
-        assert asyncio.run(beside(shard, watching())) == "stopped"
+        assert stopped_after(ring, 9) == "stopped"  # Five robots.txt and four pages.
         assert ring.web.counts[ROOT] == 1
         assert sorted(bounds) == [0.0, 0.0, SILENT_S_MAX, SILENT_S_MAX]
 
