@@ -61,7 +61,7 @@ def fetched(site: Site, links: list[list[int]], directory: Path, *sets: str) -> 
         site.pages[name(page)] = "".join(f'<a href="{site.url(name(target))}">x</a>' for target in targets)
     site.asked.clear()
     hosts = str(directory.parent / "hosts")
-    limits = ("crawl.concurrency=2", "politeness.per_host=1", "frontier.level_bias=1000", "frontier.window_urls_max=1")
+    limits = ("crawl.concurrency=1", "politeness.per_host=1", "frontier.level_bias=1000", "frontier.window_urls_max=1")
     done = crawl((site.url(name(0)),), directory, *OWN, *limits, *sets, hosts=hosts, scope="any")
     assert done.end == "finished"
     assert done.critical() == ""
