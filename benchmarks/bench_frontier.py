@@ -1,7 +1,7 @@
 """What the frontier and the duplicate test cost per URL, and how much memory they take: at 1 M URLs and at 100 M.
 
     python benchmarks/bench_frontier.py [--urls N,N,…] [--until N] [--minutes N] [--seen FORM] [--rate P]
-        [--budget MIB] [--preset PRESET] [--visits-s N] [--json FILE] [--log FILE]
+        [--budget MIB] [--preset PRESET] [--visits-s N] [--directory DIR] [--json FILE] [--log FILE]
 
 A trace of pages, generated, no network: each has 60 links, 80 % of them to its own host; hosts follow Zipf's law and
 number one for every 50 URLs. On average 6 links of a page are new (IRLbot met 6.5 on a page of 62.5), so *a URL* is
@@ -15,6 +15,10 @@ the CPU time of a fixed piece of work, taken at every commit: where it is longer
 times are too.
 Each size runs in a process of its own, in a control group whose memory limit is the budget; the kernel counts files
 that it keeps in memory there too.
+
+With `--directory` a run whose process was killed goes on at its last commit, as a crawl does, when the same command is
+given again. Figures are those of all its processes together. The trace begins again at most `LOGGED_URLS` URLs earlier:
+what is found there is known already, and costs only its offers.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import contextlib
 import gc
 import json
 import os
+import pickle
 import random
 import resource
 import sys
@@ -63,8 +68,8 @@ from gossamer.seen.popular import POPULAR_BYTES
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
-from gossamer.state.journals import Journals
-from gossamer.state.schema import MANIFEST
+from gossamer.state.journals import Journals, ManifestEntry
+from gossamer.state.schema import MANIFEST, META_PARTITION
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
@@ -80,6 +85,7 @@ NAVIGATION = 30
 CONCURRENCY = 256
 COMMIT_VISITS = 2_000
 PAGES_A_TURN = 50
+FIRST_AT = 1_700_000_000.0
 VISITS_S = 10_000.0
 """Visits in a second of simulated time, at the most. What rests for a second is in memory meanwhile."""
 RATE = 1e-3
@@ -90,6 +96,9 @@ STARTED = time.monotonic()
 VISITS_A_SAMPLE = 16
 BOOT = bytes(16)
 STAGES = ("offer", "add", "select", "request", "finish", "commit")
+PROGRESS = META_PARTITION + b"benchmark"
+"""Key of the counts of a run, which are in each commit."""
+TRACE = "trace.pickle"
 
 
 def _reading_s() -> float:
@@ -141,6 +150,11 @@ class Meter:
     @property
     def all_s(self) -> float:
         return time.process_time() - self._all_since - self.generator_s
+
+    def resume(self, spent_s: dict[str, float], all_s: float) -> None:
+        """Count on from what earlier processes of the run have spent."""
+        self.spent_s = spent_s
+        self._all_since = time.process_time() - all_s
 
 
 def pace_us() -> float:
@@ -196,6 +210,18 @@ def _url(start: str, name: str, site: str, partition: int, number: int) -> Url:
     return Url(text, text, xxh3_64_intdigest(text.encode()), name, site, partition)
 
 
+class Progress(msgspec.Struct):
+    """What a run has counted, beside what the frontier counts itself."""
+
+    now: float
+    offered: int
+    held_ever: int
+    spent_s: dict[str, float]
+    all_s: float
+    wall_s: float
+    starts: int
+
+
 class Stop(NamedTuple):
     """What ends a run before all is drained. It ends with a commit and its figures."""
 
@@ -228,14 +254,17 @@ class Crawl:
         visits_s: float = VISITS_S,
         rate: float = RATE,
     ) -> None:
-        self.now = 1_700_000_000.0
         seen = {"backend": form, "expected_urls": urls, "false_positive_rate": rate}
         config = fitted(convert(Config, {"memory": {"budget_bytes": budget_bytes}, "seen": seen}))
         self.store = Store(directory / "store", config.state.cache_bytes, config.state.write_buffer_bytes)
         self.epochs = Epochs(self.store)
+        last = self.store.get("meta", PROGRESS)
+        done = msgspec.msgpack.decode(last, type=Progress) if last else Progress(FIRST_AT, 0, 0, {}, 0.0, 0.0, 0)
+        self.now, self.offered, self.held_ever, self.starts = done.now, done.offered, done.held_ever, done.starts + 1
         self.contacts = Contacts(directory, BOOT, self.now)
         self.journals = Journals(directory)
-        self.journals.recover(())
+        manifest = self.store.get("meta", MANIFEST)
+        self.journals.recover(msgspec.msgpack.decode(manifest, type=list[ManifestEntry]) if manifest else ())
         self.seen: RocksUrlSeen | DiskMergeUrlSeen | BloomUrlSeen
         if form == "diskmerge":
             self.seen = DiskMergeUrlSeen(self.epochs, self.journals, config.seen)
@@ -255,8 +284,12 @@ class Crawl:
         self.paces_us: list[float] = []
         self.meter = Meter()
         self.trace = Trace(max(urls // URLS_PER_HOST, 10))
+        if last:
+            self.meter.resume(done.spent_s, done.all_s)
+            self.trace = pickle.loads((directory / TRACE).read_bytes())
         self.out: list[Lease] = []
-        self.known = self.finished = self.offered = self.held_ever = 0
+        self.known = self.frontier.counts.discovered
+        self.finished = self.known - self.frontier.counts.pending
         self.ended = ""
         """Why it ends early."""
         self.urls = urls
@@ -265,7 +298,10 @@ class Crawl:
         self.log = log
         self._since_commit = 0
         self._logged = 0
-        self._logged_at = self._began = time.monotonic()
+        self._logged_at = time.monotonic()
+        self._began = self._logged_at - done.wall_s
+        if not last:
+            self.save()
 
     def discover(self) -> None:
         """Take in the links of some pages."""
@@ -344,6 +380,11 @@ class Crawl:
         manifest = self.journals.cut()
         self.journals.sync()
         self.epochs.put("meta", MANIFEST, msgspec.msgpack.encode(manifest))
+        wall_s = time.monotonic() - self._began
+        progress = Progress(
+            self.now, self.offered, self.held_ever, self.meter.spent_s, self.meter.all_s, wall_s, self.starts
+        )
+        self.epochs.put("meta", PROGRESS, msgspec.msgpack.encode(progress))
         ended = self.contacts.ended_since_commit
         self.epochs.close_at_once()
         self.journals.settle(manifest)
@@ -373,6 +414,7 @@ class Crawl:
                 done, now = self.known + self.finished, time.monotonic()
                 if done - self._logged >= LOGGED_URLS or now - self._logged_at >= LOGGED_S:
                     self._logged, self._logged_at = done, now
+                    self.save()
                     self.tell()
         self.commit()
         counts = self.frontier.counts
@@ -380,6 +422,14 @@ class Crawl:
         assert counts.pending == self.known - self.finished
         assert self.ended or not counts.pending
         self.tell()
+
+    def save(self) -> None:
+        """Keep how far the trace is. Its links were offered in commits before this."""
+        self.meter.start()
+        fresh = self.directory / f"{TRACE}.new"
+        fresh.write_bytes(pickle.dumps(self.trace))
+        fresh.replace(self.directory / TRACE)
+        self.meter.generated()
 
     @property
     def held(self) -> int:
@@ -403,6 +453,7 @@ class Crawl:
             "pace_us": round(sum(self.paces_us) / max(len(self.paces_us), 1), 1),
             "cpu_s": round(meter.all_s, 1),
             "wall_s": round(time.monotonic() - self._began, 1),
+            "starts": self.starts,
             "rss_mib": _rss_bytes() >> 20,
             "rss_max_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
             "disk_mib": _disk_bytes(self.directory) >> 20,
@@ -428,17 +479,17 @@ def _rss_bytes() -> int:
 
 
 def measure(
-    preset: Preset, form: str, urls: int, stop: Stop, budget_bytes: int, log: TextIO, visits_s: float, rate: float
-) -> dict[str, float]:
+    directory: Path, preset: Preset, form: str, urls: int, stop: Stop, budget_bytes: int, log: TextIO,
+    visits_s: float, rate: float,
+) -> dict[str, float]:  # fmt: skip
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)  # As in a crawl's process.
-    with tempfile.TemporaryDirectory() as directory:
-        crawl = Crawl(Path(directory), preset, form, urls, stop, budget_bytes, log, visits_s, rate)
-        try:
-            crawl.run()
-            return crawl.figures()
-        finally:
-            crawl.close()
+    crawl = Crawl(directory, preset, form, urls, stop, budget_bytes, log, visits_s, rate)
+    try:
+        crawl.run()
+        return crawl.figures()
+    finally:
+        crawl.close()
 
 
 def show(rows: list[dict[str, float]]) -> None:
@@ -492,17 +543,28 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=512, help="memory in MiB")
     parser.add_argument("--preset", default="polite")
     parser.add_argument("--visits-s", type=float, default=VISITS_S, help="visits in a simulated second, at the most")
+    parser.add_argument("--directory", type=Path, help="where the state is kept, of one size; a killed run goes on")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--log", type=Path, help="a line of JSON for each million URLs found or finished")
     parser.add_argument("--inside", action="store_true", help="measure in this process")
     given = parser.parse_args()
     sizes = [int(size) for size in given.urls.split(",")]
     if given.inside:
-        with given.log.open("a") if given.log else Path(os.devnull).open("w") as log:
-            stop = Stop(given.until, given.minutes * 60, given.cpu_s)
-            row = measure(given.preset, given.seen, sizes[0], stop, given.budget << 20, log, given.visits_s, given.rate)
+        stop = Stop(given.until, given.minutes * 60, given.cpu_s)
+        with (
+            given.log.open("a") if given.log else Path(os.devnull).open("w") as log,
+            contextlib.nullcontext(given.directory) if given.directory else tempfile.TemporaryDirectory() as directory,
+        ):
+            row = measure(
+                Path(directory), given.preset, given.seen, sizes[0], stop, given.budget << 20, log, given.visits_s,
+                given.rate,
+            )  # fmt: skip
             print(json.dumps(row))
         return
+    if given.directory:
+        if len(sizes) > 1:
+            parser.error("--directory: one size, as in --urls 1000000")
+        given.directory.mkdir(parents=True, exist_ok=True)
     rows = []
     for size in sizes:
         command = [sys.executable, __file__, "--inside", "--urls", str(size), "--budget", str(given.budget)]
@@ -510,6 +572,7 @@ def main() -> None:
         command += ["--visits-s", str(given.visits_s), "--minutes", str(given.minutes), "--cpu-s", str(given.cpu_s)]
         command += ["--rate", str(given.rate)]
         command += ["--log", str(given.log)] if given.log else []
+        command += ["--directory", str(given.directory)] if given.directory else []
         with told(given.log):
             # Freed memory goes back instead of lying in arenas of threads.
             ran = run_within(given.budget << 20, command, {**os.environ, "MALLOC_ARENA_MAX": "2"}, timeout_s=604_800)
