@@ -25,7 +25,6 @@ from tests.crash.harvest import Harvest, differences
 
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.paced,  # Shards are replaced after 3 s of silence, and a machine at its limit is silent for longer.
     pytest.mark.timeout(700),
     pytest.mark.promise(
         "Several shards",
@@ -33,6 +32,8 @@ pytestmark = [
     ),
 ]
 
+PACED = pytest.mark.paced
+"""Shards are replaced after 3 s of silence, and a machine at its limit is silent for longer."""
 KILLS = 21
 SHARDS = 4
 DELAY_S = 0.1
@@ -77,6 +78,7 @@ TURNS = ("shard", "keeper", "coordinator", "shard", "node", "keeper", "shard")
 
 
 @pytest.mark.long
+@PACED
 def test_killed_shards_coordinators_and_machines_change_nothing(
     calm: tuple[Harvest, SimwebOptions], nodes: Nodes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,6 +129,7 @@ def errors_of(folder: Path) -> str:
 
 
 @pytest.mark.long
+@PACED
 def test_a_network_that_falls_apart_loses_nothing_and_visits_nothing_twice(
     calm: tuple[Harvest, SimwebOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
