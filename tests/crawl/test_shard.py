@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.pipeline import SILENT_S_MAX
 from gossamer.crawl.shard import EPOCH_SPAN_MAX, End, Shard
 from gossamer.model.visits import Failure, Page, Reply, Request
 from gossamer.process.chain import Modules, Processed, standard_modules
@@ -105,70 +104,23 @@ def stopped_after(ring: Ring, requests: int) -> End:
     return asyncio.run(beside(shard, watching()))
 
 
-@pytest.mark.promise("Order and fairness", "Hosts that never answer hold half of the requests at most for long.")
-def test_hosts_that_never_answer_leave_the_others_half_of_the_requests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They hold theirs for `request_s_max`, which is longer than this test."""
-    monkeypatch.setattr("gossamer.crawl.pipeline.ROBOTS_S_MAX", 0.5)
-    silent = [f"http://silent-{number}.example/" for number in range(4)]
-    with ring_of(tmp_path, star(3), obey=True, crawl={"concurrency": 4}) as ring:
-        ring.seed(*silent, ROOT)
-        waiting, answer = asyncio.Event(), ring.web.fetch
-
-        async def fetch(request: Request) -> Reply | Failure:
-            if "silent" in request.url:
-                await waiting.wait()
-            return await answer(request)
-
-        monkeypatch.setattr(ring.web, "fetch", fetch)
-        assert stopped_after(ring, 5) == "stopped"  # A robots.txt and four pages.
-        assert ring.web.counts[ROOT] == 1
-
-
-@pytest.mark.promise("Order and fairness", "Hosts that never answer hold half of the requests at most for long.")
-def test_hosts_that_answer_for_robots_txt_alone_leave_the_others_half_of_the_requests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The last attempt has no bound: with one attempt, a slow host would lose its page."""
-    silent = [f"http://silent-{number}.example/" for number in range(4)]
-    bounds: list[float] = []
-    with ring_of(tmp_path, star(3), obey=True, crawl={"concurrency": 4}) as ring:
-        ring.seed(*silent, ROOT)
-        waiting, answer = asyncio.Event(), ring.web.fetch
-
-        async def fetch(request: Request) -> Reply | Failure:
-            if "silent" in request.url and not request.url.endswith("/robots.txt"):
-                bounds.append(request.silent_s_max)
-                if not request.silent_s_max:
-                    await waiting.wait()
-                return Failure("timeout", "no answer", retry=True, host_level=True, ip=request.ip)
-            return await answer(request)
-
-        monkeypatch.setattr(ring.web, "fetch", fetch)
-        assert stopped_after(ring, 9) == "stopped"  # Five robots.txt and four pages.
-        assert ring.web.counts[ROOT] == 1
-        assert sorted(bounds) == [0.0, 0.0, SILENT_S_MAX, SILENT_S_MAX]
-
-
-@pytest.mark.parametrize("concurrency", [1, 2])
-def test_a_slow_host_alone_has_the_usual_time_for_its_robots_txt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int
-) -> None:
-    monkeypatch.setattr("gossamer.crawl.pipeline.ROBOTS_S_MAX", 0.0)
-    with ring_of(tmp_path, star(3), obey=True, crawl={"concurrency": concurrency}) as ring:
+def test_the_last_attempt_for_a_page_is_not_ended_early(tmp_path: Path) -> None:
+    """Other requests may be ended while most of those that may go out are slow."""
+    tries = {"attempts_max": 3, "retry_s_first": 0.01, "retry_s_max": 0.01, "host_sleep_s_first": 0.01}
+    with ring_of(tmp_path, star(0), obey=True, crawl={"concurrency": 4}, frontier=tries) as ring:
         ring.seed(ROOT)
-        bounds, fetch = [], ring.web.fetch
+        asked: list[tuple[str, int]] = []
+        fetch = ring.web.fetch
 
         async def fetching(request: Request) -> Reply | Failure:
-            bounds.append(request.silent_s_max)
-            await asyncio.sleep(0)
-            return await fetch(request)
+            asked.append((request.url, request.concurrency))
+            result = await fetch(request)
+            is_robots = request.url.endswith("/robots.txt")
+            return result if is_robots else Failure("timeout", "slow", retry=True, ip=request.ip)
 
-        monkeypatch.setattr(ring.web, "fetch", fetching)
+        ring.web.fetch = fetching  # type: ignore[method-assign]
         assert asyncio.run(ring.shard().run()) == "finished"
-        assert ring.web.counts[ROOT] == 1
-        assert bounds == [0.0] * 5
+        assert asked == [(f"{ROOT}robots.txt", 4), (ROOT, 4), (ROOT, 4), (ROOT, 0)]
 
 
 def test_long_robots_txt_that_arrive_together_are_read_one_at_a_time(

@@ -7,6 +7,7 @@ import threading
 
 import brotli
 import pytest
+from msgspec import structs
 
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
@@ -598,16 +599,77 @@ def test_a_server_that_drips_is_ended_by_low_speed(run: Run) -> None:
     run(main())
 
 
-def test_a_request_may_bound_the_wait_for_the_beginning_of_its_reply_alone(run: Run) -> None:
+async def _drip_slowly(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+    writer.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    while not writer.is_closing():
+        writer.write(b"x")
+        await asyncio.sleep(0.2)
+    return False
+
+
+@pytest.mark.promise(
+    "Order and fairness", "Hosts that answer slowly or never hold half of the requests at most for long."
+)
+@pytest.mark.parametrize("kind", ["head", "body", "silent", "handshake"])
+def test_slow_servers_keep_half_of_the_requests(run: Run, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """The oldest are ended; they can be sent again."""
+    monkeypatch.setattr("gossamer.fetch.driver.LAG_S", 0.5)
+
     async def main() -> None:
-        async with serving(never) as mute, serving(_drip) as slow, speaking() as module:
-            failure = await module.fetch(to(mute, silent_s_max=0.5))
-            assert isinstance(failure, Failure)
-            assert (failure.outcome, failure.error, failure.retry) == ("timeout", "no answer within 0.5 s", True)
-            task = asyncio.create_task(module.fetch(to(slow, silent_s_max=0.5)))
-            assert isinstance(await module.fetch(to(mute, silent_s_max=2.0)), Failure)
-            assert not task.done()
-            task.cancel()
+        answer = {"head": _drip_slowly, "body": _drip, "silent": never, "handshake": never}[kind]
+        async with serving(answer) as server, speaking() as module:
+            request = to(server, concurrency=6)
+            if kind == "handshake":
+                request = structs.replace(request, url=request.url.replace("http:", "https:"))
+            slow = [asyncio.create_task(module.fetch(request)) for _ in range(6)]
+            for task in slow[:3]:
+                failure = await task
+                assert isinstance(failure, Failure)
+                assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
+                assert failure.error.startswith("less than 1000 bytes a second for ")
+            await asyncio.sleep(0.7)
+            assert not any(task.done() for task in slow[3:])
+            for task in slow[3:]:
+                task.cancel()
+
+    run(main())
+
+
+@pytest.mark.parametrize(("requests", "concurrency"), [(2, 2), (4, 8), (4, 0)], ids=["few", "room", "last attempts"])
+def test_slow_servers_have_their_time_where_nobody_waits(
+    run: Run, monkeypatch: pytest.MonkeyPatch, requests: int, concurrency: int
+) -> None:
+    monkeypatch.setattr("gossamer.fetch.driver.LAG_S", 0.3)
+
+    async def main() -> None:
+        async with serving(never) as mute, speaking() as module:
+            slow = [asyncio.create_task(module.fetch(to(mute, concurrency=concurrency))) for _ in range(requests)]
+            await asyncio.sleep(1.0)
+            assert not any(task.done() for task in slow)
+            for task in slow:
+                task.cancel()
+
+    run(main())
+
+
+def test_quick_requests_are_not_ended_for_slow_ones(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gossamer.fetch.driver.LAG_S", 0.5)
+
+    async def flows(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 15000\r\n\r\n")
+        for _ in range(15):
+            writer.write(bytes(1_000))
+            await asyncio.sleep(0.1)
+        return False
+
+    async def main() -> None:
+        async with serving(never) as mute, serving(flows) as quick, speaking() as module:
+            first = asyncio.create_task(module.fetch(to(quick, concurrency=4)))
+            slow = [asyncio.create_task(module.fetch(to(mute, concurrency=4))) for _ in range(3)]
+            assert replied(await first).body == bytes(15_000)
+            assert [task.done() for task in slow] == [True, False, False]
+            for task in slow:
+                task.cancel()
 
     run(main())
 

@@ -43,19 +43,6 @@ if TYPE_CHECKING:
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 HUB_BYTES_MAX = 65_536
 """Bytes that are read of a hub's answer, which says why it refuses."""
-ROBOTS_S_MAX = 10.0
-"""Longest request of a robots.txt while such requests are more than half of those that may go out at once: hosts that
-never answer would keep all others waiting, and have them wait a minute for each turn. It is repeated as after any
-failure.
-"""
-SILENT_S_MAX = 10.0
-"""Longest silence of a host that has not answered for a page yet, while requests to such hosts, for robots.txt too, are
-more than half of those that may go out at once. The last attempt has the usual time, so that a slow host loses no page.
-"""
-MANY_MIN = 3
-"""Fewer requests are never bounded so: the robots.txt of a single slow host would be given up without need."""
-ANSWERS_BEFORE_PAGES = 2
-"""Answers of a host that are none for pages: its robots.txt, and the redirect to it."""
 OUTLINK_BYTES_MAX = 65_536
 """Bytes that are read of a page outside the scope, to recognize bot protection, whose status says nothing about the
 page.
@@ -74,6 +61,8 @@ class Pipeline:
         self._clock = clock
         self._logs = logs
         self._counters = counters
+        self.concurrency = options.concurrency
+        """Requests that may go out at once; fewer than configured while memory or open files are short."""
         self.judges_again = False
         """Whether filters have changed since some URLs were queued; then they are applied again before each request."""
         self.commit: Callable[[], Awaitable[None]] = _no_commit
@@ -87,7 +76,6 @@ class Pipeline:
             follows=options.mode != "offline",
         )
         self.documents = DocumentReader(stages, self._outcomes, self.discovery, clock, logs, self._caught)
-        self._robots_under_way = self._untried_under_way = 0
         self._under_way: set[int] = set()
         """Fingerprints of leased URLs, if a URL may be queued more than once."""
         self.prerequisites = PrerequisiteResults(
@@ -238,21 +226,10 @@ class Pipeline:
         request is conditional on the last visit.
         """
         result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
-        asked = lease.prerequisite
-        is_robots = asked is not None and asked.is_robots_of(asked.origin)  # Also where it was redirected elsewhere.
-        self._robots_under_way += is_robots
-        untried = asked is None and _is_untried(lease)
-        self._untried_under_way += untried
         limit_s = self._options.request_s_max
-        if is_robots and self._are_many(self._robots_under_way):
-            limit_s = min(limit_s, ROBOTS_S_MAX)
         try:
             async with asyncio.timeout(limit_s):
-                request = self._request(lease, held)
-                unanswered = self._robots_under_way + self._untried_under_way
-                if untried and self._are_many(unanswered) and lease.visit and self._retries.left(lease.visit):
-                    request = msgspec.structs.replace(request, silent_s_max=SILENT_S_MAX)
-                result = await self._stages.protocols.fetch(request)
+                result = await self._stages.protocols.fetch(self._request(lease, held))
         except TimeoutError:
             error = f"no end of it within {limit_s:g} s"
             result = Failure("timeout", error, retry=True, host_level=True, started_at=started, ip=lease.address)
@@ -260,8 +237,6 @@ class Pipeline:
             self._ring.left(lease, started, self._clock.now())
             raise
         finally:
-            self._robots_under_way -= is_robots
-            self._untried_under_way -= untried
             if not lease.is_ended:
                 self._ended(lease, result, started, self._clock.now())
         return result
@@ -276,10 +251,6 @@ class Pipeline:
         self._counters.proxy_failed(result.error, now)
         if self._stages.requests is not None:
             self._stages.requests.refused(lease.url)
-
-    def _are_many(self, requests: int) -> bool:
-        """Say whether a number of requests is more than half of those that may go out at once, and of several hosts."""
-        return requests >= MANY_MIN and 2 * requests > self._options.concurrency
 
     def _request(self, lease: Lease, held: Held | None) -> Request:
         url, visit, sessions = lease.url, lease.visit, self._stages.sessions
@@ -297,8 +268,12 @@ class Pipeline:
         if sessions is not None:
             session = sessions.headers(url, visit, self._clock.now())
         hints, headers = self._stages.hints, session if held is None else Revisiting.conditions(held) + session
+        # The last attempt is not ended early, so that a slow host loses no page. A robots.txt is requested again.
+        yields = self.concurrency if visit is None or self._retries.left(visit) else 0
         if hints is not None and visit is not None and visit.link_type == SITEMAP_FILE:
-            return Request(url.text, lease.address, port, headers, body_bytes_max=hints.sitemap_bytes_max)
+            return Request(
+                url.text, lease.address, port, headers, body_bytes_max=hints.sitemap_bytes_max, concurrency=yields
+            )
         requests = self._stages.requests
         if requests is not None and visit is not None and (listed := requests.of(url)) is not None:
             text, headers = url.text.partition(REQUEST_MARK)[0], headers + listed.headers
@@ -306,7 +281,7 @@ class Pipeline:
         wanted = self._stages.chain.media_types if visit is not None else ()
         again = visit is not None and visit.attempt > 1
         most = OUTLINK_BYTES_MAX if visit is not None and visit.link_type == OUTLINK else 0
-        return Request(url.text, lease.address, port, headers, most, wanted, fresh=again)
+        return Request(url.text, lease.address, port, headers, most, wanted, fresh=again, concurrency=yields)
 
     def _answer(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
         """Pass on the result of a prerequisite fetch. A result that crashed this process before is discarded, since it
@@ -391,11 +366,6 @@ class Pipeline:
             self._outcomes.internal_error(lease, error, now)
         else:  # Its row is written.
             self._counters.totals.unfollowed += 1
-
-
-def _is_untried(lease: Lease) -> bool:
-    """Say whether a host has not answered for a page yet, as far as its record tells."""
-    return lease.host.record.requests - lease.failures <= ANSWERS_BEFORE_PAGES
 
 
 async def _no_commit() -> None:

@@ -330,6 +330,7 @@ class Shard:
             self._pipeline.is_full or self._pages_full
         )
         most += rendering
+        self._pipeline.concurrency = most
         if self._requests_blocked(now):
             return 0
         epoch_max = EPOCH_SPAN_MAX * self._options.commit_pages

@@ -103,6 +103,13 @@ GRIND_REST: Final = 9
 the loop.
 """
 GRIND_REST_S_MIN: Final = 0.005
+LAG_S: Final = 10.0
+LAG_BYTES_S: Final = 1_000
+"""A transfer that brings less content a second than this, for as long, lags: its server is slow, or wants to be."""
+LAGGING_MIN: Final = 3
+"""Fewer that lag are never ended for it: they are what is slow, and nothing else."""
+FULL: Final = 7 / 8
+"""Nor are any while fewer of the requests that may go out at once are under way: others have room."""
 
 Ends = tuple[str, str, int, int]
 """Both addresses and both ports of a connection, as libcurl reports them before a request."""
@@ -116,6 +123,29 @@ class End(NamedTuple):
 
 
 WELL: Final = End(0, "")
+
+
+class RunningTransfer:
+    """A transfer that libcurl runs, and whether it lags."""
+
+    __slots__ = ("_content", "_since", "done", "lags", "transfer", "until")
+
+    def __init__(self, transfer: Transfer, done: asyncio.Future[End], now: float, until: float) -> None:
+        self.transfer = transfer
+        self.done = done
+        self.until = until
+        self.lags = False
+        """Whether it brought next to nothing in the last `LAG_S`, the time to connect included."""
+        self._since, self._content = now, 0
+
+    def look(self, now: float) -> None:
+        """Update `lags`."""
+        if self.transfer.paused:  # By us.
+            self._since = now
+        elif now - self._since >= LAG_S:
+            content = self.transfer.head_bytes + self.transfer.body_bytes
+            self.lags = content - self._content < LAG_BYTES_S * (now - self._since)
+            self._since, self._content = now, content
 
 
 class TransferConnection:
@@ -145,7 +175,7 @@ class Driver:
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._under_way: dict[pycurl.Curl, tuple[Transfer, asyncio.Future[End], float]] = {}
+        self._under_way: dict[pycurl.Curl, RunningTransfer] = {}
         self._watched: dict[int, int] = {}
         """Events that are watched at each socket: POLL_IN, POLL_OUT."""
         self._connections: dict[int, TransferConnection] = {}
@@ -172,7 +202,7 @@ class Driver:
         done: asyncio.Future[End] = loop.create_future()
         now = loop.time()
         transfer.begin(self, now)
-        self._under_way[transfer.curl] = (transfer, done, now + until_s)
+        self._under_way[transfer.curl] = RunningTransfer(transfer, done, now, now + until_s)
         self._multi.add_handle(transfer.curl)
         if self._look is None:
             self._look = loop.call_later(LOOK_S, self._look_at_all)
@@ -191,9 +221,9 @@ class Driver:
         for handle in (self._timer, self._look, self._next_turn):
             if handle is not None:
                 handle.cancel()
-        for transfer, done, _ in list(self._under_way.values()):
-            self.drop(transfer)
-            done.cancel()
+        for one in list(self._under_way.values()):
+            self.drop(one.transfer)
+            one.done.cancel()
         for fd in list(self._watched):
             self._on_socket(pycurl.POLL_REMOVE, fd, self._multi, None)
         self._multi.close()
@@ -305,11 +335,11 @@ class Driver:
             connection.transfer.stopped = connection.transfer.stopped or "holds"
 
     def _ended(self, curl: pycurl.Curl, end: End) -> None:
-        transfer, done, _ = self._under_way.pop(curl)
+        one = self._under_way.pop(curl)
         self._multi.remove_handle(curl)
-        self._let_go(transfer)
-        if not done.done():
-            done.set_result(end)
+        self._let_go(one.transfer)
+        if not one.done.done():
+            one.done.set_result(end)
 
     def _let_go(self, transfer: Transfer) -> None:
         # A reply may come over a kept connection before libcurl watches it, so that its end is never reported.
@@ -339,11 +369,25 @@ class Driver:
         assert self._loop is not None
         now = self._loop.time()
         self._looked_at = elapsed_s()
-        for transfer, done, until in list(self._under_way.values()):
-            if now >= until and not done.done():
-                done.set_exception(TimeoutError())
+        for one in list(self._under_way.values()):
+            if now >= one.until and not one.done.done():
+                one.done.set_exception(TimeoutError())
             else:
-                self._judge(transfer, now)
+                self._judge(one.transfer, now)
+                one.look(now)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """End the oldest of the transfers that lag, while these are more than half of the requests that may go out at
+        once: servers that answer slowly, or never, would keep all others waiting.
+        """
+        lagging = [one.transfer for one in self._under_way.values() if one.lags]
+        count, all_of_them = len(lagging), len(self._under_way)
+        for transfer in lagging if count >= LAGGING_MIN else ():
+            if 2 * count > transfer.concurrency > 0 and all_of_them >= FULL * transfer.concurrency:
+                transfer.stopped = transfer.stopped or "lags"
+                self._ended(transfer.curl, End(pycurl.E_ABORTED_BY_CALLBACK, transfer.stopped))
+                count -= 1
 
     def _pause(self, transfer: Transfer) -> None:
         with suppress(pycurl.error):  # Without a connection there is nothing to pause.

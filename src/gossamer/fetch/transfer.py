@@ -75,10 +75,10 @@ class Transfer:
     __slots__ = (
         "_bodies", "_calls_left", "_connections_bytes", "_content_before", "_data", "_driver", "_fresh",
         "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_new", "_method_set", "_opened", "_opens_more",
-        "_options", "_requests", "_silent_s_max", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read",
-        "body", "body_bytes", "body_bytes_max", "connections", "curl", "disk_error", "ended_well", "file", "greeting",
-        "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip", "is_direct", "media_types", "paused", "pinned",
-        "speaks_tls", "stopped", "was_refused", "wire_bytes",
+        "_options", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read",
+        "body", "body_bytes", "body_bytes_max", "concurrency", "connections", "curl", "disk_error", "ended_well",
+        "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip", "is_direct", "media_types",
+        "paused", "pinned", "speaks_tls", "stopped", "was_refused", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
@@ -90,6 +90,7 @@ class Transfer:
         self.body: bytes | bytearray = b""
         self.body_bytes = 0
         self.body_bytes_max = 0
+        self.concurrency = 0
         self.wire_bytes = 0
         """Bytes received for this transfer, with framing and TLS; updated by `count`."""
         self.connections: list[TransferConnection] = []
@@ -133,14 +134,14 @@ class Transfer:
         self._method_set = self._fresh = False
         self._calls_left = CALLS_A_TURN_MAX
         self._content_before = 0
-        self._slow_since, self._slow_content, self._silent_s_max = 0.0, 0, 0.0
+        self._slow_since, self._slow_content = 0.0, 0
         self._wasted_read = self._wasted_content = 0
         self._bind(options, own)
 
     def aim(self, request: Request, headers: list[bytes], body_bytes_max: int, url: str = "") -> None:
         """Prepare one request; `url` is the URL for libcurl if it differs from the URL as written."""
         self.body_bytes_max = body_bytes_max
-        self.media_types, self._silent_s_max = request.media_types, request.silent_s_max
+        self.media_types, self.concurrency = request.media_types, request.concurrency
         self.speaks_tls = request.url.startswith(_OVER_TLS)
         self.curl.setopt(pycurl.URL, url or request.url)
         if self.pinned:
@@ -268,8 +269,6 @@ class Transfer:
             self.stopped = self.stopped or "whole"
         elif not self.head and self.curl.errstr().startswith(NO_H2):
             self.stopped = self.stopped or "h2"  # libcurl has given up, and ends it at the end of `connect_s_max`.
-        elif 0 < self._silent_s_max <= now - self._slow_since and not content:
-            self.stopped = self.stopped or "silent"
         elif now - self._slow_since >= self._options.low_speed_s:
             if content - self._slow_content < self._options.low_speed_bytes_s * (now - self._slow_since):
                 self.stopped = self.stopped or "slow"

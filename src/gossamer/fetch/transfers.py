@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import pycurl
 
-from gossamer.fetch.driver import Driver, End
+from gossamer.fetch.driver import LAG_BYTES_S, LAG_S, Driver, End
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import Transfer
 from gossamer.model.visits import Failure, Reply, Request
@@ -289,9 +289,9 @@ def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: f
             content = transfer.head_bytes + transfer.body_bytes
             error = f"{transfer.wire_bytes} bytes received for {content} bytes of headers and body"
             outcome, retry = "too_large", False
-        case "silent":
-            outcome, error, retry = "timeout", f"no answer within {request.silent_s_max:g} s", True
-            host_level = True
+        case "lags":
+            error = f"less than {LAG_BYTES_S} bytes a second for {LAG_S:g} s, as of most requests under way"
+            outcome, retry, host_level = "timeout", True, True
         case "slow":
             outcome, error, retry = "timeout", "the server sends less than fetch.low_speed_bytes_s", True
             host_level = True

@@ -115,8 +115,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """Body of the request; its type is in `headers`."""
     fresh: bool = False
     """Use a new connection: the last attempt may have failed because a kept connection had died."""
-    silent_s_max: float = 0.0
-    """Seconds within which the reply must begin; 0 takes the module's own bounds. Only for modules that speak HTTP."""
+    concurrency: int = 0
+    """Requests that may go out at once, if this one may be ended while most are slow; 0: it may not. For HTTP."""
 
 
 class Located(msgspec.Struct, frozen=True, gc=False):
