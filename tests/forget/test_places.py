@@ -16,7 +16,6 @@ from gossamer.api import forget_of, forgettable_of, verify_of
 from gossamer.api.restoring import restore_of
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import opened_store
-from gossamer.cli.job import MAINTENANCE
 from gossamer.config import configure
 from gossamer.config.gather import reopen
 from gossamer.crawl.render_choice import RenderChoice, learned_of, place_of
@@ -26,7 +25,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
-from gossamer.world.process import DirectoryLock
+from gossamer.world.process import MAINTENANCE, DirectoryLock
 from tests import commands
 from tests.archive.bucket import KEYS, Bucket
 from tests.cluster import crawls as shards
@@ -292,10 +291,23 @@ def test_two_commands_do_not_work_on_a_crawl_at_once(site: Site, tmp_path: Path)
         line.start("resume", str(crawl), "--quiet")
         assert line.wait() == 2
         assert line.errors.read_text().startswith(f"gossamer: another command works on {crawl}; repeat")
+    with pytest.raises(ConfigError, match="another command works on"):
+        Crawler.resume(crawl)
     assert "finished: another command works on it\n" in commands.run("status", str(crawl))[1]
     other.release()
     assert commands.run("forget", str(crawl), GONE)[0] == 0
     assert not (crawl / MAINTENANCE).exists()
+
+
+def test_a_crawl_prepared_before_a_command_began_to_work_on_it_waits_for_its_end(site: Site, tmp_path: Path) -> None:
+    crawled(site, tmp_path)
+    other = DirectoryLock(tmp_path / "crawl" / MAINTENANCE)
+    crawler = Crawler.resume(tmp_path / "crawl")
+    assert other.acquire(0.0)
+    with pytest.raises(ConfigError, match="another command works on"):
+        asyncio.run(crawler.run())
+    other.release()
+    assert asyncio.run(crawler.run()) == "finished"
 
 
 def test_what_rendering_a_hosts_pages_brought_is_deleted_with_them(site: Site, tmp_path: Path) -> None:

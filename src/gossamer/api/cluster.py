@@ -36,7 +36,7 @@ from gossamer.api.shards import check_several, keep_standing, map_of, require_st
 from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import Asking, checked, require_restart
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
-from gossamer.assembly.home import homes, locked
+from gossamer.assembly.home import homes, locked, refuse_maintained
 from gossamer.assembly.integrity import require_files
 from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
@@ -108,6 +108,7 @@ class ClusterCrawler:
         require_config(config)
         stored = directory / "crawl.toml"
         if resuming:
+            refuse_maintained(directory)
             with named_as_keywords():
                 config = config if config is not None else reopen(stored, options=options)
         else:
@@ -155,7 +156,7 @@ class ClusterCrawler:
 
     @classmethod
     def resume(cls, directory: str | Path, *, config: Config | None = None, **options: Unpack[Options]) -> Self:
-        """Prepare to continue a crawl. Raises ConfigError: there is none in `directory`."""
+        """Prepare to continue a crawl. Raises ConfigError: there is none in `directory`, or a command works on it."""
         return cls((), output=directory, config=config, resuming=True, **options)
 
     def status(self, *, detail: bool = False) -> dict[str, object]:
@@ -195,6 +196,7 @@ class ClusterCrawler:
         make_directory(self.directory)
         if self._resuming:
             require_states(self.config, self.directory)
+        refuse_maintained(self.directory)
         lock = locked(self.directory)
         logs = self._logs = Logs(self.directory / "logs", WallClock())
         try:

@@ -31,7 +31,7 @@ from gossamer.api.verbs import Asking, Commands, Queries, checkpoint_of, table_o
 from gossamer.archive.cdxj import INDEX
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly.building import assemble
-from gossamer.assembly.home import LOCK_S_MAX, Home, locked
+from gossamer.assembly.home import LOCK_S_MAX, Home, locked, refuse_maintained
 from gossamer.assembly.integrity import damaged_store
 from gossamer.assembly.modules import text_of
 from gossamer.assembly.values import Assembled
@@ -96,6 +96,7 @@ class Crawler:
         if resuming:
             if not stored.exists():
                 raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
+            refuse_maintained(directory)
             with named_as_keywords():
                 config = config if config is not None else reopen(stored, options=options, sets=sets)
         else:
@@ -163,7 +164,7 @@ class Crawler:
         that had ended, by itself or with few hosts left, fetches nothing more: only its files are finished.
 
         Raises:
-            ConfigError: there is no crawl in `directory`.
+            ConfigError: there is no crawl in `directory`, or a command such as `gossamer forget` works on it.
         """
         return cls(
             (), output=directory, config=config, settings=settings, resuming=True, settle=settle,
@@ -440,6 +441,7 @@ class Crawler:
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX
         while True:
+            refuse_maintained(self.directory)
             try:
                 return locked(self.directory, wait_s=0.0)
             except ConfigError:

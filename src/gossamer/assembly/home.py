@@ -20,7 +20,7 @@ from gossamer.state.store import Store
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 from gossamer.world.files import make_directory
-from gossamer.world.process import NOT_OURS, DirectoryLock
+from gossamer.world.process import MAINTENANCE, NOT_OURS, DirectoryLock
 
 T = TypeVar("T")
 
@@ -151,6 +151,14 @@ def locked(
             f"`gossamer stop {shell_word(directory)}` ends it"
         )
     return lock
+
+
+def refuse_maintained(directory: Path) -> None:
+    """Raise ConfigError while a command such as `gossamer forget` works on a crawl: to continue it would take it away
+    from the command.
+    """
+    if DirectoryLock.is_held(directory / MAINTENANCE):
+        raise ConfigError(f"another command works on {directory}; repeat this one when it is done")
 
 
 def store_sizes(config: Config) -> tuple[int, int, int]:

@@ -178,8 +178,6 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     if not supervisor.says_go():
         unmake_refused(job)
         return Exit.REFUSED
-    if not job.restart and is_maintained(Path(job.directory)):
-        raise ConfigError(f"another command works on {job.directory}; repeat this one when it is done")
     sandbox = confined(job, config)
     if job.restart and api.finish_scaling(job.directory):
         return AGAIN  # With what it runs with now.

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 AGAIN = 75
-"""Exit status of a child that is to be started again, once no command holds `MAINTENANCE` (sysexits.h: EX_TEMPFAIL)."""
-MAINTENANCE = Path("state/maintenance")
-"""Lock, in a crawl's directory, of a command that has the crawl stop and start again."""
+"""Exit status of a child that is to be started again, once no command works on the crawl (sysexits.h: EX_TEMPFAIL)."""
 
 
 def is_maintained(directory: Path) -> bool:
     """Return whether a command holds `MAINTENANCE`: a crawl that stopped for it starts again afterwards."""
-    from gossamer.world.process import DirectoryLock  # For the supervisor, only when a child has ended.
+    from gossamer.world.process import MAINTENANCE, DirectoryLock  # For the supervisor, only when a child has ended.
 
     return DirectoryLock.is_held(directory / MAINTENANCE)
 

@@ -15,13 +15,12 @@ from gossamer import api
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets
 from gossamer.cli.control import SOCKET, NoCrawlRunsError, SilentError, ask
 from gossamer.cli.directory import require_crawl
-from gossamer.cli.job import MAINTENANCE
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.supervisor import carried_out
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import counted, shell_word, size
 from gossamer.world.files import write_whole
-from gossamer.world.process import DirectoryLock
+from gossamer.world.process import MAINTENANCE, DirectoryLock
 
 if TYPE_CHECKING:
     from gossamer.api.maintenance import Verified

@@ -16,6 +16,8 @@ from pathlib import Path
 PR_SET_PDEATHSIG, PR_GET_PDEATHSIG = 1, 2
 NOT_OURS = frozenset((errno.EROFS, errno.EACCES, errno.EPERM))
 """Errors that prevent writing a file but not reading it."""
+MAINTENANCE = Path("state/maintenance")
+"""Lock, in a crawl's directory, of a command that has the crawl stop and start again."""
 
 
 def boot_id() -> bytes:
