@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from gossamer.model.errors import ConfigError
-from gossamer.plugins import build, component, fitting
+from gossamer.plugins import build, component, fitting, naming
 from gossamer.ports import Filter, ProtocolModule
 
 
@@ -112,3 +114,29 @@ def test_a_component_that_does_not_fit_its_port_is_refused_before_it_is_used(tmp
         fitting(f"{file}:Half", "components.filters", Filter)
     with pytest.raises(ConfigError, match="has no close, fetch"):
         fitting(f"{file}:Half", "components.protocols.x", ProtocolModule)
+
+
+class Failing:
+    """Methods of several ports, all of which fail."""
+
+    def __init__(self) -> None:
+        self.error: Exception = ValueError("on purpose")
+
+    def offer(self, urls: list[str], depths: list[int]) -> list[int]:
+        raise self.error
+
+    async def resolve(self, host: str) -> str:
+        raise self.error
+
+
+def test_a_component_that_fails_is_named() -> None:
+    made = naming(Failing(), "mine:Failing", "components.thing", "offer", "resolve", "missing")
+    assert naming(made, "mine:Failing", "components.thing", "offer") is made
+    assert isinstance(made, Failing)
+    with pytest.raises(RuntimeError, match=r"^components.thing: mine:Failing failed in offer \(a\): ValueError: on pu"):
+        made.offer(["a", "b"], [1, 2])
+    with pytest.raises(RuntimeError, match=r"^components.thing: mine:Failing failed in resolve \(a\): ValueError: on "):
+        asyncio.run(made.resolve("a"))
+    made.error = OSError(errno.ENOSPC, "full")
+    with pytest.raises(OSError, match="full"):
+        made.offer([], [])

@@ -7,11 +7,12 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Collection, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache, wraps
 from pathlib import Path
+from typing import Any
 
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, is_fatal
 
 GROUP = "gossamer.components"
 FILES_MAX = 64
@@ -78,6 +79,47 @@ def fitting(name: str, key: str, port: type, **given: object) -> object:
             f"{key}: {name} has no {', '.join(missing)}; docs/how-to/components.md says what it must have"
         )
     return made
+
+
+def naming(made: object, name: str, key: str, *methods: str) -> object:
+    """Return a component of the operator, whose `methods`, where it has them, raise RuntimeErrors that name it as the
+    configuration does. Errors that end the crawl (a full disk) stay what they are. About 0.2 µs a call.
+    """
+    own = getattr(made, "__dict__", None)
+    if not isinstance(own, dict):  # Of a class with slots: it stays as it is.
+        return made
+    for method in methods:
+        if hasattr(made, method) and method not in own:
+            own[method] = _named(getattr(made, method), f"{key}: {name} failed in {method}")
+    return made
+
+
+def _named(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
+    def blamed(error: Exception, given: tuple[object, ...]) -> Exception:
+        first = given[0][0] if given and isinstance(given[0], list) and given[0] else given[0] if given else ""
+        about = getattr(first, "url", "") or getattr(first, "text", first)
+        where = f" ({about})" if isinstance(about, str) and about else ""
+        return RuntimeError(f"{says}{where}: {type(error).__name__}: {error}")
+
+    @wraps(inner)
+    def call(*given: object) -> object:
+        try:
+            return inner(*given)
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            raise blamed(error, given) from error
+
+    @wraps(inner)
+    async def wait(*given: object) -> object:
+        try:
+            return await inner(*given)
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            raise blamed(error, given) from error
+
+    return wait if inspect.iscoroutinefunction(inner) else call
 
 
 def _members(port: type) -> list[str]:

@@ -22,7 +22,7 @@ from gossamer.frontier import priority
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.visits import Findings, Page, Visited
-from gossamer.plugins import build, component, fitting
+from gossamer.plugins import build, component, fitting, naming
 from gossamer.ports import Filter, Prioritizer, ProcessingModule
 from gossamer.process.chain import Modules, Watch
 from gossamer.process.choice import DEFAULT_TYPES, ITEMS, MODULES, NEEDED, Chosen, chosen
@@ -140,7 +140,8 @@ def prioritizer_of(config: Config) -> Prioritizer:
     """Return the configured prioritizer."""
     name = config.components.prioritizer
     if name:
-        return cast("Prioritizer", fitting(name, "components.prioritizer", Prioritizer))
+        made = fitting(name, "components.prioritizer", Prioritizer)
+        return cast("Prioritizer", naming(made, name, "components.prioritizer", "host_level"))
     if config.frontier.priority == "rank":
         return _by_rank(config.frontier.ranks_file)
     return priority.prioritizer_of(config.frontier)

@@ -31,7 +31,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.product import __version__
-from gossamer.plugins import build, component, fitting
+from gossamer.plugins import build, component, fitting, naming
 from gossamer.ports import ContentSeen, Resolver, RevisitPolicy, UrlSeen
 from gossamer.process.chain import Modules
 from gossamer.process.choice import Chosen
@@ -152,7 +152,9 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     if begun != chosen:
         raise ConfigError(f"seen.backend: this crawl began with {begun!r} and keeps it; set it back")
     if name:
-        return cast("UrlSeen", fitting(name, "components.url_seen", UrlSeen, epochs=epochs))
+        key = "components.url_seen"
+        made = fitting(name, key, UrlSeen, epochs=epochs)
+        return cast("UrlSeen", naming(made, name, key, "offer", "way", "knows"))
     if backend == "rocksdb":
         return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
     if backend == "bloom":
@@ -209,7 +211,9 @@ def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
     """Return the content-seen test."""
     name = config.components.content_seen
     if name:
-        return cast("ContentSeen", fitting(name, "components.content_seen", ContentSeen, epochs=epochs))
+        key = "components.content_seen"
+        made = fitting(name, key, ContentSeen, epochs=epochs)
+        return cast("ContentSeen", naming(made, name, key, "find", "remember"))
     scope = config.seen.content_scope
     if not config.crawl.process_copies and config.origin("seen.content_scope") == "default":
         scope = "shard"
@@ -220,7 +224,9 @@ def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
     """Return the resolver."""
     name = config.components.resolver
     if name:
-        made = fitting(name, "components.resolver", Resolver, options=config.resolve, clock=clock)
+        key = "components.resolver"
+        made = fitting(name, key, Resolver, options=config.resolve, clock=clock)
+        made = naming(made, name, key, "cached", "resolve")
         return GuardedResolver(cast("Resolver", made), allow_private=config.resolve.allow_private)
     on_answer = partial(archives.add_prerequisite, via="", link_type="dns") if config.archive.warc_dns else None
     return DnsResolver(config.resolve, clock, on_answer)
@@ -299,4 +305,5 @@ def policy_of(name: str) -> RevisitPolicy:
     if name in POLICIES:
         return POLICIES[name]()
     component(name, "revisit.policy", POLICIES, "policy")
-    return cast("RevisitPolicy", fitting(name, "revisit.policy", RevisitPolicy))
+    made = fitting(name, "revisit.policy", RevisitPolicy)
+    return cast("RevisitPolicy", naming(made, name, "revisit.policy", "rate"))

@@ -20,7 +20,7 @@ from gossamer.fetch.http import HttpModule, Sign
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.extras import require
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.plugins import build, fitting
+from gossamer.plugins import build, fitting, naming
 from gossamer.ports import ProtocolModule
 from gossamer.world.clock import Clock
 from gossamer.world.spill import Spills
@@ -49,7 +49,7 @@ def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | 
     for scheme, name in config.components.protocols.items():
         key = f"components.protocols.{scheme}"
         made = fitting(name, key, ProtocolModule, options=config.fetch, agent=agent, clock=clock)
-        modules[scheme] = cast("ProtocolModule", made)
+        modules[scheme] = cast("ProtocolModule", naming(made, name, key, "fetch"))
     return Protocols(modules)
 
 

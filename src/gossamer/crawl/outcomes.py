@@ -5,7 +5,6 @@ Like `crawl.ring` it neither waits nor reads a clock: `settle` takes a result, a
 
 from __future__ import annotations
 
-import errno
 import hashlib
 from collections.abc import Sequence
 
@@ -21,7 +20,7 @@ from gossamer.crawl.ring import Retries
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.host import Lease
 from gossamer.model.digests import digest_text
-from gossamer.model.errors import CrawlFailedError
+from gossamer.model.errors import is_fatal
 from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, OUTLINK, SEED_ARGUMENT, SITEMAP_FILE, Found, Link
 from gossamer.model.modules import INVALID
 from gossamer.model.revisits import Held, Notice
@@ -53,7 +52,6 @@ LOGGED_OUT_URLS_MAX = 10_000
 """Pages whose requests of this kind are counted at the same time."""
 SITEMAP_GATHER_S = 10.0
 """Delay before a sitemap is read again because another host refers to it, so that several hosts share one visit."""
-DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
 
 class Outcomes:
@@ -493,8 +491,3 @@ def visit_of(lease: Lease) -> Visit:
     visit = lease.visit
     assert visit is not None, "a prerequisite fetch where a visit was expected"
     return visit
-
-
-def is_fatal(error: BaseException) -> bool:
-    """Say whether an error ends the crawl: one of the disk or of an indispensable component. The page stays queued."""
-    return isinstance(error, CrawlFailedError) or (isinstance(error, OSError) and error.errno in DISK_ERRORS)

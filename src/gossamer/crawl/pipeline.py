@@ -22,12 +22,13 @@ from gossamer.crawl.discover import Discovery
 from gossamer.crawl.documents import DocumentReader, may_be_slow
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
-from gossamer.crawl.outcomes import WALLED, Outcomes, is_fatal, is_html
+from gossamer.crawl.outcomes import WALLED, Outcomes, is_html
 from gossamer.crawl.permit import PrerequisiteResults
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.ring import Retries, Ring, RingStep
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.host import Lease
+from gossamer.model.errors import is_fatal
 from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link
 from gossamer.model.revisits import Held
 from gossamer.model.visits import Failure, Prerequisite, Reply, Request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from typing import Literal
 
@@ -39,6 +40,14 @@ class ComponentFailedError(CrawlFailedError):
     def __init__(self, line: str, trace: str) -> None:
         super().__init__(line)
         self.trace = trace
+
+
+DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
+
+
+def is_fatal(error: BaseException) -> bool:
+    """Say whether an error ends the crawl: one of the disk or of an indispensable component. The page stays queued."""
+    return isinstance(error, CrawlFailedError) or (isinstance(error, OSError) and error.errno in DISK_ERRORS)
 
 
 DamageKind = Literal[
