@@ -273,6 +273,41 @@ def test_a_socks_proxy_that_does_not_reach_the_host_is_not_to_blame(
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("scheme", "answer", "by_proxy"),
+    [
+        ("https", None, True),
+        ("socks5", None, True),
+        ("https", b"HTTP/1.1 400 Bad Request\r\n\r\n", True),
+        ("https", b"", True),
+        ("socks5", b"\5\0", False),
+        ("http", None, False),
+    ],
+    ids=["hangs in TLS", "no greeting", "no TLS", "closes", "looks for the host", "perhaps looks for the host"],
+)
+def test_a_proxy_that_accepts_and_does_not_greet_is_to_blame(
+    run: Run, scheme: str, answer: bytes | None, *, by_proxy: bool
+) -> None:
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if answer is None:
+            await reader.read()
+        await reader.read(2_000)
+        writer.write(answer or b"")
+        if answer == b"\5\0":
+            await reader.read()
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(proxy, "127.0.0.1")
+        at = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with server, speaking(proxy=at, connect_s_max=0.3) as module:
+            failure = failed(await module.fetch(Request(url="https://example.test/", ip="127.0.0.9", port=443)))
+            assert failure.by_proxy == by_proxy, failure.error
+            assert "server" not in failure.error
+
+    run(main())
+
+
 def test_a_proxy_that_refuses_one_tunnel_is_not_to_blame(run: Run) -> None:
     async def main() -> None:
         async with (

@@ -23,7 +23,7 @@ from gossamer.options import convert
 from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
 from tests.fetch.servers import Server, reply, serving
-from tests.fetch.speaking import AGENT, failed, replied
+from tests.fetch.speaking import AGENT, failed, replied, speaking
 
 SECRET = "s3cret-XYZZY"
 
@@ -340,7 +340,7 @@ async def tunnels(tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     try:
         yield listener.sockets[0].getsockname()[1]
         async with asyncio.timeout(10):
-            await asyncio.wait(tasks)
+            await asyncio.gather(*tasks, return_exceptions=True)
     finally:
         listener.close()
 
@@ -362,6 +362,30 @@ def test_a_reply_through_a_tunnel_is_the_servers_not_the_proxys(run: Run, tmp_pa
                 assert (answer.status, answer.media_type, answer.body) == (404, "text/html", b"gone")
                 assert answer.header("x-by") is None
             assert server.connections == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_tls_that_fails_behind_a_proxy_over_tls_is_the_sites(run: Run, tmp_path: Path, host: str) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    authority.issue_cert("localhost").configure_cert(context)
+
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65_536)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(plain, "127.0.0.1")
+        at = server.sockets[0].getsockname()[1]
+        async with server, tunnels(context) as port:
+            given = {"proxy": f"https://{host}:{port}", "ca_bundle": str(tmp_path / "ca.pem")}
+            async with speaking(proxy_resolves=False, **given) as module:
+                failure = failed(await module.fetch(Request(url=f"https://a.test:{at}/", ip="127.0.0.1", port=at)))
+            # The proxy's certificate is that of `localhost`: by its address it is the proxy whose TLS fails.
+            assert (failure.outcome, failure.by_proxy) == ("tls_error", host != "localhost"), failure.error
 
     run(main())
 

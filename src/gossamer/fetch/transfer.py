@@ -77,8 +77,8 @@ class Transfer:
         "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_new", "_method_set", "_opened", "_opens_more",
         "_options", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read",
         "body", "body_bytes", "body_bytes_max", "concurrency", "connections", "curl", "disk_error", "ended_well",
-        "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip", "is_direct", "media_types",
-        "paused", "pinned", "speaks_tls", "stopped", "was_refused", "wire_bytes",
+        "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip", "media_types", "paused",
+        "pinned", "proxy_scheme", "speaks_tls", "stopped", "was_refused", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
@@ -129,7 +129,7 @@ class Transfer:
         self._opens_more = False
         self._opened: list[socket.socket] = []
         self.pinned = not (options.proxy and options.proxy_resolves)  # To a request's address, through a tunnel too.
-        self.is_direct = not options.proxy
+        self.proxy_scheme = options.proxy.partition(":")[0].lower()
         self._requests = 0
         self._method_set = self._fresh = False
         self._calls_left = CALLS_A_TURN_MAX
@@ -356,7 +356,7 @@ class Transfer:
             self.stopped = "resend"
             self.was_refused = self._is_new
             return int(pycurl.PREREQFUNC_ABORT)
-        if self.is_direct and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
+        if not self.proxy_scheme and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
             self.stopped = f"connected to {remote_ip}"
             return int(pycurl.PREREQFUNC_ABORT)
         if self._driver is not None:

@@ -80,6 +80,8 @@ NOT_LET_IN: Final = "the proxy did not accept the user name and password (HTTP 4
 _BY_SOCKS: Final = "cannot complete SOCKS"
 """Beginning of libcurl's error for a SOCKS proxy that answers, and does not reach the host."""
 _NOT_CONNECTED: Final = ("Failed to connect to ", "Connection timed out", "Resolving timed out")
+_GREETING: Final = frozenset({"https", "socks5", "socks5h"})
+"""Schemes of proxies that answer before they turn to the host."""
 _NO_TUNNEL: Final = "CONNECT tunnel failed, response 407"
 """libcurl's error for a proxy that demands authentication."""
 
@@ -256,16 +258,24 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
         os_errno=os_errno,
         greeting=transfer.greeting,
     )
-    by_proxy = failed.outcome != "internal_error" and _is_of_proxy(transfer, code, text)
-    return msgspec.structs.replace(failed, by_proxy=True) if by_proxy else failed
+    if failed.outcome == "internal_error" or not _is_of_proxy(transfer, failed.outcome, code, text):
+        return failed
+    return msgspec.structs.replace(failed, by_proxy=True, error=failed.error.replace("the server", "the proxy"))
 
 
-def _is_of_proxy(transfer: Transfer, code: int, text: str) -> bool:
-    """Say whether a transfer failed because its proxy cannot be reached or does not let us in."""
-    if transfer.is_direct:
+def _is_of_proxy(transfer: Transfer, outcome: str, code: int, text: str) -> bool:
+    """Say whether a transfer failed because its proxy cannot be reached, does not speak to us or does not let us in.
+
+    An HTTP proxy that looks for the host is as silent as one that hangs; one over TLS or SOCKS5 has greeted by then.
+    """
+    if not transfer.proxy_scheme:
         return False
+    if outcome == "tls_error" and transfer.proxy_scheme == "https":  # Until it has answered CONNECT, TLS is with it.
+        return not transfer.curl.getinfo(pycurl.HTTP_CONNECTCODE)
     if code in (pycurl.E_COULDNT_CONNECT, pycurl.E_OPERATION_TIMEDOUT) and text.startswith(_NOT_CONNECTED):
-        return not transfer.curl.getinfo(pycurl.CONNECT_TIME)  # Set once the proxy accepts the connection.
+        greets = transfer.proxy_scheme in _GREETING
+        # The time is set once the proxy accepts the connection.
+        return not transfer.curl.getinfo(pycurl.CONNECT_TIME) or (greets and not transfer.wire_bytes)
     is_answer = code == CURLE_PROXY and text.startswith(_BY_SOCKS)
     return (code in (pycurl.E_COULDNT_RESOLVE_PROXY, CURLE_PROXY) and not is_answer) or _NO_TUNNEL in text
 
