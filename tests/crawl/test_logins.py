@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from email import policy
+from email.parser import BytesParser
 from pathlib import Path
 
 import msgspec
@@ -118,6 +120,35 @@ def test_a_form_is_sent_in_its_encoding(book: Book, charset: str, attribute: str
     posted = book.answer(book.begin(), answer, body)
     assert posted is not None
     assert posted.form.partition(b"&")[0] == f"t={sent}".encode()
+
+
+@pytest.mark.parametrize(("attribute", "sent"), [("", b"UTF-8"), ("accept-charset=latin1", b"windows-1252")])
+def test_a_form_says_its_encoding_where_it_asks(book: Book, attribute: str, sent: bytes) -> None:
+    page = f"<form method=post {attribute}><input type=hidden name=_charset_><input name=user><input name=pw></form>"
+    posted = book.answer(book.begin(), msgspec.structs.replace(reply(), charset="utf-8"), page.encode())
+    assert posted is not None
+    assert posted.form.partition(b"&")[0] == b"_charset_=" + sent
+
+
+@pytest.mark.parametrize("enctype", ["multipart/form-data", "text/plain", "application/x-www-form-urlencoded", "odd"])
+def test_a_form_is_sent_as_its_type_says(book: Book, enctype: str) -> None:
+    page = f"""<form method=post enctype='{enctype.upper()}'><input name=user><input name=pw>
+        <textarea name='a"ü'>1\n€</textarea></form>"""
+    posted = book.answer(book.begin(), msgspec.structs.replace(reply(), charset="utf-8"), page.encode())
+    assert posted is not None
+    kind = book.logins.content_type(posted)
+    if enctype == "multipart/form-data":
+        message = BytesParser(policy=policy.HTTP).parsebytes(f"Content-Type: {kind}\r\n\r\n".encode() + posted.form)
+        parts = [
+            (one.get_param("name", header="content-disposition"), one.get_payload(decode=True))
+            for one in message.iter_parts()
+        ]
+        assert parts == [("a%22ü", "1\r\n€".encode()), ("user", b"me"), ("pw", b"s3cret &")]
+    elif enctype == "text/plain":
+        assert (kind, posted.form.decode()) == ("text/plain", 'a"ü=1\r\n€\r\nuser=me\r\npw=s3cret &\r\n')
+    else:
+        assert kind == "application/x-www-form-urlencoded"
+        assert posted.form == b"a%22%C3%BC=1%0D%0A%E2%82%AC&user=me&pw=s3cret+%26"
 
 
 def test_hosts_wait_for_one_login_and_then_for_each_other(book: Book) -> None:

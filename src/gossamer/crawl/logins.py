@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Literal
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -73,6 +73,8 @@ class FormLogin:
         self.reason = ""
         """Why the last login failed."""
         self.token = ""
+        self.content_type = "application/json"
+        """Media type of its request with a body; that of a form is known once it was read."""
         self._place = RequestRules({rule.place or url.origin: RequestRule(bearer="x")}, "")
         self._logout = [re.compile(pattern) for pattern in rule.logout]
 
@@ -252,8 +254,7 @@ class FormLogins:
 
     def content_type(self, prerequisite: Prerequisite) -> str:
         """Return the media type of the body of a login's request."""
-        is_json = bool(self._logins[prerequisite.login].rule.token)
-        return "application/json" if is_json else "application/x-www-form-urlencoded"
+        return self._logins[prerequisite.login].content_type
 
     # ---- inside
 
@@ -298,8 +299,7 @@ class FormLogins:
         login.phase = "sent"
         prerequisite = login.prerequisite
         assert prerequisite is not None
-        # What the encoding lacks is a reference, as browsers send it (WHATWG Encoding, section 4.1).
-        data = urlencode([*pairs, *fields.items()], encoding=form.codec, errors="xmlcharrefreplace").encode()
+        data, login.content_type = form.encoded([*pairs, *fields.items()])
         return Prerequisite(prerequisite.origin, action, form=data, login=login.name)
 
     def _check(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
+from hashlib import sha256
+from urllib.parse import urlencode
 
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -19,6 +22,11 @@ _CONTROLS = "input, select, textarea, button"
 _UNSENT = frozenset({"button", "reset", "file"})
 _LABEL = "Submit"
 """What a button without value sends."""
+_CHARSET = "_charset_"
+"""Name of a hidden field in which browsers send the name of the encoding."""
+_URLENCODED, _MULTIPART, _PLAIN = "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"
+_LINE_END = re.compile(r"\r\n?|\n")
+_IN_NAME = str.maketrans({"\r": "%0D", "\n": "%0A", '"': "%22"})
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -31,6 +39,23 @@ class Form(msgspec.Struct, frozen=True):
     fields: list[tuple[str, str]]
     codec: str = "utf-8"
     """Python's name of the encoding in which a browser sends the fields."""
+    enctype: str = _URLENCODED
+
+    def encoded(self, pairs: Sequence[tuple[str, str]]) -> tuple[bytes, str]:
+        """Return names and values as the form sends them, and the media type (HTML standard, section 4.10.21)."""
+        pairs = [(_LINE_END.sub("\r\n", name), _LINE_END.sub("\r\n", value)) for name, value in pairs]
+        missing = "xmlcharrefreplace"  # As browsers send what the encoding lacks (WHATWG Encoding, section 4.1).
+        if self.enctype == _PLAIN:
+            text = "".join(f"{name}={value}\r\n" for name, value in pairs)
+            return text.encode(self.codec, missing), _PLAIN
+        if self.enctype != _MULTIPART:
+            return urlencode(pairs, encoding=self.codec, errors=missing).encode(), _URLENCODED
+        boundary = f"----{sha256(repr(pairs).encode()).hexdigest()[:32]}"  # No value holds a digest of itself.
+        text = "".join(
+            f'--{boundary}\r\nContent-Disposition: form-data; name="{name.translate(_IN_NAME)}"\r\n\r\n{value}\r\n'
+            for name, value in pairs
+        )
+        return f"{text}--{boundary}--\r\n".encode(self.codec, missing), f"{_MULTIPART}; boundary={boundary}"
 
 
 def form_of(body: bytes, charset: str, url: str, names: Collection[str], selector: str = "") -> Form | None:
@@ -46,23 +71,25 @@ def form_of(body: bytes, charset: str, url: str, names: Collection[str], selecto
     base_url = join(url, base.attributes.get("href") or "") if base is not None else None
     controls = _Controls(tree)
     for form in tree.css(selector or "form"):
-        fields, buttons = _fields(controls.of(form))
+        used = _encoding(form.attributes.get("accept-charset"), encoding)
+        fields, buttons = _fields(controls.of(form), used)
         if selector or set(names) <= {name for name, _ in fields + buttons}:
             if not any(name in names for name, _ in buttons):
                 fields += [(name, value) for name, value in buttons[:1] if name]
             action = join(base_url or url, form.attributes.get("action") or "") or url
             method = (form.attributes.get("method") or "get").strip().lower()
-            return Form(action, method, fields, _codec(form.attributes.get("accept-charset"), encoding))
+            enctype = (form.attributes.get("enctype") or "").lower()
+            return Form(action, method, fields, python_codec(used), enctype)
     return None
 
 
-def _codec(accepted: str | None, encoding: str) -> str:
+def _encoding(accepted: str | None, encoding: str) -> str:
     """Return the encoding of a form's data: the first known one that it accepts, else that of its page (HTML standard,
     section 4.10.21.5).
     """
     if accepted is not None:
         encoding = next(filter(None, map(encoding_of_label, accepted.split())), "utf-8")
-    return python_codec(encoding)
+    return encoding
 
 
 def shows(body: bytes, charset: str, text: str = "", selector: str = "") -> bool:
@@ -113,7 +140,7 @@ class _Controls:
         return [one for one in inside if "form" not in one.attributes] + named
 
 
-def _fields(controls: list[LexborNode]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _fields(controls: list[LexborNode], encoding: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Return what controls send, and which buttons would be sent with them."""
     fields: list[tuple[str, str]] = []
     buttons: list[tuple[str, str]] = []
@@ -126,6 +153,9 @@ def _fields(controls: list[LexborNode]) -> tuple[list[tuple[str, str]], list[tup
             buttons.append((name, _value(node, _LABEL if node.tag == "input" else "")))
         elif kind == "image":
             buttons.append((f"{name}.x" if name else "x", "0"))
+        elif kind == "hidden" and name.lower() == _CHARSET:
+            shown = "utf-8" if python_codec(encoding) == "utf-8" else encoding
+            fields.append((name, shown if shown.startswith("windows") else shown.upper()))
         elif name:
             fields += [(name, value) for value in _values(node, kind)]
     return fields, buttons
