@@ -76,13 +76,13 @@ def test_a_request_has_its_answer(directory: Path, answerer: Answerer) -> None:
 
 def test_an_answer_may_be_long(directory: Path, answerer: Answerer) -> None:
     answerer.reply = json.dumps({"ok": True, "result": "x" * 1_000_000}).encode() + b"\n"
-    assert ask(directory, "why") == "x" * 1_000_000
+    assert ask(directory, "why", {"url": "http://a/"}) == "x" * 1_000_000
 
 
 def test_a_refusal_is_one_line(directory: Path, answerer: Answerer) -> None:
     answerer.reply = b'{"ok": false, "error": "no\\nsuch host"}\n'
     with pytest.raises(ConfigError, match=r"^no such host$"):
-        ask(directory, "exclude")
+        ask(directory, "exclude", {"hosts": ["a.test"]})
 
 
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 400\n", b"[1]\n", b"{}\n"])

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gossamer.api.maintenance import scale_crawl as scale_crawl
     from gossamer.api.maintenance import verify_of as verify_of
     from gossamer.api.page import CrawledPage as CrawledPage
+    from gossamer.api.setting import check_assignments as check_assignments
     from gossamer.api.shards import held_stopped as held_stopped
     from gossamer.api.status import status_of as status_of
     from gossamer.api.status import why_of as why_of
@@ -39,6 +40,7 @@ __all__ = [
     "Crawler",
     "about_of",
     "accept_loss_of",
+    "check_assignments",
     "check_scalable",
     "cookies_of",
     "finish_scaling",
@@ -55,8 +57,9 @@ __all__ = [
 
 _HOMES = {
     "ClusterCrawler": "cluster", "Crawler": "crawler", "CrawledPage": "page", "about_of": "looking",
-    "accept_loss_of": "maintenance", "check_scalable": "maintenance", "cookies_of": "stored",
-    "finish_scaling": "maintenance", "forget_of": "maintenance", "forgettable_of": "maintenance",
+    "accept_loss_of": "maintenance", "check_assignments": "setting", "check_scalable": "maintenance",
+    "cookies_of": "stored", "finish_scaling": "maintenance", "forget_of": "maintenance",
+    "forgettable_of": "maintenance",
     "held_stopped": "shards", "release_of": "maintenance", "sample_of": "stored", "scale_crawl": "maintenance",
     "status_of": "status", "verify_of": "maintenance", "why_of": "status",
 }  # fmt: skip

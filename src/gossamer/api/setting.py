@@ -12,8 +12,9 @@ import msgspec
 
 from gossamer.assembly.values import CrawlRing, DurableState, Settings
 from gossamer.config import Config
+from gossamer.config.gather import reopen
 from gossamer.config.lists import hosts_of
-from gossamer.config.live import KeyChange, changed, for_host, live_keys
+from gossamer.config.live import KeyChange, assigned, changed, for_host, live_keys
 from gossamer.config.toml import as_assignments, written
 from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
@@ -94,6 +95,15 @@ class Setting:
         kept = [StoredSetting(now, *change) for change in changes]
         epochs.put("meta", CHANGES + epochs.number.to_bytes(8), msgspec.msgpack.encode(kept))
         self._on_change(config)
+
+
+def check_assignments(directory: Path, assignments: Sequence[str]) -> None:
+    """Check `key=value` texts for a crawl that does not run; changes nothing.
+
+    Raises:
+        ConfigError: a line for each mistake.
+    """
+    assigned(reopen(directory / "crawl.toml"), assignments)
 
 
 def live_in(config: Config) -> dict[str, str]:

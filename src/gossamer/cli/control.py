@@ -22,7 +22,7 @@ from gossamer.cli.output import harmless
 from gossamer.cli.status_text import line_of, state_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.status import read_status
-from gossamer.model.verbs import VERBS, Verb
+from gossamer.model.verbs import VERBS, InvalidError, Verb, read
 from gossamer.model.words import shell_word
 from gossamer.world.files import socket_name
 from gossamer.world.process import DirectoryLock
@@ -72,7 +72,8 @@ def set_keys(
     """Change keys; without any, list those that can change."""
     texts = assignments or []
     arguments = {"assignments": texts} if texts else {}
-    answer = _changed(directory, "set", arguments, " ".join(f"--set {text}" for text in texts))
+    again = " ".join(f"--set {shell_word(text.partition('=')[0].strip())}=…" for text in texts)
+    answer = _changed(directory, "set", arguments, again, lambda: api.check_assignments(directory, texts))
     live = answer.get("live")
     if isinstance(live, Mapping):
         for key, value in live.items():
@@ -92,7 +93,7 @@ def set_host(
     """Change the settings of one host; the value none removes one."""
     values = dict(_assigned(text) for text in assignments)
     fields = {"host": host, "values": values}
-    return _show_changes(_changed(directory, "host", fields, f"--set 'host.{host}={{…}}'"))
+    return _show_changes(_changed(directory, "host", fields, f"--set 'host.{host}={{…}}'", lambda: None))
 
 
 def _command(name: str, verb: Verb) -> Callable[..., int]:
@@ -134,12 +135,16 @@ def act(directory: Path, verb: str, **arguments: object) -> int:
     return 0
 
 
-def _changed(directory: Path, verb: str, arguments: Mapping[str, object], instead: str) -> Mapping[str, object]:
+def _changed(
+    directory: Path, verb: str, arguments: Mapping[str, object], instead: str, check: Callable[[], None]
+) -> Mapping[str, object]:
+    """Return a running crawl's answer. For one that does not run, `check` first raises the request's own mistakes."""
     require_crawl(directory)
     try:
         return mapping(ask(directory, verb, arguments))
     except NoCrawlRunsError as error:
-        raise _not_running(directory, error, f"{instead} continues it so".lstrip()) from error
+        check()
+        raise _not_running(directory, error, f"{instead} continues it so" if instead else "continues it") from error
 
 
 def _not_running(directory: Path, error: NoCrawlRunsError, how: str) -> ConfigError:
@@ -187,8 +192,12 @@ def ask(
 
     Raises:
         NoCrawlRunsError: no crawl listens there.
-        ConfigError: the crawl refused, or did not answer within `deadline_s`.
+        ConfigError: the request is none, the crawl refused, or did not answer within `deadline_s`.
     """
+    try:
+        read(verb, arguments or {})
+    except InvalidError as error:
+        raise ConfigError(str(error)) from error
     ends_at = time.monotonic() + deadline_s
     try:
         with _connected(directory, deadline_s) as line:

@@ -340,7 +340,7 @@ def _assigned(text: str) -> Values:
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or "." not in key:
-        raise ConfigError(f"--set {key}: write --set section.key=value{_meant(key)}")
+        raise ConfigError(f"--set{key and f' {key}'}: write --set section.key=value{_meant(key)}")
     if quoted := _QUOTED.fullmatch(key):  # As a file has it: host."example.org"
         section, name, within = quoted.groups()
         if within:

@@ -54,11 +54,7 @@ def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Ke
             cannot change while the crawl runs. Nothing changed then.
     """
     texts = list(assignments)
-    try:
-        new = reopen_text(effective_toml(config), FILE, sets=texts)
-    except ConfigError as error:
-        lines = (line.removeprefix("--set: ").removeprefix("--set ") for line in error.lines)
-        raise ConfigError(*(line.replace("write --set ", "write ") for line in lines)) from error
+    new = assigned(config, texts)
     found = [
         KeyChange(key, _written(config.value(key)), _written(new.value(key)))
         for key in dict.fromkeys((*config.all_keys(), *new.all_keys()))
@@ -75,6 +71,19 @@ def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Ke
     origins = new.origins
     origins.update({change.key: ORIGIN for change in found})
     return new.with_origins(origins), found
+
+
+def assigned(config: Config, assignments: Iterable[str]) -> Config:
+    """Return the configuration with `key=value` texts applied, also of keys that cannot change while the crawl runs.
+
+    Raises:
+        ConfigError: a line for each mistake.
+    """
+    try:
+        return reopen_text(effective_toml(config), FILE, sets=assignments)
+    except ConfigError as error:
+        lines = (line.removeprefix("--set: ").removeprefix("--set ") for line in error.lines)
+        raise ConfigError(*(line.replace("write --set ", "write ") for line in lines)) from error
 
 
 def for_host(config: Config, host: str, values: Mapping[str, object]) -> str:
