@@ -65,6 +65,9 @@ class Served:
     def wait(self) -> int:
         return self._process.wait(END_S_MAX)
 
+    def kill(self) -> None:
+        self._process.kill()
+
     def end(self) -> None:
         """End it, if it has not ended."""
         if self._process.poll() is None:
@@ -569,6 +572,15 @@ def test_it_stops_goes_on_where_it_was_and_shows_what_is_over(web: Endless, open
         expect(page.locator("#state")).to_have_text("stopped")
         expect(page.locator("#hint")).to_contain_text("Nothing runs here")
         what_is_over_is_shown(opened(over.address), over, page.locator("#card-pages b").inner_text())
+
+
+def test_the_state_of_a_crawl_that_was_killed_is_not_known(web: Endless, opened: Opened, tmp_path: Path) -> None:
+    with crawl_of(web, tmp_path, "walk.example") as served:
+        page = opened(served.address, complains=LOST)
+        expect(page.locator("#state")).to_have_text("running")
+        served.kill()
+        expect(page.locator("#state")).to_have_text("no answer")
+        expect(page.locator("#link")).to_contain_text("trying again")
 
 
 def what_is_over_is_shown(page: Page, over: Served, pages: str) -> None:

@@ -60,6 +60,7 @@ const HEARD = {
 function stand(state, why = "") {
   const place = by("link");
   place.className = `link ${state}`;
+  picture.answers(state === "live");
   say(place, state === "live" ? "live" : `${harmless(why)}; trying again`);
 }
 

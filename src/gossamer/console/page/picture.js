@@ -10,7 +10,7 @@ const OVER = new Set(["finished", "stopped", "failed"]);
 const QUIET_S = 5;
 // Waits that are part of any crawl: they are worth a notice when nothing has been fetched for a while.
 const USUAL = new Set(["host", "answer", "lookup", "blocked"]);
-let attempts = -1, fetchedAt = 0;
+let attempts = -1, fetchedAt = 0, shown = null;
 
 export function show(status, at, own) {
   state(status);
@@ -41,7 +41,16 @@ export function judge(health) {
   by("limits-now").replaceChildren(...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, harmless(value)))));
 }
 
+// Say whether the crawl answers: the state of one that does not, and had not ended, is not known.
+export function answers(isLive) {
+  if (!shown || OVER.has(shown.state)) return;
+  if (isLive) return state(shown);
+  say(by("state"), "no answer");
+  by("state").className = "badge";
+}
+
 function state(status) {
+  shown = status;
   const name = String(status.state ?? "");
   const badge = by("state");
   say(badge, harmless(name === "finished" && status.ended === "limit" ? `${name}: ${status.ended_says || "limit reached"}` : name));
