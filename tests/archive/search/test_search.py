@@ -41,18 +41,18 @@ def page(url: str, title: str = "Title", text: str = "Some text.", lang: str = "
 class Crawled:
     """Archives with search, over journals that survive."""
 
-    def __init__(self, shard: Shard, clock: FakeClock | None = None, **options: object) -> None:
+    def __init__(self, shard: Shard, clock: FakeClock | None = None, run: int = 1, **options: object) -> None:
         self.shard = shard
         self.clock = clock or FakeClock()
         given = SearchOptions(enabled=True, **options)  # type: ignore[arg-type]
-        self.log = SearchLog(given, shard.journals, self.clock)
+        self.log = SearchLog(given, shard.journals, self.clock, incarnation=run)
         self.indexer = IndexFollower(given, shard.journals)
         self.followers = Followers([Follower(shard.journals), self.indexer])
         archive_options = ArchiveOptions()
         self.archives = Archives(
             [
-                WarcArchive(archive_options, shard.journals, WarcInfo("gossamer/1")),
-                TableWriters(archive_options, shard.journals),
+                WarcArchive(archive_options, shard.journals, WarcInfo("gossamer/1"), incarnation=run),
+                TableWriters(archive_options, shard.journals, incarnation=run),
                 self.log,
             ]
         )
@@ -374,6 +374,30 @@ def test_an_index_that_a_later_run_does_not_keep_says_that_the_crawl_has_gone_on
     assert "has fetched more since this index was built" in ask(crawled, "fox").notice
     (crawled / "crawl.toml").write_text("[search]\nenabled = true\n")
     assert ask(crawled, "fox").notice == "", "it is being indexed"
+
+
+def test_an_index_that_is_kept_again_says_that_it_lacks_the_run_between(crawled: Path) -> None:
+    config = crawled / "crawl.toml"
+    config.write_text("[search]\nenabled = false\n")
+    shard = Shard(crawled)
+    tables = TableWriters(ArchiveOptions(), shard.journals, incarnation=2)
+    tables.add(page("http://a.example/three"))
+    tables.cut()
+    shard.commit()
+    for run in (3, 4):
+        again = Crawled(shard, run=run)
+        config.write_text("[search]\nenabled = true\n")
+        again.add(page("http://a.example/four", text="A fox."))
+        again.finish()
+        answer = ask(crawled, "fox")
+        assert "http://a.example/four" in [hit.url for hit in answer.hits]
+        assert "has fetched more since this index was built" in answer.notice
+    build(ExportedCrawl(crawled, running=False, now=NOW), MEANS, 15_000_000, 200_000_000, lambda done, rows: None)
+    assert ask(crawled, "fox").notice == ""
+    again = Crawled(shard, run=5)
+    again.add(page("http://a.example/five", text="A fox."))
+    again.finish()
+    assert ask(crawled, "fox").notice == ""
 
 
 def test_two_writers_and_strange_files_are_reported(crawled: Path, tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ def no_index(directory: Path) -> str:
 _PAGES = re.compile(r"pages-(\d+)-(\d+)-(\d+)")
 _LOG = re.compile(r"search-(\d+)-(\d+)-\d+")
 _OF = " of "
+LACKING = " lacking earlier pages"
+"""End of the position of an index that follows its crawl again after a run that did not keep it."""
 
 
 def position_of(rows: int, files: Iterable[str]) -> str:
@@ -64,8 +66,10 @@ def rows_at(position: str) -> int:
 
 def is_behind(directory: Path, position: str) -> bool:
     """Say whether a crawl has files of `pages` that are newer than its index. One that follows its crawl is behind if
-    a later run did not keep it (`search.enabled`). Costs a look into two folders.
+    a later run did not keep it (`search.enabled`), also where it follows it again. Costs a look into two folders.
     """
+    if position.endswith(LACKING):
+        return True
     _, made, files = position.partition(_OF)
     followed = _LOG.search(position)
     if made:

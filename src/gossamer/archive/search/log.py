@@ -12,8 +12,8 @@ from pathlib import Path
 from gossamer.archive.logs import Segments, batches, frame
 from gossamer.archive.options import SearchOptions
 from gossamer.archive.search.documents import IndexedPage, batch_of, document_of, documents_of
-from gossamer.archive.search.folder import FOLDER, LOG_FOLDER, SHARD
-from gossamer.archive.search.index import IndexWriter, opened, put_all
+from gossamer.archive.search.folder import FOLDER, LACKING, LOG_FOLDER, SHARD, is_behind
+from gossamer.archive.search.index import IndexWriter, opened, position_in, put_all
 from gossamer.model.visits import Archived, Visited
 from gossamer.state.journals import Journals
 from gossamer.world.clock import Clock
@@ -102,10 +102,11 @@ class IndexedLog:
             OSError: the disk is full.
         """
         writer = self._follower.writer()
-        if writer.position() == self.log:
+        before = writer.position()
+        if before.removesuffix(LACKING) == self.log:
             return 0
         count = sum(put_all(writer, documents_of(batch)) for batch in batches(self._source))
-        writer.commit(self.log)
+        writer.commit(self.log + (LACKING if before.endswith(LACKING) else ""))
         return count
 
 
@@ -127,7 +128,10 @@ class IndexFollower:
             self._folder /= f"{SHARD}{journals.shard}"
         self._writer: IndexWriter | None = None
         if (self._folder / "meta.json").exists():
-            opened(self._folder)
+            position = position_in(opened(self._folder))
+            # Until this run has begun, `crawl.toml` says whether the last one kept the index.
+            if not position.endswith(LACKING) and is_behind(journals.directory, position):
+                self.writer().commit(position + LACKING)
         self._sweep()
 
     def writer(self) -> IndexWriter:
