@@ -16,10 +16,11 @@ from gossamer.cli import control
 from gossamer.world.process import DirectoryLock
 from tests.cli.conftest import Real
 
-CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
+CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, PR_CAPBSET_DROP = 1, 2, 24
 AS_ANYBODY = f"""
 import ctypes, os, sys
-ctypes.CDLL(None).prctl({PR_CAPBSET_DROP}, {CAP_DAC_OVERRIDE}, 0, 0, 0)
+for right in ({CAP_DAC_OVERRIDE}, {CAP_DAC_READ_SEARCH}):
+    ctypes.CDLL(None).prctl({PR_CAPBSET_DROP}, right, 0, 0, 0)
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 """Modes of files hold for root too, once it has let go of its right to pass them by."""
@@ -119,6 +120,22 @@ def test_what_must_write_says_in_one_line_that_it_cannot(kept: Path, arguments: 
     assert err.startswith("gossamer: ")
     assert err.count("\n") == 1
     assert "Permission denied" in err or "written" in err
+
+
+def test_a_crawl_with_secrets_of_another_user_is_reported_as_far_as_it_may_be_read(run: Real, tmp_path: Path) -> None:
+    (tmp_path / "crawl" / "crawl.toml").chmod(0)
+    closed = "you may not read crawl/crawl.toml; run this as its owner, or have them permit it"
+    for command in ("status", "verify"):
+        assert as_anybody(tmp_path, command, "crawl") == (2, "", f"gossamer: {closed}\n")
+    status, out, err = as_anybody(tmp_path, "report", "crawl")
+    assert (status, err) == (0, "")
+    assert "1 page fetched" in out
+    assert "Damaged" not in out
+    assert out.endswith(f"Warning: figures that only the crawl's state has are left out: {closed}\n")
+    (tmp_path / "crawl").chmod(0)
+    status, out, err = as_anybody(tmp_path, "report", "crawl")
+    (tmp_path / "crawl").chmod(0o700)
+    assert (status, err) == (2, "gossamer: you may not read crawl; run this as its owner, or have them permit it\n")
 
 
 def test_a_lock_that_is_read_is_a_lock(kept: Path) -> None:

@@ -76,14 +76,14 @@ class Verification:
         """Yield all damage. Blocks; with `deep` all files are read, about 4 ms a MB of WARC files.
 
         Raises:
-            ConfigError: there is no crawl, or it has another format.
+            ConfigError: there is no crawl, it may not be read, or it has another format.
         """
         try:
             config = reopen(self._directory / "crawl.toml")
         except OtherFormatError:
             raise
         except ConfigError as error:
-            if not (self._directory / "crawl.toml").exists():
+            if isinstance(error.__cause__, PermissionError) or not (self._directory / "crawl.toml").exists():
                 raise
             remedy = "put a sound copy in its place, or correct the line"
             yield self._damage("crawl.toml", "configuration", f"cannot be read ({error})", "everything", remedy)

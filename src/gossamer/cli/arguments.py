@@ -26,6 +26,8 @@ ConfigFile = Annotated[
 PresetName = Annotated[
     str | None, typer.Option("--preset", metavar="NAME", help="Start from a set of values: whitelist.")
 ]
+UNREADABLE = re.compile(r"'([^']+)' is not readable")
+"""Matches what the parser says of a path that this user may not read."""
 NEAR = 0.8
 """Similarity of two words (difflib) from which on one is taken for a misprint of the other."""
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -144,6 +146,8 @@ def one_line(error: TyperException) -> str:
         return f"no command {name!r}{found}{_lists(found, command)}"
     if mistyped := NUMBER.match(message):
         return f"{mistyped[1]}: expected {'a whole number' if mistyped[2] == 'integer' else 'a number'}"
+    if closed := UNREADABLE.search(message):
+        return f"you may not read {closed[1]}; run this as its owner, or have them permit it"
     message = message.rstrip(".")
     return f"{message[:1].lower()}{message[1:]}; {command} --help says more"
 

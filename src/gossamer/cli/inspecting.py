@@ -179,12 +179,14 @@ def _running_status(directory: Path) -> StatusFields | None:
 
 
 def _status_or_damage(directory: Path) -> Status:
-    """Return a crawl's status; if its state is missing or damaged, only that fault."""
+    """Return a crawl's status; if its state is missing, damaged or not for this user, only that fault."""
     try:
         return read_status(_status(directory)[0])
     except (OtherFormatError, SilentError):  # The tables of another format may mean something else too.
         raise
     except (ConfigError, CrawlFailedError) as error:
+        if isinstance(error.__cause__, PermissionError):
+            return Status(state="", warnings=[f"figures that only the crawl's state has are left out: {error}"])
         return Status(state="", damage=[{"says": str(error)}])
 
 

@@ -130,6 +130,8 @@ def read_text(file: Path) -> str:
     try:
         with file.open("rb") as source:
             return source.read(FILE_BYTES_MAX).decode("utf-8")
+    except PermissionError as error:
+        raise ConfigError(f"you may not read {file}; run this as its owner, or have them permit it") from error
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}; name a file that you can read") from error
     except UnicodeDecodeError as error:
