@@ -18,7 +18,16 @@ from gossamer.fetch.driver import End
 from gossamer.fetch.headers import Head, content_type, parse_head
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import WITH_BODY, Setting, Transfer
-from gossamer.fetch.transfers import NOT_LET_IN, Transfers, broken_off, cut, failed_in_h2, is_reset, is_unclosed
+from gossamer.fetch.transfers import (
+    NOT_LET_IN,
+    Transfers,
+    broken_off,
+    cut,
+    failed_in_h2,
+    failed_in_stream,
+    is_reset,
+    is_unclosed,
+)
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
@@ -32,8 +41,8 @@ ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
 
 UNAUTHORIZED: Final = 401
 PROXY_LOGIN_REQUIRED: Final = 407
-H1_HOSTS_MAX: Final = 10_000
-"""Recent hosts whose HTTP/2 failed: about 1.5 MB."""
+H2_HOSTS_MAX: Final = 10_000
+"""Recent hosts whose HTTP/2 failed, and recent hosts that speak it: about 1.5 MB each."""
 NO_ROUTE: Final = ("", "", "")
 """The route of requests without their own route."""
 SUPPRESS_CONNECT_HEADERS: Final = 265
@@ -188,7 +197,9 @@ class HttpModule:
             self._by_rule[rule] = _own(options, agent, rule)
         self._transfers = self._connections_of(None)
         self._by_route: dict[Route, Transfers] = {}
-        self._h1_only: dict[str, None] = {}
+        self._h1_only: dict[str, bool] = {}
+        self._h2_works: dict[str, bool] = {}
+        """By host: whether a reply has come over HTTP/2; False after a first stream that was reset."""
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Send one request and return the result. Cancelling it ends the transfer and its connection."""
@@ -267,14 +278,21 @@ class HttpModule:
         if isinstance(end, Failure):
             return end
         if failed_in_h2(transfer, end):
-            self._take_h1(at.authority)
-        return transfers.done(transfer, _result(transfer, request, started_at, shown or at, headers, end))
+            self._failed_in_h2(at.authority, of_stream=failed_in_stream(transfer, end))
+        result = transfers.done(transfer, _result(transfer, request, started_at, shown or at, headers, end))
+        if isinstance(result, Reply) and result.http_version == "2":
+            _note(self._h2_works, at.authority, True)
+        return result
 
-    def _take_h1(self, authority: str) -> None:
-        """Send later requests to a host over HTTP/1.1, because its HTTP/2 does not work or it refused HTTP/2."""
-        self._h1_only[authority] = None
-        if len(self._h1_only) > H1_HOSTS_MAX:
-            del self._h1_only[next(iter(self._h1_only))]
+    def _failed_in_h2(self, authority: str, *, of_stream: bool) -> None:
+        """Send later requests to a host over HTTP/1.1, because its HTTP/2 does not work. Where it has worked, a reset
+        stream is no reason, and elsewhere only the second one: the server may not speak HTTP/1.1.
+        """
+        works = self._h2_works.get(authority)
+        if of_stream and works is None:
+            _note(self._h2_works, authority, False)
+        elif not (of_stream and works):
+            _note(self._h1_only, authority, True)
 
     def _connections_of(self, route: Route | None) -> Transfers:
         """Return the connections for a route, which are not shared with other routes."""
@@ -287,6 +305,12 @@ class HttpModule:
             proxy = _resolving(options.proxy, bool(options.proxy_resolves))
             options = replace(options, proxy=proxy)
         return Transfers(options, self._clock, lambda: Transfer(options, settings, self._bodies))
+
+
+def _note(hosts: dict[str, bool], authority: str, value: bool) -> None:
+    hosts[authority] = value
+    if len(hosts) > H2_HOSTS_MAX:
+        del hosts[next(iter(hosts))]
 
 
 class _Own(NamedTuple):

@@ -21,6 +21,8 @@ from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
 
 CURLE_PROXY: Final = 97
+_H2_STREAM: Final = 92
+"""CURLE_HTTP2_STREAM."""
 # By code: outcome, whether to retry, whether it concerns the host.
 _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     pycurl.E_UNSUPPORTED_PROTOCOL: ("protocol_error", False, False),  # HTTP/0.9, or an unknown version
@@ -43,7 +45,7 @@ _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     pycurl.E_BAD_CONTENT_ENCODING: ("protocol_error", False, False),
     pycurl.E_SSL_ISSUER_ERROR: ("tls_error", False, True),
     pycurl.E_SSL_INVALIDCERTSTATUS: ("tls_error", False, True),
-    92: ("protocol_error", True, False),  # CURLE_HTTP2_STREAM
+    _H2_STREAM: ("protocol_error", True, False),
     CURLE_PROXY: ("connect_error", True, True),
     100: ("too_large", False, False),  # CURLE_TOO_LARGE: one header line beyond 100 KB
     # The following errors are internal: with pinned addresses there is no name to resolve.
@@ -56,7 +58,7 @@ _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     pycurl.E_ABORTED_BY_CALLBACK: ("internal_error", False, False),
 }
 
-_H2_CODES: Final = frozenset({pycurl.E_HTTP2, 92})
+_H2_CODES: Final = frozenset({pycurl.E_HTTP2, _H2_STREAM})
 _H2_WORDS: Final = ("nghttp2 ", "[HTTP2] ")
 """Beginnings of HTTP/2 errors with another code."""
 _LOST: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, *_H2_CODES})
@@ -136,6 +138,13 @@ def failed_in_h2(transfer: Transfer, end: End) -> bool:
     if is_reset(end):
         return not transfer.head and bool(transfer.curl.getinfo(pycurl.APPCONNECT_TIME))
     return code in _H2_CODES or (bool(code) and text.startswith(_H2_WORDS))
+
+
+def failed_in_stream(transfer: Transfer, end: End) -> bool:
+    """Say whether a failure over HTTP/2 concerns one request, which may be repeated over HTTP/2: the server reset its
+    stream, or refused it.
+    """
+    return transfer.was_refused or (end.code == _H2_STREAM and "PROTOCOL_ERROR" not in end.text)
 
 
 def is_unclosed(end: End) -> bool:
