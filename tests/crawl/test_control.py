@@ -79,7 +79,7 @@ def served(directory: Path, logs: Logs, work: Callable[[Path], Coroutine[Any, An
     directory.mkdir(parents=True, exist_ok=True)
 
     async def serving() -> None:
-        control = ControlSocket(directory, {"echo": echo, "refuse": refuse, "fail": fail}, logs)
+        control = ControlSocket(directory, {"echo": echo, "refuse": refuse, "fail": fail, "why": echo}, logs)
         async with asyncio.timeout(20), asyncio.TaskGroup() as group:
             server = group.create_task(control.serve())
             await work(directory)
@@ -107,8 +107,8 @@ def test_a_verb_is_answered_with_its_result_as_often_as_asked(tmp_path: Path, ru
         (b"[1, 2]\n", "not a JSON object"),
         (b"\xff\xfe\n", "not a JSON object"),
         (b"\n", "not a JSON object"),
-        (b"{}\n", "no verb None; there are: echo, refuse, fail"),
-        (b'{"verb": "dance"}\n', "no verb 'dance'; there are: echo, refuse, fail"),
+        (b"{}\n", "no verb None; there are: echo, refuse, fail, why"),
+        (b'{"verb": "dance"}\n', "no verb 'dance'; there are: echo, refuse, fail, why"),
         (b'{"verb": ["echo"]}\n', "no verb"),
         (b'{"verb": "refuse"}\n', "not today"),
         (b'{"verb": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n", "not a JSON object: maximum recursion depth"),
@@ -203,8 +203,8 @@ def test_a_directory_of_any_depth_has_its_socket(tmp_path: Path, run: Run, logs:
             if (directory / SOCKET).exists():
                 break
             await asyncio.sleep(0.002)
-        answer = await asyncio.to_thread(ask, state, "echo", {"far": True})
-        assert answer == {"verb": "echo", "far": True}
+        answer = await asyncio.to_thread(ask, state, "why", {"url": "http://a.test/"})
+        assert answer == {"verb": "why", "url": "http://a.test/"}
 
     run(served(deep / "state", logs, work))
 
