@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
+from functools import cache
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -93,9 +95,17 @@ def commands(block: Block) -> list[list[str]]:
     return [part[1:] for part in found if part[0] == "gossamer"]
 
 
+@cache
+def top() -> TyperGroup:
+    """Return the command line with all its commands: 0.1 s."""
+    made = typer.main.get_command(tree())
+    assert isinstance(made, TyperGroup)
+    return made
+
+
 def parse(words: list[str]) -> dict[str, object]:
     """Parse the words as the command line does, and return the options; nothing runs."""
-    command = typer.main.get_command(tree())
+    command: Any = top()
     while True:
         context = command.make_context("gossamer", with_port(words), resilient_parsing=isinstance(command, TyperGroup))
         if not isinstance(command, TyperGroup):
@@ -146,7 +156,7 @@ def test_the_configurations_of_a_page_are_right(page: Path, tmp_path: Path) -> N
 
 
 def test_commands_named_in_the_text_exist() -> None:
-    known = set(typer.main.get_command(tree()).commands) | {"COMMAND", "help"}  # type: ignore[attr-defined]
+    known = set(top().commands) | {"COMMAND", "help"}
     for page in PAGES:
         named = set(re.findall(r"`(?:\$ )?gossamer ([a-z]+)", page.read_text(encoding="utf-8")))
         assert named <= known, name(page)
