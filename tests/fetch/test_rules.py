@@ -243,6 +243,7 @@ def test_a_client_certificate_goes_to_its_place_alone(run: Run, tmp_path: Path) 
         ("text.pem", "", r"text\.pem: no PEM that can be read; name PEM files"),
         ("one.pem", "", r"one\.pem: no PEM that can be read"),
         ("one.pem", "missing.key", r"cannot read \S+missing\.key"),
+        ("one.pem", "locked.key", r"one\.pem and \S+locked\.key: the key has a passphrase; .* without passphrase"),
         ("one.pem", "two.key", r"one\.pem and \S+two\.key: the key is not that of the certificate"),
     ],
 )
@@ -250,6 +251,9 @@ def test_a_client_certificate_that_cannot_be_used_is_refused(
     tmp_path: Path, certificate: str, key: str, why: str
 ) -> None:
     (tmp_path / "text.pem").write_text("nothing here")
+    (tmp_path / "locked.key").write_text(
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"
+    )
     for name in ("one", "two"):
         issued = trustme.CA().issue_cert(f"{name}@a.test")
         issued.cert_chain_pems[0].write_to_path(str(tmp_path / f"{name}.pem"))
@@ -257,6 +261,11 @@ def test_a_client_certificate_that_cannot_be_used_is_refused(
     table = {"certificate": str(tmp_path / certificate), "certificate_key": str(tmp_path / key) if key else ""}
     with pytest.raises(ConfigError, match=r'request."a\.test": certificate: .*' + why):
         rules({"a.test": table})
+
+
+def test_the_key_of_no_certificate_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r'^request."a\.test": certificate_key has no certificate; name the file'):
+        rules({"a.test": {"certificate_key": str(tmp_path / "one.key")}})
 
 
 @asynccontextmanager

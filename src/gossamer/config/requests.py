@@ -20,5 +20,5 @@ def check_requests(config: Config) -> None:
             proxy_of(proxy, key)
     check_trusted(config.fetch)
     for where, rule in rules.items():
-        if rule.certificate:
+        if rule.certificate or rule.certificate_key:
             check_certificate(where, rule.certificate, rule.certificate_key)

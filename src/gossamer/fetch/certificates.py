@@ -44,10 +44,14 @@ def check_certificate(where: str, certificate: str, key: str) -> None:
     """Raise ConfigError if a client certificate and its key cannot be used, which libcurl reports only for each
     request.
     """
+    if not certificate:
+        raise ConfigError(f'request."{where}": certificate_key has no certificate; name the file of that too')
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key or None, password=b"")
     except ssl.SSLError as error:
         why = "the key is not that of the certificate" if "MISMATCH" in str(error.reason) else "no PEM that can be read"
+        if b"ENCRYPTED" in Path(key or certificate).read_bytes():
+            why = "the key has a passphrase"
         files = f"{certificate} and {key}" if key else certificate
         raise ConfigError(
             f'request."{where}": certificate: {files}: {why}; name PEM files of a certificate and its key, without '

@@ -151,7 +151,7 @@ def _place(where: str, rule: RequestRule, product_token: str) -> _Place:
     if rule.bearer:
         headers += (("Authorization", f"Bearer {rule.bearer}"),)
     proxy_of(rule.proxy, f'request."{where}": proxy')
-    if rule.certificate:
+    if rule.certificate or rule.certificate_key:
         check_certificate(where, rule.certificate, rule.certificate_key)
     route = Route(rule.proxy, rule.certificate, rule.certificate_key)
     secure = Rule(headers, tuple(rule.query.items()), _pair(rule.digest), route)

@@ -71,6 +71,10 @@ _SILENT: Final[dict[int, str]] = {
 
 _NOT_TLS: Final = ("wrong version number", "packet length too long", "unknown protocol", "record layer failure")
 """OpenSSL's errors for a server that answers a TLS handshake in another protocol."""
+_ALERT = re.compile(r" alert ((?:bad |unsupported |no )?certificate(?: \w+)?|unknown ca)\b")
+"""Matches OpenSSL's errors for alerts with which a server refuses a client certificate, or the lack of one."""
+_EXPIRED: Final = "SSL certificate verification failed"
+"""libcurl's error for such an alert within the handshake, if the certificate has expired."""
 _HTTP_BEHIND = re.compile(rb"1\.[01] \d{3}|TYPE html", re.IGNORECASE)
 """Matches the text after the five bytes `HTTP/` or `<!DOC`, which OpenSSL has read as the header of a record."""
 _UNCLOSED: Final = "unexpected eof while reading"
@@ -106,6 +110,12 @@ def failure(
         is_http = _HTTP_BEHIND.match(greeting) is not None
         speaks = "speaks plain HTTP on this port, not TLS" if is_http else "does not speak TLS on this port"
         text = f"the server {speaks} ({text.rpartition(':')[2]})"
+    elif (alert := _ALERT.search(text)) or text == _EXPIRED:
+        outcome, retry, host_level = "tls_error", False, True
+        said = alert[1] if alert else "certificate expired"
+        text = f"the server does not accept the client certificate ({said})"
+        if said in ("certificate required", "no certificate"):
+            text = "the server demands a client certificate (request: certificate)"
     elif text.startswith(_NOT_HTTP):
         text = "the server does not speak HTTP on this port: the reply has no status line"
     elif _NO_TUNNEL in text:
