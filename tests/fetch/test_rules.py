@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 import trustme
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
+from gossamer.fetch.credentials import proxy_of, redact_user_info
 from gossamer.fetch.digest import Challenge, Digests, authorization, best_challenge
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions, RequestOptions
@@ -251,13 +258,13 @@ def test_a_client_certificate_that_cannot_be_used_is_refused(
     tmp_path: Path, certificate: str, key: str, why: str
 ) -> None:
     (tmp_path / "text.pem").write_text("nothing here")
-    (tmp_path / "locked.key").write_text(
-        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"
-    )
     for name in ("one", "two"):
         issued = trustme.CA().issue_cert(f"{name}@a.test")
         issued.cert_chain_pems[0].write_to_path(str(tmp_path / f"{name}.pem"))
         issued.private_key_pem.write_to_path(str(tmp_path / f"{name}.key"))
+    key_of_one = load_pem_private_key((tmp_path / "one.key").read_bytes(), None)
+    locked = key_of_one.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    (tmp_path / "locked.key").write_bytes(locked)
     table = {"certificate": str(tmp_path / certificate), "certificate_key": str(tmp_path / key) if key else ""}
     with pytest.raises(ConfigError, match=r'request."a\.test": certificate: .*' + why):
         rules({"a.test": table})
@@ -322,6 +329,20 @@ def test_a_socks_proxy_is_sent_to_the_address_that_was_checked(run: Run, resolve
             assert asked == [(host, server.port)], "the other host's request went without it"
 
     run(main())
+
+
+@pytest.mark.parametrize("password", ["p", "%40%C3%BC%20", "!$&()*+,-.;=_~"])
+def test_the_password_of_a_proxy_can_be_redacted_where_it_is_accepted(password: str) -> None:
+    proxy = f"http://user:{password}@proxy.test:3128"
+    assert redact_user_info(proxy_of(proxy, "fetch.proxy")) == "http://[redacted]@proxy.test:3128"
+
+
+@pytest.mark.parametrize("password", [*"@/?#'\" ü\n", "%00", "%0a", "%7F", "%zz", "%"])
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_a_password_of_a_proxy_that_could_not_be_redacted_is_refused_unseen(password: str, scheme: str) -> None:
+    with pytest.raises(ConfigError, match=r"^fetch\.proxy is not the URL of a proxy") as refused:
+        proxy_of(f"{scheme}user:se{password}cret@proxy.test:3128", "fetch.proxy")
+    assert "cret" not in str(refused.value)
 
 
 @asynccontextmanager

@@ -46,12 +46,18 @@ def check_certificate(where: str, certificate: str, key: str) -> None:
     """
     if not certificate:
         raise ConfigError(f'request."{where}": certificate_key has no certificate; name the file of that too')
+    asked = False
+
+    def passphrase() -> bytes:
+        nonlocal asked
+        asked = True
+        return b""
+
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key or None, password=b"")
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key or None, passphrase)
     except ssl.SSLError as error:
         why = "the key is not that of the certificate" if "MISMATCH" in str(error.reason) else "no PEM that can be read"
-        if b"ENCRYPTED" in Path(key or certificate).read_bytes():
-            why = "the key has a passphrase"
+        why = "the key has a passphrase" if asked else why
         files = f"{certificate} and {key}" if key else certificate
         raise ConfigError(
             f'request."{where}": certificate: {files}: {why}; name PEM files of a certificate and its key, without '

@@ -19,9 +19,11 @@ REFERENCE_BYTES_MAX: Final = 64 * 1024
 
 _REFERENCE = re.compile(r"(env|file):(.+)", re.DOTALL)
 _PROXY = re.compile(
-    r"(?:(?:https?|socks5h?|socks4a?)://)?(?:[^\s/@]*@)?(?:\[[0-9a-f:.]+\]|[^\s:/@\[\]?#]+)(?::(?P<port>[0-9]{1,5}))?/?",
+    r"(?:(?P<scheme>https?|socks5h?|socks4a?)://)?(?P<user>(?:[!$&()*+,.0-9:;=A-Z_~-]|%(?:[2-6][0-9A-F]|7[0-9A-E]|[89A-F]"
+    r"[0-9A-F]))*@)?(?:\[[0-9a-f:.]+\]|[^\s:/@\[\]?#]+)(?::(?P<port>[0-9]{1,5}))?/?",
     re.IGNORECASE,
 )
+"""Matches the URL of a proxy. Where it is redacted, a password with other characters would not be recognized."""
 _CREDENTIAL = re.compile(
     r"auth(?!or(?!i))|cookie|token|secret|passw|credential|session|signature|(?:api|access|private)[-_]?key",
     re.IGNORECASE,
@@ -68,8 +70,12 @@ def proxy_of(value: str, key: str) -> str:
         ConfigError: it is not a proxy's URL; the message has `key` but not the value, which may contain a password.
     """
     match = _PROXY.fullmatch(value)
-    if value and (match is None or not 1 <= int(match["port"] or 1) <= 65_535):
-        raise ConfigError(f"{key} is not the URL of a proxy; write http://HOST:PORT, https://, socks5:// or socks5h://")
+    is_bare = match is not None and match["user"] is not None and match["scheme"] is None
+    if value and (match is None or is_bare or not 1 <= int(match["port"] or 1) <= 65_535):
+        says = f"{key} is not the URL of a proxy; write http://HOST:PORT, https://, socks5:// or socks5h://"
+        if "@" in value:
+            says += "; with a password http://USER:PASSWORD@HOST:PORT, its special characters as %XX"
+        raise ConfigError(says)
     return value
 
 
