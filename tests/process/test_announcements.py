@@ -119,7 +119,7 @@ def test_atom_with_bases_and_many_links() -> None:
 <entry><id>tag:e,1</id><link rel="edit" href="edit/1"/><link rel="enclosure" href="1.mp3"/><link href="1.html"/>
  <published>2026-11-01T00:00:00Z</published><updated>2026-11-02T00:00:00.5Z</updated>
  <content type="xhtml"><div><a href="inside"/><link href="not-this"/></div></content></entry>
-<entry xml:base="2/"><link rel="alternate" type="text/html" href="two.html"/></entry>
+<entry xml:base="2/"><link rel="http://www.iana.org/assignments/relation/alternate" href="two.html"/></entry>
 <entry><link href="3.html"/></entry></feed>"""
     findings = found(body, "application/atom+xml", url="https://e.example/blog/feed.atom")
     assert links(findings)[:3] == [("/blog/1.html", "feed"), ("/blog/2/two.html", "feed"), ("/blog/3.html", "feed")]

@@ -140,6 +140,8 @@ FEED_ROOTS = frozenset(("rss", "RDF", "feed"))
 TTL_S_MAX = 30 * 86_400.0
 _ENTRIES = frozenset(("item", "entry"))
 _DATES = frozenset(("pubDate", "updated", "published", "modified", "issued", "date", "created"))
+_IANA = "http://www.iana.org/assignments/relation/"
+"""What a relation's name may begin with (RFC 4287, section 4.2.7.2)."""
 _DAYS = {"monday": 0, "tuesday": 1, "wednesday": 2, "thursday": 3, "friday": 4, "saturday": 5, "sunday": 6}
 
 
@@ -191,7 +193,7 @@ class FeedHandler:
             self._bases.pop()
 
     def _linked(self, attributes: Mapping[str, str], depth: int) -> None:
-        relations = attributes.get("rel", "alternate").lower().split()
+        relations = attributes.get("rel", "alternate").lower().replace(_IANA, "").split()
         href = self._based(attributes["href"].strip())
         if not self._entry_depth:
             self._related.extend((relation, href) for relation in relations)
