@@ -782,6 +782,11 @@ def _settings(examples: int) -> settings:
 
 
 class TestPolite(FrontierMachine.TestCase):  # type: ignore[name-defined,misc]
+    settings = _settings(25)
+
+
+@pytest.mark.heavy
+class TestPoliteFurther(FrontierMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(100)
 
 

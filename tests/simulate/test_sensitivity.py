@@ -31,6 +31,7 @@ def found() -> Sensitivity:
     return sensitivity_of(SMALL)
 
 
+@pytest.mark.heavy
 def test_every_assumption_is_changed_alone_and_the_strongest_comes_first(found: Sensitivity) -> None:
     assert {row.assumption for row in found.rows} == set(BY_NAME)
     effects = [row.effect for row in found.rows]
@@ -41,6 +42,7 @@ def test_every_assumption_is_changed_alone_and_the_strongest_comes_first(found: 
     assert found.prediction.cost == pytest.approx(prediction.cost)
 
 
+@pytest.mark.heavy
 def test_a_row_says_what_a_simulation_with_that_value_says(found: Sensitivity) -> None:
     row = next(row for row in found.rows if row.assumption == "politeness.delay_s_min")
     delays = (35.0, 140.0)
@@ -53,6 +55,7 @@ def test_a_row_says_what_a_simulation_with_that_value_says(found: Sensitivity) -
     assert row.effect == pytest.approx(doubled.hours / halved.hours)
 
 
+@pytest.mark.heavy
 @pytest.mark.heavy
 def test_where_hosts_run_dry_the_number_of_pages_decides_and_the_machines_do_not(found: Sensitivity) -> None:
     effect = {row.assumption: row.effect for row in found.rows}
@@ -74,6 +77,7 @@ def test_changes_stay_possible() -> None:
     assert {key for one in ASSUMPTIONS for key in one.keys} <= set(known_keys())
 
 
+@pytest.mark.heavy
 def test_the_table_names_hours_cost_limit_and_how_closely_it_looked(found: Sensitivity) -> None:
     lines = as_table(found).splitlines()
     assert lines[0].startswith(f"As assumed: {found.prediction.hours:,.1f} h, cost {found.prediction.cost:,.0f}")
@@ -84,6 +88,7 @@ def test_the_table_names_hours_cost_limit_and_how_closely_it_looked(found: Sensi
 
 @pytest.mark.heavy
 @pytest.mark.long
+@pytest.mark.heavy
 def test_a_case_that_never_has_the_pages_says_so(found: Sensitivity) -> None:
     [row, *others] = found.rows
     short = msgspec.structs.replace(row.cases[1], ended="finished", pages=420.0)
