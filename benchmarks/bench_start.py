@@ -3,7 +3,8 @@
     python benchmarks/bench_start.py [--runs N] [SRC...]
 
 Each SRC is a folder that holds the package `gossamer`, such as `src` of two worktrees; they take turns. Without one, it
-is the installed package. Figures are medians.
+is the installed package. With them one process imports the libraries of a crawl and does nothing else: no start that
+needs them costs less. Figures are medians.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ from statistics import median
 from threading import Thread
 
 import gossamer
+
+LIBRARIES = (
+    "ada_url", "asyncio", "brotli", "fastwarc.warc", "isal.isal_zlib", "msgspec", "numpy", "pyarrow.parquet", "pycurl",
+    "re2", "rocksdict", "selectolax.lexbor", "ssl", "typer", "uvloop", "xxhash", "zstandard",
+)  # fmt: skip
+"""Those that a plain crawl imports."""
 
 
 class OnePage(BaseHTTPRequestHandler):
@@ -40,6 +47,16 @@ class OnePage(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""
+
+
+def imported() -> tuple[float, float]:
+    """Import the libraries without the cyclic collector, as a crawl does; return its user and system time."""
+    process = subprocess.Popen([sys.executable, "-c", f"import gc; gc.disable(); import {', '.join(LIBRARIES)}"])
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if status:
+        raise SystemExit("a library of a crawl cannot be imported")
+    return usage.ru_utime, usage.ru_stime
 
 
 def start(folder: Path, seed: str) -> tuple[float, float, float]:
@@ -66,12 +83,14 @@ def main() -> None:
     for folder in folders:
         compileall.compile_dir(folder, quiet=1)
     found: dict[Path, list[tuple[float, float, float]]] = {folder: [] for folder in folders}
+    alone: list[tuple[float, float]] = []
     with ThreadingHTTPServer(("127.0.0.1", 0), OnePage) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         for _ in range(given.runs):
             for folder in folders:
                 found[folder].append(start(folder, f"http://127.0.0.1:{server.server_port}/"))
+            alone.append(imported())
         server.shutdown()
         thread.join()
     print("| | processor, s | user | system | first request, s |\n| --- | --: | --: | --: | --: |")
@@ -79,6 +98,9 @@ def main() -> None:
         user_s, system_s, first_s = (median(one) for one in zip(*runs, strict=True))
         cpu_s = median(user + system for user, system, _ in runs)
         print(f"| {folder} | {cpu_s:.3f} | {user_s:.3f} | {system_s:.3f} | {first_s:.3f} |")
+    user_s, system_s = (median(one) for one in zip(*alone, strict=True))
+    cpu_s = median(user + system for user, system in alone)
+    print(f"| the libraries, imported | {cpu_s:.3f} | {user_s:.3f} | {system_s:.3f} | |")
 
 
 if __name__ == "__main__":
