@@ -24,8 +24,8 @@ from gossamer.cluster.exchange import Exchange, ShardRun
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
-from gossamer.model.links import Link
-from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.links import Link, Prerequisite
+from gossamer.model.visits import Failure, Reply
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store

@@ -8,7 +8,8 @@ from pathlib import Path
 import xxhash
 
 from gossamer.model.links import Found
-from gossamer.model.visits import Original, PageRow, Reply, Visited
+from gossamer.model.rows import Original, PageRow, Visited
+from gossamer.model.visits import Reply
 from gossamer.state.journals import Journals, ManifestEntry
 from gossamer.url.url import Url
 

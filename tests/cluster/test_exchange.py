@@ -18,8 +18,8 @@ from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.prerequisites import RemotePrerequisites, answer_of, result_of
 from gossamer.config import configure
-from gossamer.model.links import SEED_FILE, Link
-from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.links import SEED_FILE, Link, Prerequisite
+from gossamer.model.visits import Failure, Reply
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.canonical import Canonicalizer

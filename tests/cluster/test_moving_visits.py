@@ -16,7 +16,8 @@ from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders
 from gossamer.crawl.history import PageRecord
 from gossamer.lab.faults.recount import wrong_sums
-from gossamer.model.revisits import Notice, Sight
+from gossamer.model.links import Notice
+from gossamer.model.rows import Sight
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.state import RevisitState, decode_memory, memory_key
 from gossamer.state.schema import ENROLLED

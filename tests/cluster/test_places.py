@@ -20,8 +20,8 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move, MovedRun, Places
 from gossamer.cluster.reports import ShardReport
 from gossamer.config import configure
-from gossamer.model.links import Link
-from gossamer.model.visits import Failure, Prerequisite
+from gossamer.model.links import Link, Prerequisite
+from gossamer.model.visits import Failure
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FAMILIES, partition_range
 from gossamer.state.store import Store

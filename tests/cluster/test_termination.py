@@ -16,7 +16,7 @@ from gossamer.assembly.building import assemble
 from gossamer.cluster.frames import Batch, Frame, Linking, encode
 from gossamer.cluster.reports import ScopeFinal, ShardReport, Termination
 from gossamer.config import configure
-from gossamer.model.visits import Prerequisite
+from gossamer.model.links import Prerequisite
 from gossamer.url.url import PARTITIONS
 
 

@@ -21,7 +21,8 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.links import Link
-from gossamer.model.visits import Archived, Failure, Findings, Located, Original, Page, Reply, Request, Visited
+from gossamer.model.rows import Archived, Original, Visited
+from gossamer.model.visits import Failure, Findings, Located, Page, Reply, Request
 from gossamer.resolve.answers import HostsFile
 from gossamer.resolve.options import ResolveOptions
 from gossamer.state.epoch import Epochs

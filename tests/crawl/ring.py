@@ -36,7 +36,7 @@ from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BreadthFirst, FrontierRules
 from gossamer.model.links import SEED_ARGUMENT, Link
-from gossamer.model.visits import PageRow
+from gossamer.model.rows import PageRow
 from gossamer.options import convert
 from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.options import ProcessOptions

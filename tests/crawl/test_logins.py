@@ -13,7 +13,8 @@ import pytest
 from gossamer.crawl.logins import FormLogins
 from gossamer.crawl.options import LoginRule
 from gossamer.crawl.sessions import Jars, Sessions
-from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.links import Prerequisite
+from gossamer.model.visits import Failure, Reply
 from gossamer.options import convert
 from gossamer.process.forms import form_of
 from gossamer.state.epoch import Epochs

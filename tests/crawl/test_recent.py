@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gossamer.crawl.counters import KEPT_MAX, RecentList
+from gossamer.model.rows import PageRow
 from gossamer.model.status import RECENT_CHARACTERS_MAX
-from gossamer.model.visits import PageRow
 
 
 def row(number: int, outcome: str = "fetched", **more: object) -> PageRow:

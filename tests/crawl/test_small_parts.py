@@ -13,8 +13,8 @@ from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.ring import Retries
-from gossamer.model.links import Link
-from gossamer.model.visits import Failure, Prerequisite, Reply, Visit
+from gossamer.model.links import Link, Prerequisite, Visit
+from gossamer.model.visits import Failure, Reply
 from gossamer.scope.lists import ExcludedHost
 from gossamer.testing import FakeClock, page, reply
 from gossamer.testing.fakes import Answers

@@ -15,8 +15,8 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, BudgetOverride, PolitenessOptions
 from gossamer.frontier.overview import facts_of
-from gossamer.model.links import Link
-from gossamer.model.visits import Contact, Prerequisite, RevisitPlan
+from gossamer.model.links import Link, Prerequisite, RevisitPlan
+from gossamer.model.visits import Contact
 from gossamer.options import convert
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named

@@ -15,7 +15,8 @@ from gossamer.frontier.limits import TURNS_MAX
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.record import RECORD_VERSION
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Contact, Prerequisite, RevisitPlan
+from gossamer.model.links import Prerequisite, RevisitPlan
+from gossamer.model.visits import Contact
 from gossamer.state.contacts import FILE
 from gossamer.state.schema import PARTITIONED
 from tests.frontier.disk import check_disk

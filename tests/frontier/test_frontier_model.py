@@ -24,7 +24,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, PolitenessOptions
 from gossamer.frontier.origins import key_of
-from gossamer.model.visits import Contact, Prerequisite, RevisitPlan
+from gossamer.model.links import Prerequisite, RevisitPlan
+from gossamer.model.visits import Contact
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
 

@@ -12,7 +12,7 @@ from gossamer.frontier.hosts import EVICTIONS_MAX, RESTS_MAX, HostTable
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, encode_record
-from gossamer.model.visits import Prerequisite
+from gossamer.model.links import Prerequisite
 from gossamer.state.contacts import Recovered
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store

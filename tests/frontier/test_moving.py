@@ -10,7 +10,7 @@ import pytest
 
 from gossamer.frontier.index import ON_BENCH
 from gossamer.frontier.options import BudgetOptions, PolitenessOptions
-from gossamer.model.visits import RevisitPlan
+from gossamer.model.links import RevisitPlan
 from gossamer.state.schema import FAMILIES
 from tests.frontier.names import T0, Shard, linked, named
 from tests.frontier.test_frontier import add, lend, request, visit

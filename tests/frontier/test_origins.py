@@ -11,7 +11,8 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.origins import ORIGINS_MAX, PORTS_MAX, UNANSWERED_MAX, key_of
 from gossamer.frontier.record import LEVELS, range_end
-from gossamer.model.visits import Contact, Prerequisite, RevisitPlan
+from gossamer.model.links import Prerequisite, RevisitPlan
+from gossamer.model.visits import Contact
 from tests.frontier.names import T0, Shard, linked, named
 
 DELAY_S = 1.0

@@ -15,8 +15,8 @@ from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.record import decode_record
-from gossamer.model.links import Link
-from gossamer.model.visits import Contact, RevisitPlan
+from gossamer.model.links import Link, RevisitPlan
+from gossamer.model.visits import Contact
 from gossamer.options import convert
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs

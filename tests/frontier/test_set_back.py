@@ -10,7 +10,8 @@ from gossamer.frontier import set_back
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import PolitenessOptions
-from gossamer.model.visits import Contact, RevisitPlan
+from gossamer.model.links import RevisitPlan
+from gossamer.model.visits import Contact
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store

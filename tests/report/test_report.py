@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from gossamer.model.errors import DamagedError
-from gossamer.model.visits import Awaited
+from gossamer.model.standing import Awaited
 from gossamer.report.figures import CopyFigures, Count, Domain, Report, as_json
 from gossamer.report.html import as_html
 from gossamer.report.report import summary

@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from gossamer.model.headers import http_date
+from gossamer.model.visits import http_date
 from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, VisitHistory, rate_of
 
 INTERVAL_S = 1_000.0

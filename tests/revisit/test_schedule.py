@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from gossamer.lab.simweb.wire import http_date
-from gossamer.model.revisits import Notice, Sight
-from gossamer.model.visits import Original
+from gossamer.model.links import Notice
+from gossamer.model.rows import Original, Sight
 from gossamer.options import convert
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES

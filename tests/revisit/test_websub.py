@@ -10,8 +10,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from gossamer.model.links import Found
-from gossamer.model.visits import Failure, Prerequisite
+from gossamer.model.links import Found, Prerequisite
+from gossamer.model.visits import Failure
 from gossamer.options import convert
 from gossamer.revisit.options import WebsubOptions
 from gossamer.revisit.websub import HUBS_MAX, Check, Subscription, Subscriptions

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.links import Prerequisite
+from gossamer.model.visits import Failure, Reply
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.state.epoch import Epochs

@@ -9,8 +9,7 @@ from xxhash import xxh3_128
 
 from gossamer.assembly.values import CrawlRing
 from gossamer.crawl.counters import Telemetry
-from gossamer.model.links import FEED, Link
-from gossamer.model.revisits import Notice
+from gossamer.model.links import FEED, Link, Notice
 from gossamer.model.visits import Failure
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.websub import Check, Subscription, Subscriptions

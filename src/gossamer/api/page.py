@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gossamer.model import visits
 from gossamer.model.links import Found
-from gossamer.model.visits import PageRow, Visited
+from gossamer.model.rows import PageRow, Visited
 
 if TYPE_CHECKING:
     from gossamer.process.items import ItemPage, Selection

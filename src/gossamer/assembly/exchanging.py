@@ -19,8 +19,8 @@ from gossamer.crawl.pending_scope import PendingScope
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.politeness import politeness
 from gossamer.model.errors import ConfigError
-from gossamer.model.links import Link
-from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.links import Link, Prerequisite
+from gossamer.model.visits import Failure, Reply
 from gossamer.model.words import shell_word
 from gossamer.state.storage import Storage
 from gossamer.url.name import Namer

@@ -19,7 +19,7 @@ from gossamer.crawl.watchdogs import Resources, Watchdogs
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.counters import Counters
-from gossamer.model.visits import EpochRow
+from gossamer.model.rows import EpochRow
 from gossamer.revisit.schedule import Schedule
 from gossamer.state.epoch import Epochs
 from gossamer.world.dice import Dice

@@ -21,7 +21,8 @@ from gossamer.cluster.places import Move
 from gossamer.crawl.pending_scope import PendingScope, open_seeds
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.moving import HOST
-from gossamer.model.visits import Failure, Prerequisite
+from gossamer.model.links import Prerequisite
+from gossamer.model.visits import Failure
 from gossamer.revisit.moving import COUNTED, MEMORIES, CopiedSums
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FAMILIES, partition_range

@@ -35,8 +35,8 @@ from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Places
 from gossamer.cluster.prerequisites import RemotePrerequisites, result_of
-from gossamer.model.links import SITEMAP_FILE, Link
-from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.links import SITEMAP_FILE, Link, Prerequisite
+from gossamer.model.visits import Failure, Reply
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.url.url import Url

@@ -14,7 +14,8 @@ from typing import Final
 import msgspec
 
 from gossamer.cluster.frames import AskPrerequisite, PrerequisiteAnswer
-from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.links import Prerequisite
+from gossamer.model.visits import Failure, Reply
 from gossamer.url.url import Url
 
 OUT_MAX: Final = 1_000

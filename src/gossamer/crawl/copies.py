@@ -9,8 +9,9 @@ from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
 from gossamer.crawl.history import UrlMemory
 from gossamer.model.digests import Sketch
-from gossamer.model.links import Link
-from gossamer.model.visits import Content, Original, PageRow, Visit
+from gossamer.model.links import Link, Visit
+from gossamer.model.rows import Original, PageRow
+from gossamer.model.visits import Content
 from gossamer.ports import ContentSeen
 from gossamer.seen.content import NearContentSeen
 from gossamer.url.url import Url

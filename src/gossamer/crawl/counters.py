@@ -15,8 +15,9 @@ from gossamer.model.decodable import decodable
 from gossamer.model.errors import CrawlFailedError
 from gossamer.model.modules import INVALID, ModuleCounts, ModuleError
 from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
+from gossamer.model.rows import PageRow, Visited
+from gossamer.model.standing import Awaited
 from gossamer.model.status import RECENT_CHARACTERS_MAX
-from gossamer.model.visits import Awaited, PageRow, Visited
 from gossamer.model.words import counted
 from gossamer.world.clock import Clock
 

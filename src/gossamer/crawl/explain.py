@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer.crawl.history import PageRecord, UrlMemory, holding
 from gossamer.model.links import Link
-from gossamer.model.visits import BudgetFacts, HostFacts, OriginFacts
+from gossamer.model.standing import BudgetFacts, HostFacts, OriginFacts
 from gossamer.model.words import counted, iso_time
 from gossamer.ports import UrlSeen, WaylessUrlSeen
 from gossamer.robots.gate import robots_url

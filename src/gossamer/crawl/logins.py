@@ -21,7 +21,8 @@ from gossamer.crawl.options import LoginRule
 from gossamer.crawl.permit import ALLOWED, FetchVerdict
 from gossamer.fetch.options import RequestRule
 from gossamer.fetch.rules import RequestRules
-from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.links import Prerequisite
+from gossamer.model.visits import Failure, Reply
 from gossamer.options import to_table
 from gossamer.process.forms import form_of, shows
 from gossamer.process.links import redirect_target

@@ -5,26 +5,35 @@ Like `crawl.ring` it neither waits nor reads a clock: `settle` takes a result, a
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import msgspec
 
 from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.examine import Examined
-from gossamer.crawl.history import attempt_row, page_record
+from gossamer.crawl.history import attempt_row
 from gossamer.crawl.links import PageLinks
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.ring import Retries
-from gossamer.crawl.stages import Stages
+from gossamer.crawl.stages import Recorder, Stages, visit_of
 from gossamer.frontier.host import Lease
 from gossamer.model.digests import digest_text
-from gossamer.model.errors import is_fatal
-from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, OUTLINK, SEED_ARGUMENT, SITEMAP_FILE, Found, Link
+from gossamer.model.links import (
+    ANNOUNCING,
+    EMBED,
+    OUTLINK,
+    SEED_ARGUMENT,
+    SITEMAP_FILE,
+    Found,
+    Link,
+    Notice,
+    RevisitPlan,
+    Visit,
+)
 from gossamer.model.modules import INVALID
-from gossamer.model.revisits import Held, Notice
-from gossamer.model.visits import Failure, Original, PageRow, Reply, RevisitPlan, Visit, Visited
+from gossamer.model.rows import Held, PageRow, Visited
+from gossamer.model.visits import Failure, Reply
 from gossamer.process.links import redirect_target
 from gossamer.process.walls import Wall, offer_of
 from gossamer.url.url import Url
@@ -55,10 +64,13 @@ SITEMAP_GATHER_S = 10.0
 
 
 class Outcomes:
-    """Ends every attempt, once: writes a row, an archive record and a page record, and counts it."""
+    """Decides how each attempt ends, and what follows from it."""
 
     def __init__(self, stages: Stages, retries: Retries, logs: Logs, counters: CrawlCounters) -> None:
         self._stages = stages
+        self.recorder = recorder = Recorder(stages, logs, counters)
+        self._visit, self._conclude = recorder.visit, recorder.conclude
+        self._reply_row, self._digested = recorder.reply_row, recorder.digested
         self._links = PageLinks(stages.namer, stages.chain, stages.hints)
         self._retries = retries
         self._logs = logs
@@ -109,7 +121,7 @@ class Outcomes:
 
     def _not_modified(self, lease: Lease, reply: Reply, held: Held, now: float) -> None:
         """Conclude a 304: write a revisit record that refers to the archived version (WARC 1.1, section 6.7.3)."""
-        visit = self.visit(lease)
+        visit = self._visit(lease)
         row = self._reply_row(visit, reply, "not_modified")
         row.digest = digest_text(self._stages.digest_algorithm, held.payload) if held.payload else ""
         self._conclude(lease, Visited(visit.url, row, reply, revisit_of=held.original, digest=held.payload), now)
@@ -118,7 +130,7 @@ class Outcomes:
         """Conclude a visit without a complete reply: schedule another attempt, or end the URL. The part that came is
         archived, but not examined.
         """
-        visit, came = self.visit(lease), failure.came
+        visit, came = self._visit(lease), failure.came
         if came is None or self._is_unwanted(visit, came):
             row = attempt_row(visit, failure.outcome, failure.started_at or now)
             row.ip, row.fetch_s, row.wire_bytes = failure.ip, failure.fetch_s, failure.wire_bytes
@@ -139,7 +151,7 @@ class Outcomes:
 
     def _again(self, lease: Lease, reply: Reply, now: float) -> None:
         """Conclude a temporary error of the server: archive the reply, and try again later."""
-        visit = self.visit(lease)
+        visit = self._visit(lease)
         row = self._reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}"
         self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
@@ -147,7 +159,7 @@ class Outcomes:
 
     def _digest_challenged(self, lease: Lease, reply: Reply, now: float) -> None:
         """Conclude a digest challenge: its answer is a separate request, which passes every gate."""
-        visit = self.visit(lease)
+        visit = self._visit(lease)
         row = self._reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}: the challenge is answered by the next request"
         self._not_acted_on(lease)
@@ -167,7 +179,7 @@ class Outcomes:
 
     def _logged_out(self, lease: Lease, reply: Reply, why: str, now: float) -> None:
         """Conclude a reply that is not content: the page is requested again after a new login."""
-        visit = self.visit(lease)
+        visit = self._visit(lease)
         row = self._reply_row(visit, reply, "login_required")
         row.error = why
         self._not_acted_on(lease)
@@ -185,11 +197,11 @@ class Outcomes:
         """Conclude a redirect: its target is a link that passes the whole ring, unless it is the next hop of this
         entry.
         """
-        visit, stages = self.visit(lease), self._stages
+        visit, stages = self._visit(lease), self._stages
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
-        seed = self._seed(visit)
+        seed = self.recorder.seed(visit)
         if seed:
             self.widen(visit.url, target, seed)
         if target.key == visit.url.key:
@@ -230,13 +242,6 @@ class Outcomes:
                 stages.history.put(link.url, msgspec.structs.replace(record, final=False))
                 stages.frontier.add(link, stages.level(link), now)
 
-    def _seed(self, visit: Visit) -> int:
-        """Return the kind of seed that a visit's URL is, or `NOT_SEED`; also for a seed that was queued as an ordinary
-        link before.
-        """
-        pending_scope = self._stages.pending_scope
-        return visit.seed or (pending_scope.seed(visit.url) if pending_scope is not None else NOT_SEED)
-
     def widen(self, url: Url, target: Url, seed: int) -> None:
         """Add the target of a seed's redirect to the scope, as far as the kind of seed allows; notify operator and
         shards.
@@ -257,7 +262,7 @@ class Outcomes:
 
     def _http_error(self, lease: Lease, reply: Reply, now: float) -> None:
         """Conclude an HTTP error that another attempt would not change."""
-        visit = self.visit(lease)
+        visit = self._visit(lease)
         row = self._reply_row(visit, reply, REFUSALS.get(reply.status, "http_error"))
         row.error = f"HTTP {reply.status}"
         if reply.status in REDIRECTS:  # A redirect without a target.
@@ -272,12 +277,10 @@ class Outcomes:
         """Conclude a reply of bot protection: the exchange is archived, but is not content. The host's delay grows each
         time, and the host is closed after `WALLS_MAX` in a row, except in a continuous crawl.
         """
-        visit, stages = self.visit(lease), self._stages
+        visit, stages = self._visit(lease), self._stages
         row = self._reply_row(visit, reply, "challenged")
-        row.wall, row.error = (
-            wall.name,
-            f"bot protection ({wall.name}) answered instead of the page, HTTP {reply.status}",
-        )
+        row.wall = wall.name
+        row.error = f"bot protection ({wall.name}) answered instead of the page, HTTP {reply.status}"
         self._logs.info(row.outcome, url=visit.url.text, error=row.error, attempt=visit.attempt)
         self._conclude(lease, self._digested(visit, reply, row), now)
         if len(self._walls) >= WALLED_HOSTS_MAX:
@@ -303,7 +306,7 @@ class Outcomes:
 
     def document(self, lease: Lease, reply: Reply, examined: Examined | None, now: float) -> list[Link]:
         """End the visit of an examined document; None: a process died of it. Return the links to follow."""
-        visit, url, stages = self.visit(lease), lease.url, self._stages
+        visit, url, stages = self._visit(lease), lease.url, self._stages
         row = self._reply_row(visit, reply, "fetched")
         if examined is None:
             row.outcome, row.error = "process_crashed", "a process died of it twice; archived unparsed"
@@ -350,7 +353,7 @@ class Outcomes:
         """End the visit of a page that refuses the crawl's purposes: its headers are kept and its links followed;
         nothing else of it is stored.
         """
-        visit, findings = self.visit(lease), examined.findings
+        visit, findings = self._visit(lease), examined.findings
         self._counters.processed(examined.ran, examined.errors, row.url)
         row.outcome, row.error, row.truncated, row.body_bytes = "usage_withheld", refusal, "unspecified", 0
         self._logs.info(row.outcome, url=row.url, error=refusal)
@@ -368,7 +371,7 @@ class Outcomes:
 
     def _unwanted(self, lease: Lease, reply: Reply, now: float) -> None:
         """Conclude unwanted content: its headers are kept, but no part of its body."""
-        visit = self.visit(lease)
+        visit = self._visit(lease)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
         row = self._reply_row(visit, reply, "unsupported")
         row.error = f"the filter `media_type` rejects {reply.media_type}"
@@ -398,96 +401,11 @@ class Outcomes:
             else:
                 self._logs.critical("module_failed", url=row.url, error_text=str(error))
 
-    def visit(self, lease: Lease) -> Visit:
-        """Return the visit with the shortest path that is known now, since it may have waited long."""
-        visit = lease.visit
-        assert visit is not None, "a prerequisite fetch where a visit was expected"
-        way = self._stages.url_seen.way(visit.url)
-        if way is None or way == (visit.depth, visit.hops):
-            return visit
-        return msgspec.structs.replace(visit, depth=min(way[0], visit.depth), hops=min(way[1], visit.hops))
-
     def _target(self, reply: Reply) -> Url | None:
         text = redirect_target(reply.url, reply.headers)
         return self._stages.namer.name(text) if text else None
-
-    def _reply_row(self, visit: Visit, reply: Reply, outcome: str) -> PageRow:
-        row = attempt_row(visit, outcome, reply.started_at)
-        row.status, row.media_type, row.charset = reply.status, reply.media_type, reply.charset
-        row.wire_bytes, row.body_bytes = reply.wire_bytes, reply.body_bytes
-        row.truncated, row.ip, row.fetch_s = reply.truncated, reply.ip, reply.fetch_s
-        row.authenticated = reply.authenticated
-        return row
-
-    def _digested(
-        self, visit: Visit, reply: Reply, row: PageRow, links: list[Found] | None = None, keys: list[str] | None = None
-    ) -> Visited:
-        """Compute the digest, and find the original of an equal payload. Empty bodies are never copies."""
-        digest = (
-            getattr(hashlib, self._stages.digest_algorithm)(reply.body, usedforsecurity=False).digest()
-            if reply.file is None
-            else reply.file.digest
-        )
-        row.digest = digest_text(self._stages.digest_algorithm, digest)
-        original = None
-        if reply.body_bytes and not reply.truncated:
-            original = self._stages.content_seen.find(digest, visit.url)
-        if original is not None and original.url != visit.url.text:
-            row.duplicate_of = original.url
-        return Visited(visit.url, row, reply, links or [], keys or [], original, digest)
-
-    def _conclude(
-        self, lease: Lease, visited: Visited, now: float, again: RevisitPlan | None = None, outlinks: Sequence[str] = ()
-    ) -> None:
-        """Record the attempt and return the URL to the frontier: finished, or to be visited again. The commit makes
-        this atomic.
-        """
-        stages, row, visit = self._stages, visited.row, lease.visit
-        assert visit is not None, "a prerequisite fetch where a visit was expected"
-        revisiting = stages.revisiting if again is None else None
-        sight = revisiting.look(visit, visited) if revisiting is not None else None
-        archived = stages.archive.add(visited)
-        if self._logs.tells_visits:
-            self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
-        reply = visited.reply
-        is_content = reply is not None and reply.body_bytes and not reply.truncated and row.outcome != "challenged"
-        if reply is not None and is_content and visited.revisit_of is None:
-            original = Original(row.url, reply.started_at, archived.record_id)
-            stages.content_seen.remember(visited.digest, visit.url, original)
-        stages.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
-        seed = not self._counters.totals.seeds.any_fetched and self._seed(visit) != NOT_SEED
-        if again is None:
-            if revisiting is not None and sight is not None:
-                revisiting.conclude(lease, visited, sight, archived, now)
-            else:
-                stages.frontier.finish(lease, row.outcome, now)
-            if stages.pending_scope is not None and stages.pending_scope.is_open:
-                stages.pending_scope.conclude(visit.url)
-        else:
-            stages.frontier.retry(lease, again, now)
-        self._counters.ended(visited, seed=seed)
-
-    def internal_error(self, lease: Lease, error: Exception, now: float) -> None:
-        """End only this page after an internal error."""
-        visit = visit_of(lease)
-        row = attempt_row(visit, "internal_error", now)
-        row.error = f"{type(error).__name__}: {error}"
-        try:
-            self._conclude(lease, Visited(visit.url, row), now)
-        except Exception as again:  # noqa: BLE001 - see `Pipeline.turn`
-            if is_fatal(again):
-                self._counters.fatal(again)
-            elif not lease.is_finished:  # Recording failed too, but the URL must end.
-                self._stages.frontier.finish(lease, "internal_error", now)
 
 
 def is_html(media_type: str) -> bool:
     """Say whether a reply is a web page, or does not say what it is."""
     return media_type in ("text/html", "application/xhtml+xml", "")
-
-
-def visit_of(lease: Lease) -> Visit:
-    """Return the visit that a lease carries."""
-    visit = lease.visit
-    assert visit is not None, "a prerequisite fetch where a visit was expected"
-    return visit

@@ -12,7 +12,8 @@ import msgspec
 from gossamer.cluster.exchange import Exchange
 from gossamer.crawl.usage import Usage
 from gossamer.frontier.control import HostControl
-from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.links import Prerequisite
+from gossamer.model.visits import Failure, Reply
 from gossamer.revisit.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.forgotten import Forgotten

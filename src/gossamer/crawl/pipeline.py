@@ -29,9 +29,9 @@ from gossamer.crawl.ring import Retries, Ring, RingStep
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.host import Lease
 from gossamer.model.errors import is_fatal
-from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link
-from gossamer.model.revisits import Held
-from gossamer.model.visits import Failure, Prerequisite, Reply, Request
+from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link, Prerequisite
+from gossamer.model.rows import Held
+from gossamer.model.visits import Failure, Reply, Request
 from gossamer.process.walls import Wall
 from gossamer.revisit.hints import SitemapHints
 from gossamer.url.name import REQUEST_MARK
@@ -217,7 +217,7 @@ class Pipeline:
         """Return why the filters reject a queued URL now, by its shortest known path; empty if they do not."""
         if not self.judges_again:
             return ""
-        visit = self._outcomes.visit(lease)
+        visit = self._outcomes.recorder.visit(lease)
         link = Link(lease.url, visit.link_type, visit.depth, visit.hops, visit.referrer, visit.seed)
         rejected = self._stages.chain.rejects_again(link)
         return rejected[1] if rejected is not None else ""
@@ -364,7 +364,7 @@ class Pipeline:
         if lease.prerequisite is not None:
             self._ring.answered(lease.prerequisite, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
-            self._outcomes.internal_error(lease, error, now)
+            self._outcomes.recorder.internal_error(lease, error, now)
         else:  # Its row is written.
             self._counters.totals.unfollowed += 1
 

@@ -16,8 +16,8 @@ from gossamer.crawl.history import read_page_record
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.model.digests import Sketch
-from gossamer.model.revisits import Held, Sight
-from gossamer.model.visits import Archived, Original, Visit, Visited
+from gossamer.model.links import Visit
+from gossamer.model.rows import Archived, Held, Original, Sight, Visited
 from gossamer.revisit.schedule import Schedule
 from gossamer.state.schema import ENROLLED, PARTITIONED
 from gossamer.state.storage import Storage

@@ -20,8 +20,8 @@ from gossamer.crawl.permit import Permit, PrerequisiteResults
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
-from gossamer.model.headers import retry_after_s
-from gossamer.model.visits import Contact, Failure, Located, Prerequisite, Reply, RevisitPlan, Visit
+from gossamer.model.links import Prerequisite, RevisitPlan, Visit
+from gossamer.model.visits import Contact, Failure, Located, Reply, retry_after_s
 from gossamer.world.dice import Dice
 
 BUSY = frozenset((429, 503))

@@ -15,8 +15,8 @@ import msgspec
 from gossamer.fetch.cookies import Cookie, Jar, site_of_cookie
 from gossamer.fetch.credentials import REDACTED
 from gossamer.fetch.http import sendable
-from gossamer.model.links import EMBED
-from gossamer.model.visits import Prerequisite, Reply, Visit
+from gossamer.model.links import EMBED, Prerequisite, Visit
+from gossamer.model.visits import Reply
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import COOKIES_TAKEN
 from gossamer.url.name import host_of

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gossamer.model.links import Prerequisite
+from gossamer.model.rows import PageRow
 from gossamer.model.usage import REFUSED, UNKNOWN, Statement, UsageAnswer, reasons, resolve, texts
-from gossamer.model.visits import PageRow, Prerequisite
 from gossamer.robots.documents import SiteDocuments
 from gossamer.robots.robots import SiteRobots
 from gossamer.url.url import Url

@@ -33,8 +33,8 @@ from gossamer.frontier.options import BudgetOptions
 from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.record import LEVELS
 from gossamer.frontier.remembered import Remembered
-from gossamer.model.standing import Standing
-from gossamer.model.visits import BudgetFacts, Contact
+from gossamer.model.standing import BudgetFacts, Standing
+from gossamer.model.visits import Contact
 from gossamer.ports import HostPrioritizer
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import BUDGET_ROUND, LINKING_MAX

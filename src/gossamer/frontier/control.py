@@ -8,7 +8,7 @@ from gossamer.frontier.origins import admit, key_of
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.scheduler import Scheduler
 from gossamer.model.counters import Counters
-from gossamer.model.visits import Prerequisite
+from gossamer.model.links import Prerequisite
 from gossamer.state.contacts import Contacts
 from gossamer.url.url import Url
 

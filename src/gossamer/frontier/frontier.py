@@ -26,8 +26,9 @@ from gossamer.frontier.scheduler import NextTurn, Scheduler
 from gossamer.frontier.set_back import follow_clock
 from gossamer.frontier.tokens import Leases
 from gossamer.frontier.workbench import Workbench
-from gossamer.model.links import NOT_SEED, Link
-from gossamer.model.visits import Awaited, Contact, HostFacts, RevisitPlan
+from gossamer.model.links import NOT_SEED, Link, RevisitPlan
+from gossamer.model.standing import Awaited, HostFacts
+from gossamer.model.visits import Contact
 from gossamer.state.schema import FRONTIER_COUNTS, PARTITIONED
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice

@@ -9,7 +9,7 @@ import msgspec
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import HostRecord, QueueBlock, QueuedUrl
 from gossamer.frontier.tokens import SiteTokens
-from gossamer.model.visits import Prerequisite
+from gossamer.model.links import Prerequisite
 from gossamer.url.url import Url
 
 ROBOTS, UNREAD = "robots.txt", "its last page to be read"

@@ -22,7 +22,7 @@ from gossamer.frontier.hosts import HostTable
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.record import QueueCounts, decode_record, encode_record, level_of
 from gossamer.frontier.scheduler import Scheduler
-from gossamer.model.visits import Prerequisite
+from gossamer.model.links import Prerequisite
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS, partition_range
 

@@ -23,7 +23,8 @@ from gossamer.frontier.host import Host
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import SAMPLES, Politeness, grown_s
 from gossamer.frontier.record import LEVELS, HostRecord, Origin, lane, slot_of
-from gossamer.model.visits import Contact, OriginFacts
+from gossamer.model.standing import OriginFacts
+from gossamer.model.visits import Contact
 from gossamer.model.words import duration
 from gossamer.url.url import Url
 from gossamer.world.clock import Absences, absent_s

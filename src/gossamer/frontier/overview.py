@@ -31,7 +31,7 @@ from gossamer.frontier.record import (
     range_end,
 )
 from gossamer.model.links import Link
-from gossamer.model.visits import BudgetFacts, HostFacts
+from gossamer.model.standing import BudgetFacts, HostFacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store

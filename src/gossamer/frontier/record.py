@@ -8,8 +8,7 @@ from math import ceil
 import msgspec
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.links import NOT_SEED, Link
-from gossamer.model.visits import Visit
+from gossamer.model.links import NOT_SEED, Link, Visit
 from gossamer.url.url import Url
 
 LEVELS = 8

@@ -19,7 +19,7 @@ from gossamer.frontier.origins import NEVER, name_of, why_waiting
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import HostRecord, QueueCounts, level_of
 from gossamer.frontier.workbench import Workbench, WorkbenchSize
-from gossamer.model.visits import Awaited
+from gossamer.model.standing import Awaited
 
 CLOSINGS_SHOWN_MAX = 10
 REASON_S = 0.001

@@ -9,8 +9,9 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.scheduler import NextTurn
-from gossamer.model.links import Link
-from gossamer.model.visits import Awaited, Contact, HostFacts, RevisitPlan
+from gossamer.model.links import Link, RevisitPlan
+from gossamer.model.standing import Awaited, HostFacts
+from gossamer.model.visits import Contact
 from gossamer.url.url import Url
 
 

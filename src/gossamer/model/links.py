@@ -1,4 +1,4 @@
-"""Links: links as pages state them, links with their path from a seed, and announcements of sitemaps and feeds."""
+"""Links: links as pages state them, links and visits with their path from a seed, and hints of sitemaps and feeds."""
 
 from typing import Literal
 
@@ -91,3 +91,76 @@ class Announcement(msgspec.Struct):
     """Days of the week, Monday is 0, at which it does not change (RSS `skipDays`)."""
     error: str = ""
     """Why reading stopped before the end; the entries before that count."""
+
+
+class Visit(msgspec.Struct, frozen=True, gc=False):
+    """A URL to fetch now, with the path that led to it."""
+
+    url: Url
+    depth: int
+    hops: int
+    link_type: str
+    referrer: str
+    attempt: int = 1
+    seed: int = NOT_SEED
+    revisit: bool = False
+    """This is a revisit: the URL was visited before."""
+
+
+class RevisitPlan(msgspec.Struct, frozen=True, gc=False):
+    """When and how a URL is visited again."""
+
+    url: Url
+    """The same key; its text may differ if a redirect led from one form of the address to another."""
+    at: float
+    """Not before this wall time."""
+    attempt: int
+    hops: int
+    error: str = ""
+
+
+class Prerequisite(msgspec.Struct, frozen=True, gc=False):
+    """A fetch that no link led to: a robots.txt or another document about a site, for an origin that may be elsewhere;
+    a request to a hub; a step of a login; a resource of a rendered page.
+    """
+
+    origin: Url
+    """Any URL of the origin that waits for it."""
+    url: Url
+    hops: int = 0
+    """Redirects in a row that led here."""
+    form: bytes = b""
+    """Body of a POST to a hub; empty for a robots.txt."""
+    token: str = ""
+    """Token of the subscription that a request to a hub is about."""
+    document: str = ""
+    """The address at which the origin names a document about its use; empty for a robots.txt."""
+    login: str = ""
+    """Name of the login that this request is a step of; `form` is its body."""
+    resource: str = ""
+    """Type of the resource, if a page that is being rendered needs it."""
+
+    def is_robots_of(self, url: Url) -> bool:
+        """Say whether this is a request, for a URL's origin itself, for its robots.txt or a document about its use."""
+        return not (self.token or self.login or self.resource) and url.origin == self.origin.origin
+
+
+class Notice(msgspec.Struct, frozen=True, gc=False):
+    """A hint about a page from another source: a sitemap, a feed, a hub, the operator."""
+
+    url: Url
+    source: Literal["sitemap", "feed", "websub", "operator"]
+    changed_at: float | None = None
+    """Wall time of the page's last change, if the source gives it (`lastmod`, `updated`, the time of a ping)."""
+    complete: bool = False
+    """The source reports every change, so no report means no change, and the page needs no visit in between."""
+    due_now: bool = False
+    """Visit the page as soon as politeness permits, even if the visit is worth little."""
+    not_before: float = 0.0
+    """With `due_now`: wall time at which the visit becomes due, where several hints are to share one visit."""
+    interval_hint_s: float | None = None
+    """Seconds between changes as the source estimates them (`changefreq`): a prior that visits correct."""
+    interval_s: float | None = None
+    """Seconds between visits, in place of the policy, for feeds. 0: by policy again."""
+    importance: float | None = None
+    """Relative to the crawl's other pages, 1 being ordinary (a sitemap's `priority` times two)."""

@@ -1,6 +1,8 @@
-"""Standing: figures of hosts for a prioritizer, and of pages for a revisit policy."""
+"""Standing: figures of hosts for a prioritizer, of pages for a revisit policy, and what people are shown of a host."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import msgspec
 
@@ -32,3 +34,73 @@ class Habits(msgspec.Struct, frozen=True, gc=False):
     """Whether the last visit found something new."""
     since_change_s: float | None = None
     """Seconds from the change to the last visit, if known."""
+
+
+class Awaited(msgspec.Struct, frozen=True):
+    """A host with URLs that can be requested later, for people."""
+
+    host: str
+    at: float
+    """Wall time of its next request."""
+    reason: str
+    """Why it is not requested earlier."""
+    queued: int
+
+
+class BudgetFacts(msgspec.Struct, frozen=True):
+    """Budget use of a host and its site in a round, for display."""
+
+    round: int
+    growth: float
+    """Factor by which the round multiplies the configured budgets."""
+    linking_sites: float
+    """Estimated number of other sites that link to the site; 0 if not counted."""
+    host: dict[str, object]
+    """Per limited quantity: how much is spent, of how much, and whether it is used up."""
+    site: dict[str, object]
+
+
+class OriginFacts(msgspec.Struct, frozen=True):
+    """What is known of an origin (scheme, host, port) that does not answer, for people."""
+
+    origin: str
+    state: Literal["waiting", "closed"]
+    """`waiting`: it is requested again at `next_at`. `closed`: it is given up until `next_at`, and its URLs end."""
+    failures: int
+    """In a row."""
+    first_failed_at: float
+    """Wall time of the first of these failures; 0: none."""
+    next_at: float
+    """Wall time."""
+    reason: str
+    queued: int
+    """URLs that are set aside until the origin answers."""
+
+
+class HostFacts(msgspec.Struct, frozen=True):
+    """What is known of a host, for people."""
+
+    name: str
+    queued: int = 0
+    rest_until: float = 0.0
+    reason: str = ""
+    """Why it waits."""
+    closed: str = ""
+    """Why it gets no more requests."""
+    crawl_delay_s: float | None = None
+    requests: int = 0
+    failures: int = 0
+    in_flight: int = 0
+    parked: str = ""
+    """What it waits for before its next page."""
+    due_at: float | None = None
+    """When the URL of the query is due, if it waits for its own time."""
+    attempt: int = 1
+    error: str = ""
+    site_gate: str = ""
+    """Why its registrable domain may not be requested at once, where sites have a gate."""
+    deferred: bool = False
+    """The host has used up its budget and waits for the next round."""
+    budget: BudgetFacts | None = None
+    origin: OriginFacts | None = None
+    """The origin of the URL of the query, if it does not answer."""

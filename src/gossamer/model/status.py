@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from gossamer.model.decodable import decodable
-from gossamer.model.visits import Awaited
+from gossamer.model.standing import Awaited
 from gossamer.model.words import shell_word
 
 Together = Literal["sum", "sums", "most", "list"]

@@ -1,69 +1,27 @@
-"""Visits: the values of one visit to a URL, from the lease to its row in `pages`."""
+"""Visits: the values of one visit to a URL: its request, the reply or the failure, the page, and what was found in it.
+Functions read times in the headers of a reply; they raise for no input.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from io import BytesIO
 from typing import BinaryIO, Literal, Protocol
 
 import msgspec
 
-from gossamer.model.counters import Counters
-from gossamer.model.links import NOT_SEED, Announcement, Found
+from gossamer.model.links import Announcement, Found
 from gossamer.model.modules import ModuleError
-from gossamer.model.usage import UNKNOWN, Statement
-from gossamer.url.url import Url
+from gossamer.model.usage import Statement
 
-
-class Visit(msgspec.Struct, frozen=True, gc=False):
-    """A URL to fetch now, with the path that led to it."""
-
-    url: Url
-    depth: int
-    hops: int
-    link_type: str
-    referrer: str
-    attempt: int = 1
-    seed: int = NOT_SEED
-    revisit: bool = False
-    """This is a revisit: the URL was visited before."""
-
-
-class RevisitPlan(msgspec.Struct, frozen=True, gc=False):
-    """When and how a URL is visited again."""
-
-    url: Url
-    """The same key; its text may differ if a redirect led from one form of the address to another."""
-    at: float
-    """Not before this wall time."""
-    attempt: int
-    hops: int
-    error: str = ""
-
-
-class Prerequisite(msgspec.Struct, frozen=True, gc=False):
-    """A fetch that no link led to: a robots.txt or another document about a site, for an origin that may be elsewhere;
-    a request to a hub; a step of a login; a resource of a rendered page.
-    """
-
-    origin: Url
-    """Any URL of the origin that waits for it."""
-    url: Url
-    hops: int = 0
-    """Redirects in a row that led here."""
-    form: bytes = b""
-    """Body of a POST to a hub; empty for a robots.txt."""
-    token: str = ""
-    """Token of the subscription that a request to a hub is about."""
-    document: str = ""
-    """The address at which the origin names a document about its use; empty for a robots.txt."""
-    login: str = ""
-    """Name of the login that this request is a step of; `form` is its body."""
-    resource: str = ""
-    """Type of the resource, if a page that is being rendered needs it."""
-
-    def is_robots_of(self, url: Url) -> bool:
-        """Say whether this is a request, for a URL's origin itself, for its robots.txt or a document about its use."""
-        return not (self.token or self.login or self.resource) and url.origin == self.origin.origin
+RENDERED = "rendered"
+_MAX_AGE = re.compile(r"(?:^|,)[ \t]*max-age[ \t]*=[ \t]*\"?([0-9]+)\"?[ \t]*(?:$|,)", re.IGNORECASE)
+_SECONDS = re.compile(r"[0-9]+\Z")
+_DIGITS_MAX = 18
+"""Digits that are read of a number of seconds: a longer number means forever anyway."""
 
 
 class Contact(msgspec.Struct, frozen=True, gc=False):
@@ -274,9 +232,6 @@ class Findings(msgspec.Struct):
     """The `fields` that were missing or invalid, each once."""
 
 
-RENDERED = "rendered"
-
-
 class PageCapture(msgspec.Struct, frozen=True):
     """A record about a rendered page, as Browsertrix Crawler writes it."""
 
@@ -297,204 +252,42 @@ class Rendered(msgspec.Struct, frozen=True):
     """The records that `render.page_records` selects."""
 
 
-class PageRow(msgspec.Struct):
-    """One row of `pages`: one attempt at one URL. Field order is column order."""
+def retry_after_s(reply: Reply, now: float) -> float | None:
+    """Return how long a server asks us to wait: seconds or a date (RFC 9110, section 10.2.3), never negative.
 
-    url: str
-    key: str
-    host: str
-    site: str
-    fetched_at: float
-    """Wall time in seconds; a UTC timestamp in the table."""
-    outcome: str
-    status: int | None = None
-    media_type: str = ""
-    charset: str = ""
-    wire_bytes: int = 0
-    body_bytes: int = 0
-    """Bytes of decoded content."""
-    truncated: str = ""
-    digest: str = ""
-    """Of the payload as sent, `sha1:BASE32`."""
-    duplicate_of: str = ""
-    """The URL that had this content first."""
-    title: str = ""
-    depth: int = 0
-    referrer: str = ""
-    link_type: str = ""
-    redirect_to: str = ""
-    ip: str = ""
-    fetch_s: float = 0.0
-    attempt: int = 1
-    warc_file: str = ""
-    warc_offset: int | None = None
-    warc_length: int | None = None
-    shard: int = 0
-    error: str = ""
-    warc_type: str = ""
-    """`response`, `revisit` or `resource`; empty when nothing is archived."""
-    near_duplicate_of: str = ""
-    """The URL whose content is nearly the same."""
-    simhash: int | None = None
-    """64 bits, where near-duplicates are looked for."""
-    change: str = ""
-    """What a continuous crawl saw: `appeared`, `changed`, `same`, `vanished`, or `unknown` without an earlier version;
-    empty if the visit showed nothing."""
-    hops: int = 0
-    """Redirects in a row that led here."""
-    text_method: str = ""
-    """How its text was found (`Findings.text_method`)."""
-    usage_search: str = UNKNOWN
-    """Whether the owner allows this use: `allowed`, `refused` or `unknown`; likewise the next three."""
-    usage_ai_train: str = UNKNOWN
-    usage_ai_input: str = UNKNOWN
-    usage_archive: str = UNKNOWN
-    usage_reason: str = ""
-    """The statement that decided each of them."""
-    usage_statements: str = ""
-    """All statements as written, one a line, bounded (`model.usage`)."""
-    wall: str = ""
-    """The bot protection that answered instead of the page; `consent:NAME` for a page that asks for consent."""
-    offer: str = ""
-    """What a reply with status 402 says of its price."""
-    authenticated: bool = False
-    """As `Reply.authenticated`."""
-    rendered: str = ""
-    """`rendered`, or why not; empty if the page was not to be rendered. `timeout`: it took too long, waiting included.
-    `hangs`, `crashed`, `memory`: it kept its browser busy, crashed it, or took too much memory. `too_large`,
-    `too_many_requests`: it exceeded a bound. `not_loaded`: the browser shows no document of it.
+    A date is measured against the server's own Date header where there is one, since clocks differ.
     """
-    links_gained: int | None = None
-    """Different links of the rendered page that the page as sent does not have; null where it was not rendered."""
-    render_reason: str = ""
-    """Why `crawl.render` = `auto` chose the page: `signal`, `sample` or `gain`; `budget`: why it was left out."""
+    value = reply.header("retry-after")
+    if value is None:
+        return None
+    value = value.strip()
+    if _SECONDS.match(value):
+        return float(value[:_DIGITS_MAX])
+    until = http_date(value)
+    if until is None:
+        return None
+    there = http_date(reply.header("date") or "")
+    return max(0.0, until - (now if there is None else there))
 
 
-class Visited(msgspec.Struct):
-    """A finished attempt, as the archive takes it."""
-
-    url: Url
-    row: PageRow
-    reply: Reply | None = None
-    links: list[Found] = msgspec.field(default_factory=list)
-    link_keys: list[str] = msgspec.field(default_factory=list)
-    """The canonical key of each link, in the order of `links`."""
-    revisit_of: Original | None = None
-    digest: bytes = b""
-    """sha1 of the payload as sent."""
-    content: Content | None = None
-    findings: Findings | None = None
-    rendered: Rendered | None = None
+def max_age_s(headers: Sequence[tuple[str, str]]) -> float | None:
+    """Return how long a reply may be reused (RFC 9111, section 5.2.2): 0 for no-store and no-cache, None when the
+    server does not say.
+    """
+    values = ",".join(value for name, value in headers if name.lower() == "cache-control")
+    if not values:
+        return None
+    directives = {part.strip().lower() for part in values.split(",")}
+    if "no-store" in directives or "no-cache" in directives:
+        return 0.0
+    match = _MAX_AGE.search(values)
+    return float(match[1][:_DIGITS_MAX]) if match else None
 
 
-class EpochRow(msgspec.Struct, frozen=True, gc=False):
-    """One row of `epochs`: one commit. Field order is column order. Sums are those of the shard's whole crawl."""
-
-    epoch: int
-    committed_at: float
-    """Wall time in seconds at which the commit was durable; a UTC timestamp in the table."""
-    took_s: float
-    """Seconds from the cut until the commit was durable."""
-    cut_s: float
-    """The part of `took_s` that held up the event loop."""
-    attempts: int
-    pages: int
-    wire_bytes: int
-    shard: int = 0
-    queued: int = 0
-    """URLs that were not finished, at that time."""
-    hosts_with_work: int = 0
-    """Hosts with such URLs."""
-    due: int = 0
-    """Pages that were due for a revisit."""
-    counters: Counters = msgspec.field(default_factory=Counters)
-    """Counts since the previous commit; one column each in the table."""
-
-
-class Original(msgspec.Struct, frozen=True, gc=False):
-    """The first archived response with a content."""
-
-    url: str
-    fetched_at: float
-    record_id: str = ""
-    links: int = 0
-    """Hash of the keys of its links that may be followed, in order; 0 if not computed."""
-
-
-class Archived(msgspec.Struct, frozen=True, gc=False):
-    """Where a response is archived."""
-
-    warc_file: str = ""
-    warc_offset: int | None = None
-    warc_length: int | None = None
-    record_id: str = ""
-
-
-class Awaited(msgspec.Struct, frozen=True):
-    """A host with URLs that can be requested later, for people."""
-
-    host: str
-    at: float
-    """Wall time of its next request."""
-    reason: str
-    """Why it is not requested earlier."""
-    queued: int
-
-
-class BudgetFacts(msgspec.Struct, frozen=True):
-    """Budget use of a host and its site in a round, for display."""
-
-    round: int
-    growth: float
-    """Factor by which the round multiplies the configured budgets."""
-    linking_sites: float
-    """Estimated number of other sites that link to the site; 0 if not counted."""
-    host: dict[str, object]
-    """Per limited quantity: how much is spent, of how much, and whether it is used up."""
-    site: dict[str, object]
-
-
-class OriginFacts(msgspec.Struct, frozen=True):
-    """What is known of an origin (scheme, host, port) that does not answer, for people."""
-
-    origin: str
-    state: Literal["waiting", "closed"]
-    """`waiting`: it is requested again at `next_at`. `closed`: it is given up until `next_at`, and its URLs end."""
-    failures: int
-    """In a row."""
-    first_failed_at: float
-    """Wall time of the first of these failures; 0: none."""
-    next_at: float
-    """Wall time."""
-    reason: str
-    queued: int
-    """URLs that are set aside until the origin answers."""
-
-
-class HostFacts(msgspec.Struct, frozen=True):
-    """What is known of a host, for people."""
-
-    name: str
-    queued: int = 0
-    rest_until: float = 0.0
-    reason: str = ""
-    """Why it waits."""
-    closed: str = ""
-    """Why it gets no more requests."""
-    crawl_delay_s: float | None = None
-    requests: int = 0
-    failures: int = 0
-    in_flight: int = 0
-    parked: str = ""
-    """What it waits for before its next page."""
-    due_at: float | None = None
-    """When the URL of the query is due, if it waits for its own time."""
-    attempt: int = 1
-    error: str = ""
-    site_gate: str = ""
-    """Why its registrable domain may not be requested at once, where sites have a gate."""
-    deferred: bool = False
-    """The host has used up its budget and waits for the next round."""
-    budget: BudgetFacts | None = None
-    origin: OriginFacts | None = None
-    """The origin of the URL of the query, if it does not answer."""
+def http_date(text: str) -> float | None:
+    """Return seconds since 1970 for any of the three forms of a date (RFC 9110, section 5.6.7), else None."""
+    try:
+        moment = parsedate_to_datetime(text.strip())
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from gossamer.model.decodable import decodable
-from gossamer.model.visits import Awaited
+from gossamer.model.standing import Awaited
 
 
 class Count(msgspec.Struct, frozen=True):

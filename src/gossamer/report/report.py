@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from gossamer.model.product import FORGOTTEN
-from gossamer.model.visits import Awaited
+from gossamer.model.standing import Awaited
 from gossamer.report import sections
 from gossamer.report.figures import (
     CopyFigures,

@@ -13,9 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.model.headers import max_age_s
-from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Announced, Announcement, Link
-from gossamer.model.revisits import Notice
+from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Announced, Announcement, Link, Notice
+from gossamer.model.visits import max_age_s
 from gossamer.model.words import counted
 from gossamer.revisit.options import DiscoveryOptions
 from gossamer.revisit.schedule import Schedule

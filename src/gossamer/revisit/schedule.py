@@ -6,11 +6,12 @@ from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
-from gossamer.model.headers import http_date
+from gossamer.model.links import Notice
 from gossamer.model.outcomes import NEVER_AGAIN, SUCCEEDED
 from gossamer.model.patterns import PatternSet
-from gossamer.model.revisits import Held, Notice, Sight
+from gossamer.model.rows import Held, Sight
 from gossamer.model.standing import Habits
+from gossamer.model.visits import http_date
 from gossamer.ports import RevisitPolicy
 from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, freshness, rate_of
 from gossamer.revisit.moving import RevisitMoves

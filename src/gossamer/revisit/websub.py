@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from gossamer.model.links import HUB, SELF, Found
-from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.links import HUB, SELF, Found, Prerequisite
+from gossamer.model.visits import Failure, Reply
 from gossamer.revisit.options import WebsubOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED

@@ -12,8 +12,9 @@ from xml.parsers import expat
 
 import msgspec
 
+from gossamer.model.links import Prerequisite
 from gossamer.model.usage import AI, Rank, Statement, statement, tdm_reservation
-from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.visits import Failure, Reply
 from gossamer.robots.gate import robots_url
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.patterns import Pattern, pattern_of, target_of

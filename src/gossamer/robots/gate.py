@@ -11,9 +11,8 @@ from typing import Literal
 import msgspec
 
 from gossamer.model.counters import Counters
-from gossamer.model.headers import max_age_s, retry_after_s
 from gossamer.model.outcomes import CUT_SHORT, UNCONNECTED, status_error
-from gossamer.model.visits import Failure, Reply
+from gossamer.model.visits import Failure, Reply, max_age_s, retry_after_s
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.record import AnswerKind, RecentlyUsed, RobotsRecord
 from gossamer.robots.rules import RobotsRules, cut

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gossamer.model.links import Prerequisite
 from gossamer.model.usage import Statement
-from gossamer.model.visits import Failure, Prerequisite, Reply
+from gossamer.model.visits import Failure, Reply
 from gossamer.robots.gate import ALLOWED, Redirect, RobotsGate, RobotsVerdict, robots_url
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.record import RecentlyUsed, RobotsRecord, decode, encode

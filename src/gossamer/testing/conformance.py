@@ -16,18 +16,9 @@ import msgspec
 
 from gossamer.model.links import LINK_TYPES, Found, Link
 from gossamer.model.outcomes import OUTCOMES
+from gossamer.model.rows import Archived, Original, PageRow, Visited
 from gossamer.model.standing import Habits, Standing
-from gossamer.model.visits import (
-    Archived,
-    Failure,
-    Findings,
-    Original,
-    Page,
-    PageRow,
-    Reply,
-    Request,
-    Visited,
-)
+from gossamer.model.visits import Failure, Findings, Page, Reply, Request
 from gossamer.ports import (
     KNOWN,
     NEW,

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import msgspec
 import pyarrow as pa
 
-from gossamer.model.visits import Page, Visited
+from gossamer.model.rows import Visited
+from gossamer.model.visits import Page
 
 INDEXED_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/plain"))
 DOCUMENT = "document"

@@ -31,7 +31,7 @@ from gossamer.lab.faults.schedule import (
 )
 from gossamer.lab.faults.web import site
 from gossamer.lab.faults.world import LOGIN_ONE_IN, Fault, Machine, World
-from gossamer.model.revisits import Notice
+from gossamer.model.links import Notice
 from gossamer.url.url import PARTITIONS
 from gossamer.world.dice import Dice
 

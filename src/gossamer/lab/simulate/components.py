@@ -18,8 +18,8 @@ from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BreadthFirst, FrontierRules
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.model.extras import require
-from gossamer.model.links import Link
-from gossamer.model.visits import Failure, Prerequisite
+from gossamer.model.links import Link, Prerequisite
+from gossamer.model.visits import Failure
 from gossamer.plugins import build
 from gossamer.ports import NEW, Prioritizer
 from gossamer.robots.options import RobotsOptions

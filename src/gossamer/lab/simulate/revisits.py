@@ -24,8 +24,8 @@ from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import FrontierRules
 from gossamer.lab.simweb.wire import http_date
-from gossamer.model.links import Link
-from gossamer.model.revisits import Notice, Sight
+from gossamer.model.links import Link, Notice
+from gossamer.model.rows import Sight
 from gossamer.model.standing import Habits
 from gossamer.model.visits import Contact
 from gossamer.options import Key, Section

@@ -1,4 +1,4 @@
-"""What replies say of times, told once for all rooms."""
+"""Times in the headers of replies."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.model.headers import http_date, max_age_s, retry_after_s
-from gossamer.model.visits import Reply
+from gossamer.model.visits import Reply, http_date, max_age_s, retry_after_s
 
 NOON = 784_900_800.0  # 1994-11-15 12:00:00 UTC
 

@@ -1,0 +1,179 @@
+"""Rows: what a finished visit leaves: its row in `pages`, where its reply is archived, the row of its commit, and what
+the next visit to the page is compared with.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer.model.counters import Counters
+from gossamer.model.links import Found
+from gossamer.model.usage import UNKNOWN
+from gossamer.model.visits import Content, Findings, Rendered, Reply
+from gossamer.url.url import Url
+
+
+class PageRow(msgspec.Struct):
+    """One row of `pages`: one attempt at one URL. Field order is column order."""
+
+    url: str
+    key: str
+    host: str
+    site: str
+    fetched_at: float
+    """Wall time in seconds; a UTC timestamp in the table."""
+    outcome: str
+    status: int | None = None
+    media_type: str = ""
+    charset: str = ""
+    wire_bytes: int = 0
+    body_bytes: int = 0
+    """Bytes of decoded content."""
+    truncated: str = ""
+    digest: str = ""
+    """Of the payload as sent, `sha1:BASE32`."""
+    duplicate_of: str = ""
+    """The URL that had this content first."""
+    title: str = ""
+    depth: int = 0
+    referrer: str = ""
+    link_type: str = ""
+    redirect_to: str = ""
+    ip: str = ""
+    fetch_s: float = 0.0
+    attempt: int = 1
+    warc_file: str = ""
+    warc_offset: int | None = None
+    warc_length: int | None = None
+    shard: int = 0
+    error: str = ""
+    warc_type: str = ""
+    """`response`, `revisit` or `resource`; empty when nothing is archived."""
+    near_duplicate_of: str = ""
+    """The URL whose content is nearly the same."""
+    simhash: int | None = None
+    """64 bits, where near-duplicates are looked for."""
+    change: str = ""
+    """What a continuous crawl saw: `appeared`, `changed`, `same`, `vanished`, or `unknown` without an earlier version;
+    empty if the visit showed nothing."""
+    hops: int = 0
+    """Redirects in a row that led here."""
+    text_method: str = ""
+    """How its text was found (`Findings.text_method`)."""
+    usage_search: str = UNKNOWN
+    """Whether the owner allows this use: `allowed`, `refused` or `unknown`; likewise the next three."""
+    usage_ai_train: str = UNKNOWN
+    usage_ai_input: str = UNKNOWN
+    usage_archive: str = UNKNOWN
+    usage_reason: str = ""
+    """The statement that decided each of them."""
+    usage_statements: str = ""
+    """All statements as written, one a line, bounded (`model.usage`)."""
+    wall: str = ""
+    """The bot protection that answered instead of the page; `consent:NAME` for a page that asks for consent."""
+    offer: str = ""
+    """What a reply with status 402 says of its price."""
+    authenticated: bool = False
+    """As `Reply.authenticated`."""
+    rendered: str = ""
+    """`rendered`, or why not; empty if the page was not to be rendered. `timeout`: it took too long, waiting included.
+    `hangs`, `crashed`, `memory`: it kept its browser busy, crashed it, or took too much memory. `too_large`,
+    `too_many_requests`: it exceeded a bound. `not_loaded`: the browser shows no document of it.
+    """
+    links_gained: int | None = None
+    """Different links of the rendered page that the page as sent does not have; null where it was not rendered."""
+    render_reason: str = ""
+    """Why `crawl.render` = `auto` chose the page: `signal`, `sample` or `gain`; `budget`: why it was left out."""
+
+
+class Visited(msgspec.Struct):
+    """A finished attempt, as the archive takes it."""
+
+    url: Url
+    row: PageRow
+    reply: Reply | None = None
+    links: list[Found] = msgspec.field(default_factory=list)
+    link_keys: list[str] = msgspec.field(default_factory=list)
+    """The canonical key of each link, in the order of `links`."""
+    revisit_of: Original | None = None
+    digest: bytes = b""
+    """sha1 of the payload as sent."""
+    content: Content | None = None
+    findings: Findings | None = None
+    rendered: Rendered | None = None
+
+
+class EpochRow(msgspec.Struct, frozen=True, gc=False):
+    """One row of `epochs`: one commit. Field order is column order. Sums are those of the shard's whole crawl."""
+
+    epoch: int
+    committed_at: float
+    """Wall time in seconds at which the commit was durable; a UTC timestamp in the table."""
+    took_s: float
+    """Seconds from the cut until the commit was durable."""
+    cut_s: float
+    """The part of `took_s` that held up the event loop."""
+    attempts: int
+    pages: int
+    wire_bytes: int
+    shard: int = 0
+    queued: int = 0
+    """URLs that were not finished, at that time."""
+    hosts_with_work: int = 0
+    """Hosts with such URLs."""
+    due: int = 0
+    """Pages that were due for a revisit."""
+    counters: Counters = msgspec.field(default_factory=Counters)
+    """Counts since the previous commit; one column each in the table."""
+
+
+class Original(msgspec.Struct, frozen=True, gc=False):
+    """The first archived response with a content."""
+
+    url: str
+    fetched_at: float
+    record_id: str = ""
+    links: int = 0
+    """Hash of the keys of its links that may be followed, in order; 0 if not computed."""
+
+
+class Archived(msgspec.Struct, frozen=True, gc=False):
+    """Where a response is archived."""
+
+    warc_file: str = ""
+    warc_offset: int | None = None
+    warc_length: int | None = None
+    record_id: str = ""
+
+
+class Sight(msgspec.Struct, frozen=True, gc=False):
+    """What one visit saw of a page, after its outcome was final."""
+
+    url: Url
+    outcome: str
+    at: float
+    """Wall time of the request."""
+    status: int | None = None
+    digest: int = 0
+    """Digest of the normalised content; 0 if there was none."""
+    etag: str = ""
+    last_modified: str = ""
+    """The header's text."""
+    original: Original | None = None
+    """The archived response that a later `304` may refer to."""
+    payload: bytes = b""
+    """Digest of the payload as sent."""
+    depth: int = 0
+    permitted_per_s: float = 0.0
+    """Visits a second that politeness leaves for old pages of this host; 0: unknown."""
+
+
+class Held(msgspec.Struct, frozen=True, gc=False):
+    """What is kept of the last visit, for the conditional headers of the next request and to compare its reply."""
+
+    etag: str
+    last_modified: str
+    original: Original | None
+    payload: bytes
+    at: float = 0.0
+    """Wall time of that visit."""
