@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.announcements import Announcements
 
 ENTRIES, FEED_ENTRIES = 50_000, 1_000

@@ -30,7 +30,7 @@ from gossamer.archive.records import labelled_digest
 from gossamer.archive.tables import TableWriters
 from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.model.links import Found
-from gossamer.model.rows import PageRow, Visited
+from gossamer.model.pages import PageRow, Visited
 from gossamer.model.visits import Reply
 from gossamer.options import convert
 from gossamer.state.journals import Journals

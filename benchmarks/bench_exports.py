@@ -33,8 +33,8 @@ from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.assembly.modules import chosen_modules
 from gossamer.assembly.views import export_means
 from gossamer.config import Config
-from gossamer.model.rows import Visited
-from gossamer.model.visits import Content, Page
+from gossamer.model.pages import Page, Visited
+from gossamer.model.visits import Content
 from gossamer.options import convert
 from gossamer.state.journals import Journals
 from gossamer.world.clock import WallClock

@@ -56,8 +56,7 @@ from gossamer.crawl.links import LINKS_AT_ONCE
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.hosts import HostRecords
-from gossamer.frontier.options import PolitenessOptions, Preset
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import PolitenessOptions, Preset, politeness
 from gossamer.frontier.priority import FrontierRules
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact

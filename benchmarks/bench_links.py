@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from gossamer.model.visits import Page
+from gossamer.model.pages import Page
 from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.html import TreeMarkup, bears_tree
 from gossamer.process.options import ProcessOptions

@@ -16,7 +16,7 @@ from bench_links import generated
 from pypdf import PdfWriter
 from pypdf.annotations import Link
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.choice import MODULES

@@ -23,7 +23,7 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.values import Assembled
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move
-from gossamer.model.rows import Sight
+from gossamer.model.pages import Sight
 from gossamer.world.clock import WallClock
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

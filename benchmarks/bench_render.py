@@ -24,7 +24,7 @@ from tests.acceptance.mixed import is_resource, mixed_site  # noqa: E402 - found
 from tests.acceptance.test_render import Site, rows  # noqa: E402
 
 from gossamer.crawl.render_choice import RenderChoice, place_of  # noqa: E402 - as below
-from gossamer.model.visits import Page  # noqa: E402
+from gossamer.model.pages import Page  # noqa: E402
 from gossamer.process.chain import Modules, standard_modules  # noqa: E402
 from gossamer.process.options import ProcessOptions  # noqa: E402
 from gossamer.process.scripted import ANCHORS_MANY, signal_of  # noqa: E402

@@ -67,7 +67,7 @@ def scored(found: Counter[str], wanted: Counter[str]) -> tuple[float, float]:
 
 
 def gossamer() -> Extract:
-    from gossamer.model.visits import Findings, Page
+    from gossamer.model.pages import Findings, Page
     from gossamer.process.content import MainText
 
     module = MainText()

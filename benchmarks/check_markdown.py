@@ -18,7 +18,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.content import MainText, Markdown
 
 CHARACTERS_MAX = 200_000

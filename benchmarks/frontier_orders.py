@@ -19,8 +19,7 @@ from pathlib import Path
 from gossamer.frontier.accounts import Accounts, Reputation
 from gossamer.frontier.budgets import Budgets
 from gossamer.frontier.host import Host
-from gossamer.frontier.options import BudgetOptions, PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import BudgetOptions, PolitenessOptions, politeness
 from gossamer.frontier.priority import BestFirst, BreadthFirst, Combined, HostOpic, LargerSites
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, host_prefix
 from gossamer.model.links import Link

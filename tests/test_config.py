@@ -19,8 +19,7 @@ from gossamer.config.mend import NAMED
 from gossamer.config.reference import TABLES, markdown
 from gossamer.config.sections import keys, sections
 from gossamer.config.toml import assignments, starter_toml, written
-from gossamer.frontier.options import Preset
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import Preset, politeness
 from gossamer.model.errors import ConfigError
 from gossamer.options import NamedSection, convert, declared, to_table
 from gossamer.scope.options import Mode

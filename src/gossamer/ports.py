@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from gossamer.model.links import Link
-from gossamer.model.rows import Archived, EpochRow, Original, Visited
+from gossamer.model.pages import Archived, EpochRow, Findings, Original, Page, Visited
 from gossamer.model.standing import Habits, Standing
-from gossamer.model.visits import Failure, Findings, Located, Page, Reply, Request
+from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.url.url import Url
 
 

@@ -22,7 +22,7 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.options import to_table
 from gossamer.url.name import Namer
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 from tests.archive.bucket import KEYS, Bucket
 from tests.cluster.nodes import Nodes, command_of, descendants
 from tests.crash.crawls import environment

@@ -89,11 +89,11 @@ def test_a_pause_and_what_is_held_are_reported(run: Run, make: Make) -> None:
                 await site.asked(2)
                 assert crawler._shard is not None
                 shard = crawler._shard.ring.loop
-                shard.hold("disk", "room on a disk")
+                shard.brakes.hold("disk", "room on a disk")
                 assert (await told(crawler, lambda _: True))["kind"] == "disk"
                 assert crawler.status()["state"] == "paused"
                 shard.pause()
-                shard.let_go("disk")
+                shard.brakes.let_go("disk")
                 assert (await told(crawler, lambda _: True))["kind"] == "operator"
                 asked = sum(site.counts.values())
                 await asyncio.sleep(0.3)

@@ -17,7 +17,7 @@ from gossamer.archive.follower import Follower
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.tables import TableWriters
 from gossamer.archive.warc import WarcArchive, WarcInfo
-from gossamer.model.rows import Original
+from gossamer.model.pages import Original
 
 from .web import START, Shard, assortment, visited
 

@@ -14,7 +14,7 @@ from gossamer.archive.follower import Follower
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.schema import LINKS, PAGES, fitted, kind_of, united
 from gossamer.archive.tables import TableWriters
-from gossamer.model.visits import Findings
+from gossamer.model.pages import Findings
 
 from .web import Shard, visited
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.model.rows import Original
+from gossamer.model.pages import Original
 
 from . import strict
 from .test_warc import archive

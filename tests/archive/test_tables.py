@@ -14,8 +14,7 @@ from gossamer.archive.schema import EPOCHS, LINKS, PAGES
 from gossamer.archive.tables import TableWriters
 from gossamer.model.counters import Counters
 from gossamer.model.links import Found
-from gossamer.model.rows import EpochRow, PageRow
-from gossamer.model.visits import Findings
+from gossamer.model.pages import EpochRow, Findings, PageRow
 
 from .web import START, Shard, visited
 

@@ -23,7 +23,7 @@ from warcio.checker import Checker
 from gossamer.archive import records
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.warc import NOT_MODIFIED, SAME_PAYLOAD, WarcArchive, WarcInfo, warc_date
-from gossamer.model.rows import Archived, Original, Visited
+from gossamer.model.pages import Archived, Original, Visited
 from gossamer.model.visits import LargeBody
 from gossamer.world.spill import Spills
 from tests.archive import reference

@@ -8,7 +8,7 @@ from pathlib import Path
 import xxhash
 
 from gossamer.model.links import Found
-from gossamer.model.rows import Original, PageRow, Visited
+from gossamer.model.pages import Original, PageRow, Visited
 from gossamer.model.visits import Reply
 from gossamer.state.journals import Journals, ManifestEntry
 from gossamer.url.url import Url

@@ -20,7 +20,7 @@ from gossamer.lab.simweb.judge import judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Truth
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 from tests.cluster.crawls import config_of
 from tests.cluster.test_moves import require_kept_where_owned
 from tests.ring.test_politeness import PROMISES, keys

@@ -14,12 +14,12 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move, Places
 from gossamer.cluster.reports import Orders
 from gossamer.config import Config
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import politeness
 from gossamer.model.visits import Reply
 from gossamer.state.contacts import Rest
 from gossamer.state.schema import FAMILIES, partition_range
 from gossamer.testing.fakes import FakeClock
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 from gossamer.world.clock import WallClock
 from tests.cluster.pairs import SITE, carry, config_of_two, discover, partition_of
 

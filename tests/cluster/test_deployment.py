@@ -15,7 +15,7 @@ from ray.scripts.scripts import start
 from gossamer.config import configure
 from gossamer.config.presets import preset_values
 from gossamer.console.fleet import STOP_S_MAX
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import politeness
 from gossamer.lab.simulate.arguments import options_of
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -17,7 +17,7 @@ from gossamer.cluster.reports import Orders
 from gossamer.crawl.history import PageRecord
 from gossamer.lab.faults.recount import wrong_sums
 from gossamer.model.links import Notice
-from gossamer.model.rows import Sight
+from gossamer.model.pages import Sight
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.state import RevisitState, decode_memory, memory_key
 from gossamer.state.schema import ENROLLED

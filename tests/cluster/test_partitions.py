@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from gossamer.cluster.partitions import FILE, PartitionMap
 from gossamer.model.errors import ConfigError
-from gossamer.url.site import partition_of
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS, partition_of
 
 
 @given(st.integers(1, 1024))

@@ -17,7 +17,7 @@ from gossamer.cluster.frames import Batch, Frame, Linking, encode
 from gossamer.cluster.reports import ScopeFinal, ShardReport, Termination
 from gossamer.config import configure
 from gossamer.model.links import Prerequisite
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 
 
 class Shard(msgspec.Struct):

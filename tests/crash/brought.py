@@ -21,8 +21,8 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.links import Link
-from gossamer.model.rows import Archived, Original, Visited
-from gossamer.model.visits import Failure, Findings, Located, Page, Reply, Request
+from gossamer.model.pages import Archived, Findings, Original, Page, Visited
+from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.resolve.answers import HostsFile
 from gossamer.resolve.options import ResolveOptions
 from gossamer.state.epoch import Epochs

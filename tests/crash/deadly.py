@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from gossamer.model.links import Link
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 
 
 class _OnMarker:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 
 
 class Escaping:

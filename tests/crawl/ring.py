@@ -32,11 +32,10 @@ from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.hosts import HostRecords
-from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions, politeness
 from gossamer.frontier.priority import BreadthFirst, FrontierRules
 from gossamer.model.links import SEED_ARGUMENT, Link
-from gossamer.model.rows import PageRow
+from gossamer.model.pages import PageRow
 from gossamer.options import convert
 from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.options import ProcessOptions

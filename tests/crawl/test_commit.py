@@ -13,7 +13,7 @@ import pytest
 
 from gossamer.crawl.counters import Totals
 from gossamer.crawl.delivery import Delivery
-from gossamer.model.rows import Visited
+from gossamer.model.pages import Visited
 from gossamer.state.journals import ManifestEntry
 from gossamer.state.schema import MANIFEST, TOTALS
 from gossamer.testing import page

@@ -10,8 +10,7 @@ import pytest
 
 from gossamer.assembly.parts import content_seen_of
 from gossamer.config import configure
-from gossamer.model.rows import Original
-from gossamer.model.visits import Page
+from gossamer.model.pages import Original, Page
 from gossamer.process.chain import Modules, Processed, standard_modules
 from gossamer.process.options import ProcessOptions
 from gossamer.testing.fakes import Answers, page, reply

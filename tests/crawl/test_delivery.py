@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gossamer.crawl.delivery import Delivery
-from gossamer.model.rows import PageRow, Visited
+from gossamer.model.pages import PageRow, Visited
 from gossamer.model.visits import Content, Reply
 from tests.crawl.ring import url_of
 

@@ -18,7 +18,7 @@ import pytest
 
 from gossamer.crawl.isolation import PAGES_WAITING_MAX, IsolatedModules, LimitedModules, merge
 from gossamer.model.links import Announcement, Found
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.chain import Modules
 from gossamer.process.options import ProcessOptions
 from gossamer.world.pool import PoolSeat

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from gossamer.model.links import SEED_ARGUMENT, Link
-from gossamer.model.visits import Failure, Findings, Reply, Request
+from gossamer.model.pages import Findings
+from gossamer.model.visits import Failure, Reply, Request
 from gossamer.process.chain import ModuleError, Processed
 from gossamer.testing import page, reply
 from gossamer.url.url import Url

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer.crawl.counters import KEPT_MAX, RecentList
-from gossamer.model.rows import PageRow
+from gossamer.model.pages import PageRow
 from gossamer.model.status import RECENT_CHARACTERS_MAX
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import EPOCH_SPAN_MAX, End, Shard
-from gossamer.model.visits import Failure, Page, Reply, Request
+from gossamer.model.pages import Page
+from gossamer.model.visits import Failure, Reply, Request
 from gossamer.process.chain import Modules, Processed, standard_modules
 from gossamer.process.options import ProcessOptions
 from gossamer.testing import FakeClock, page, reply

@@ -22,6 +22,7 @@ from gossamer.crawl.watchdogs import (
     FILES_OF_OUR_OWN,
     REQUESTS_MIN,
     STALL_SHOWN_S,
+    Brakes,
     Resources,
     Watchdogs,
     files_of,
@@ -72,42 +73,11 @@ class SomeCommits:
     began_at = 0.0
 
 
-class SomeShard:
-    def __init__(self) -> None:
-        self.held: dict[str, str] = {}
-        self.cut_off_since: float | None = None
-        self.ceilings: dict[str, int] = {}
-        self.in_flight = 100
-        self.commits = 0
-        self.shrunk = 0
-
-    @property
-    def concurrency(self) -> int:
-        return min((100, *self.ceilings.values()))
-
-    def hold(self, who: str, why: str) -> None:
-        self.held[who] = why
-
-    def let_go(self, who: str) -> None:
-        self.held.pop(who, None)
-
-    def throttle(self, who: str, most: int | None) -> None:
-        if most is None:
-            self.ceilings.pop(who, None)
-        else:
-            self.ceilings[who] = most
-
-    def shrink(self) -> None:
-        self.shrunk += 1
-
-    def commit_soon(self) -> None:
-        self.commits += 1
-
-
 class Watched(NamedTuple):
     dogs: Watchdogs
     machine: SomeMachine
-    shard: SomeShard
+    brakes: Brakes
+    shrunk: list[None]
     commits: SomeCommits
     clock: FakeClock
     notes: list[str]
@@ -131,15 +101,16 @@ def machine() -> SomeMachine:
 
 @pytest.fixture
 def watched(tmp_path: Path, machine: SomeMachine) -> Iterator[Watched]:
-    clock, shard, commits = FakeClock(), SomeShard(), SomeCommits()
+    clock, commits, shrunk = FakeClock(), SomeCommits(), list[None]()
+    brakes = Brakes(100, range(100), lambda: shrunk.append(None))
     logs, counters = Logs(tmp_path / "logs", clock), CrawlCounters(Totals(), CrawlOptions())
     notes: list[str] = []
     counters.listeners.append(notes.append)
     dogs = Watchdogs(
-        shard, commits, machine, resources_of(tmp_path, "crawl", "spill", "absent"), OPTIONS,
+        brakes, commits, machine, resources_of(tmp_path, "crawl", "spill", "absent"), OPTIONS,
         Telemetry(clock, logs, counters),
     )  # type: ignore[arg-type]  # fmt: skip
-    yield Watched(dogs, machine, shard, commits, clock, notes, counters)
+    yield Watched(dogs, machine, brakes, shrunk, commits, clock, notes, counters)
     logs.close()
 
 
@@ -155,37 +126,37 @@ def test_all_is_well(watched: Watched) -> None:
 def test_any_disk_that_is_nearly_full_holds_the_crawl_until_there_is_a_quarter_more(
     watched: Watched, place: str
 ) -> None:
-    machine, shard = watched.machine, watched.shard
+    machine, brakes = watched.machine, watched.brakes
     machine.disks[place] = Disk(machine.disks[place].device, 999, 100_000)
     assert watched.alarms() == ["disk"]
-    assert place in shard.held["disk"]
-    assert "watch.disk_free_bytes_min" in shard.held["disk"]
+    assert place in brakes.held["disk"]
+    assert "watch.disk_free_bytes_min" in brakes.held["disk"]
     machine.disks[place] = Disk(machine.disks[place].device, 1_100, 100_000)
     assert watched.alarms() == ["disk"], "no to and fro at the bound"
     machine.disks[place] = Disk(machine.disks[place].device, 1_250, 100_000)
     assert watched.alarms() == []
-    assert shard.held == {}
+    assert brakes.held == {}
     assert len(watched.notes) == 2
     assert watched.notes[0].startswith("paused for want of room on the disk of ")
     assert watched.notes[1].startswith("over: paused for want of room")
 
 
 def test_a_dead_proxy_holds_the_crawl_which_tries_it_again(watched: Watched) -> None:
-    counters, clock, shard = watched.counters, watched.clock, watched.shard
+    counters, clock, brakes = watched.counters, watched.clock, watched.brakes
     began = clock.now()
     counters.proxy_failed("Could not resolve proxy: proxy.test", clock.now())
     assert watched.alarms() == ["proxy"]
-    assert "proxy.test" in shard.held["proxy"]
+    assert "proxy.test" in brakes.held["proxy"]
     clock.advance(30.0)
     assert watched.alarms() == ["proxy"]
-    assert shard.held == {}, "it is tried again"
+    assert brakes.held == {}, "it is tried again"
     counters.proxy_failed("Could not resolve proxy: proxy.test", clock.now())
     assert watched.alarms() == ["proxy"]
-    assert shard.cut_off_since == began
+    assert brakes.cut_off_since == began
     clock.advance(30.0)
     counters.received(1, clock.now())
     assert watched.alarms() == []
-    assert shard.cut_off_since is None
+    assert brakes.cut_off_since is None
     assert [note.partition(":")[0] for note in watched.notes] == ["waiting for the proxy", "over"]
 
 
@@ -193,7 +164,7 @@ def test_a_dead_proxy_of_some_hosts_does_not_hold_the_others(watched: Watched) -
     watched.counters.proxy_failed("Could not resolve proxy: proxy.test", watched.clock.now())
     watched.counters.received(1, watched.clock.now() + 0.1)
     assert watched.alarms() == ["proxy"]
-    assert watched.shard.held == {}
+    assert watched.brakes.held == {}
 
 
 def test_a_crawl_whose_directory_is_gone_ends(watched: Watched) -> None:
@@ -220,25 +191,25 @@ def test_a_commit_that_takes_long_is_reported_with_its_stage_until_it_is_over(wa
 def test_open_files_that_grow_too_many_take_requests_away_step_by_step(watched: Watched) -> None:
     watched.machine.files = 950
     assert watched.alarms() == ["open_files"]
-    assert watched.shard.concurrency == 75
+    assert watched.brakes.concurrency == 75
     watched.alarms()
-    assert watched.shard.concurrency == 56
+    assert watched.brakes.concurrency == 56
     for _ in range(20):
         watched.alarms()
-    assert watched.shard.concurrency == REQUESTS_MIN
+    assert watched.brakes.concurrency == REQUESTS_MIN
     watched.machine.files = 850
     assert watched.alarms() == ["open_files"]
     watched.machine.files = 800
     assert watched.alarms() == []
-    assert watched.shard.concurrency == 100
+    assert watched.brakes.concurrency == 100
     assert len(watched.notes) == 2, "once when it begins, once when it is over"
 
 
 def test_few_allowed_files_limit_requests_from_the_start_and_too_few_refuse(watched: Watched) -> None:
     watched.dogs.limit_requests(FILES_OF_OUR_OWN + 200, 100)
-    assert watched.shard.ceilings == {}
+    assert watched.brakes.concurrency == 100
     watched.dogs.limit_requests(FILES_OF_OUR_OWN + 60, 100)
-    assert watched.shard.concurrency == 30
+    assert watched.brakes.concurrency == 30
     assert "30 requests at once instead of 100" in watched.notes[0]
     require_files(files_of(1), 100)
     with pytest.raises(ConfigError, match=r"allows 641 open files.* needs 642 or more.*ulimit -n 840"):
@@ -249,14 +220,15 @@ def test_few_allowed_files_limit_requests_from_the_start_and_too_few_refuse(watc
 def test_memory_near_its_budget_means_fewer_requests_and_hosts_and_an_early_commit(watched: Watched) -> None:
     watched.machine.memory = 960_000_000
     assert watched.alarms() == ["memory"]
-    assert watched.shard.concurrency == 50
-    assert (watched.shard.commits, watched.machine.given_back, watched.shard.shrunk) == (1, 1, 1)
+    assert watched.brakes.concurrency == 50
+    assert watched.brakes.commit_now.is_set()
+    assert (watched.machine.given_back, len(watched.shrunk)) == (1, 1)
     watched.machine.memory = 910_000_000
     assert watched.alarms() == ["memory"]
-    assert watched.shard.held == {}, "a crawl never stops for memory: it might wait for ever"
+    assert watched.brakes.held == {}, "a crawl never stops for memory: it might wait for ever"
     watched.machine.memory = 800_000_000
     assert watched.alarms() == []
-    assert watched.shard.concurrency == 100
+    assert watched.brakes.concurrency == 100
 
 
 @pytest.mark.parametrize(("jump_s", "way"), [(3_600.0, "forward by 3,600 s"), (-86_400.0, "back by 86,400 s")])
@@ -316,10 +288,10 @@ def ballast_bytes(size: int) -> int:
 
 
 def test_memory_of_a_process_of_our_own_is_all_the_crawls(tmp_path: Path) -> None:
-    machine, clock, shard = SomeMachine(), FakeClock(), SomeShard()
+    machine, clock, brakes = SomeMachine(), FakeClock(), Brakes(100, range(100), bool)
     machine.memory = 3_000_000_000  # As after a resume: filters and caches are loaded before anything is watched.
     dogs = Watchdogs(
-        shard, SomeCommits(), machine, resources_of(tmp_path, own_process=True), OPTIONS,
+        brakes, SomeCommits(), machine, resources_of(tmp_path, own_process=True), OPTIONS,
         Telemetry(clock, Logs(tmp_path / "logs", clock), CrawlCounters(Totals(), CrawlOptions())),
     )  # type: ignore[arg-type]  # fmt: skip
 

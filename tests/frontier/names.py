@@ -8,8 +8,7 @@ from typing import Any
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.hosts import HostRecords
-from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions, politeness
 from gossamer.frontier.priority import FrontierRules
 from gossamer.model.links import Link
 from gossamer.ports import Prioritizer

@@ -7,8 +7,7 @@ import random
 import pytest
 
 from gossamer.frontier.host import Host
-from gossamer.frontier.options import PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import PolitenessOptions, politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord
 from gossamer.frontier.workbench import AddressPlace, Workbench
 from tests.frontier.names import T0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.frontier.host import Host
-from gossamer.frontier.options import PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import PolitenessOptions, politeness
 from gossamer.frontier.record import HostRecord
 from gossamer.frontier.workbench import Workbench
 

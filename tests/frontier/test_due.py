@@ -8,8 +8,7 @@ import pytest
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.hosts import HostRecords
-from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions, politeness
 from gossamer.frontier.priority import FrontierRules
 from gossamer.model.links import Link, RevisitPlan
 from gossamer.model.visits import Contact

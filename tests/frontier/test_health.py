@@ -8,9 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.frontier.host import Host
-from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions, politeness
 from gossamer.frontier.origins import settle
-from gossamer.frontier.politeness import politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, Origin
 from gossamer.model.visits import Contact
 from tests.frontier.names import T0

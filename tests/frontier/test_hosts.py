@@ -9,8 +9,7 @@ import pytest
 
 from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import EVICTIONS_MAX, RESTS_MAX, HostTable
-from gossamer.frontier.options import PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import PolitenessOptions, politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, encode_record
 from gossamer.model.links import Prerequisite
 from gossamer.state.contacts import Recovered

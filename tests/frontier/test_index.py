@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gossamer.frontier.host import Host
-from gossamer.frontier.index import ON_BENCH, PARTITIONS, HostIndex
-from gossamer.frontier.options import PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.index import ON_BENCH, HostIndex
+from gossamer.frontier.options import PolitenessOptions, politeness
 from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, host_prefix
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
+from gossamer.url.site import PARTITIONS
 from gossamer.world.dice import Dice
 from tests.frontier.names import T0
 

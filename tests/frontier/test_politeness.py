@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.frontier.options import HostOverride, PolitenessOptions
-from gossamer.frontier.politeness import SAMPLES, grown_s, politeness
+from gossamer.frontier.options import HostOverride, PolitenessOptions, politeness
+from gossamer.frontier.politeness import SAMPLES, grown_s
 from gossamer.options import convert
 
 seconds = st.floats(0, 500)

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.options import BudgetOptions, FrontierOptions, HostOverride, PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import BudgetOptions, FrontierOptions, HostOverride, PolitenessOptions, politeness
 from gossamer.model.visits import Contact
 from tests.frontier.names import T0, Shard, linked
 

@@ -10,8 +10,8 @@ import pytest
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.hosts import HostRecords
-from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import Politeness, politeness
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions, politeness
+from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.priority import FrontierRules
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact

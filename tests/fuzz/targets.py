@@ -36,8 +36,9 @@ from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.record import decode_block, decode_entry, decode_record
 from gossamer.model.errors import ConfigError
+from gossamer.model.pages import Findings, Page
 from gossamer.model.verbs import VERBS, InvalidError, read
-from gossamer.model.visits import Failure, Findings, Page, Reply, Request
+from gossamer.model.visits import Failure, Reply, Request
 from gossamer.process.announcements import Announcements
 from gossamer.process.charset import to_utf8
 from gossamer.process.html import TreeMarkup

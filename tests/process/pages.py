@@ -1,6 +1,6 @@
 """Pages for the tests of this room."""
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.options import ProcessOptions
 

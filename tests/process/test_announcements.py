@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.model.links import Announcement
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.announcements import Announcements
 from gossamer.process.chain import Modules
 from gossamer.process.choice import chosen

@@ -1,6 +1,6 @@
 import pytest
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process import html
 from gossamer.process.chain import CHOICES_MAX, ModuleError, Modules, standard_modules
 from gossamer.process.links import LinkExtractor

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.options import OptionsError, convert
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import NAMES_MAX, ROWS_MAX, Fitting, Modules

@@ -9,7 +9,7 @@ import pytest
 from pypdf import PdfWriter
 from pypdf.annotations import Link
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process.content import MainText, Markdown
 from gossamer.process.language import LanguageModule

@@ -16,7 +16,7 @@ import pytest
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process import mail, pdf
 from gossamer.process.documents import Documents

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.embeds import EmbedExtractor, addresses, embedded, srcset, with_addresses
 from gossamer.process.options import ProcessOptions
 

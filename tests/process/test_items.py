@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.options import convert
 from gossamer.process.html import is_regular
 from gossamer.process.items import Follow, ItemPage, Items, date_of, extractor, number_of, truth_of

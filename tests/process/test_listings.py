@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.options import convert
 from gossamer.process.listings import ListingLinks
 from gossamer.process.options import ProcessOptions

@@ -10,7 +10,7 @@ import codecs
 
 import pytest
 
-from gossamer.model.visits import Page
+from gossamer.model.pages import Page
 from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.embeds import EmbedExtractor
 from gossamer.process.options import ProcessOptions

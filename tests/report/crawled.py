@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.archive.schema import EPOCHS, LINKS, PAGES
-from gossamer.model.rows import EpochRow, PageRow
+from gossamer.model.pages import EpochRow, PageRow
 
 START = 1_767_225_600.0
 

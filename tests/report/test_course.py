@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gossamer.model.counters import Counters
-from gossamer.model.rows import EpochRow
+from gossamer.model.pages import EpochRow
 from gossamer.report.figures import Cache, Commits, Dns, Silence, TimelineFigures, TimelineStep
 from gossamer.report.html import as_html
 from gossamer.report.report import summary

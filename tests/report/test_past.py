@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.model.rows import EpochRow
+from gossamer.model.pages import EpochRow
 from gossamer.report.past import ATTEMPTS_MAX, POINTS_MAX, course_until, past
 from tests.report.crawled import START, assorted, committed, crawled, page
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Announced, Announcement, Link, Notice
-from gossamer.model.rows import Held, Sight
+from gossamer.model.pages import Held, Sight
 from gossamer.revisit.hints import NESTED_MAX, SitemapHints, always_now, interval_s
 from gossamer.revisit.options import DiscoveryOptions
 from gossamer.state.epoch import Epochs

@@ -12,7 +12,7 @@ import pytest
 
 from gossamer.lab.simweb.wire import http_date
 from gossamer.model.links import Notice
-from gossamer.model.rows import Original, Sight
+from gossamer.model.pages import Original, Sight
 from gossamer.options import convert
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES

@@ -18,7 +18,7 @@ import pytest
 from gossamer import Crawler, processing_module
 from gossamer.api import status_of
 from gossamer.config import configure
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from tests.ring.crawls import OWN, Crawled, crawl
 from tests.ring.hostile import MIB, Answer, HostileServer, bomb, whole
 

@@ -17,9 +17,8 @@ from rocksdict import AccessType, Rdict
 import gossamer
 from gossamer.assembly.frontiers import HostsKept
 from gossamer.model.errors import ConfigError
-from gossamer.state.hosts_store import HostsStore
 from gossamer.state.schema import HOSTS_VERSION
-from gossamer.state.store import store_options
+from gossamer.state.store import HostsStore, store_options
 from tests.ring.crawls import OWN, Crawled, crawl, until
 from tests.ring.test_seeds import Site, website
 

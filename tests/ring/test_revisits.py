@@ -25,7 +25,7 @@ from gossamer.assembly.revisits import frontier_options_of, patient
 from gossamer.cli.main import status_of_command
 from gossamer.config import configure
 from gossamer.config.gather import reopen
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import politeness
 from gossamer.model.errors import ConfigError
 from tests.ring.crawls import OWN, rows
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.model.rows import Original
+from gossamer.model.pages import Original
 from gossamer.seen.content import ExactContentSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store

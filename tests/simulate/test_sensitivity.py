@@ -8,8 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gossamer.frontier.options import PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import PolitenessOptions, politeness
 from gossamer.lab.simulate.arguments import known_keys, options_of
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.lab.simulate.presets import PRESETS

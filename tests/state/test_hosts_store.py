@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.state.hosts_store import HostsStore
+from gossamer.state.store import HostsStore
 
 KEY, OTHER = b"\x01\x02hexample.org\0", b"\x01\x02hexample.net\0"
 
@@ -62,7 +62,7 @@ def test_what_was_written_survives_a_killed_process(tmp_path: Path) -> None:
     script = f"""
 import os, signal, sys
 from pathlib import Path
-from gossamer.state.hosts_store import HostsStore
+from gossamer.state.store import HostsStore
 store = HostsStore(Path(sys.argv[1]))
 store.put({KEY!r}, b"1")
 store.cut()

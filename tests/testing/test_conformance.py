@@ -18,8 +18,8 @@ from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.links import Found, Link
-from gossamer.model.rows import Archived, Original, Visited
-from gossamer.model.visits import Failure, Findings, Page, Reply, Request
+from gossamer.model.pages import Archived, Findings, Original, Page, Visited
+from gossamer.model.visits import Failure, Reply, Request
 from gossamer.process.chain import standard_modules
 from gossamer.process.options import ProcessOptions
 from gossamer.scope.filters import (

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
 from gossamer.url import site
-from gossamer.url.site import is_suffix, partition_of, site_of
-from gossamer.url.url import PARTITIONS, fingerprint
+from gossamer.url.site import PARTITIONS, is_suffix, partition_of, site_of
+from gossamer.url.url import fingerprint
 
 
 @pytest.mark.parametrize(

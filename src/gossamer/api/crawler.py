@@ -302,7 +302,7 @@ class Crawler:
         watching = Watching(controls.settings.config.scope, ring.scope.exclusions, controls.telemetry, ring.loop.stir)
         companions: list[Companion] = [
             sources.seeding.run, sources.feeding.run, watching.run, low_water.run,
-            lambda: outputs.followers.run(lambda: ring.loop.held),
+            lambda: outputs.followers.run(lambda: ring.loop.brakes.held),
         ]  # fmt: skip
         if self._progress is not None:
             companions.append(self._progress.run)

@@ -21,8 +21,7 @@ from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.modules import ModuleCounts
-from gossamer.model.rows import PageRow
-from gossamer.model.visits import Page
+from gossamer.model.pages import Page, PageRow
 from gossamer.process.chain import Processed
 
 FILE = "extracted.parquet"

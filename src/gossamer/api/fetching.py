@@ -20,7 +20,7 @@ from gossamer.crawl.shard import End
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED, Found, Link
 from gossamer.model.modules import ModuleError
-from gossamer.model.rows import PageRow
+from gossamer.model.pages import PageRow
 from gossamer.scope.chain import Chain
 from gossamer.world.clock import WallClock
 

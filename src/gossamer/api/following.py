@@ -18,8 +18,8 @@ from gossamer.assembly.views import committed_files, export_means
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found
-from gossamer.model.rows import PageRow, Visited
-from gossamer.model.visits import Content, Findings, Reply
+from gossamer.model.pages import Findings, PageRow, Visited
+from gossamer.model.visits import Content, Reply
 from gossamer.state import slots
 from gossamer.url.name import Namer
 

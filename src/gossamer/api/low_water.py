@@ -80,7 +80,7 @@ class LowWater:
         while self._hosts_min:
             await asyncio.sleep(LOOK_S)
             busy = self._seeding.busy() or self._feeding.busy()
-            if busy or self._loop.paused or self._loop.held:
+            if busy or self._loop.paused or self._loop.brakes.held:
                 continue
             if await self._is_checking():
                 continue

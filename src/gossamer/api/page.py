@@ -8,9 +8,9 @@ from functools import cached_property
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from gossamer.model import visits
+from gossamer.model import pages
 from gossamer.model.links import Found
-from gossamer.model.rows import PageRow, Visited
+from gossamer.model.pages import PageRow, Visited
 
 if TYPE_CHECKING:
     from gossamer.process.items import ItemPage, Selection
@@ -116,12 +116,12 @@ class CrawledPage:
         return self._item_page.json_ld
 
     @property
-    def parsed(self) -> visits.Page:
+    def parsed(self) -> pages.Page:
         """The page as processing modules see it."""
         reply, content = self._visited.reply, self._visited.content
         kind, charset = (reply.media_type, reply.charset) if reply is not None else ("text/html", "")
         file = content.file if content is not None else None
-        return visits.Page(self.url, kind, charset, self.headers, self.body, file)
+        return pages.Page(self.url, kind, charset, self.headers, self.body, file)
 
     @cached_property
     def _item_page(self) -> ItemPage:

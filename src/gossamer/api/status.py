@@ -87,7 +87,7 @@ def running_status(shard: Assembled, *, detail: bool = False, sandbox: SandboxSt
     status.seeds = seeds_state(totals.seeds, controls.explainer.why)
     status.sandbox = sandbox
     status.state = loop.state
-    if loop.state == "running" and (loop.paused or loop.held):  # What ends goes on ending.
+    if loop.state == "running" and (loop.paused or loop.brakes.held):  # What ends goes on ending.
         status.state = "paused"
     # Prerequisite fetches such as robots.txt are not URLs, and a visit that has ended counts as running a moment more.
     # So cap the number: every discovered URL counts once.
@@ -108,7 +108,7 @@ def running_status(shard: Assembled, *, detail: bool = False, sandbox: SandboxSt
     status.counters = msgspec.structs.asdict(counters.dns_and_caches())
     status.watch = msgspec.structs.asdict(watchdogs.gauges)
     status.shards = [_health(shard)]
-    status.concurrency = loop.concurrency
+    status.concurrency = loop.brakes.concurrency
     status.closings = [Closing(host=host, reason=reason) for host, reason in frontier.closings]
     status.uploads = msgspec.structs.asdict(uploads.counts) if uploads is not None else None
     status.eta_s = _eta_s(status) if status.state == "running" else None

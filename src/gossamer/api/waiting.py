@@ -22,8 +22,8 @@ def waiting(ring: CrawlRing, uploads: Uploads | None, telemetry: Telemetry) -> W
         return None
     if crawl.paused:
         return WaitingReason("operator", "`gossamer unpause`")
-    if crawl.held:
-        who, why = next(iter(crawl.held.items()))
+    if crawl.brakes.held:
+        who, why = next(iter(crawl.brakes.held.items()))
         return WaitingReason(who, why)
     if crawl.in_flight:
         return _answer(ring, telemetry) or (WaitingReason("blocked", crawl.blocked) if crawl.blocked else None)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 from gossamer.model.errors import ComponentFailedError
-from gossamer.model.rows import Archived, EpochRow, Visited
+from gossamer.model.pages import Archived, EpochRow, Visited
 from gossamer.model.visits import Reply
 from gossamer.ports import Archive, EpochArchive, PrerequisiteArchive
 from gossamer.world.files import NO_ROOM

@@ -13,7 +13,7 @@ from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.schema import EPOCHS, FEW, ITEM, ITEM_PLACES, ITEMS, LINKS, PAGES, MoreColumns, column_of
 from gossamer.model.counters import values
 from gossamer.model.links import EMBED
-from gossamer.model.rows import Archived, EpochRow, PageRow, Visited
+from gossamer.model.pages import Archived, EpochRow, PageRow, Visited
 from gossamer.state.journals import Journals
 
 LOG_FOLDER = "state/tables/"

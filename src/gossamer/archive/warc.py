@@ -26,8 +26,8 @@ from gossamer.archive.records import (
     request_head,
     response_head,
 )
-from gossamer.model.rows import Archived, Original, Visited
-from gossamer.model.visits import PageCapture, Rendered, Reply
+from gossamer.model.pages import Archived, Original, PageCapture, Rendered, Visited
+from gossamer.model.visits import Reply
 from gossamer.state.journals import Journal, Journals
 
 SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"

@@ -362,7 +362,7 @@ def telemetry_of(setup: Setup, store: Store, opening_min: int) -> Telemetry:
 def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Telemetry, *, alone: bool) -> Controls:
     """Return the controls of the crawl; without `alone` the machine's other shards have the same parent process."""
     config, epochs, frontier = setup.config, kept.storage.epochs, ring.frontier
-    watchdogs = watchdogs_of(config, setup.home.directory, ring.loop, kept.committer, telemetry, alone=alone)
+    watchdogs = watchdogs_of(config, setup.home.directory, ring.loop.brakes, kept.committer, telemetry, alone=alone)
     setup.closing.callback(watchdogs.close)
     revisits, rendering = partial(page_facts, epochs), learned_by(config, epochs)
     explainer = Explainer(ring.urls, ring.scope.chain, frontier.facts, frontier.lent, revisits, rendering)

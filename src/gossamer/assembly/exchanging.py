@@ -17,7 +17,7 @@ from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.pending_scope import PendingScope
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import politeness
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link, Prerequisite
 from gossamer.model.visits import Failure, Reply

@@ -21,9 +21,9 @@ from gossamer.plugins import build
 from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
-from gossamer.state.hosts_store import HostsStore, OtherVersionError
 from gossamer.state.schema import FRONTIER_COMPONENT
 from gossamer.state.storage import Storage
+from gossamer.state.store import HostsStore, OtherVersionError
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
 from gossamer.world.machine import ThisMachine

@@ -14,12 +14,11 @@ from gossamer.assembly.values import CrawlRing
 from gossamer.config import Config
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
-from gossamer.crawl.shard import Shard
-from gossamer.crawl.watchdogs import Resources, Watchdogs
+from gossamer.crawl.watchdogs import Brakes, Resources, Watchdogs
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.counters import Counters
-from gossamer.model.rows import EpochRow
+from gossamer.model.pages import EpochRow
 from gossamer.revisit.schedule import Schedule
 from gossamer.state.epoch import Epochs
 from gossamer.world.dice import Dice
@@ -93,7 +92,7 @@ def measuring(
 def watchdogs_of(
     config: Config,
     directory: Path,
-    loop: Shard,
+    brakes: Brakes,
     committer: Committer,
     telemetry: Telemetry,
     *,
@@ -105,4 +104,4 @@ def watchdogs_of(
     resources = Resources(
         directory, paths, directory / STALLED, config.memory.budget_bytes, own_process=dies_with_parent()
     )
-    return Watchdogs(loop, committer, ThisMachine(supervised=alone), resources, config.watch, telemetry)
+    return Watchdogs(brakes, committer, ThisMachine(supervised=alone), resources, config.watch, telemetry)

@@ -21,8 +21,7 @@ from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.frontier import priority
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
-from gossamer.model.rows import Visited
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page, Visited
 from gossamer.plugins import build, component, fitting, naming
 from gossamer.ports import Filter, Prioritizer, ProcessingModule
 from gossamer.process.chain import Modules, Watch

@@ -25,8 +25,8 @@ from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.trapping import watch_key
-from gossamer.frontier.options import BudgetOptions, BudgetOverride
-from gossamer.frontier.politeness import Politeness, politeness
+from gossamer.frontier.options import BudgetOptions, BudgetOverride, politeness
+from gossamer.frontier.politeness import Politeness
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.links import LINK_TYPES

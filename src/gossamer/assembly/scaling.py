@@ -52,7 +52,7 @@ from gossamer.state.schema import (
 from gossamer.state.slots import was_paused
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 from gossamer.world.files import sync_directory, write_whole
 
 PLAN: Final = "state/scaling.json"

@@ -19,7 +19,7 @@ from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.model.errors import ConfigError, Damage
-from gossamer.model.visits import Page
+from gossamer.model.pages import Page
 from gossamer.plugins import build
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import Modules

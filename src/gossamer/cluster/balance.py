@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from gossamer.cluster.reports import ShardReport
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 
 ROUNDS_MIN: Final = 10
 """Consecutive rounds in which one shard is behind and another is free before partitions move: 5 s."""

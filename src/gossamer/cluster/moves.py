@@ -19,7 +19,7 @@ from gossamer.cluster.balance import Uneven, runs_to_give
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move, MovedRun, without
 from gossamer.cluster.reports import Orders, ShardReport
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 
 MOVES_A_SHARD_MAX: Final = 2
 """Concurrent moves from or to one shard."""

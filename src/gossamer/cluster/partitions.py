@@ -13,7 +13,7 @@ import msgspec
 
 from gossamer.model.errors import ConfigError
 from gossamer.state.sums import crc
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 from gossamer.world.files import write_whole
 
 FILE: Final = "state/partitions.json"

@@ -18,7 +18,7 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.model.decodable import decodable
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PLACES
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 
 
 class Move(msgspec.Struct, array_like=True, frozen=True):

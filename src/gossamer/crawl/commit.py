@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from gossamer.crawl.counters import Telemetry
-from gossamer.model.rows import EpochRow, Visited
+from gossamer.model.pages import EpochRow, Visited
 from gossamer.ports import Archive
 from gossamer.state.journals import ManifestEntry
 from gossamer.state.schema import MANIFEST, TOTALS

@@ -15,7 +15,7 @@ from gossamer.model.decodable import decodable
 from gossamer.model.errors import CrawlFailedError
 from gossamer.model.modules import INVALID, ModuleCounts, ModuleError
 from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
-from gossamer.model.rows import PageRow, Visited
+from gossamer.model.pages import PageRow, Visited
 from gossamer.model.standing import Awaited
 from gossamer.model.status import RECENT_CHARACTERS_MAX
 from gossamer.model.words import counted

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from gossamer.model.rows import Visited
+from gossamer.model.pages import Visited
 
 PAGES_HELD_MAX = 2_000
 BYTES_HELD_MAX = 128 << 20

@@ -8,7 +8,8 @@ import msgspec
 
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.model.modules import ModuleError
-from gossamer.model.visits import Content, Findings, Page, Rendered, Reply
+from gossamer.model.pages import Findings, Page, Rendered
+from gossamer.model.visits import Content, Reply
 from gossamer.process.chain import Processed
 from gossamer.state.slots import STAGES, ShardSlots
 from gossamer.world.clock import Clock

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from gossamer.model.links import Link, Visit
-from gossamer.model.rows import PageRow
+from gossamer.model.pages import PageRow
 from gossamer.ports import UrlSeen
 from gossamer.robots.record import RobotsRecord
 from gossamer.robots.robots import record_in

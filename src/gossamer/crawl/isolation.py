@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from gossamer.model.modules import ModuleError
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import Modules, Processed
 from gossamer.world.alarm import ProcessorLimit

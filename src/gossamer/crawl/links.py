@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gossamer.crawl.examine import Examined
 from gossamer.model.links import EMBED, NOT_SEED, Link, Visit
-from gossamer.model.rows import PageRow, Visited
-from gossamer.model.visits import Findings, Reply
+from gossamer.model.pages import Findings, PageRow, Visited
+from gossamer.model.visits import Reply
 from gossamer.revisit.hints import SitemapHints
 from gossamer.scope.chain import Chain
 from gossamer.url.name import Namer

@@ -32,7 +32,7 @@ from gossamer.model.links import (
     Visit,
 )
 from gossamer.model.modules import INVALID
-from gossamer.model.rows import Held, PageRow, Visited
+from gossamer.model.pages import Held, PageRow, Visited
 from gossamer.model.visits import Failure, Reply
 from gossamer.process.links import redirect_target
 from gossamer.process.walls import Wall, offer_of

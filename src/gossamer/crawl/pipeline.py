@@ -30,7 +30,7 @@ from gossamer.crawl.stages import Stages
 from gossamer.frontier.host import Lease
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link, Prerequisite
-from gossamer.model.rows import Held
+from gossamer.model.pages import Held
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.process.walls import Wall
 from gossamer.revisit.hints import SitemapHints

@@ -29,7 +29,8 @@ from gossamer.crawl.render_choice import (
 from gossamer.frontier.control import HostControl
 from gossamer.model.links import EMBED, SCRIPT, Found, Link, Prerequisite
 from gossamer.model.modules import ModuleError
-from gossamer.model.visits import RENDERED, Content, Failure, Findings, PageCapture, Rendered, Reply, Request
+from gossamer.model.pages import RENDERED, Findings, PageCapture, Rendered
+from gossamer.model.visits import Content, Failure, Reply, Request
 from gossamer.model.words import iso_time
 from gossamer.ports import PrerequisiteArchive
 from gossamer.process.scripted import ANCHORS_MANY, signal_of, text_bytes

@@ -11,6 +11,7 @@ from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.crawl.pipeline import Pipeline
+from gossamer.crawl.watchdogs import Brakes
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
@@ -59,10 +60,10 @@ class Shard:
         self._options = options
         self._limits = limits
         self._clock = clock = telemetry.clock
-        self._wake = asyncio.Event()
-        self._commit_now = asyncio.Event()
         self._turns: dict[asyncio.Task[None], tuple[Lease, float]] = {}
         """Leases in flight, each with its start."""
+        self.brakes = brakes = Brakes(options.concurrency, self._turns, frontier.shrink)
+        self._wake, self._commit_now = brakes.changed, brakes.commit_now
         self._visits = 0
         self._stopping: Literal["", "drain", "now"] = ""
         self._early: End | None = None
@@ -73,14 +74,6 @@ class Shard:
         pipeline.documents.is_late, pipeline.documents.undivided = self.is_late, committer.undivided
         self._started_at = clock.now()
         self.paused = False
-        self.held: dict[str, str] = {}
-        """Reasons for which no visits start, for people, by holder."""
-        self.cut_off_since: float | None = None
-        """Time since which no request gets past the proxy; None: they do."""
-        self._ceilings: dict[str, int] = {}
-        """Limits of concurrent requests by holder."""
-        self.concurrency = options.concurrency
-        """Limit of concurrent requests: as configured, or less if a resource is short."""
         self.state = "starting"
         self._more_to_come: Callable[[], bool] = bool
         self.quota: int | None = None
@@ -137,9 +130,9 @@ class Shard:
         patience_s, wake_at = self._options.patience_s, self._frontier.wake_at()
         if self._options.mode == "continuous" or patience_s is None or wake_at is None:
             return False
-        if self.cut_off_since is not None and not self.paused:
-            return self._clock.now() - self.cut_off_since > patience_s
-        return not (self.paused or self.held) and wake_at - self._clock.now() > patience_s
+        if self.brakes.cut_off_since is not None and not self.paused:
+            return self._clock.now() - self.brakes.cut_off_since > patience_s
+        return not (self.paused or self.brakes.held) and wake_at - self._clock.now() > patience_s
 
     @property
     def hurried(self) -> bool:
@@ -158,29 +151,6 @@ class Shard:
         self.paused = paused
         if self.on_pause is not None:
             self.on_pause(paused)
-
-    def hold(self, who: str, why: str) -> None:
-        """Start no more visits until `let_go(who)`; visits in flight are finished, and commits go on."""
-        self.held[who] = why
-
-    def let_go(self, who: str) -> None:
-        """End the hold of `who`."""
-        if self.held.pop(who, None) is not None:
-            self._commit_now.set()
-            self._wake.set()
-
-    def throttle(self, who: str, most: int | None) -> None:
-        """Limit concurrent requests to `most` on behalf of `who`; None: remove this limit."""
-        if most is None:
-            self._ceilings.pop(who, None)
-        else:
-            self._ceilings[who] = max(1, most)
-        self.concurrency = min((self._options.concurrency, *self._ceilings.values()))
-        self._wake.set()
-
-    def shrink(self) -> None:
-        """Keep fewer hosts in memory."""
-        self._frontier.shrink()
 
     @property
     def under_way(self) -> list[tuple[Lease, float]]:
@@ -218,7 +188,7 @@ class Shard:
         request or a commit. False if more requests could go out; None if something else prevents requests.
         """
         now = self._clock.now()
-        if self.paused or self.held or self._stopping or self._pages_full:
+        if self.paused or self.brakes.held or self._stopping or self._pages_full:
             return None
         if self.may_begin is not None and not self.may_begin(now):
             return None
@@ -230,9 +200,8 @@ class Shard:
     def reconfigure(self, options: CrawlOptions, limits: LimitsOptions) -> None:
         """Apply new options."""
         self._options, self._limits = options, limits
-        self.concurrency = min((options.concurrency, *self._ceilings.values()))
+        self.brakes.reconfigure(options.concurrency)
         self._commit_now.set()  # The commit task waits for the old interval.
-        self._wake.set()
 
     def commit_soon(self) -> None:
         """Request a commit without waiting for it."""
@@ -293,7 +262,7 @@ class Shard:
             if self._limit_reached():
                 return "limit"
             taken_back = self._take_back()
-            if (not (self.paused or self.held) and self._lend(group)) or taken_back:
+            if (not (self.paused or self.brakes.held) and self._lend(group)) or taken_back:
                 await asyncio.sleep(0)
                 continue
             if (over := self._over_by_itself()) is not None:
@@ -323,7 +292,7 @@ class Shard:
     def _lend(self, group: asyncio.TaskGroup) -> int:
         """Start visits while there are leases and free requests; return how many leases were handled."""
         lent = 0
-        now, most = self._clock.now(), self.concurrency
+        now, most = self._clock.now(), self.brakes.concurrency
         # A page that is rendered waits for prerequisite fetches, so it must not prevent them.
         rendering = self._pipeline.rendering
         only = self._frontier.control.prerequisites_only = rendering > 0 and bool(
@@ -394,7 +363,7 @@ class Shard:
         rendering = self._pipeline.rendering
         is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocked
         self._has_spare = wait_s > 0.0
-        if self.paused or self.held or len(self._turns) >= self.concurrency + rendering or is_blocked:
+        if self.paused or self.brakes.held or len(self._turns) >= self.brakes.concurrency + rendering or is_blocked:
             self._has_spare, wait_s = False, IDLE_S_MAX
         if self._limits.max_time_s is not None:
             wait_s = min(wait_s, max(self._limits.max_time_s - self.elapsed_s(), 0.0))
@@ -433,7 +402,7 @@ class Shard:
 
     def _commit_pause_s(self) -> float:
         # Each commit takes disk space, so a held crawl without changes commits rarely.
-        is_idle = self.held and not (self._turns or self._counters.in_epoch)
+        is_idle = self.brakes.held and not (self._turns or self._counters.in_epoch)
         return max(HELD_COMMIT_S, self._options.commit_s) if is_idle else self._options.commit_s
 
     def _raise_fatal(self) -> None:

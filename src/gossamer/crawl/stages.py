@@ -27,7 +27,7 @@ from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.digests import digest_text
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import NOT_SEED, Found, Link, RevisitPlan, Visit
-from gossamer.model.rows import Original, PageRow, Visited
+from gossamer.model.pages import Original, PageRow, Visited
 from gossamer.model.visits import Reply
 from gossamer.ports import ContentSeen, PrerequisiteArchive, Prioritizer, ProtocolModule, Resolver, UrlSeen
 from gossamer.process.walls import Walls

@@ -12,7 +12,7 @@ from gossamer.crawl.copies import Sketcher, is_text
 from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.history import PageHistory
 from gossamer.model.links import Link
-from gossamer.model.rows import PageRow
+from gossamer.model.pages import PageRow
 from gossamer.model.visits import Content
 from gossamer.scope.farms import ANY
 from gossamer.scope.traps import Traps

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer.model.links import Prerequisite
-from gossamer.model.rows import PageRow
+from gossamer.model.pages import PageRow
 from gossamer.model.usage import REFUSED, UNKNOWN, Statement, UsageAnswer, reasons, resolve, texts
 from gossamer.robots.documents import SiteDocuments
 from gossamer.robots.robots import SiteRobots

@@ -1,4 +1,4 @@
-"""Watchdogs: monitor the crawl and its machine, and react to problems.
+"""Watchdogs: monitor the crawl and its machine, and react to problems by the brakes of the shard.
 
 Each check takes about 0.2 ms with 300 open files. A problem becomes an alarm, with a sentence for people, in `status`,
 as a metric, once in `info.log` and once on the terminal. Reactions are undone automatically when the cause is gone.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Sized
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,6 @@ import msgspec
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.options import WatchOptions
-from gossamer.crawl.shard import Shard
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.status import Alarm
 from gossamer.world.alarm import Pulse
@@ -100,19 +99,64 @@ class Resources(msgspec.Struct, frozen=True):
     """Whether all memory of this process belongs to the crawl."""
 
 
+class Brakes:
+    """What makes a shard start fewer visits, or none: holds, and limits of concurrent requests, each by its holder."""
+
+    def __init__(self, concurrency: int, in_flight: Sized, shrink: Callable[[], None]) -> None:
+        """`in_flight` are the leases in flight; `shrink` keeps fewer hosts in memory."""
+        self.held: dict[str, str] = {}
+        """Reasons for which no visits start, for people, by holder."""
+        self.cut_off_since: float | None = None
+        """Time since which no request gets past the proxy; None: they do."""
+        self._ceilings: dict[str, int] = {}
+        """Limits of concurrent requests by holder."""
+        self._configured = concurrency
+        self.concurrency = concurrency
+        """Limit of concurrent requests: as configured, or less if a resource is short."""
+        self.in_flight = in_flight
+        self.shrink = shrink
+        self.changed = asyncio.Event()
+        """Wakes the loop of the shard."""
+        self.commit_now = asyncio.Event()
+
+    def hold(self, who: str, why: str) -> None:
+        """Start no more visits until `let_go(who)`; visits in flight are finished, and commits go on."""
+        self.held[who] = why
+
+    def let_go(self, who: str) -> None:
+        """End the hold of `who`."""
+        if self.held.pop(who, None) is not None:
+            self.commit_now.set()
+            self.changed.set()
+
+    def throttle(self, who: str, most: int | None) -> None:
+        """Limit concurrent requests to `most` on behalf of `who`; None: remove this limit."""
+        if most is None:
+            self._ceilings.pop(who, None)
+        else:
+            self._ceilings[who] = max(1, most)
+        self.reconfigure(self._configured)
+
+    def reconfigure(self, concurrency: int) -> None:
+        """Apply a new limit from the configuration."""
+        self._configured = concurrency
+        self.concurrency = min((concurrency, *self._ceilings.values()))
+        self.changed.set()
+
+
 class Watchdogs:
     """Checks everything every `watch.look_s` seconds until cancelled."""
 
     def __init__(
         self,
-        shard: Shard,
+        brakes: Brakes,
         committer: Committer,
         machine: ThisMachine,
         resources: Resources,
         options: WatchOptions,
         telemetry: Telemetry,
     ) -> None:
-        self._shard = shard
+        self._brakes = brakes
         self._committer = committer
         self._machine = machine
         self._resources = resources
@@ -171,7 +215,7 @@ class Watchdogs:
         if most >= needed:
             return
         fitting = (most - FILES_OF_OUR_OWN) // FILES_A_REQUEST
-        self._shard.throttle("open_files_allowed", fitting)
+        self._brakes.throttle("open_files_allowed", fitting)
         self._tell(
             f"the system allows {most:,} open files: {fitting} requests at once instead of {concurrency}; "
             f"ulimit -n {needed} allows them all"
@@ -241,7 +285,7 @@ class Watchdogs:
         ]
         full = next(((path, disk) for path, disk in found.values() if disk.free_bytes < enough), None)
         if full is None:
-            self._shard.let_go("disk")
+            self._brakes.let_go("disk")
             self._clear("disk")
             return
         place, disk = full
@@ -250,23 +294,23 @@ class Watchdogs:
             f"{least / 1e6:,.0f} MB free (watch.disk_free_bytes_min); it goes on by itself from "
             f"{least * DISK_MARGIN / 1e6:,.0f} MB on"
         )
-        self._shard.hold("disk", says)
+        self._brakes.hold("disk", says)
         self._raise("disk", now, f"paused for want of {says}")
 
     def _look_at_proxy(self, now: float) -> None:
         counters = self._counters
         is_recent = now - counters.proxy_failed_at < PROXY_AGAIN_S
         is_only = counters.proxy_failed_at > counters.answered_at  # Rules can send some hosts through another proxy.
-        self._shard.cut_off_since = counters.proxy_failing_since if is_only else None
+        self._brakes.cut_off_since = counters.proxy_failing_since if is_only else None
         if not counters.proxy_error or not (is_recent or is_only):
-            self._shard.let_go("proxy")
+            self._brakes.let_go("proxy")
             self._clear("proxy")
             return
         says = f"the proxy: {counters.proxy_error}; no URL is given up for it, and the crawl tries it again by itself"
         if is_recent and is_only:
-            self._shard.hold("proxy", says)
+            self._brakes.hold("proxy", says)
         else:
-            self._shard.let_go("proxy")
+            self._brakes.let_go("proxy")
         self._raise("proxy", now, f"waiting for {says}")
 
     def _look_at_files(self, now: float) -> None:
@@ -274,14 +318,14 @@ class Watchdogs:
         gauges.open_files, gauges.open_files_max = machine.open_files(), machine.open_files_max()
         most = gauges.open_files_max * self._options.files_share_max
         if gauges.open_files > most:
-            fewer = max(REQUESTS_MIN, self._shard.concurrency * 3 // 4)
-            self._shard.throttle("open_files", fewer)
+            fewer = max(REQUESTS_MIN, self._brakes.concurrency * 3 // 4)
+            self._brakes.throttle("open_files", fewer)
             self._raise(
                 "open_files", now, f"{gauges.open_files:,} files are open of {gauges.open_files_max:,} that the system "
                 f"allows (ulimit -n): {fewer} requests at once until there are fewer",
             )  # fmt: skip
         elif gauges.open_files < most * CALM:
-            self._shard.throttle("open_files", None)
+            self._brakes.throttle("open_files", None)
             self._clear("open_files")
 
     def _look_at_memory(self, now: float) -> None:
@@ -289,18 +333,18 @@ class Watchdogs:
         gauges.memory_bytes = max(0, self._machine.memory_bytes() - self._others_bytes)
         most = gauges.memory_budget_bytes * self._options.memory_share_max
         if gauges.memory_bytes < most * (MEMORY_CALM if "memory" in self._alarms else 1.0):
-            self._shard.throttle("memory", None)
+            self._brakes.throttle("memory", None)
             self._clear("memory")
             return
-        fewer = max(REQUESTS_MIN, min(self._shard.concurrency, max(self._shard.in_flight, 1)) // 2)
-        self._shard.throttle("memory", fewer)
-        self._shard.shrink()
+        fewer = max(REQUESTS_MIN, min(self._brakes.concurrency, max(len(self._brakes.in_flight), 1)) // 2)
+        self._brakes.throttle("memory", fewer)
+        self._brakes.shrink()
         self._raise(
             "memory", now, f"{gauges.memory_bytes / 1e6:,.0f} MB of memory are in use of {most / 1e6:,.0f} MB "
             f"(memory.budget_bytes): {fewer} requests at once, fewer hosts in memory and earlier commits until there "
             "is less",
         )  # fmt: skip
-        self._shard.commit_soon()
+        self._brakes.commit_now.set()
         self._machine.give_memory_back()
 
     def _look_at_clock(self, now: float) -> None:

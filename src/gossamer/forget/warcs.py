@@ -34,8 +34,8 @@ from gossamer.forget.holdings import ASIDE, ForgottenPages, Holdings, copied
 from gossamer.forget.remote import UploadedCopies, brought
 from gossamer.forget.tables import Moved
 from gossamer.model.decodable import decodable
+from gossamer.model.pages import Original
 from gossamer.model.product import __version__
-from gossamer.model.rows import Original
 from gossamer.state.journals import ManifestEntry
 from gossamer.state.sums import PIECE_BYTES, crc
 from gossamer.world.files import write_whole

@@ -23,10 +23,11 @@ from gossamer.frontier.record import host_prefix, micros, range_end
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED, partition_range
 from gossamer.state.store import Store
+from gossamer.url.site import PARTITIONS
 from gossamer.world.dice import Dice
 
 ON_BENCH = 0xFF
-PARTITIONS = 4096
+
 _FIRST, _END = PARTITIONED
 
 

@@ -1,8 +1,12 @@
-"""Options of the frontier: how polite, how many, how often again."""
+"""Options of the frontier: how polite, how many, how often again; and the rules of politeness that they make."""
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeVar
 
+import msgspec
+
+from gossamer.frontier.politeness import Politeness
 from gossamer.model.patterns import regular
 from gossamer.options import Key, NamedSection, Section
 from gossamer.url.site import HOST_BYTES_MAX, site_of
@@ -19,7 +23,17 @@ def _require_host(name: str) -> None:
 DELAY_S_MAX = 31_536_000.0
 """A year: no host waits longer, and times stay within what can be formatted."""
 
+Number = TypeVar("Number", int, float)
 Preset = Literal["polite", "gentle", "broad", "weak", "own"]
+
+_PRESETS = {
+    #         min   max  factor  per host, per address, address delay
+    "polite": (1.0, 60.0, 10.0, 1, 1, 0.1),
+    "gentle": (15.0, 60.0, 10.0, 1, 1, 0.1),
+    "broad": (70.0, 70.0, 0.0, 1, 1, 0.1),
+    "weak": (0.0, 0.0, 0.0, 1, 1, 0.0),
+    "own": (0.0, 0.0, 0.0, 8, 0, 0.0),
+}
 
 
 class PolitenessOptions(Section, frozen=True):
@@ -261,3 +275,42 @@ class WalkOptions(Section, frozen=True):
     )
     steps_max: Annotated[int, Key("Steps of all walkers together, over all runs; then the crawl ends", ge=1)] = 20_000
     links_max: Annotated[int, Key("Links kept of one page; of a page with more links, a random choice", ge=1)] = 500
+
+
+def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride] | None = None) -> Politeness:
+    """Return the preset's rules with all keys that are set replaced, and `overrides` by host."""
+    delay_min, delay_max, factor, per_host, per_address, address_delay = _PRESETS[options.preset]
+
+    def given(value: Number | None, preset: Number) -> Number:
+        return preset if value is None else value
+
+    everybody = Politeness(
+        delay_s_min=given(options.delay_s_min, delay_min),
+        delay_s_max=given(options.delay_s_max, delay_max),
+        delay_factor=given(options.delay_factor, factor),
+        # A delay is between any two requests to a host, unless several at once are wanted too.
+        per_host=given(options.per_host, 1 if options.delay_s_min else per_host),
+        per_address=given(options.per_address, per_address),
+        address_delay_s=given(options.address_delay_s, address_delay),
+        per_site=options.per_site,
+        site_delay_s=options.site_delay_s,
+        crawl_delay_s_max=options.crawl_delay_s_max,
+        retry_after_s_max=options.retry_after_s_max,
+        backoff_s_first=options.backoff_s_first,
+        backoff_s_max=options.backoff_s_max,
+    )
+    own = {host: _agreed(everybody, one, alone=options.per_host is None) for host, one in (overrides or {}).items()}
+    return msgspec.structs.replace(everybody, hosts=own) if own else everybody
+
+
+def _agreed(rules: Politeness, override: HostOverride, *, alone: bool) -> Politeness:
+    """Return the rules with one host's changes; `alone`: a delay means one request at a time."""
+    if override.delay_s is not None:
+        rules = msgspec.structs.replace(
+            rules, delay_s_min=override.delay_s, delay_s_max=override.delay_s, delay_factor=0.0
+        )
+        if override.delay_s and alone:
+            rules = msgspec.structs.replace(rules, per_host=1)
+    if override.per_host is not None:
+        rules = msgspec.structs.replace(rules, per_host=override.per_host, has_own_gate=True)
+    return rules

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 import msgspec
 
-from gossamer.frontier.options import HostOverride, PolitenessOptions
 from gossamer.state.contacts import Rest
-
-Number = TypeVar("Number", int, float)
 
 FETCH_S_MIN = 0.01
 """Lower bound of fetch times when capacity is estimated."""
@@ -91,52 +87,3 @@ class Politeness(msgspec.Struct, frozen=True):
 def grown_s(first_s: float, nth: int, most_s: float) -> float:
     """Return the n-th (from 1) term of a doubling series, at most `most_s`."""
     return min(first_s * 2.0 ** min(nth - 1, 40), most_s)
-
-
-_PRESETS = {
-    #         min   max  factor  per host, per address, address delay
-    "polite": (1.0, 60.0, 10.0, 1, 1, 0.1),
-    "gentle": (15.0, 60.0, 10.0, 1, 1, 0.1),
-    "broad": (70.0, 70.0, 0.0, 1, 1, 0.1),
-    "weak": (0.0, 0.0, 0.0, 1, 1, 0.0),
-    "own": (0.0, 0.0, 0.0, 8, 0, 0.0),
-}
-
-
-def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride] | None = None) -> Politeness:
-    """Return the preset's rules with all keys that are set replaced, and `overrides` by host."""
-    delay_min, delay_max, factor, per_host, per_address, address_delay = _PRESETS[options.preset]
-
-    def given(value: Number | None, preset: Number) -> Number:
-        return preset if value is None else value
-
-    everybody = Politeness(
-        delay_s_min=given(options.delay_s_min, delay_min),
-        delay_s_max=given(options.delay_s_max, delay_max),
-        delay_factor=given(options.delay_factor, factor),
-        # A delay is between any two requests to a host, unless several at once are wanted too.
-        per_host=given(options.per_host, 1 if options.delay_s_min else per_host),
-        per_address=given(options.per_address, per_address),
-        address_delay_s=given(options.address_delay_s, address_delay),
-        per_site=options.per_site,
-        site_delay_s=options.site_delay_s,
-        crawl_delay_s_max=options.crawl_delay_s_max,
-        retry_after_s_max=options.retry_after_s_max,
-        backoff_s_first=options.backoff_s_first,
-        backoff_s_max=options.backoff_s_max,
-    )
-    own = {host: _agreed(everybody, one, alone=options.per_host is None) for host, one in (overrides or {}).items()}
-    return msgspec.structs.replace(everybody, hosts=own) if own else everybody
-
-
-def _agreed(rules: Politeness, override: HostOverride, *, alone: bool) -> Politeness:
-    """Return the rules with one host's changes; `alone`: a delay means one request at a time."""
-    if override.delay_s is not None:
-        rules = msgspec.structs.replace(
-            rules, delay_s_min=override.delay_s, delay_s_max=override.delay_s, delay_factor=0.0
-        )
-        if override.delay_s and alone:
-            rules = msgspec.structs.replace(rules, per_host=1)
-    if override.per_host is not None:
-        rules = msgspec.structs.replace(rules, per_host=override.per_host, has_own_gate=True)
-    return rules

@@ -3,8 +3,8 @@
 import msgspec
 
 from gossamer.frontier.record import HostRecord, Origin, host_prefix
-from gossamer.state.hosts_store import HostsStore
 from gossamer.state.schema import HOSTS_ROUND
+from gossamer.state.store import HostsStore
 
 VERSION = 2
 _KIND, _ACCOUNT = b"h", b"a"

@@ -37,7 +37,7 @@ from gossamer.isolated.reads import (
 from gossamer.model.archived import CHARACTERS_MAX, VERSIONS_MAX, HostHistory, PageVersion, PageVersions
 from gossamer.model.errors import ConfigError, CrawlFailedError, DamagedError
 from gossamer.model.outcomes import WITH_CONTENT
-from gossamer.model.visits import Page
+from gossamer.model.pages import Page
 from gossamer.model.words import iso_time
 from gossamer.world.workers import answer_frames
 

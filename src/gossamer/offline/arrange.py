@@ -19,7 +19,7 @@ from gossamer.offline.records import heads
 from gossamer.offline.segment import SegmentInfo, SegmentWriter, values_of
 from gossamer.offline.steps import Build, StepRecords
 from gossamer.offline.texts import KIND, ROWS, stretches
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 
 _BY_URL = ("fingerprint", "depth", "hops", "row")
 _IN_ORDER = ("partition", "site", "level", "rank", "depth", "hops", "fingerprint")

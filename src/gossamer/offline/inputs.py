@@ -26,7 +26,8 @@ from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found
-from gossamer.model.visits import Page, Reply
+from gossamer.model.pages import Page
+from gossamer.model.visits import Reply
 from gossamer.offline.segment import rules_of
 from gossamer.offline.steps import Progress
 from gossamer.offline.work import BuildFolder, BuildInputs, BuildPiece

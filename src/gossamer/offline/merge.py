@@ -22,7 +22,7 @@ from gossamer.offline.arrange import once, sorted_rows
 from gossamer.offline.segment import BATCH_ROWS, SCHEMA, Segment, SegmentInfo, SegmentWriter, values_of
 from gossamer.offline.steps import targets_of
 from gossamer.offline.texts import ROWS
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 
 ROWS_MAX = 400_000
 """Held at once: about 200 MB. A single partition that has more is held whole."""

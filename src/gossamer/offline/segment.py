@@ -23,7 +23,8 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.options import to_table
 from gossamer.url.options import UrlOptions
-from gossamer.url.url import PARTITIONS, Url
+from gossamer.url.site import PARTITIONS
+from gossamer.url.url import Url
 from gossamer.world.files import publish
 
 VERSION = 1

@@ -18,7 +18,7 @@ from gossamer.offline.records import Buffer, RecordKind, Runs, write_run
 from gossamer.offline.seeds import SeedFingerprints
 from gossamer.offline.work import BuildFolder, BuildInputs
 from gossamer.scope.options import FOLLOWED
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 
 Progress = Callable[[str, int, int], None]
 """Called with what is done, how much of it, and of how much."""

@@ -17,7 +17,7 @@ from gossamer.offline.records import CELLS, Rows, spans
 from gossamer.offline.seeds import Named
 from gossamer.offline.segment import BATCH_ROWS, SCHEMA, Segment, values_of
 from gossamer.offline.steps import Build, batches
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 from gossamer.world.files import publish
 
 ROWS = pa.schema(

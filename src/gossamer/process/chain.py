@@ -12,8 +12,7 @@ import msgspec
 
 from gossamer.model.links import ANNOUNCING
 from gossamer.model.modules import NAME, TABLES_TAKEN, ModuleError
-from gossamer.model.rows import PageRow
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page, PageRow
 from gossamer.ports import ProcessingModule
 from gossamer.process.announcements import Announcements
 from gossamer.process.html import HtmlDocument, HtmlPage

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.modules import KINDS, NAME, TABLES_TAKEN
-from gossamer.model.rows import PageRow
+from gossamer.model.pages import PageRow
 from gossamer.ports import ProcessingModule
 from gossamer.process.announcements import ANNOUNCEMENT_TYPES
 from gossamer.process.chain import Fitting, Modules, Watch

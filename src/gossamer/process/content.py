@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.process.kept import kept
 from gossamer.process.links import Base, base_href

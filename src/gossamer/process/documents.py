@@ -15,7 +15,7 @@ from typing import BinaryIO
 from urllib.parse import unquote
 from xml.parsers import expat
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.charset import to_utf8
 from gossamer.process.facts import moment
 from gossamer.process.links import Base, Links, collapsed

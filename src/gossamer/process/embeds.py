@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from gossamer.model.links import EMBED
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.html import HTML_TYPES, document_of
 from gossamer.process.links import Base, Links, documents
 from gossamer.process.options import ProcessOptions

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from gossamer.model.visits import Page
+from gossamer.model.pages import Page
 from gossamer.process.charset import to_utf8
 from gossamer.process.options import ProcessOptions
 from gossamer.process.scan import XLINK_HREF, Element, ScannedMarkup

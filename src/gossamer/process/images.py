@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import BinaryIO, NamedTuple
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.options import ProcessOptions
 
 BLOCKS_MAX = 100_000

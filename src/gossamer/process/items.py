@@ -16,8 +16,8 @@ import msgspec
 
 from gossamer.model.links import REQUEST, Found
 from gossamer.model.modules import INVALID, ModuleError
+from gossamer.model.pages import Findings, Page
 from gossamer.model.patterns import PatternSet
-from gossamer.model.visits import Findings, Page
 from gossamer.process.facts import moment
 from gossamer.process.html import HTML_TYPES
 from gossamer.process.options import FieldRule, ItemRule, ProcessOptions, Selector

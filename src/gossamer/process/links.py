@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from gossamer.model.links import FEED_FILE, HUB, SELF, Found
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.charset import python_codec
 from gossamer.process.html import HTML_TYPES, HtmlDocument, Markup, document_of
 from gossamer.process.options import ProcessOptions

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, Literal, NamedTuple
 from urllib.parse import quote_from_bytes
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.links import Base, Links
 from gossamer.process.options import ProcessOptions
 from gossamer.url.url import DEFAULT_PORTS

@@ -8,7 +8,7 @@ from email.message import EmailMessage
 from email.policy import EmailPolicy
 from typing import BinaryIO
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.charset import to_utf8
 from gossamer.process.documents import COLUMNS, CUT, DAMAGED, Gathered, add_html, add_plain, gather
 from gossamer.process.options import ProcessOptions

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.facts import COLUMNS, COMMONS, MEANING, TIMES_MAX, Linked, facts
 from gossamer.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.process.links import Base, base_href, collapsed

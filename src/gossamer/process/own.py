@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 
 Look = Callable[[Page, Findings], None]
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from pypdf import PageObject, PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.documents import COLUMNS, CUT, DAMAGED, ENCRYPTED, Gathered, gather
 from gossamer.process.links import Base, Links, collapsed
 from gossamer.process.options import ProcessOptions

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from gossamer.model.visits import Page
+from gossamer.model.pages import Page
 from gossamer.process.embeds import CSS, SETS, SOURCES, SVG, candidates, with_addresses
 from gossamer.process.html import HTML_TYPES, document_of
 from gossamer.process.links import Base, base_href, refresh_target

@@ -19,8 +19,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
+from gossamer.model.pages import Page
 from gossamer.model.patterns import ONE_PATTERN_MEMORY_BYTES_MAX
-from gossamer.model.visits import Page
 from gossamer.process.html import HTML_TYPES, document_of
 from gossamer.process.links import Base, base_href
 from gossamer.process.metadata import json_ld

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 from gossamer.process.html import HTML_TYPES, document_of
 from gossamer.process.links import Base, Links, collapsed
 from gossamer.process.options import ProcessOptions

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from gossamer.model.pages import Findings, Page
 from gossamer.model.usage import (
     AI,
     CONTENT_USAGE,
@@ -21,7 +22,6 @@ from gossamer.model.usage import (
     statement,
     tdm_reservation,
 )
-from gossamer.model.visits import Findings, Page
 from gossamer.process.facts import moment
 from gossamer.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.process.links import Base, base_href, link_values, utf8_again

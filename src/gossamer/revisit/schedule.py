@@ -8,8 +8,8 @@ from typing import Protocol
 
 from gossamer.model.links import Notice
 from gossamer.model.outcomes import NEVER_AGAIN, SUCCEEDED
+from gossamer.model.pages import Held, Sight
 from gossamer.model.patterns import PatternSet
-from gossamer.model.rows import Held, Sight
 from gossamer.model.standing import Habits
 from gossamer.model.visits import http_date
 from gossamer.ports import RevisitPolicy

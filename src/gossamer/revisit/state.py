@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.model.rows import Original
+from gossamer.model.pages import Original
 from gossamer.revisit.estimate import VisitHistory
 from gossamer.revisit.rhythm import Census, Pool, Rhythm
 from gossamer.state.epoch import Epochs

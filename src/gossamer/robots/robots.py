@@ -11,7 +11,7 @@ from gossamer.robots.gate import ALLOWED, Redirect, RobotsGate, RobotsVerdict, r
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.record import RecentlyUsed, RobotsRecord, decode, encode
 from gossamer.state.epoch import Epochs
-from gossamer.state.hosts_store import HostsStore
+from gossamer.state.store import HostsStore
 from gossamer.url.url import Url
 from gossamer.world.clock import Absences
 from gossamer.world.dice import Dice

@@ -13,7 +13,7 @@ import msgspec
 from xxhash import xxh3_64_digest
 
 from gossamer.model.digests import Sketch
-from gossamer.model.rows import Original
+from gossamer.model.pages import Original
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import CONTENT
 from gossamer.url.site import site_partition

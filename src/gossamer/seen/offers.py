@@ -17,7 +17,7 @@ from typing import Literal
 
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 
 GROUPS = 16
 GROUP_SHIFT = 8

@@ -6,10 +6,9 @@ import msgspec
 
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
-from gossamer.state.hosts_store import HostsStore
 from gossamer.state.journals import Journals
 from gossamer.state.slots import ShardSlots
-from gossamer.state.store import Store
+from gossamer.state.store import HostsStore, Store
 
 
 class Storage(msgspec.Struct, frozen=True):

@@ -1,4 +1,5 @@
-"""Store: one RocksDB per shard, in families. `redo` describes how an epoch becomes durable.
+"""Store: one RocksDB per shard, in families, and one for facts about hosts that outlive a crawl. `redo` describes how
+an epoch becomes durable.
 
 Every key of every family begins with two bytes of partition, so that partitions can move between shards.
 """
@@ -30,8 +31,8 @@ from rocksdict import (
 )
 
 from gossamer.state.redo import SLICE_OPERATIONS_MAX, Chunk, Redo, refusal, refusals
-from gossamer.state.schema import FAMILIES, LAST
-from gossamer.world.clock import pause
+from gossamer.state.schema import FAMILIES, HOSTS_VERSION, LAST
+from gossamer.world.clock import give_way, pause
 
 ASKED_BY_KEY = ("seen", "host", "queue", "content", "page", "account")
 """Families with point reads."""
@@ -51,6 +52,11 @@ FLUSHING_MAX = 2
 """A commit waits while more full write buffers of a family wait to be flushed."""
 LEVEL0_FILES_MAX = 24
 """A commit waits while more files wait for compaction."""
+HOSTS_FORMAT = b"1"
+HOSTS_WRITE_BUFFER_BYTES = 4 << 20
+HOSTS_SLICE_ITEMS_MAX = 500
+HOSTS_SLICE_BYTES_MAX = 512 << 10
+"""Bytes of facts about hosts that are written before the event loop gets the interpreter again."""
 BACKGROUND_WAIT_S, BACKGROUND_WAIT_S_MAX = 0.005, 60.0
 
 
@@ -268,3 +274,91 @@ def _options(cache: Cache, write_buffer_bytes: int) -> Options:
 def store_options(cache_bytes: int, write_buffer_bytes: int) -> Options:
     """Return options of a small store of one family with point reads."""
     return _options(Cache(cache_bytes), write_buffer_bytes)
+
+
+class OtherVersionError(Exception):
+    """The store was written in another format; the message says which."""
+
+
+class HostsStore:
+    """Facts about hosts, kept from crawl to crawl, and their pending changes. Keys begin with the partition of their
+    site. Read on the loop; call `write` from one thread at a time.
+
+    The facts are about the web, not about a crawl: they stay true if the epoch in which they were learned is lost. So
+    the commit's thread writes them before the commit, without a sync: writes survive a killed process, and after a
+    power cut every host waits its longest delay (`Contacts`). Only one crawl at a time uses the store.
+    """
+
+    def __init__(self, directory: Path, cache_bytes: int = 8 << 20) -> None:
+        """Open or make the store in `directory`, whose lock the caller holds.
+
+        Raises:
+            OSError: the store cannot be opened.
+            OtherVersionError: the store has another format.
+        """
+        path = directory / "store"
+        with refusals(f"cannot open the hosts store {directory}"):
+            path.mkdir(parents=True, exist_ok=True)
+            options = store_options(cache_bytes, HOSTS_WRITE_BUFFER_BYTES)
+            self._db = Rdict(str(path), options, access_type=AccessType.read_write())
+            found = self._db.get(HOSTS_VERSION)
+        self.is_new = found is None
+        """Whether no crawl has used the store before."""
+        if found is None:
+            self._db.put(HOSTS_VERSION, HOSTS_FORMAT)
+        elif found != HOSTS_FORMAT:
+            self._db.close()
+            raise OtherVersionError(found.decode("ascii", "replace"))
+        self._open: dict[bytes, bytes] = {}
+        self._closing: dict[bytes, bytes] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the newest value: 1 to 3 µs."""
+        value = self._open.get(key) or self._closing.get(key)
+        if value is not None:
+            return value
+        stored: bytes | None = self._db.get(key)
+        return stored
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Put a value; the next `cut` includes it."""
+        self._open[key] = value
+
+    def cut(self) -> None:
+        """Close the set of pending changes: the next `write` writes them."""
+        assert not self._closing, "what was cut before is not settled"
+        self._closing, self._open = self._open, {}
+
+    def write(self) -> None:
+        """Write the changes that were cut; from then on they survive the death of the process. For the commit's thread.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        batch, items, size = WriteBatch(raw_mode=True), 0, 0
+        with refusals("cannot write to the hosts store"):
+            for key, value in self._closing.items():
+                batch.put(key, value)
+                items, size = items + 1, size + len(value)
+                if items >= HOSTS_SLICE_ITEMS_MAX or size >= HOSTS_SLICE_BYTES_MAX:
+                    self._db.write(batch)
+                    give_way()
+                    batch, items, size = WriteBatch(raw_mode=True), 0, 0
+            if items:
+                self._db.write(batch)
+
+    def settle(self) -> None:
+        """Drop the changes that were written: the store has them."""
+        self._closing = {}
+
+    def close(self) -> None:
+        """Write the remaining changes, sync, and close."""
+        try:
+            self.write()
+            self.settle()
+            self.cut()
+            self.write()
+            with refusals("cannot sync the hosts store"):
+                self._db.flush_wal(True)
+        finally:
+            self._db.close()

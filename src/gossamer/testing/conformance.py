@@ -16,9 +16,9 @@ import msgspec
 
 from gossamer.model.links import LINK_TYPES, Found, Link
 from gossamer.model.outcomes import OUTCOMES
-from gossamer.model.rows import Archived, Original, PageRow, Visited
+from gossamer.model.pages import Archived, Findings, Original, Page, PageRow, Visited
 from gossamer.model.standing import Habits, Standing
-from gossamer.model.visits import Failure, Findings, Page, Reply, Request
+from gossamer.model.visits import Failure, Reply, Request
 from gossamer.ports import (
     KNOWN,
     NEW,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from gossamer.model.rows import Archived, Visited
+from gossamer.model.pages import Archived, Visited
 from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.world.clock import Clock
 

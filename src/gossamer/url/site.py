@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, cast
 
 from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 
-from gossamer.url.url import PARTITIONS
-
 if TYPE_CHECKING:
     from importlib.abc import FileLoader
 
@@ -20,6 +18,7 @@ SUFFIX_LIST_VERSION: str
 """Digest of the public suffix list in use: crawls with the same digest agree on every site. Computed on first use."""
 
 
+PARTITIONS = 4096
 HOST_BYTES_MAX = 253
 """RFC 1035, section 3.1."""
 

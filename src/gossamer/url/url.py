@@ -12,8 +12,6 @@ from typing import Final
 import msgspec
 from xxhash import xxh3_64_intdigest
 
-PARTITIONS = 4096
-
 
 def fingerprint(key: str) -> int:
     """Return xxh3_64 of the key's UTF-8 bytes, from 0 to 2**64 - 1; the same on every machine and in every run.

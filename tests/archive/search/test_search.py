@@ -22,8 +22,8 @@ from gossamer.archive.views.export import ExportedCrawl
 from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found as FoundLink
-from gossamer.model.rows import Visited
-from gossamer.model.visits import Content, Findings
+from gossamer.model.pages import Findings, Visited
+from gossamer.model.visits import Content
 from gossamer.testing import FakeClock
 from tests.archive.views.conftest import MEANS, NOW
 from tests.archive.web import START, Shard, visited

@@ -11,7 +11,7 @@ from gossamer.archive.views.bodies import MarkdownPage, Means
 from gossamer.archive.views.export import Exported, ExportedCrawl, export
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
-from gossamer.model.visits import Page
+from gossamer.model.pages import Page
 from gossamer.process.rewriting import rewritten
 from gossamer.seen.shingles import signature
 from tests.archive.views.crawled import crawl

@@ -13,7 +13,7 @@ from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.tables import TableWriters
 from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.model.links import Found
-from gossamer.model.rows import Original, Visited
+from gossamer.model.pages import Original, Visited
 from tests.archive.web import START, Shard, visited
 
 HOSTILE_TITLES = [

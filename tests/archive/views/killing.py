@@ -12,7 +12,7 @@ from gossamer.archive.views import work
 from gossamer.archive.views.bodies import MarkdownPage, Means
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
-from gossamer.model.visits import Page
+from gossamer.model.pages import Page
 from gossamer.process.rewriting import rewritten
 from gossamer.seen.shingles import signature
 from gossamer.world.files import AppendFile

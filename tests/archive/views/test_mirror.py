@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.views.mirror import file_of
-from gossamer.model.visits import Page
+from gossamer.model.pages import Page
 from gossamer.process.rewriting import HEAD, rewritten
 from tests.archive.views.conftest import Exporting
 

@@ -22,7 +22,7 @@ from gossamer.archive.views.permitted import LIST, Permission, permission
 from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found
-from gossamer.model.rows import Original, Visited
+from gossamer.model.pages import Original, Visited
 from tests.archive.views.conftest import Exporting
 from tests.archive.views.crawled import finished
 from tests.archive.views.test_wacz import validated

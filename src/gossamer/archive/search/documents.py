@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import pyarrow as pa
 
-from gossamer.model.rows import Visited
-from gossamer.model.visits import Page
+from gossamer.model.pages import Page, Visited
 
 INDEXED_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/plain"))
 DOCUMENT = "document"

@@ -14,7 +14,7 @@ from gossamer.archive.options import SearchOptions
 from gossamer.archive.search.documents import IndexedPage, batch_of, document_of, documents_of
 from gossamer.archive.search.folder import FOLDER, LACKING, LOG_FOLDER, SHARD, is_behind
 from gossamer.archive.search.index import IndexWriter, opened, position_in, put_all
-from gossamer.model.rows import Archived, Visited
+from gossamer.model.pages import Archived, Visited
 from gossamer.state.journals import Journals
 from gossamer.world.clock import Clock
 

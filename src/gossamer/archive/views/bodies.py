@@ -22,7 +22,8 @@ from gossamer.archive.views.source import RowSource
 from gossamer.archive.views.work import ExportPiece
 from gossamer.model import visits
 from gossamer.model.errors import ConfigError, DamagedError
-from gossamer.model.visits import Page, Reply
+from gossamer.model.pages import Page
+from gossamer.model.visits import Reply
 
 READ_BYTES = 1 << 20
 _COLUMNS = ["warc_file", "warc_offset", "warc_length"]

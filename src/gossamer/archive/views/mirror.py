@@ -27,7 +27,7 @@ from gossamer.archive.views.plan import Planned, planned
 from gossamer.archive.views.source import RowSource
 from gossamer.archive.views.tables import Advance
 from gossamer.archive.views.work import ExportFolder, ExportPiece
-from gossamer.model.visits import Page
+from gossamer.model.pages import Page
 from gossamer.world.files import publish, sync_everything
 
 Place = Callable[[str], str]

@@ -32,7 +32,7 @@ from gossamer.lab.faults.schedule import (
 from gossamer.lab.faults.web import site
 from gossamer.lab.faults.world import LOGIN_ONE_IN, Fault, Machine, World
 from gossamer.model.links import Notice
-from gossamer.url.url import PARTITIONS
+from gossamer.url.site import PARTITIONS
 from gossamer.world.dice import Dice
 
 Further = Literal["", "login", "crash", "back", "lonely", "turned", "owner", "behind"]

@@ -13,8 +13,7 @@ from gossamer.crawl.ring import Retries, Ring
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.hosts import HostRecords
-from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import FrontierOptions, politeness
 from gossamer.frontier.priority import BreadthFirst, FrontierRules
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.model.extras import require

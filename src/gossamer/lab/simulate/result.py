@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import politeness
 from gossamer.lab.simulate.costs import Footprint, footprint_of, shard_bytes_per_s, shard_cores
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.samples import Interval, Limit, Milestones, Sample, intervals, shares

@@ -20,12 +20,11 @@ from gossamer.assembly.parts import policy_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.hosts import HostRecords
-from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions, politeness
 from gossamer.frontier.priority import FrontierRules
 from gossamer.lab.simweb.wire import http_date
 from gossamer.model.links import Link, Notice
-from gossamer.model.rows import Sight
+from gossamer.model.pages import Sight
 from gossamer.model.standing import Habits
 from gossamer.model.visits import Contact
 from gossamer.options import Key, Section

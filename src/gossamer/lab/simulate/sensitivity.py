@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.options import politeness
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.presets import UNITS
 from gossamer.lab.simulate.result import Ended, Simulated

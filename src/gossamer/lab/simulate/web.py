@@ -13,7 +13,8 @@ from xxhash import xxh3_64_intdigest
 from gossamer.lab.simulate.options import WebOptions
 from gossamer.lab.simweb.hosts import populate
 from gossamer.lab.simweb.options import SimwebOptions
-from gossamer.url.url import PARTITIONS, Url, fingerprint
+from gossamer.url.site import PARTITIONS
+from gossamer.url.url import Url, fingerprint
 from gossamer.world.dice import Dice
 
 # Chance from tables, quick and the same on every machine.

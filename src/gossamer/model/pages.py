@@ -1,16 +1,95 @@
-"""Rows: what a finished visit leaves: its row in `pages`, where its reply is archived, the row of its commit, and what
-the next visit to the page is compared with.
+"""Pages: a page as processing modules take it, what they find in it, and what its visit leaves: the row in `pages`,
+where the reply is archived, the row of the commit, and what the next visit is compared with.
 """
 
 from __future__ import annotations
 
+from io import BytesIO
+from typing import BinaryIO
+
 import msgspec
 
 from gossamer.model.counters import Counters
-from gossamer.model.links import Found
-from gossamer.model.usage import UNKNOWN
-from gossamer.model.visits import Content, Findings, Rendered, Reply
+from gossamer.model.links import Announcement, Found
+from gossamer.model.modules import ModuleError
+from gossamer.model.usage import UNKNOWN, Statement
+from gossamer.model.visits import Content, LargeBody, Reply
 from gossamer.url.url import Url
+
+RENDERED = "rendered"
+
+
+class Page(msgspec.Struct, frozen=True):
+    """The input of processing modules."""
+
+    url: str
+    media_type: str
+    charset: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    """Decoded content; only its beginning if it is too large for memory."""
+    file: LargeBody | None = None
+    """The whole, where it is too large for memory."""
+    link_type: str = ""
+    """Type of the link that led to the page, if known: it can mark the page as a sitemap or a feed."""
+    is_cut: bool = False
+    """Whether the end of `body` is missing."""
+
+    @property
+    def body_bytes(self) -> int:
+        """How long the whole is."""
+        return self.file.size if self.file is not None else len(self.body)
+
+    def open(self) -> BinaryIO:
+        """Return a new reader of the whole content, from its first byte."""
+        return self.file.open() if self.file is not None else BytesIO(self.body)
+
+
+class Findings(msgspec.Struct):
+    """All that processing modules may report of one page. Modules add to it, in order."""
+
+    links: list[Found] = msgspec.field(default_factory=list)
+    title: str = ""
+    text: str = ""
+    text_method: str = ""
+    """How `text`, main text or Markdown was found: `main`, `visible` or `plain`; empty if none was looked for."""
+    charset: str = ""
+    """The encoding that was used (WHATWG name)."""
+    nofollow: bool = False
+    """meta robots or X-Robots-Tag: links are recorded, not followed."""
+    noindex: bool = False
+    statements: list[Statement] = msgspec.field(default_factory=list)
+    """What the page's headers and markup state about its use."""
+    columns: dict[str, object] = msgspec.field(default_factory=dict)
+    """Further columns of `pages`, by name."""
+    rows: dict[str, list[dict[str, object]]] = msgspec.field(default_factory=dict)
+    """Rows of further tables, by table; each row gets the page's `url`."""
+    announcement: Announcement | None = None
+    """What the page says about other pages, if it is a sitemap or a feed."""
+    fields: list[str] = msgspec.field(default_factory=list)
+    """Fields of items that were extracted or tried, as `items/NAME.FIELD`, for counts."""
+    invalid: list[ModuleError] = msgspec.field(default_factory=list)
+    """The `fields` that were missing or invalid, each once."""
+
+
+class PageCapture(msgspec.Struct, frozen=True):
+    """A record about a rendered page, as Browsertrix Crawler writes it."""
+
+    name: str
+    """Its address is `urn:NAME:` and the page's URL: `view`, `thumbnail`, `pageinfo`."""
+    media_type: str
+    payload: bytes
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """What scripts made of a page."""
+
+    html: bytes
+    """UTF-8."""
+    page_id: str
+    """Id of the records that belong to the page (WARC-Page-ID)."""
+    records: tuple[PageCapture, ...] = ()
+    """The records that `render.page_records` selects."""
 
 
 class PageRow(msgspec.Struct):
