@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from gossamer.api.feeding import feeding_of
+from gossamer.api.low_water import feeding_of
 from gossamer.assembly.building import assemble
 from gossamer.config import configure
 from gossamer.model.links import Link

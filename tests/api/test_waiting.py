@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from gossamer import Crawler
-from gossamer.api import waiting as waiting_module
+from gossamer.api import status as waiting_module
 from tests.api.conftest import Make, Run
 from tests.api.site import Site, page, star
 

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gossamer.api.cluster import ClusterCrawler as ClusterCrawler
     from gossamer.api.crawler import Crawler as Crawler
+    from gossamer.api.growing import check_scalable as check_scalable
+    from gossamer.api.growing import finish_scaling as finish_scaling
+    from gossamer.api.growing import scale_crawl as scale_crawl
     from gossamer.api.looking import about_of as about_of
     from gossamer.api.maintenance import accept_loss_of as accept_loss_of
-    from gossamer.api.maintenance import check_scalable as check_scalable
-    from gossamer.api.maintenance import finish_scaling as finish_scaling
     from gossamer.api.maintenance import forget_of as forget_of
     from gossamer.api.maintenance import forgettable_of as forgettable_of
     from gossamer.api.maintenance import release_of as release_of
-    from gossamer.api.maintenance import scale_crawl as scale_crawl
     from gossamer.api.maintenance import verify_of as verify_of
     from gossamer.api.page import CrawledPage as CrawledPage
     from gossamer.api.setting import check_assignments as check_assignments
@@ -57,10 +57,10 @@ __all__ = [
 
 _HOMES = {
     "ClusterCrawler": "cluster", "Crawler": "crawler", "CrawledPage": "page", "about_of": "looking",
-    "accept_loss_of": "maintenance", "check_assignments": "setting", "check_scalable": "maintenance",
-    "cookies_of": "stored", "finish_scaling": "maintenance", "forget_of": "maintenance",
-    "forgettable_of": "maintenance",
-    "held_stopped": "shards", "release_of": "maintenance", "sample_of": "stored", "scale_crawl": "maintenance",
+    "accept_loss_of": "maintenance", "check_assignments": "setting", "check_scalable": "growing",
+    "cookies_of": "stored",
+    "finish_scaling": "growing", "forget_of": "maintenance", "forgettable_of": "maintenance",
+    "held_stopped": "shards", "release_of": "maintenance", "sample_of": "stored", "scale_crawl": "growing",
     "status_of": "status", "verify_of": "maintenance", "why_of": "status",
 }  # fmt: skip
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from xxhash import xxh3_128
 
-from gossamer.assembly.values import CrawlRing
 from gossamer.crawl.counters import Telemetry
+from gossamer.crawl.shard import CrawlRing
 from gossamer.model.links import FEED, Link, Notice
 from gossamer.model.visits import Failure
 from gossamer.revisit.schedule import Schedule

@@ -18,16 +18,16 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from gossamer.api.callbacks import Callbacks
-from gossamer.api.feeding import REMAINDER, Feeding, check_segments, feeding_of, write_remainder
+from gossamer.api.feeding import REMAINDER, Feeding, check_segments, write_remainder
 from gossamer.api.given import directory_of, named_as_keywords, require_callable, require_config, seeds_of, sets_of
-from gossamer.api.low_water import LowWater, MoreSeeds, Sources
+from gossamer.api.low_water import LowWater, MoreSeeds, Sources, feeding_of, seeding_of
 from gossamer.api.page import CrawledPage, settled
 from gossamer.api.progress import notebook_progress
-from gossamer.api.restoring import Vault, check_vault, vault_of
-from gossamer.api.seeding import Seeding, seeding_of
+from gossamer.api.restoring import Vault, check_vault, checkpoint_of, vault_of
+from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting, Watching, retry_logins
 from gossamer.api.status import narrowed, running_status
-from gossamer.api.verbs import Asking, Commands, Queries, checkpoint_of, table_of
+from gossamer.api.verbs import Asking, Commands, Queries, table_of
 from gossamer.archive.cdxj import INDEX
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly.building import assemble

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from xxhash import xxh3_128_hexdigest
 
-from gossamer.assembly.values import Assembled, CrawlRing
 from gossamer.config import Config
 from gossamer.config.seeds import Visitable
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.explain import offered_to
+from gossamer.crawl.shard import CrawlRing
 from gossamer.frontier.overview import remaining
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
@@ -62,13 +62,6 @@ class SegmentProgress(msgspec.Struct, array_like=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(SegmentProgress).decode
-
-
-def feeding_of(shard: Assembled) -> Feeding:
-    """Return the feeding of a shard."""
-    has = shard.membership.exchange.has if shard.membership is not None else None
-    controls = shard.controls
-    return Feeding(controls.settings.config, shard.ring, shard.kept.storage.epochs, controls.telemetry, has)
 
 
 class Feeding:

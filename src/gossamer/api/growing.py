@@ -1,4 +1,4 @@
-"""Growing: changes the number of shards of a running crawl."""
+"""Growing: changes the number of shards of a crawl, running or not."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gossamer.api.maintenance import scale_crawl
+from gossamer.api.given import directory_of
 from gossamer.api.restoring import copy_map
+from gossamer.api.shards import check_several
 from gossamer.archive.uploads import StoreError
 from gossamer.assembly.adding import begin_shard
 from gossamer.assembly.mapping import map_in, moves_in
+from gossamer.assembly.scaling import Scaled, refuse_indivisible, scale, shards_to_be
 from gossamer.cluster.options import ClusterOptions
 from gossamer.config import Config
 from gossamer.config.confinement import own_components
@@ -20,6 +22,7 @@ from gossamer.config.gather import reopen
 from gossamer.config.live import FILE, divided, save
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError
+from gossamer.model.words import shell_word
 
 if TYPE_CHECKING:
     from gossamer.cluster.ray import Engine
@@ -137,4 +140,61 @@ def leave_idle(directory: Path, config: Config) -> Config:
     with suppress(ConfigError):  # Partitions are on their way, or states elsewhere: they stay, with nothing to do.
         scale_crawl(directory, wanted)
         return divided(config, wanted)
+    return config
+
+
+def check_scalable(directory: str | Path, workers: int) -> None:
+    """Check whether `scale_crawl` may divide a crawl, which may run; changes nothing. A change that was interrupted may
+    go on.
+
+    Raises:
+        ConfigError: there is no crawl, or it cannot be divided so; one line says why.
+    """
+    directory = directory_of(directory)
+    config = _local(directory)
+    if shards_to_be(directory) is None:
+        refuse_indivisible(config, directory, workers)
+        if workers > 1:
+            check_several(divided(config, workers))
+
+
+def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None] = lambda _: None) -> Scaled:
+    """Divide a stopped crawl among `workers` shards, by moving partitions with all that is known of their sites.
+
+    What was interrupted, by a kill too, goes on when it is called again with the same number. Costs about 3 µs for
+    each URL that moves.
+
+    Raises:
+        ConfigError: there is no crawl, it runs, or it cannot be divided; one line says why.
+    """
+    directory = directory_of(directory)
+    config = _local(directory)
+    check_scalable(directory, workers)
+    return scale(config, directory, workers, note, lambda shards: save(divided(config, shards), directory))
+
+
+def finish_scaling(directory: str | Path) -> bool:
+    """Finish a change of the number of shards whose command died; False if there is none.
+
+    Raises:
+        ConfigError: as `scale_crawl`.
+    """
+    directory = directory_of(directory)
+    shards = shards_to_be(directory)
+    if shards is not None:
+        scale_crawl(directory, shards)
+    return shards is not None
+
+
+def _local(directory: Path) -> Config:
+    """Return the configuration of a crawl that has its state here."""
+    stored = directory / "crawl.toml"
+    if not stored.exists():
+        raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
+    config = reopen(stored)
+    if config.state.checkpoint_uri:
+        raise ConfigError(
+            "state.checkpoint_uri: a crawl with checkpoints elsewhere is scaled while it runs "
+            f"(`gossamer resume {shell_word(directory)}`), and neither from nor to one shard"
+        )
     return config

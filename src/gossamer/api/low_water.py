@@ -18,9 +18,11 @@ import msgspec
 from gossamer.api.feeding import Feeding
 from gossamer.api.seeding import Seeding
 from gossamer.assembly.home import Home
-from gossamer.assembly.values import CrawlRing, Settings
+from gossamer.assembly.values import Assembled
+from gossamer.config.live import Settings
 from gossamer.config.seeds import check_addresses, local_hosts
 from gossamer.crawl.counters import Telemetry
+from gossamer.crawl.shard import CrawlRing
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_FILE
 from gossamer.scope.roots import seed_url
@@ -212,3 +214,21 @@ class LowWater:
 def _lines(output: bytearray) -> list[str]:
     lines = (line.split(" #")[0].strip() for line in output.decode("utf-8", "replace").splitlines())
     return [line for line in lines if line and not line.startswith("#")]
+
+
+def seeding_of(shard: Assembled) -> Seeding:
+    """Return what adds a shard's seeds; of several shards, the coordinator hears when all are added."""
+    membership = shard.membership
+    has = membership.exchange.seeds_here if membership is not None else None
+    controls = shard.controls
+    seeding = Seeding(controls.settings.config, shard.ring, shard.kept.storage.epochs, controls.telemetry.counters, has)
+    if membership is not None:
+        membership.seeding = seeding.busy
+    return seeding
+
+
+def feeding_of(shard: Assembled) -> Feeding:
+    """Return the feeding of a shard."""
+    has = shard.membership.exchange.has if shard.membership is not None else None
+    controls = shard.controls
+    return Feeding(controls.settings.config, shard.ring, shard.kept.storage.epochs, controls.telemetry, has)

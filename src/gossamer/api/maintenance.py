@@ -1,4 +1,4 @@
-"""Maintenance: checks the files of a crawl, accepts a loss, forgets pages, changes the number of shards."""
+"""Maintenance: checks the files of a crawl, accepts a loss, forgets pages, releases traps."""
 
 from __future__ import annotations
 
@@ -11,18 +11,14 @@ import msgspec
 
 from gossamer.api.given import directory_of
 from gossamer.api.setting import no_trap, release
-from gossamer.api.shards import check_several, held_stopped, require_here
+from gossamer.api.shards import held_stopped, require_here
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import homes, locked
 from gossamer.assembly.integrity import accept_loss
-from gossamer.assembly.scaling import Scaled, refuse_indivisible, scale, shards_to_be
 from gossamer.assembly.verify import Verification
-from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.config.live import divided, save
 from gossamer.forget.forgetting import ForgetRequest, Result, count, forget
 from gossamer.model.errors import ConfigError, Damage
-from gossamer.model.words import shell_word
 from gossamer.world.clock import WallClock
 
 DAMAGE_MAX = 1_000
@@ -119,63 +115,6 @@ def forgettable_of(directory: str | Path, pattern: str) -> dict[str, int]:
     """
     directory = directory_of(directory)
     return count(reopen(directory / "crawl.toml"), directory, ForgetRequest(pattern, everything=True))
-
-
-def check_scalable(directory: str | Path, workers: int) -> None:
-    """Check whether `scale_crawl` may divide a crawl, which may run; changes nothing. A change that was interrupted may
-    go on.
-
-    Raises:
-        ConfigError: there is no crawl, or it cannot be divided so; one line says why.
-    """
-    directory = directory_of(directory)
-    config = _local(directory)
-    if shards_to_be(directory) is None:
-        refuse_indivisible(config, directory, workers)
-        if workers > 1:
-            check_several(divided(config, workers))
-
-
-def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None] = lambda _: None) -> Scaled:
-    """Divide a stopped crawl among `workers` shards, by moving partitions with all that is known of their sites.
-
-    What was interrupted, by a kill too, goes on when it is called again with the same number. Costs about 3 µs for
-    each URL that moves.
-
-    Raises:
-        ConfigError: there is no crawl, it runs, or it cannot be divided; one line says why.
-    """
-    directory = directory_of(directory)
-    config = _local(directory)
-    check_scalable(directory, workers)
-    return scale(config, directory, workers, note, lambda shards: save(divided(config, shards), directory))
-
-
-def finish_scaling(directory: str | Path) -> bool:
-    """Finish a change of the number of shards whose command died; False if there is none.
-
-    Raises:
-        ConfigError: as `scale_crawl`.
-    """
-    directory = directory_of(directory)
-    shards = shards_to_be(directory)
-    if shards is not None:
-        scale_crawl(directory, shards)
-    return shards is not None
-
-
-def _local(directory: Path) -> Config:
-    """Return the configuration of a crawl that has its state here."""
-    stored = directory / "crawl.toml"
-    if not stored.exists():
-        raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
-    config = reopen(stored)
-    if config.state.checkpoint_uri:
-        raise ConfigError(
-            "state.checkpoint_uri: a crawl with checkpoints elsewhere is scaled while it runs "
-            f"(`gossamer resume {shell_word(directory)}`), and neither from nor to one shard"
-        )
-    return config
 
 
 def release_of(directory: str | Path, name: str) -> dict[str, object]:

@@ -30,6 +30,7 @@ from gossamer.config.secret import shows_secret
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.extras import require
 from gossamer.model.product import FORGOTTEN
+from gossamer.model.verbs import RefusedError
 from gossamer.model.words import shell_word
 from gossamer.world.clock import WallClock
 from gossamer.world.files import NO_ROOM, write_whole
@@ -381,3 +382,18 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
     # Last: without it the directory holds no crawl.
     save(config, directory)
     return f"{directory} is restored from {uri}: {'; '.join(described)}"
+
+
+async def checkpoint_of(shard: Assembled, vault: Vault | None) -> dict[str, str]:
+    """Make a consistent copy by hard links, and one in `vault`; return where they are.
+
+    Raises:
+        RefusedError: the second could not be written.
+    """
+    made = {"checkpoint": str(await shard.kept.checkpoint())}
+    if vault is not None:
+        uri = shard.controls.settings.config.state.checkpoint_uri
+        if not await vault.try_save(shard):
+            raise RefusedError(f"the checkpoint is in {made['checkpoint']}, but could not be written to {uri}")
+        made["uri"] = uri
+    return made

@@ -9,10 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gossamer.assembly.values import Assembled, CrawlRing
 from gossamer.config import Config
 from gossamer.config.seeds import domain_seeds, file_seeds
 from gossamer.crawl.counters import CrawlCounters
+from gossamer.crawl.shard import CrawlRing
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE, Link
 from gossamer.model.verbs import Added
 from gossamer.ports import NEW
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from gossamer.crawl.requests import Listed, Requests
 
 SEEDS_A_STEP_MAX = 500
-
-
-def seeding_of(shard: Assembled) -> Seeding:
-    """Return what adds a shard's seeds; of several shards, the coordinator hears when all are added."""
-    membership = shard.membership
-    has = membership.exchange.seeds_here if membership is not None else None
-    controls = shard.controls
-    seeding = Seeding(controls.settings.config, shard.ring, shard.kept.storage.epochs, controls.telemetry.counters, has)
-    if membership is not None:
-        membership.seeding = seeding.busy
-    return seeding
 
 
 class Seeding:

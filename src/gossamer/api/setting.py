@@ -10,13 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.values import CrawlRing, DurableState, Settings
+from gossamer.assembly.home import DurableState
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.lists import hosts_of
-from gossamer.config.live import KeyChange, assigned, changed, for_host, live_keys
+from gossamer.config.live import KeyChange, Settings, assigned, changed, for_host, live_keys
 from gossamer.config.toml import as_assignments, written
 from gossamer.crawl.counters import Telemetry
+from gossamer.crawl.shard import CrawlRing
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import RefusedError, Set
 from gossamer.scope.lists import ExcludedHost

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
 from gossamer.api.shards import held_stopped, last_status, owner_of, require_here
-from gossamer.api.waiting import waiting
+from gossamer.archive.uploads import Uploads
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import half_forgotten, lost_views
 from gossamer.assembly.parts import budget_of
@@ -21,8 +21,9 @@ from gossamer.assembly.values import Assembled
 from gossamer.cluster.aggregate import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.counters import SeedCounters, Totals
+from gossamer.crawl.counters import SeedCounters, Telemetry, Totals
 from gossamer.crawl.history import holding
+from gossamer.crawl.shard import CrawlRing
 from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.record import QueueCounts
 from gossamer.model.errors import Damage
@@ -35,11 +36,12 @@ from gossamer.model.status import (
     SeedState,
     ShardHealth,
     Status,
+    WaitingReason,
     limit_reached,
     read_status,
     resume_command,
 )
-from gossamer.model.words import shell_word
+from gossamer.model.words import duration, shell_word
 from gossamer.ports import UrlSeen
 from gossamer.revisit.state import whole_facts
 from gossamer.scope.traps import Traps
@@ -58,6 +60,8 @@ ENDED_SAYS = {
     "low_water": "too few hosts left (frontier.hosts_min)",
     "stopped": "stopped on request",
 }
+QUIET_S = 3.0
+"""A reply that takes longer is reported if nothing else happens meanwhile."""
 
 
 def narrowed(sandbox: SandboxState | None, shard: Assembled) -> SandboxState | None:
@@ -329,3 +333,42 @@ def _eta_s(status: Status) -> float | None:
     if status.max_bytes is not None and status.bytes_s:
         left.append((status.max_bytes - status.wire_bytes) / status.bytes_s)
     return max(0.0, min(left)) if left else None
+
+
+def waiting(ring: CrawlRing, uploads: Uploads | None, telemetry: Telemetry) -> WaitingReason | None:
+    """Return what the crawl waits for; None while it works, or is over. A pass over the hosts in memory at worst."""
+    crawl = ring.loop
+    counts = uploads.counts if uploads is not None else None
+    if counts is not None and counts.waiting_files and crawl.state in ("finished", "stopped"):
+        return WaitingReason("uploads", f"uploads to {counts.store}")
+    if crawl.state != "running":
+        return None
+    if crawl.paused:
+        return WaitingReason("operator", "`gossamer unpause`")
+    if crawl.brakes.held:
+        who, why = next(iter(crawl.brakes.held.items()))
+        return WaitingReason(who, why)
+    if crawl.in_flight:
+        return _answer(ring, telemetry) or (WaitingReason("blocked", crawl.blocked) if crawl.blocked else None)
+    if blocked := crawl.blocked:
+        return WaitingReason("blocked", blocked)
+    turn = ring.frontier.next_turn()
+    now = telemetry.clock.now()
+    if turn is None or turn.at <= now:
+        return None
+    says = f"{turn.host or 'a sleeping host'} ({turn.reason}), next request in {duration(turn.at - now)}"
+    return WaitingReason("host", says, turn.host, None, turn.at)
+
+
+def _answer(ring: CrawlRing, telemetry: Telemetry) -> WaitingReason | None:
+    """Return the request that has been under way for longest, when nothing has come for a while."""
+    now = telemetry.clock.now()
+    lease, since = min(ring.loop.under_way, key=lambda under_way: under_way[1])
+    lasts_s = now - max(since, telemetry.counters.last_at)
+    if lasts_s < QUIET_S:
+        return None
+    host, more = lease.url.host, ring.loop.in_flight - 1
+    others = f", and {more} more" if more else ""
+    if not lease.address:
+        return WaitingReason("lookup", f"the address of {host} (DNS, for {now - since:.0f} s){others}", host, since)
+    return WaitingReason("answer", f"an answer of {host} (for {now - since:.0f} s){others}", host, since)

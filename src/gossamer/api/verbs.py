@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 
 from gossamer.api.looking import Looking, about
-from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting, assignments_of, no_trap, refused, release
-from gossamer.assembly.values import Assembled, Controls, CrawlRing
+from gossamer.assembly.values import Controls
 from gossamer.config.live import KeyChange
 from gossamer.config.seeds import check_addresses
 from gossamer.crawl.control import Verb, answer_of, refusal
 from gossamer.crawl.logs import Logs
+from gossamer.crawl.shard import CrawlRing
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.verbs import (
@@ -184,21 +184,6 @@ class Commands:
 def table_of(queries: Queries, commands: Commands) -> dict[str, Verb]:
     """Return the verbs by name, taking untyped fields; each is the method of its name."""
     return checked({name: getattr(commands if verb.changes else queries, name) for name, verb in VERBS.items()})
-
-
-async def checkpoint_of(shard: Assembled, vault: Vault | None) -> dict[str, str]:
-    """Make a consistent copy by hard links, and one in `vault`; return where they are.
-
-    Raises:
-        RefusedError: the second could not be written.
-    """
-    made = {"checkpoint": str(await shard.kept.checkpoint())}
-    if vault is not None:
-        uri = shard.controls.settings.config.state.checkpoint_uri
-        if not await vault.try_save(shard):
-            raise RefusedError(f"the checkpoint is in {made['checkpoint']}, but could not be written to {uri}")
-        made["uri"] = uri
-    return made
 
 
 def require_restart(request: StopCrawl) -> None:

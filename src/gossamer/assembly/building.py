@@ -13,7 +13,7 @@ from gossamer.archive.uploads import uploads_of
 from gossamer.assembly.earlier import earlier_of
 from gossamer.assembly.exchanging import Membership, exchange_of
 from gossamer.assembly.frontiers import frontier_for, hosts_kept
-from gossamer.assembly.home import OWNED, Home, Setup, locked, stored
+from gossamer.assembly.home import OWNED, DurableState, Home, Setup, locked, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, refuse_half_forgotten, require_sound
 from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
 from gossamer.assembly.modules import chosen_modules, examiner, prioritizer_of, walls_of
@@ -40,9 +40,10 @@ from gossamer.assembly.protocols import protocol_modules
 from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, patient, revisiting_of, schedule_of
 from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.schemes import namer_of, without_robots
-from gossamer.assembly.values import Assembled, Controls, CrawlRing, DurableState, Outputs, Recrawl, Settings
+from gossamer.assembly.values import Assembled, Controls, Outputs
 from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
+from gossamer.config.live import Settings
 from gossamer.crawl.commit import Committer, Cuts
 from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
 from gossamer.crawl.examine import Examiner
@@ -53,7 +54,7 @@ from gossamer.crawl.logs import Logs
 from gossamer.crawl.pending_scope import PendingScope, ScopeMemory
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
-from gossamer.crawl.shard import Shard
+from gossamer.crawl.shard import CrawlRing, Recrawl, Shard
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.control import HostControl
 from gossamer.frontier.frontier import Frontier

@@ -28,7 +28,7 @@ from gossamer.url.url import Url
 
 if TYPE_CHECKING:
     from gossamer.assembly.moving import PartitionMoves
-    from gossamer.assembly.values import CrawlRing
+    from gossamer.crawl.shard import CrawlRing
 
 
 def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exchange | None:

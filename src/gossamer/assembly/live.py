@@ -10,10 +10,10 @@ import msgspec
 
 from gossamer.assembly.parts import budget_of, crawl_options_of, judges_again, politeness_of, retries_of
 from gossamer.assembly.revisits import frontier_options_of, patient, scope_options
-from gossamer.assembly.values import CrawlRing
 from gossamer.config import Config
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
+from gossamer.crawl.shard import CrawlRing
 from gossamer.crawl.watchdogs import Brakes, Resources, Watchdogs
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier

@@ -4,7 +4,7 @@ pages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ from gossamer.config import Config
 from gossamer.config.lists import forgotten_in, scope_lists
 from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.permit import Permit
+from gossamer.crawl.shard import CrawlScope
 from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.usage import Usage
 from gossamer.ports import Filter
@@ -26,23 +27,11 @@ from gossamer.scope.forgotten import Forgotten
 from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
-from gossamer.scope.traps import Trapped, Traps
+from gossamer.scope.traps import Trapped
 from gossamer.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
-
-
-class CrawlScope(msgspec.Struct, frozen=True):
-    """The filters of a crawl, and the state of its scope."""
-
-    chain: Chain
-    chain_of: Callable[[ScopeOptions], Chain]
-    """Builds the filters for other options."""
-    roots: Roots
-    exclusions: ExcludedHost
-    traps: Traps
-    trapping: Trapping
 
 
 def permit_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,3 +114,17 @@ def save(config: Config, directory: Path) -> None:
 
 def _written(value: object) -> str:
     return "" if value is None else written(value)
+
+
+class Settings:
+    """The configuration in force. Its live keys change while the crawl runs."""
+
+    def __init__(self, config: Config, apply: Callable[[Config, Config], None]) -> None:
+        """`apply` is called with the configurations before and after a change."""
+        self.config = config
+        self._apply = apply
+
+    def change(self, config: Config) -> None:
+        """Adopt a configuration that differs only in live keys. Call this between two epochs."""
+        before, self.config = self.config, config
+        self._apply(before, config)

@@ -1,20 +1,37 @@
-"""Shard: the loop that leases visits, closes epochs and detects the end of the crawl."""
+"""Shard: the loop that leases visits, closes epochs and detects the end of the crawl; and the ring that it drives."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from math import inf
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
+from gossamer.crawl.history import UrlMemory
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
+from gossamer.crawl.revisiting import Enrolment, Revisiting
+from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.watchdogs import Brakes
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
+from gossamer.revisit.schedule import Schedule
+from gossamer.revisit.websub import Subscriptions
+from gossamer.scope.chain import Chain
+from gossamer.scope.lists import ExcludedHost
+from gossamer.scope.options import ScopeOptions
+from gossamer.scope.roots import Roots
+from gossamer.scope.traps import Traps
+
+if TYPE_CHECKING:
+    from gossamer.crawl.requests import Requests
+    from gossamer.crawl.sessions import Sessions
 
 End = Literal["finished", "limit", "low_water", "patience", "stopped"]
 """`patience`: finished, except for URLs that wait for longer than `crawl.patience_s`."""
@@ -416,3 +433,43 @@ def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+class CrawlScope(msgspec.Struct, frozen=True):
+    """The filters of a crawl, and the state of its scope."""
+
+    chain: Chain
+    chain_of: Callable[[ScopeOptions], Chain]
+    """Builds the filters for other options."""
+    roots: Roots
+    exclusions: ExcludedHost
+    traps: Traps
+    trapping: Trapping
+
+
+class Recrawl(msgspec.Struct, frozen=True):
+    """The revisits of a continuous crawl."""
+
+    schedule: Schedule
+    revisiting: Revisiting
+    enrolment: Enrolment
+    """Schedules the pages of an earlier batch crawl."""
+    hubs: Subscriptions | None
+    """WebSub; None if hubs cannot call back."""
+
+
+class CrawlRing(msgspec.Struct, frozen=True):
+    """The crawl itself: URLs wait in the frontier, and the loop sends them through the pipeline."""
+
+    loop: Shard
+    pipeline: Pipeline
+    frontier: Frontier | WrappedFrontier
+    scope: CrawlScope
+    urls: UrlMemory
+    recrawl: Recrawl | None
+    """None in a batch crawl."""
+    permit: Permit
+    requests: Requests | None = None
+    """None without a list of requests."""
+    sessions: Sessions | None = None
+    """None without cookies and logins."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.api.seeding import seeding_of
+from gossamer.api.low_water import seeding_of
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
 from gossamer.assembly.schemes import namer_for
