@@ -19,6 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from gossamer import Crawler
+from gossamer.assembly.building import assemble
 from gossamer.config import configure
 from gossamer.lab.shards import Shards, Wire
 from gossamer.lab.simweb.log import Logged
@@ -49,7 +50,7 @@ def measure(hosts: int, shards: int, per_site: int, slots: int) -> dict[str, flo
         if shards == 1:
             asyncio.run(Crawler(output=directory, config=config).run())
         else:
-            running = Shards(config, directory, shards, Wire(random.Random(1), delay_s_max=DELAY_S_MAX))
+            running = Shards(config, directory, shards, assemble, Wire(random.Random(1), delay_s_max=DELAY_S_MAX))
             ended = asyncio.run(running.run(within_s=600.0))
             assert ended == "finished", ended
         log = simweb.requests()

@@ -20,6 +20,7 @@ import pytest
 
 import gossamer as package
 from gossamer.api import scale_crawl
+from gossamer.assembly.building import assemble
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import opened_store
 from gossamer.cluster.coordination import CoordinatorRecord
@@ -77,7 +78,7 @@ def test_a_scaling_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
                 if (directory / "state/scaling.json").exists():
                     refused += 1
                     with pytest.raises(ConfigError, match=f"gossamer scale .* --workers {shards}"):
-                        Shards(opened(directory), directory, 4).check()
+                        Shards(opened(directory), directory, 4, assemble).check()
                     with pytest.raises(ConfigError, match="is being divided"):
                         scale_crawl(directory, shards + 1)
             assert scale_crawl(directory, shards).after == shards

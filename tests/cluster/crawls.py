@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+from gossamer.assembly.building import assemble
 from gossamer.assembly.mapping import map_in, moves_in
 from gossamer.config import Config, configure, effective_toml
 from gossamer.lab.shards import Shards, Wire, ends_of
@@ -48,7 +49,7 @@ def crawl(
     config: Config, directory: Path, shards: int, meddle: Callable[[Shards], object] | None = None, **wire: float
 ) -> tuple[dict[str, str], Shards]:
     """Crawl to the end; return how each key ended."""
-    running = Shards(config, directory, shards, Wire(random.Random(7), **wire))  # type: ignore[arg-type]
+    running = Shards(config, directory, shards, assemble, Wire(random.Random(7), **wire))  # type: ignore[arg-type]
     return finished(running, meddle), running
 
 
@@ -85,4 +86,4 @@ def is_divided(directory: Path, shards: int) -> bool:
 def _running(config: Config, directory: Path, shards: int) -> Shards:
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "crawl.toml").write_text(effective_toml(config))
-    return Shards(config, directory, shards)
+    return Shards(config, directory, shards, assemble)

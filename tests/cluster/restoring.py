@@ -6,6 +6,7 @@ import random
 import shutil
 from pathlib import Path
 
+from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
 from gossamer.config import Config
 from gossamer.lab.shards import Shards, Wire
@@ -15,7 +16,7 @@ class RestoredShards(Shards):
     """Shards whose committed state is copied now and then, and replaced by an older copy when they are dead."""
 
     def __init__(self, config: Config, directory: Path, shards: int, wire: Wire) -> None:
-        super().__init__(config, directory, shards, wire)
+        super().__init__(config, directory, shards, assemble, wire)
         self.restores = 0
         self._openings: dict[int, int] = {}
 

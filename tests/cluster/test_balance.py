@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gossamer.assembly.building import assemble
 from gossamer.cluster.balance import ROUNDS_MIN, Balance, runs_to_give
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, ShardAnswer
 from gossamer.cluster.partitions import PartitionMap
@@ -216,7 +217,7 @@ def test_shards_without_work_get_some_from_the_one_that_has_all(tmp_path: Path, 
 
     with SimwebProcess(options, tmp_path / "web") as simweb:
         config = config_of(simweb, directory, 3, *keys("polite"), "crawl.concurrency=2")
-        running = Rebalancing(config, directory, 3, Wire(random.Random(7)))
+        running = Rebalancing(config, directory, 3, assemble, Wire(random.Random(7)))
         assert asyncio.run(running.run(meddle, WITHIN_S)) == "finished"
         ends = ends_of(config, directory, 3)
         assert Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web) == []

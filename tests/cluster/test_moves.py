@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.lab.shards import LabShard, Shards, Wire, ends_of
@@ -130,12 +131,12 @@ def test_a_crawl_that_stops_while_partitions_move_goes_on_with_them(tmp_path: Pa
 
     with SimwebProcess(WEB, tmp_path / "web") as simweb:
         config = config_of(simweb, directory, 2, *keys("polite"))
-        running = ManyCommits(config, directory, 2)
+        running = ManyCommits(config, directory, 2, assemble)
         assert asyncio.run(running.run(meddle, WITHIN_S)) == "stopped"
         kept = msgspec.msgpack.decode(running._kept, type=CoordinatorRecord)
         assert kept.moves.is_moving
         kept.end = ""  # As `ClusterCrawler` begins.
-        again = ManyCommits(config, directory, 2)
+        again = ManyCommits(config, directory, 2, assemble)
         again.shards, again._kept = 4, msgspec.msgpack.encode(kept)
         assert asyncio.run(again.run(within_s=WITHIN_S)) == "finished"
         ends = ends_of(config, directory, 4)

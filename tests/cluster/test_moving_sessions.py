@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.assembly.building import assemble
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, configure
 from gossamer.lab.shards import Shards
@@ -67,7 +68,7 @@ def test_a_site_with_logins_moves_while_its_sessions_are_used(tmp_path: Path, mo
     with served() as (ours, _):
         chase, seed = Chase("http://ours.test/", 4), f"http://ours.test:{ours.port}/"
         sets = (f"resolve.hosts_file={tmp_path / 'hosts'}", *settings(ours), "politeness.delay_s_min=0.25")
-        running = Shards(config_of([seed], *sets), tmp_path / "crawl", 2)
+        running = Shards(config_of([seed], *sets), tmp_path / "crawl", 2, assemble)
         assert asyncio.run(running.run(chase)) == "finished"
     assert len(chase.at) >= 4, "it moves while it is crawled"
     found = [row for row in rows(tmp_path / "crawl/pages") if row["host"] == "ours.test"]
@@ -89,7 +90,7 @@ def test_listed_requests_move_and_none_is_sent_twice(tmp_path: Path) -> None:
         list_of(tmp_path / "requests", served_api, lines)
         chase = Chase(served_api.root, 6)
         sets = (f"seeds.requests_file={tmp_path / 'requests'}", "politeness.delay_s_min=0.1", "scope.depth_max=0")
-        running = Shards(config_of([], *sets), tmp_path / "crawl", 2)
+        running = Shards(config_of([], *sets), tmp_path / "crawl", 2, assemble)
         assert asyncio.run(running.run(chase)) == "finished"
         sent = Counter(body for method, _, body, _ in served_api.sent if method == "POST")
     assert len(chase.at) >= 3, "it moves while requests are sent"

@@ -112,7 +112,7 @@ def test_a_limit_on_pages_counts_over_all_shards(tmp_path: Path) -> None:
     options = SimwebOptions.plain(seed=3, hosts=12, pages=400)
     with SimwebProcess(options, tmp_path / "web") as simweb:
         config = config_of(simweb, tmp_path / "crawl", 3, max_pages=150)
-        running = Shards(config, tmp_path / "crawl", 3)
+        running = Shards(config, tmp_path / "crawl", 3, assemble)
         assert asyncio.run(running.run()) == "limit"
         asked = {(one.host, one.path) for one in simweb.requests() if one.path != "/robots.txt"}
     ends = ends_of(config, tmp_path / "crawl", 3)
@@ -140,7 +140,7 @@ def test_shards_end_when_all_that_is_left_waits_for_longer_than_the_patience(tmp
             with SimwebProcess(SimwebOptions.plain(seed=3, hosts=6, pages=40), tmp_path / "web") as simweb:
                 waiting = f"http://127.0.0.1:{server.server_port}/"
                 config = config_of(simweb, tmp_path / "crawl", 3, seeds=(*simweb.seeds, waiting))
-                assert asyncio.run(Shards(config, tmp_path / "crawl", 3).run()) == "patience"
+                assert asyncio.run(Shards(config, tmp_path / "crawl", 3, assemble).run()) == "patience"
                 asked = {(one.host, one.path) for one in simweb.requests() if one.path != "/robots.txt"}
         finally:
             server.shutdown()

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.api import scale_crawl
+from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
 from gossamer.config.gather import reopen
 from gossamer.lab.shards import Shards, Wire
@@ -90,7 +91,7 @@ def test_the_hosts_of_one_site_are_fetched_by_all_shards(tmp_path: Path) -> None
     assert min(pages_of_each(tmp_path / "crawl")) > 0
     undivided = config_of(simweb, tmp_path / "crawl", SHARDS)
     with pytest.raises(ConfigError, match=r"url\.split_sites: this crawl began with \['d000.test'\] and keeps it"):
-        Shards(undivided, tmp_path / "crawl", SHARDS).check()
+        Shards(undivided, tmp_path / "crawl", SHARDS, assemble).check()
 
 
 @pytest.mark.heavy

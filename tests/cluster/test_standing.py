@@ -12,6 +12,7 @@ from gossamer import Crawler
 from gossamer.api.cluster_queries import ClusterQueries
 from gossamer.api.engine import EngineCalls
 from gossamer.api.status import status_of
+from gossamer.assembly.building import assemble
 from gossamer.cluster.aggregate import LISTED_MAX, REVISIT_SUMS, whole
 from gossamer.config import Config, configure, effective_toml
 from gossamer.crawl.counters import Timeline
@@ -155,7 +156,7 @@ def test_of_a_stopped_crawl_the_limit_of_all_shards_is_named(tmp_path: Path) -> 
     with SimwebProcess(SimwebOptions.plain(hosts=6, pages=200), tmp_path / "web") as simweb:
         config = config_of(simweb, directory, 2, max_pages=12)
         (directory / "crawl.toml").write_text(effective_toml(config))
-        assert asyncio.run(Shards(config, directory, 2).run()) == "limit"
+        assert asyncio.run(Shards(config, directory, 2, assemble).run()) == "limit"
     status = status_of(directory)
     assert (status["pages"], status["ended_says"]) == (12, "page limit reached")
     says = f"page limit reached; `gossamer resume {directory} --max-pages N` continues with a higher limit N"

@@ -15,7 +15,7 @@ import pytest
 from rocksdict import AccessType, Rdict
 
 import gossamer
-from gossamer.assembly.frontiers import HostsKept
+from gossamer.assembly.kept import HostsKept
 from gossamer.model.errors import ConfigError
 from gossamer.state.schema import HOSTS_VERSION
 from gossamer.state.store import HostsStore, store_options
@@ -161,7 +161,7 @@ def test_a_budget_that_was_spent_is_spent_for_the_next_crawl(site: Site, tmp_pat
 
 
 def test_one_crawl_at_a_time(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gossamer.assembly.frontiers.LOCK_S_MAX", 0.05)
+    monkeypatch.setattr("gossamer.assembly.kept.LOCK_S_MAX", 0.05)
     held = HostsKept(tmp_path / "store", 1 << 20)
     try:
         with pytest.raises(ConfigError, match="in use by another crawl") as refused:

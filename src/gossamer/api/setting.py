@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.home import DurableState
+from gossamer.assembly.kept import DurableState
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.lists import hosts_of

@@ -12,9 +12,10 @@ from gossamer.archive.archive import Archives
 from gossamer.archive.uploads import uploads_of
 from gossamer.assembly.earlier import earlier_of
 from gossamer.assembly.exchanging import Membership, exchange_of
-from gossamer.assembly.frontiers import frontier_for, hosts_kept
-from gossamer.assembly.home import OWNED, DurableState, Home, Setup, locked, stored
-from gossamer.assembly.integrity import lost, manifest_of, opened_store, refuse_half_forgotten, require_sound
+from gossamer.assembly.frontiers import frontier_for
+from gossamer.assembly.home import Home, Setup, locked, stored
+from gossamer.assembly.integrity import refuse_half_forgotten
+from gossamer.assembly.kept import DurableState, kept_of, storage_of
 from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
 from gossamer.assembly.modules import chosen_modules, examiner, prioritizer_of, walls_of
 from gossamer.assembly.moving import PartitionMoves
@@ -26,7 +27,6 @@ from gossamer.assembly.parts import (
     crawl_options_of,
     isolated_of,
     judges_again,
-    keep_mode,
     learned_by,
     politeness_of,
     quarantine_of,
@@ -66,7 +66,6 @@ from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.state import page_facts
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain
-from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.schema import TOTALS
@@ -77,9 +76,7 @@ from gossamer.url.name import Namer
 from gossamer.world.alarm import OverrunAlarm
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
-from gossamer.world.huge_pages import HugePages
-from gossamer.world.machine import ThisMachine
-from gossamer.world.process import DirectoryLock, boot_id
+from gossamer.world.process import DirectoryLock
 from gossamer.world.spill import Spills
 
 if TYPE_CHECKING:
@@ -144,45 +141,6 @@ def _assembled(setup: Setup, opening_min: int) -> Assembled:
     ring, membership = ring_of(setup, kept, telemetry, outputs.archives, modules)
     controls = controls_of(setup, kept, ring, telemetry, alone=membership is None)
     return Assembled(kept, ring, outputs, controls, membership, setup.closing)
-
-
-# ---- what is kept
-
-
-def storage_of(setup: Setup) -> Storage:
-    """Open a shard's state and recover its last commit.
-
-    Raises:
-        ConfigError: the crawl has another mode, or another crawl holds the hosts store.
-        DamagedError: files of the last commit are missing or cut short.
-    """
-    config, home, undo, now = setup.config, setup.home, setup.undo, setup.clock.now()
-    slots = undo.enter_context(closing(ShardSlots(home.state)))
-    store = undo.enter_context(closing(opened_store(config, home)))
-    manifest = manifest_of(store)
-    require_sound(home.directory, lost(config, home, manifest))
-    hosts = hosts_kept(config)
-    if hosts is not None:
-        contacts = undo.enter_context(closing(hosts)).contacts(home.state, now)
-    else:
-        contacts = Contacts(home.state, boot_id(), now, ThisMachine().wall_offset_s(), epoch=store.epoch)
-    undo.callback(contacts.close)
-    journals = home.journals()
-    undo.callback(journals.close_files)
-    journals.recover(manifest, OWNED)
-    epochs = Epochs(store)
-    keep_mode(config, epochs)
-    return Storage(store, epochs, journals, contacts, slots, hosts.store if hosts is not None else None)
-
-
-def kept_of(setup: Setup, storage: Storage, telemetry: Telemetry, archives: Archives) -> DurableState:
-    """Return the state with its committer, which other components join."""
-    memory = HugePages() if setup.config.memory.huge_pages else None
-    committer = Committer(storage, archives, telemetry, memory)
-    committer.on_epoch = storage.slots.note_epoch
-    committer.on_durable = archives.add_epoch
-    setup.closing.callback(committer.close)
-    return DurableState(setup.home, storage, committer)
 
 
 # ---- what is written

@@ -1,6 +1,6 @@
-"""Home: the directories of a shard, their lock, the state in them, and the values with which components are built. A
-single shard uses the whole directory of the crawl. Several shards share the output folders (`warc/`, `pages/`,
-`links/`), with their numbers in the file names, and each has its own state.
+"""Home: the directories of a shard, their lock, and the values with which components are built. A single shard uses the
+whole directory of the crawl. Several shards share the output folders (`warc/`, `pages/`, `links/`), with their numbers
+in the file names, and each has its own state.
 """
 
 from __future__ import annotations
@@ -13,12 +13,9 @@ from typing import NoReturn, TypeVar
 import msgspec
 
 from gossamer.config import Config
-from gossamer.crawl.commit import Committer
 from gossamer.model.errors import ConfigError
-from gossamer.model.product import FORGOTTEN
 from gossamer.model.words import shell_word
 from gossamer.state.journals import Journals
-from gossamer.state.storage import Storage
 from gossamer.state.store import Store
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
@@ -173,40 +170,3 @@ def stored(store: Store, key: bytes, kind: type[T], default: T) -> T:
     """Return the decoded value of a key in the store, or `default`."""
     value = store.get("meta", key)
     return default if value is None else msgspec.msgpack.decode(value, type=kind)
-
-
-class DurableState(msgspec.Struct, frozen=True):
-    """The state of a shard on disk, and the commits that make it durable."""
-
-    home: Home
-    storage: Storage
-    committer: Committer
-
-    async def checkpoint(self) -> Path:
-        """Make a consistent copy of the last commit by hard links, and return its directory.
-
-        Files that still grow are shared with the crawl: copy the checkpoint (`cp -r`) before resuming it.
-        """
-        await self.committer.commit()
-        home, storage = self.home, self.storage
-        folder = home.directory / CHECKPOINTS
-        shard = f"shard-{home.shard}-" if home.shards > 1 else ""  # Each shard numbers its own epochs.
-        name = f"{shard}{storage.store.epoch:08d}"
-        remove_unfinished_checkpoints(home.directory, shard)
-        begun = folder / f".{name}"  # An incomplete checkpoint must not have the final name.
-        copy = Home(begun, home.shard, home.shards)
-        copy.state.mkdir(parents=True)
-        copy.state.chmod(home.state.stat().st_mode & 0o777)  # The state may hold cookies.
-        storage.store.checkpoint(copy.store)
-        journals = copy.journals()
-        lists = [FORGOTTEN] if (home.directory / FORGOTTEN).exists() else []
-        for file in [*storage.journals.files(), "crawl.toml", *lists]:
-            journals.path(file).parent.mkdir(parents=True, exist_ok=True)
-            journals.path(file).hardlink_to(storage.journals.path(file))
-        if home.shards > 1:
-            from gossamer.assembly.mapping import map_in  # noqa: PLC0415 - of several shards alone
-
-            # As it is now: nothing moves while a checkpoint is made. A machine of a cluster may have none.
-            if (partitions := map_in(home.directory)) is not None:
-                partitions.save(begun)
-        return begun.rename(folder / name)

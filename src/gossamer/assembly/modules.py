@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
-from gossamer.config.gather import read_text
-from gossamer.config.lists import forgotten_in, scope_lists
+from gossamer.config.lists import forgotten_in, read_text, scope_lists
 from gossamer.crawl.examine import Examiner
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.frontier import priority

@@ -15,8 +15,8 @@ from gossamer.assembly.revisits import scope_options
 from gossamer.config import Config
 from gossamer.config.lists import forgotten_in, scope_lists
 from gossamer.crawl.counters import CrawlCounters
+from gossamer.crawl.pending_scope import CrawlScope
 from gossamer.crawl.permit import Permit
-from gossamer.crawl.shard import CrawlScope
 from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.usage import Usage
 from gossamer.ports import Filter

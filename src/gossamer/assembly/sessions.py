@@ -9,7 +9,7 @@ from pathlib import Path
 from gossamer.assembly.home import Home, locked
 from gossamer.assembly.integrity import opened_store
 from gossamer.config import Config
-from gossamer.config.gather import read_text
+from gossamer.config.lists import read_text
 from gossamer.config.secret import login_rules
 from gossamer.crawl.logins import FormLogins
 from gossamer.crawl.options import LoginRule

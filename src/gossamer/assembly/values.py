@@ -10,8 +10,10 @@ from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly.exchanging import Membership
-from gossamer.assembly.home import DurableState, Home
+from gossamer.assembly.home import Home
 from gossamer.assembly.integrity import changed, lost, require_sound
+from gossamer.assembly.kept import DurableState
+from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.live import Settings
 from gossamer.crawl.counters import Telemetry
@@ -70,6 +72,12 @@ class Assembled(msgspec.Struct, frozen=True):
     membership: Membership | None
     """Its membership in a crawl of several shards; None in a crawl of one shard."""
     closing: AsyncExitStack
+
+    @property
+    def exchange(self) -> Exchange:
+        """Return its exchange with other shards; for one of several."""
+        assert self.membership is not None
+        return self.membership.exchange
 
     async def close(self) -> None:
         """Close every component, even if one raises. Committed data is safe whether this is called or not."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gossamer.config.flags import BY_NAME
 from gossamer.config.footprint import fitted
+from gossamer.config.lists import read_text
 from gossamer.config.mend import lines_of, nearest
 from gossamer.config.presets import by_mode, preset_values
 from gossamer.config.secret import may_be_secret
@@ -24,7 +25,6 @@ from gossamer.model.words import shell_word
 from gossamer.options import Mistake, OptionsError, convert, declared
 from gossamer.url.url import drop_user_info
 
-FILE_BYTES_MAX = 64 << 20
 NESTED = "too many values within each other; no key takes such a value"
 
 # Relative paths start at their origin: the file's directory, or the current directory of the command.
@@ -119,23 +119,6 @@ def reopen_text(
             f"{changed.cluster.workers}` makes it {changed.cluster.workers}, then resume it"
         )
     return changed
-
-
-def read_text(file: Path) -> str:
-    """Return a configuration file's text.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
-    try:
-        with file.open("rb") as source:
-            return source.read(FILE_BYTES_MAX).decode("utf-8")
-    except PermissionError as error:
-        raise ConfigError(f"you may not read {file}; run this as its owner, or have them permit it") from error
-    except OSError as error:
-        raise ConfigError(f"cannot read {file}: {error.strerror}; name a file that you can read") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{file} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
 
 
 def _finish(

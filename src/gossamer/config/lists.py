@@ -1,4 +1,4 @@
-"""Lists: the operator's files of patterns, hosts and domains, read for the scope."""
+"""Lists: the operator's files: their text, and the patterns, hosts and domains in them, read for the scope."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from gossamer.scope.forgotten import ForgottenEntry, Matching
 from gossamer.scope.lists import HostSet, Lists, Whitelist
 
 CHECKED_LINES = 1_000
+FILE_BYTES_MAX = 64 << 20
 LIST_BYTES_MAX = 64 << 20
 """Of a file of hosts or patterns: what it holds is kept as it is. A whitelist has no bound but its 8 bytes a line."""
 
@@ -178,3 +179,20 @@ def _opened(path: Path) -> TextIO:
             if file.read(2) == b"\x1f\x8b":
                 return cast("TextIO", gzip.open(path, "rt", encoding="utf-8-sig", errors="strict"))
     return path.open(encoding="utf-8-sig", errors="strict")
+
+
+def read_text(file: Path) -> str:
+    """Return a configuration file's text.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        with file.open("rb") as source:
+            return source.read(FILE_BYTES_MAX).decode("utf-8")
+    except PermissionError as error:
+        raise ConfigError(f"you may not read {file}; run this as its owner, or have them permit it") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}; name a file that you can read") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is not UTF-8 (byte {error.start}); save it as UTF-8") from error

@@ -13,21 +13,16 @@ from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.history import UrlMemory
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.crawl.pending_scope import CrawlScope
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.revisiting import Enrolment, Revisiting
-from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.watchdogs import Brakes
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.websub import Subscriptions
-from gossamer.scope.chain import Chain
-from gossamer.scope.lists import ExcludedHost
-from gossamer.scope.options import ScopeOptions
-from gossamer.scope.roots import Roots
-from gossamer.scope.traps import Traps
 
 if TYPE_CHECKING:
     from gossamer.crawl.requests import Requests
@@ -433,18 +428,6 @@ def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-class CrawlScope(msgspec.Struct, frozen=True):
-    """The filters of a crawl, and the state of its scope."""
-
-    chain: Chain
-    chain_of: Callable[[ScopeOptions], Chain]
-    """Builds the filters for other options."""
-    roots: Roots
-    exclusions: ExcludedHost
-    traps: Traps
-    trapping: Trapping
 
 
 class Recrawl(msgspec.Struct, frozen=True):

@@ -12,8 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.api.low_water import seeding_of
-from gossamer.assembly.building import assemble
+from gossamer.api.seeding import Seeding
 from gossamer.assembly.home import Home
 from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.values import Assembled
@@ -97,10 +96,19 @@ class Shards:
     balance_rounds_min = 0
     """Rounds in which a shard is behind before it gives partitions to one that is free; 0: it never does."""
 
-    def __init__(self, config: Config, directory: Path, shards: int, wire: Wire | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        directory: Path,
+        shards: int,
+        assemble: Callable[..., Assembled],
+        wire: Wire | None = None,
+    ) -> None:
+        """`assemble` is `assembly.building.assemble`."""
         self.limits = Limits(config.limits.max_pages)
         self.config = replace(config, limits=LimitsOptions())  # These are of all shards together.
         self.directory = directory
+        self._assemble = assemble
         self.shards = self.founders = shards
         """Shards that there are, and that the crawl began with."""
         self.partitions = PartitionMap.even(shards)
@@ -116,7 +124,7 @@ class Shards:
         asyncio.run(self._opened_and_closed())
 
     async def _opened_and_closed(self) -> None:
-        await assemble(self.config, self.directory, shard=0, shards=self.shards).close()
+        await self._assemble(self.config, self.directory, shard=0, shards=self.shards).close()
 
     async def stop(self) -> None:
         """Have every shard finish what is in flight, and end."""
@@ -248,7 +256,7 @@ class Shards:
         make_directory(place.directory / "state")
         if PartitionMap.load(place.directory) is None:
             self.partitions.save(place.directory)
-        assembled = assemble(
+        assembled = self._assemble(
             self.config_of(number), place.directory, clock=place.clock, dice=place.dice, shard=number,
             shards=self.founders, opening_min=self.least_opening(number),
         )  # fmt: skip
@@ -260,7 +268,10 @@ class Shards:
             member.assembled = assembled
             self.opened(member)
             membership.exchange.on_outgoing = member.outgoing.set
-            seeding = seeding_of(assembled)
+            controls, epochs = assembled.controls, assembled.kept.storage.epochs
+            counters, has = controls.telemetry.counters, membership.exchange.seeds_here
+            seeding = Seeding(controls.settings.config, ring, epochs, counters, has)
+            membership.seeding = seeding.busy
             await seeding.prepare()
             member.begun.set()
             pump = asyncio.create_task(self._pump(member))

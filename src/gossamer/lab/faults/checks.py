@@ -11,14 +11,11 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from gossamer.frontier.record import decode_entry
-from gossamer.lab.faults.schedule import SKEW_S_MAX
-from gossamer.lab.faults.world import SeenRequest, World
+from gossamer.lab.faults.world import BUSY_S, SKEW_S_MAX, SeenRequest, World
 from gossamer.revisit.state import decode_memory
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 
-BUSY_S = 30.0
-"""Before a host that is busy is requested again, at least."""
 ROUNDING_S = 1e-6
 IDLE_S_MAX = 1_000.0
 """Between two requests: the longest sleep of a host that fails, and the time in which no process was there."""

@@ -16,18 +16,17 @@ from uuid import UUID
 import msgspec
 
 from gossamer.archive import logs, warc
-from gossamer.assembly import building, integrity
+from gossamer.assembly import integrity, kept
 from gossamer.assembly.values import Assembled
 from gossamer.config import Config
 from gossamer.crawl import shard
 from gossamer.frontier.record import decode_entry
-from gossamer.lab.faults.checks import BUSY_S
 from gossamer.lab.faults.login import SETS as SETS_OF_LOGIN
 from gossamer.lab.faults.loop import HERE, SimulatedLoop
 from gossamer.lab.faults.recount import Files, wrong_state
 from gossamer.lab.faults.schedule import is_uneven
 from gossamer.lab.faults.web import hash_of
-from gossamer.lab.faults.world import DELAYS_S, Fault, Killed, Kind, Machine, World
+from gossamer.lab.faults.world import BUSY_S, DELAYS_S, Fault, Killed, Kind, Machine, World
 from gossamer.seen import bloom, diskmerge, held
 from gossamer.state import journals, redo
 from gossamer.state.redo import DamagedStoreError
@@ -203,7 +202,7 @@ def in_world(*, is_real: bool, also: Iterable[Place] = ()) -> Iterator[None]:
     """Have the crawl use the world's disk, clock and store, and commits of several chunks; `also` has more changes."""
     places: list[Place] = [
         (files, "os", _Current()),
-        (building, "boot_id", lambda: HERE.get().boot_id()),
+        (kept, "boot_id", lambda: HERE.get().boot_id()),
         (ThisMachine, "wall_offset_s", lambda _machine: HERE.get().wall_offset_s()),
         (journals, "BUFFER_BYTES_MAX", 4096),
         (redo, "PART_OPERATIONS_MAX", 10),

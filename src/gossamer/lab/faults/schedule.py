@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.lab.faults.world import ADDRESS_DELAYS_S, LOGIN_ONE_IN, Fault, Kind, When
+from gossamer.lab.faults.world import ADDRESS_DELAYS_S, LOGIN_ONE_IN, SKEW_S_MAX, Fault, Kind, When
 from gossamer.world.dice import Dice
 
 FAULTS_MAX = 5
@@ -33,8 +33,6 @@ SUSPENDED_S_MIN, SUSPENDED_S_MAX = 5.0, 90.0
 """For how long: leases of addresses end meanwhile, or do not."""
 AWAY_S_MAX, AWAY_S_LONG = 120.0, 600.0
 """How long two shards are cut off from each other, or the coordinator is away; and while one waits for the other."""
-SKEW_S_MAX = 600.0
-"""By which the clocks of two machines differ."""
 SHARDS_MAX, SCALINGS_MAX = 4, 3
 """That a trial has at most after a change of their number; and how many of those."""
 LOST_ONE_IN = 2

@@ -20,12 +20,13 @@ from typing import Any
 
 import msgspec
 
+from gossamer.assembly.building import assemble
 from gossamer.assembly.values import Assembled
 from gossamer.cluster.moves import Copied, MovesRecord
 from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.config import Config, configure
-from gossamer.lab.faults.agreement import disagreements, exchange_of, untaken
+from gossamer.lab.faults.agreement import Traffic, disagreements, untaken
 from gossamer.lab.faults.checks import SEED, unscheduled
 from gossamer.lab.faults.disk import ModelDisk
 from gossamer.lab.faults.further import Feeds, in_batch, map_of, sets_in
@@ -40,10 +41,9 @@ from gossamer.lab.faults.lives import (
     web_faults,
 )
 from gossamer.lab.faults.loop import HERE, SimulatedLoop
-from gossamer.lab.faults.schedule import OF_A_SHARD, SKEW_S_MAX, is_uneven
+from gossamer.lab.faults.schedule import OF_A_SHARD, is_uneven
 from gossamer.lab.faults.situations import shards_in
-from gossamer.lab.faults.traffic import Traffic
-from gossamer.lab.faults.world import Fault, Killed, Machine, When, World
+from gossamer.lab.faults.world import SKEW_S_MAX, Fault, Killed, Machine, When, World
 from gossamer.lab.shards import LabPlace, LabShard, Shards, Wire
 from gossamer.world.dice import Dice
 
@@ -80,7 +80,7 @@ class SimulatedShards(Shards):
         wire = Wire(dice, delay_s_max=FRAME_S_MAX, is_silent=dice.random() < SILENT)
         self._orders: dict[tuple[int, int], tuple[Move, Orders]] = {}
         """The first with a move, by shard and version."""
-        super().__init__(configure(options=OPTIONS, sets=sets, seeds=[SEED]), folder, world.shards, wire)
+        super().__init__(configure(options=OPTIONS, sets=sets, seeds=[SEED]), folder, world.shards, assemble, wire)
         self._other_config = self.config
         if world.changes:  # As after a run with other promises, of which each shard remembers the ones it had.
             self._other_config = configure(options=OPTIONS, sets=(*sets, OTHER_PROMISES), seeds=[SEED])
@@ -391,7 +391,7 @@ class SimulatedShards(Shards):
         if ends and coordination.moves.is_moving:
             found.append("it was over while partitions moved")
         for number, shard in running.items():
-            found += self._traffic.waits(exchange_of(shard), self.world.elapsed_s, is_suspended=self.suspended(number))
+            found += self._traffic.waits(shard.exchange, self.world.elapsed_s, is_suspended=self.suspended(number))
         self._is_ending = bool(coordination.kept.end)
         self.world.faulty += found[:1] if not self.world.faulty else []
 

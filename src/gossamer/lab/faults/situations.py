@@ -11,7 +11,6 @@ from gossamer.assembly.values import Assembled
 from gossamer.cluster.places import Move
 from gossamer.frontier.index import ON_BENCH
 from gossamer.frontier.record import HostRecord, decode_record, host_prefix
-from gossamer.lab.faults.agreement import exchange_of
 from gossamer.lab.faults.login import ORIGIN
 from gossamer.lab.faults.world import When, World
 from gossamer.state.store import Store
@@ -60,9 +59,9 @@ def _returned(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Mo
 
 def _owner(shards: Mapping[int, Assembled], user: int, address: str) -> int | None:
     """Return the owner of an address that a shard uses, if both live and others wait for one of its addresses."""
-    addresses = exchange_of(shards[user]).addresses if user in shards else None
+    addresses = shards[user].exchange.addresses if user in shards else None
     owner = addresses.client.owner_of(address) if addresses is not None else None
-    server = exchange_of(shards[owner]).addresses if owner in shards and owner is not None else None
+    server = shards[owner].exchange.addresses if owner in shards and owner is not None else None
     return owner if server is not None and server.server.contended else None
 
 
@@ -71,8 +70,8 @@ def _copying(shards: Mapping[int, Assembled], _world: World, moves: Sequence[Mov
     found = []
     for move in moves:
         taker = shards.get(move.to)
-        has_some = taker is not None and (move.first, move.end) in exchange_of(taker).places.travelling
-        if has_some and move.sender in shards and exchange_of(shards[move.sender]).places.has(move.first):
+        has_some = taker is not None and (move.first, move.end) in taker.exchange.places.travelling
+        if has_some and move.sender in shards and shards[move.sender].exchange.places.has(move.first):
             found.append(move.sender)
     return found
 
@@ -82,7 +81,7 @@ def _giving(shards: Mapping[int, Assembled], _world: World, moves: Sequence[Move
     return [
         move.sender
         for move in moves
-        if move.sender in shards and not exchange_of(shards[move.sender]).places.has(move.first)
+        if move.sender in shards and not shards[move.sender].exchange.places.has(move.first)
     ]
 
 
@@ -91,13 +90,13 @@ def _taken(shards: Mapping[int, Assembled], _world: World, moves: Sequence[Move]
     return [
         move.sender
         for move in moves
-        if move.sender in shards and move.to in shards and exchange_of(shards[move.to]).places.has(move.first)
+        if move.sender in shards and move.to in shards and shards[move.to].exchange.places.has(move.first)
     ]
 
 
 def _asking(shards: Mapping[int, Assembled], _world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the shards that wait for another one's robots.txt."""
-    return [number for number, shard in shards.items() if exchange_of(shard).prerequisites.waits]
+    return [number for number, shard in shards.items() if shard.exchange.prerequisites.waits]
 
 
 def _redirected(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
@@ -146,7 +145,7 @@ def _lonely(shards: Mapping[int, Assembled], world: World, moves: Sequence[Move]
     have = [number for number, shard in shards.items() if shard.ring.frontier.hosts_left]
     if moves or len(have) != 1 or len(shards) < world.shards or shards[have[0]].ring.frontier.counts.pending:
         return []
-    addresses = exchange_of(shards[have[0]]).addresses
+    addresses = shards[have[0]].exchange.addresses
     used = {world.address(url.split("/")[2]) for url in world.site.pages}
     return have if addresses is not None and all(addresses.client.owner_of(one) != have[0] for one in used) else []
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from gossamer.lab.faults.loop import Lockstep
 
 BEGIN = 1_767_225_600.0
+BUSY_S = 30.0
+"""Before a host that is busy is requested again, at least."""
+SKEW_S_MAX = 600.0
+"""By which the clocks of two machines differ."""
 HOSTS_AN_ADDRESS, CHAIN_ONE_IN = 3, 3
 ADDRESS_DELAYS_S = (0.5, 0.5, 40.0, 15.0, 0.5)
 """By seed: of an address that hosts of several shards share. The long ones outlast a restart and the first commit."""
