@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -15,7 +16,7 @@ from gossamer.crawl.commit import Committer
 from gossamer.crawl.copies import CopyMarks, NearCopies
 from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
 from gossamer.crawl.examine import Examiner, Look
-from gossamer.crawl.explain import Explainer
+from gossamer.crawl.explain import Explainer, Lookups
 from gossamer.crawl.history import PageHistory, PageRecord, UrlMemory
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
@@ -41,7 +42,7 @@ from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.options import ProcessOptions
 from gossamer.robots.documents import SiteDocuments
 from gossamer.robots.options import RobotsOptions
-from gossamer.robots.robots import SiteRobots
+from gossamer.robots.robots import SiteRobots, record_of
 from gossamer.scope.chain import scope_chain
 from gossamer.scope.lists import NO_LISTS, ExcludedHost, Lists
 from gossamer.scope.options import ScopeOptions
@@ -175,7 +176,8 @@ class Ring:
         )
         self.limits = convert(LimitsOptions, limits or {})
         self.pipeline = self.joined()
-        self.explainer = Explainer(self.urls, self.chain, self.frontier.facts, self.frontier.lent)
+        self.lookups = Lookups(self.frontier.facts, self.frontier.lent, partial(record_of, self.epochs))
+        self.explainer = Explainer(self.urls, self.chain, self.lookups)
 
     def joined(self, **stages: object) -> Pipeline:
         """Join the rooms to a ring, some of them replaced."""

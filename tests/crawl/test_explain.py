@@ -115,9 +115,7 @@ def test_what_an_eliminator_without_ways_was_offered(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: page("/a")}) as ring:
         seen = BloomUrlSeen(ring.epochs, ring.journals, SeenOptions())
         ring.joined(url_seen=seen)
-        explainer = Explainer(
-            UrlMemory(ring.namer, seen, ring.history), ring.chain, ring.frontier.facts, ring.frontier.lent
-        )
+        explainer = Explainer(UrlMemory(ring.namer, seen, ring.history), ring.chain, ring.lookups)
         ring.seed(ROOT)
         assert explainer.why(ROOT)["state"] == "queued"
         assert explainer.why(ROOT + "a")["state"] == "unknown"
@@ -141,13 +139,8 @@ def test_what_failed_and_waits_for_its_next_attempt(tmp_path: Path) -> None:
 def test_a_revisit_that_failed_is_due_with_its_next_attempt(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: GONE}, frontier={"retry_s_first": 100}) as ring:
         began = ring.clock.now()
-        explainer = Explainer(
-            ring.urls,
-            ring.chain,
-            ring.frontier.facts,
-            ring.frontier.lent,
-            lambda _: {"next_due_at": began, "recent": []},
-        )
+        lookups = ring.lookups._replace(revisits=lambda _: {"next_due_at": began, "recent": []})
+        explainer = Explainer(ring.urls, ring.chain, lookups)
         ring.crawl(ROOT, until=began + 50)
         told = explainer.why(ROOT)
         assert told["state"] == "waiting"

@@ -48,7 +48,7 @@ def holding(ring: Ring, seen: list[DiskMergeUrlSeen], *, fill: bool = True) -> D
         ring.run(commits(ring, made))
     ring.joined(url_seen=made)
     urls = UrlMemory(ring.namer, made, ring.history)
-    ring.explainer = Explainer(urls, ring.chain, ring.frontier.facts, ring.frontier.lent)
+    ring.explainer = Explainer(urls, ring.chain, ring.lookups)
     return made
 
 

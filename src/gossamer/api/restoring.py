@@ -29,7 +29,7 @@ from gossamer.config.live import divided, save
 from gossamer.config.secret import shows_secret
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.extras import require
-from gossamer.model.product import FORGOTTEN
+from gossamer.model.product import FORGOTTEN, LOCK
 from gossamer.model.verbs import RefusedError
 from gossamer.model.words import shell_word
 from gossamer.world.clock import WallClock
@@ -315,7 +315,7 @@ def _restore_copies(sources: Sequence[Path], directory: Path) -> str:
                 f"{source} holds no checkpoint (it has no crawl.toml); name a directory that `gossamer checkpoint` "
                 "made, or a URI such as file:///PATH or s3://BUCKET/PREFIX"
             )
-        if DirectoryLock.is_held(source / "state/lock"):
+        if DirectoryLock.is_held(source / LOCK):
             raise ConfigError(
                 f"{source} is a crawl that runs, not a checkpoint; `gossamer checkpoint {shell_word(source)}` makes one"
             )

@@ -47,7 +47,7 @@ from gossamer.config.live import Settings
 from gossamer.crawl.commit import Committer, Cuts
 from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
 from gossamer.crawl.examine import Examiner
-from gossamer.crawl.explain import Explainer
+from gossamer.crawl.explain import Explainer, Lookups
 from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.isolation import WALL_FACTOR
 from gossamer.crawl.logs import Logs
@@ -64,7 +64,7 @@ from gossamer.plugins import build
 from gossamer.process.choice import Chosen
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.state import page_facts
-from gossamer.robots.robots import SiteRobots
+from gossamer.robots.robots import SiteRobots, record_of
 from gossamer.scope.chain import Chain
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
@@ -323,8 +323,9 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
     config, epochs, frontier = setup.config, kept.storage.epochs, ring.frontier
     watchdogs = watchdogs_of(config, setup.home.directory, ring.loop.brakes, kept.committer, telemetry, alone=alone)
     setup.closing.callback(watchdogs.close)
-    revisits, rendering = partial(page_facts, epochs), learned_by(config, epochs)
-    explainer = Explainer(ring.urls, ring.scope.chain, frontier.facts, frontier.lent, revisits, rendering)
+    robots, revisits = partial(record_of, epochs), partial(page_facts, epochs)
+    lookups = Lookups(frontier.facts, frontier.lent, robots, revisits, learned_by(config, epochs))
+    explainer = Explainer(ring.urls, ring.scope.chain, lookups)
     settings = Settings(config, partial(reconfigure, ring, telemetry, watchdogs, epochs, setup.dice))
     return Controls(settings, telemetry, watchdogs, explainer)
 

@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
+from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
 from gossamer.state.journals import Journals
 from gossamer.state.store import Store
@@ -137,7 +138,7 @@ def locked(
     try:
         if state is not None and not reading:
             make_directory(state)
-        lock = DirectoryLock((state if state is not None else directory / "state") / "lock", reading=reading)
+        lock = DirectoryLock(directory / LOCK if state is None else state / "lock", reading=reading)
     except OSError as error:
         if error.errno not in NOT_OURS:
             raise

@@ -17,13 +17,14 @@ from gossamer.assembly.permits import forgotten_of, scope_of
 from gossamer.assembly.schemes import namer_of
 from gossamer.config import Config
 from gossamer.crawl.counters import CrawlCounters, Totals
-from gossamer.crawl.explain import Explainer
+from gossamer.crawl.explain import Explainer, Lookups
 from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.pending_scope import ScopeMemory
 from gossamer.frontier.overview import facts_of
 from gossamer.model.errors import Damage
 from gossamer.ports import UrlSeen
 from gossamer.revisit.state import RevisitState, page_facts, stored_state
+from gossamer.robots.robots import record_of
 from gossamer.scope.traps import Traps
 from gossamer.seen.offers import FOLDER as SEEN_FOLDER
 from gossamer.state.epoch import Epochs
@@ -82,8 +83,9 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         undo.callback(close, url_seen)
         facts = partial(facts_of, epochs, budget=budget_of(config), split=config.url.split)
         urls = UrlMemory(namer, url_seen, PageHistory(epochs))
-        revisits, rendering = partial(page_facts, epochs), learned_by(config, epochs)
-        explainer = Explainer(urls, scope.chain, facts, lambda _: False, revisits, rendering)
+        robots, revisits = partial(record_of, epochs), partial(page_facts, epochs)
+        lookups = Lookups(facts, lambda _: False, robots, revisits, learned_by(config, epochs))
+        explainer = Explainer(urls, scope.chain, lookups)
         totals = stored(store, TOTALS, Totals, Totals())
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)

@@ -43,6 +43,7 @@ from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, Damage, DamageKind, OtherFormatError
+from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
 from gossamer.state import contacts, slots
 from gossamer.state.journals import ManifestEntry, Phase
@@ -88,7 +89,7 @@ class Verification:
             remedy = "put a sound copy in its place, or correct the line"
             yield self._damage("crawl.toml", "configuration", f"cannot be read ({error})", "everything", remedy)
             return
-        lock = DirectoryLock(self._directory / "state/lock", reading=True)
+        lock = DirectoryLock(self._directory / LOCK, reading=True)
         try:
             self.looked.running = not lock.acquire(0.0)
             if unfinished := half_forgotten(self._directory):

@@ -20,6 +20,7 @@ from gossamer.config.gather import reopen
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.model.errors import ConfigError, Damage
 from gossamer.model.pages import Page
+from gossamer.model.product import LOCK
 from gossamer.plugins import build
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import Modules
@@ -48,7 +49,7 @@ def crawl_in(directory: Path) -> ExportedCrawl:
     if not (directory / "crawl.toml").exists():
         raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
     config, now = reopen(directory / "crawl.toml"), WallClock().now()
-    lock, running = DirectoryLock(directory / "state/lock", reading=True), False
+    lock, running = DirectoryLock(directory / LOCK, reading=True), False
     try:
         running = not lock.acquire(0.0)
         every = [home for home in homes(directory, config.cluster.workers) if home.is_there]

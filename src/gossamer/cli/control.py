@@ -21,6 +21,7 @@ from gossamer.cli.job import is_maintained
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import line_of, state_of
 from gossamer.model.errors import ConfigError
+from gossamer.model.product import LOCK
 from gossamer.model.status import read_status
 from gossamer.model.verbs import VERBS, InvalidError, Verb, read
 from gossamer.model.words import shell_word
@@ -35,7 +36,6 @@ BEGIN_S_MAX = 5.0
 PAUSE_S = 0.05
 REPLY_BYTES_MAX = 64 << 20
 STALLED = "state/stalled.json"
-LOCK = "state/lock"
 
 
 @commands.command("seed", help=VERBS["seed"].says)

@@ -18,6 +18,7 @@ from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.supervisor import carried_out
 from gossamer.model.errors import ConfigError
+from gossamer.model.product import LOCK
 from gossamer.model.words import counted, shell_word, size
 from gossamer.world.files import write_whole
 from gossamer.world.process import MAINTENANCE, DirectoryLock
@@ -171,7 +172,7 @@ def _stopped(directory: Path) -> Literal["", "there", "here"]:
             ask(directory, "stop")
     except NoCrawlRunsError:
         return ""
-    lock = DirectoryLock(directory / "state/lock")
+    lock = DirectoryLock(directory / LOCK)
     try:
         if not lock.acquire(STOP_S_MAX):
             raise ConfigError(f"{directory} did not stop within {STOP_S_MAX:.0f} s; repeat the command when it has")
@@ -245,7 +246,7 @@ def _scaled_while_running(directory: Path, workers: int) -> bool:
         except NoCrawlRunsError:
             # One that starts, also after it was killed, will answer: to stop it now would leave nothing to scale.
             waited_s = time.monotonic() - began_at
-            starts = DirectoryLock.is_held(directory / "state/lock")
+            starts = DirectoryLock.is_held(directory / LOCK)
             # One that ended by itself left no socket.
             restarts = (directory / "state" / SOCKET).exists() and waited_s < RESTART_S_MAX
             if waited_s > START_S_MAX or not (starts or restarts):

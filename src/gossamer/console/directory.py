@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
 from gossamer.report.figures import Past
 from gossamer.world.files import socket_name
@@ -153,7 +154,7 @@ class Directory:
         except ConfigError as error:
             if not (self._directory / "crawl.toml").exists():
                 raise verbs.MissingError(str(error)) from error
-            if not await asyncio.to_thread(DirectoryLock.is_held, self._directory / "state/lock", HELD_S):
+            if not await asyncio.to_thread(DirectoryLock.is_held, self._directory / LOCK, HELD_S):
                 # A process may have released the lock in between.
                 return {"state": "failed", "waiting_for": str(error)} if again else await self._status_now(again=True)
             # A process holds it, and cannot be asked: it begins, or makes its files before it goes.
@@ -179,7 +180,7 @@ class Directory:
 
 def _stamp(directory: Path) -> Stamp:
     found = []
-    for name in ("state/lock", "crawl.toml"):
+    for name in (LOCK, "crawl.toml"):
         try:
             found.append((directory / name).stat().st_mtime_ns)
         except OSError:

@@ -16,6 +16,7 @@ from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.config.toml import whole, written
 from gossamer.model.errors import ConfigError
+from gossamer.model.product import LOCK
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError
 from gossamer.world.files import write_whole
 from gossamer.world.process import DirectoryLock, birth_of
@@ -122,7 +123,7 @@ class Folder:
         """
         if wish.born and birth_of(wish.pid) == wish.born:
             return True
-        return DirectoryLock.is_held(self.path / name / "state/lock", wait_s)
+        return DirectoryLock.is_held(self.path / name / LOCK, wait_s)
 
     def complaint_file(self, name: str) -> Path:
         """Return the file with the standard error of its last run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,31 +23,31 @@ EXCLUDED = "excluded_host"
 """Name of the filter for excluded hosts."""
 
 
+class Lookups(NamedTuple):
+    """What other components know of a URL."""
+
+    host: Callable[[Url], HostFacts]
+    lent: Callable[[Url], bool]
+    """Whether it is being fetched now."""
+    robots: Callable[[Url], RobotsRecord | None] = lambda _: None
+    """The robots.txt of its origin."""
+    revisits: Callable[[Url], dict[str, object] | None] = lambda _: None
+    """The record of a page that is revisited, with `next_due_at`."""
+    rendering: Callable[[Url], list[str]] = lambda _: []
+    """What is known about rendering similar pages, in lines."""
+
+
 class Explainer:
     """Explains the state of a URL. Works on a running shard and on the store of a stopped one."""
 
-    def __init__(
-        self,
-        urls: UrlMemory,
-        chain: Chain,
-        facts: Callable[[Url], HostFacts],
-        lent: Callable[[Url], bool],
-        revisits: Callable[[Url], dict[str, object] | None] = lambda _: None,
-        rendering: Callable[[Url], list[str]] = lambda _: [],
-    ) -> None:
-        """`revisits` returns the record of a page that is revisited, with `next_due_at`; `rendering` returns what is
-        known about rendering similar pages, in lines.
-        """
+    def __init__(self, urls: UrlMemory, chain: Chain, lookups: Lookups) -> None:
         self._namer = urls.namer
         self._chain = chain
         self._url_seen = urls.url_seen
         self._was_offered = offered_to(urls.url_seen)
         self._holding = holding(urls.url_seen)
         self._history = urls.history
-        self._facts = facts
-        self._lent = lent
-        self._revisits = revisits
-        self._rendering = rendering
+        self._lookups = lookups
 
     def why(self, text: str) -> dict[str, object]:
         """Return a URL's state with its reason; times as ISO 8601 in UTC."""
@@ -58,18 +59,18 @@ class Explainer:
             answer["key_rules"] = [f"{rule}: {made}" for rule, made in self._namer.changes(url.text)]
         record = self._history.get(url)
         way = self._url_seen.way(url)
-        facts = self._facts(url)
+        facts = self._lookups.host(url)
         if record is not None:
             answer |= _last_attempt(record)
         if way is not None:
             answer |= {"depth": way[0], "hops": way[1]}
         answer |= {"state": "", "reason": "", "rule": None}
         answer |= self._forgotten(url) or self._state(url, record, facts, way)
-        known = _revisited(self._revisits(url))
+        known = _revisited(self._lookups.revisits(url))
         if answer["state"] == "waiting":  # Another attempt comes before the next revisit is planned.
             known.pop("next_due", None)
         answer |= known
-        if learned := self._rendering(url):
+        if learned := self._lookups.rendering(url):
             answer["rendering"] = learned
         answer["host_state"] = _host_state(facts)
         return answer
@@ -82,7 +83,7 @@ class Explainer:
             return _HELD if is_held else self._never_queued(url)
         if record is not None and record.final:
             return {"state": record.outcome, "reason": record.error or _reasons(record), "rule": record.outcome}
-        if self._lent(url):
+        if self._lookups.lent(url):
             return {"state": "in_flight", "reason": "it is being fetched now"}
         if facts.closed:
             return {"state": "host_closed", "reason": facts.closed, "rule": "host_closed"}
@@ -122,7 +123,7 @@ class Explainer:
 
     def _never_queued(self, url: Url) -> dict[str, object]:
         is_robots = url.text == robots_url(url)
-        robots = self._history.robots(url) if is_robots else None
+        robots = self._lookups.robots(url) if is_robots else None
         if robots is not None:
             return _read_for_rules(robots)
         link = Link(url, "anchor", 0)

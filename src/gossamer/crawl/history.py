@@ -10,8 +10,6 @@ import msgspec
 from gossamer.model.links import Link, Visit
 from gossamer.model.pages import PageRow
 from gossamer.ports import UrlSeen
-from gossamer.robots.record import RobotsRecord
-from gossamer.robots.robots import record_in
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
@@ -66,10 +64,6 @@ class PageHistory:
     def stop(self, link: Link) -> None:
         """Store a redirect that is not followed because there were too many in a row. One put."""
         self._epochs.put("content", _stopped_key(link.url), _encode((link.depth, link.hops, link.referrer)))
-
-    def robots(self, url: Url) -> RobotsRecord | None:
-        """Return what is kept of the robots.txt of a URL's origin."""
-        return record_in(self._epochs, url.partition, url.origin)
 
     def stopped(self, url: Url) -> Link | None:
         """Return the last redirect to a URL that was not followed; None if there is none."""

@@ -26,7 +26,7 @@ from gossamer.forget.keys import Keys
 from gossamer.forget.remote import UploadedCopies, replace_checkpoint
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
-from gossamer.model.product import FORGOTTEN
+from gossamer.model.product import FORGOTTEN, LOCK
 from gossamer.model.words import iso_time
 from gossamer.scope.forgotten import ForgottenEntry, moment
 from gossamer.state.journals import ManifestEntry as FileEntry
@@ -82,7 +82,7 @@ def count(config: Config, directory: Path, asked: ForgetRequest) -> dict[str, in
         ConfigError: parts of the crawl are elsewhere, or the pattern is none, means no page, or means all of them.
     """
     pages = ForgottenPages(asked.pattern, namer_for(config))
-    if DirectoryLock.is_held(directory / "state/lock"):
+    if DirectoryLock.is_held(directory / LOCK):
         return _counted(config, directory, pages, asked, running=True)
     with _open(config, directory):
         return _counted(config, directory, pages, asked)

@@ -7,3 +7,5 @@ FORMAT = 1
 """Format of a crawl's directory: increased by 1 with each change that an older Gossamer cannot read."""
 FORGOTTEN = "forgotten.jsonl"
 """A crawl's own list of forgotten pages, in its directory and beside its checkpoints."""
+LOCK = "state/lock"
+"""The lock of a crawl's directory, of all its shards."""

@@ -123,7 +123,7 @@ class SiteRobots:
     def _record_of(self, partition: int, origin: str) -> RobotsRecord | None:
         record = self._records.get(origin)
         if record is None:
-            record = record_in(self._epochs, partition, origin)
+            record = _record_in(self._epochs, partition, origin)
             if self._kept is not None and (data := self._kept.get(_key(partition, origin))) is not None:
                 record = _newer(record, decode(data))
             if record is not None:
@@ -131,10 +131,15 @@ class SiteRobots:
         return record
 
 
-def record_in(epochs: Epochs, partition: int, origin: str) -> RobotsRecord | None:
+def _record_in(epochs: Epochs, partition: int, origin: str) -> RobotsRecord | None:
     """Return what a shard's store has of an origin's robots.txt. One read."""
     data = epochs.get("meta", _key(partition, origin))
     return decode(data) if data is not None else None
+
+
+def record_of(epochs: Epochs, url: Url) -> RobotsRecord | None:
+    """Return what a shard's store has of the robots.txt of a URL's origin. One read."""
+    return _record_in(epochs, url.partition, url.origin)
 
 
 def _newer(one: RobotsRecord | None, other: RobotsRecord | None) -> RobotsRecord | None:
