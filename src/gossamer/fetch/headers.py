@@ -86,3 +86,12 @@ def _parse_content_type(value: str) -> tuple[str, str]:
         return media_type, ""
     quoted, plain = match.groups()
     return media_type, _QUOTED_PAIR.sub(r"\1", quoted) if quoted is not None else plain.strip(" \t'")
+
+
+def wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:
+    """Say whether a body is wanted, by its head: for a document, only if it has one of these types."""
+    parsed = parse_head(head)
+    if parsed is None or not 200 <= parsed.status < 300:
+        return True
+    kind = content_type(parsed.headers)[0]
+    return not kind or any(one in (kind, kind.partition("/")[0] + "/*", "*/*") for one in media_types)

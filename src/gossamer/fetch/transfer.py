@@ -6,7 +6,7 @@ import ipaddress
 import re
 import socket
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pycurl
@@ -14,7 +14,7 @@ import pycurl
 from gossamer.fetch.bodies import BodyMemory
 from gossamer.fetch.certificates import trusted
 from gossamer.fetch.driver import COUNTED, received_bytes, unread_beginning, unread_bytes
-from gossamer.fetch.headers import LINE_ENDS, content_type, parse_head
+from gossamer.fetch.headers import LINE_ENDS, wanted
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.visits import Request
 from gossamer.world.spill import BUFFER_BYTES, Spill
@@ -124,14 +124,16 @@ class Transfer:
         """
         self._is_new = False
         """Whether its connection was opened for it."""
-        self._h1_only = self._has_target = False
+        self._h1_only = False
+        self._has_target = False
         self._headers: list[bytes] = []
         self._opens_more = False
         self._opened: list[socket.socket] = []
         self.pinned = not (options.proxy and options.proxy_resolves)  # To a request's address, through a tunnel too.
         self.proxy_scheme = options.proxy.partition(":")[0].lower()
         self._requests = 0
-        self._method_set = self._fresh = False
+        self._method_set = False
+        self._fresh = False
         self._calls_left = CALLS_A_TURN_MAX
         self._content_before = 0
         self._slow_since, self._slow_content = 0.0, 0
@@ -141,7 +143,8 @@ class Transfer:
     def aim(self, request: Request, headers: list[bytes], body_bytes_max: int, url: str = "") -> None:
         """Prepare one request; `url` is the URL for libcurl if it differs from the URL as written."""
         self.body_bytes_max = body_bytes_max
-        self.media_types, self.concurrency = request.media_types, request.concurrency
+        self.media_types = request.media_types
+        self.concurrency = request.concurrency
         self.speaks_tls = request.url.startswith(_OVER_TLS)
         self.curl.setopt(pycurl.URL, url or request.url)
         if self.pinned:
@@ -481,15 +484,6 @@ def _fixed(options: FetchOptions) -> list[Setting]:
         (pycurl.SSL_VERIFYHOST, 2 if options.verify_tls else 0),
         (pycurl.CAINFO, trusted(options)),
     ]
-
-
-def wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:
-    """Say whether a body is wanted, by its head: for a document, only if it has one of these types."""
-    parsed = parse_head(head)
-    if parsed is None or not 200 <= parsed.status < 300:
-        return True
-    kind = content_type(parsed.headers)[0]
-    return not kind or any(one in (kind, kind.partition("/")[0] + "/*", "*/*") for one in media_types)
 
 
 def _same_address(one: str, other: str) -> bool:
