@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.web import Web
-from gossamer.model.digests import Sketch
+from gossamer.model.pages import Sketch
 from gossamer.scope.templates import TemplateNode
 from gossamer.seen import shingles
 from gossamer.seen.content import NearContentSeen

@@ -28,7 +28,7 @@ from typing import Any
 from page_way import serving
 
 from gossamer import Crawler
-from gossamer.crawl.usage import Usage
+from gossamer.crawl.permit import Usage
 from gossamer.process.usage import Directives
 
 PAGES = 1_000

@@ -11,7 +11,7 @@ import pytest
 from gossamer import Crawler
 from gossamer.api.setting import Setting, changes_of, refused
 from gossamer.config.live import changed, live_keys
-from gossamer.config.schema import schema as schema_of_all
+from gossamer.config.reference import schema as schema_of_all
 from gossamer.config.sections import Config, keys
 from gossamer.model.errors import ConfigError
 from gossamer.options import to_table

@@ -21,14 +21,13 @@ from gossamer.crawl.history import PageHistory, PageRecord, UrlMemory
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.crawl.pending_scope import ScopeMemory
-from gossamer.crawl.permit import Permit
+from gossamer.crawl.permit import Permit, Usage
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.stages import Stages
 from gossamer.crawl.trapping import Trapping, watch_key
-from gossamer.crawl.usage import Usage
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.frontier import Frontier

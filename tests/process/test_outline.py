@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.process import outline, stretch
+from gossamer.process import outline, tokens
 from gossamer.process.content import Markdown
-from gossamer.process.elements import VOID
 from gossamer.process.outline import Outline, attributes, outlined
+from gossamer.process.tokens import VOID
 
 from .test_content_modules import found
 
@@ -111,7 +111,7 @@ def test_where_markup_is_split_changes_nothing(monkeypatch: pytest.MonkeyPatch, 
     odd += "<p title='a>b' x=\"<\">e<P<Q>f<a b<i>g"
     bodies = [odd, *(body for body, _ in KEPT), *(soup(random.Random(seed), 200) for seed in range(10))]
     whole = [outlined(body, 100) for body in bodies]
-    monkeypatch.setattr(stretch, "CHARACTERS", characters)
+    monkeypatch.setattr(tokens, "CHARACTERS", characters)
     for body, expected in zip(bodies, whole, strict=True):
         made = outlined(body, 100)
         assert written(made) == written(expected)

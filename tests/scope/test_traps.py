@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from gossamer.model.digests import Sketch
 from gossamer.model.links import Link
+from gossamer.model.pages import Sketch
 from gossamer.options import convert
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.templates import SHINGLES_KEPT

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.model.digests import Sketch
+from gossamer.model.pages import Sketch
 from gossamer.seen.content import ENTRIES_MAX, SHINGLES_MIN, NearContentSeen
 from gossamer.seen.shingles import sketch
 from gossamer.state.epoch import Epochs

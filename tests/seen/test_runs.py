@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gossamer.seen.filter import UrlFilter, mask_of
 from gossamer.seen.runs import (
     BLOCK_BYTES,
     BLOCK_URLS,
@@ -16,7 +15,9 @@ from gossamer.seen.runs import (
     SLICE_BLOCKS,
     FingerprintRun,
     Slice,
+    UrlFilter,
     least_ways,
+    mask_of,
     merged,
     write_run,
 )

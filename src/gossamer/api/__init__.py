@@ -58,8 +58,8 @@ __all__ = [
 _HOMES = {
     "ClusterCrawler": "cluster", "Crawler": "crawler", "CrawledPage": "page", "about_of": "looking",
     "accept_loss_of": "maintenance", "check_assignments": "setting", "check_scalable": "growing",
-    "cookies_of": "stored",
-    "finish_scaling": "growing", "forget_of": "maintenance", "forgettable_of": "maintenance",
+    "cookies_of": "stored", "finish_scaling": "growing", "forget_of": "maintenance",
+    "forgettable_of": "maintenance",
     "held_stopped": "shards", "release_of": "maintenance", "sample_of": "stored", "scale_crawl": "growing",
     "status_of": "status", "verify_of": "maintenance", "why_of": "status",
 }  # fmt: skip

@@ -12,8 +12,7 @@ from gossamer.api.given import directory_of
 from gossamer.api.restoring import copy_map
 from gossamer.api.shards import check_several
 from gossamer.archive.uploads import StoreError
-from gossamer.assembly.adding import begin_shard
-from gossamer.assembly.mapping import map_in, moves_in
+from gossamer.assembly.mapping import begin_shard, map_in, moves_in
 from gossamer.assembly.scaling import Scaled, refuse_indivisible, scale, shards_to_be
 from gossamer.cluster.options import ClusterOptions
 from gossamer.config import Config

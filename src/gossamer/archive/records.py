@@ -16,7 +16,7 @@ import zstandard
 from isal import igzip_lib, isal_zlib
 
 from gossamer.archive.options import ArchiveOptions
-from gossamer.model.digests import digest_text
+from gossamer.model.pages import digest_text
 from gossamer.model.visits import LargeBody, Reply
 
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 
 from gossamer.archive.archive import Archives
 from gossamer.archive.uploads import uploads_of
-from gossamer.assembly.earlier import earlier_of
 from gossamer.assembly.exchanging import Membership, exchange_of
 from gossamer.assembly.frontiers import frontier_for
 from gossamer.assembly.home import Home, Setup, locked, stored
@@ -35,7 +34,7 @@ from gossamer.assembly.parts import (
     scoped,
     url_seen_of,
 )
-from gossamer.assembly.permits import forgotten_of, permit_of, scope_of, usage_of
+from gossamer.assembly.permits import earlier_of, forgotten_of, permit_of, scope_of, usage_of
 from gossamer.assembly.protocols import protocol_modules
 from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, patient, revisiting_of, schedule_of
 from gossamer.assembly.scaling import refuse_half_scaled

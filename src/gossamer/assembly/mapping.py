@@ -1,15 +1,22 @@
-"""Mapping: the partition map of a crawl, from the files in its directory."""
+"""Mapping: the partition map of a crawl, from the files in its directory, and the state of a shard that is added."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 
+from gossamer.assembly.home import Home, locked, named_before
+from gossamer.assembly.integrity import opened_store
+from gossamer.cluster.frames import encode
 from gossamer.cluster.moves import MovesRecord, map_now
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
+from gossamer.config import Config
+from gossamer.crawl.counters import Totals
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
+from gossamer.state.schema import FAMILIES, TOTALS
 from gossamer.world.files import write_whole
 
 
@@ -60,3 +67,21 @@ def moves_in(directory: Path) -> MovesRecord:
         return msgspec.json.decode(path.read_bytes(), type=MovesKept).moves if path.exists() else MovesRecord()
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is no record of a coordinator ({error}); restore it from a copy") from error
+
+
+def begin_shard(config: Config, directory: Path, number: int) -> None:
+    """Create the state of a new shard, so that its files get other names than those of an earlier shard with its
+    number, and so that these files do not look as if its state were lost. An existing state is left alone.
+
+    Raises:
+        ConfigError: another process holds the state.
+    """
+    home = Home(directory, number, 2)
+    with ExitStack() as undo:
+        undo.callback(locked(directory, wait_s=0.0, state=home.state).release)
+        store = opened_store(config, home)
+        undo.callback(store.close)
+        if store.get("meta", TOTALS) is None:
+            totals, epoch = Totals(incarnation=named_before(directory, number)), store.epoch + 1
+            store.commit(epoch, [], {FAMILIES.index("meta"): {TOTALS: encode(totals)}})
+            store.apply(epoch)

@@ -9,11 +9,10 @@ from pathlib import Path
 import msgspec
 
 from gossamer.archive.uploads import UploadCounts, counts_of
-from gossamer.assembly.earlier import earlier_of
 from gossamer.assembly.home import Home, locked, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
 from gossamer.assembly.parts import budget_of, close, learned_by, url_seen_of
-from gossamer.assembly.permits import forgotten_of, scope_of
+from gossamer.assembly.permits import earlier_of, forgotten_of, scope_of
 from gossamer.assembly.schemes import namer_of
 from gossamer.config import Config
 from gossamer.crawl.counters import CrawlCounters, Totals

@@ -16,8 +16,8 @@ from gossamer.config.gather import configure, mistakes, reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.presets import ORIGIN as MODE
 from gossamer.config.reference import markdown as page
+from gossamer.config.reference import schema as config_schema
 from gossamer.config.requests import check_requests
-from gossamer.config.schema import schema as config_schema
 from gossamer.config.secret import redacted
 from gossamer.config.sections import keys
 from gossamer.config.toml import starter_toml, written

@@ -1,19 +1,23 @@
-"""Reference: the page about every key, made from the models so that it cannot drift."""
+"""Reference: the page about every key, and the configuration as JSON Schema (draft 2020-12) for editors and other
+programs; both are made from the models, so that they cannot drift.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin
 
 from msgspec import NODEFAULT
 
 from gossamer.config.flags import FLAGS
 from gossamer.config.live import is_live
-from gossamer.config.sections import sections
+from gossamer.config.sections import Config, sections
 from gossamer.config.toml import summary, written
 from gossamer.crawl.options import LoginRule
 from gossamer.fetch.options import RequestRule
 from gossamer.frontier.options import HostOverride
-from gossamer.options import DeclaredKey, Section, declared
+from gossamer.options import DeclaredKey, Key, NamedSection, Section, annotated, declared, rules_key, to_table
 
 HEAD = """\
 # Configuration
@@ -120,3 +124,55 @@ def _default(field: DeclaredKey) -> str:
 
 def _choices(field: DeclaredKey) -> str:
     return f" One of {', '.join(f'`{value}`' for value in field.choices)}." if field.choices else ""
+
+
+KINDS: Mapping[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
+BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum", "pattern": "pattern"}
+MARKS = ("basic", "live", "secret")
+
+
+def schema() -> dict[str, object]:
+    """Return the schema of the whole configuration."""
+    found: dict[str, dict[str, object]] = {}
+    whole = _of_section(Config, found)
+    return {"$defs": dict(sorted(found.items())), **whole}
+
+
+def _of_section(section: type[Section], found: dict[str, dict[str, object]]) -> dict[str, object]:
+    about = {"type": "object", "title": section.__name__, "description": (section.__doc__ or "").strip()}
+    if issubclass(section, NamedSection):
+        return about | _of_type(rules_key(section).type, found)
+    keys = declared(section)
+    required = [name for name, one in keys.items() if one.default is NODEFAULT]
+    properties = {name: _of_key(one, found) for name, one in keys.items()}
+    described = about | {"properties": properties, "additionalProperties": False}
+    return described | ({"required": required} if required else {})
+
+
+def _of_key(one: DeclaredKey, found: dict[str, dict[str, object]]) -> dict[str, object]:
+    kind = _of_type(one.type, found, one.key)
+    marks = {mark: True for mark in MARKS if getattr(one.key, mark)}
+    default = {} if one.default is NODEFAULT else {"default": to_table(one.default, defaults=True)}
+    return kind | ({"description": one.key.what} if one.key.what else {}) | default | marks
+
+
+def _of_type(hint: Any, found: dict[str, dict[str, object]], key: Key | None = None) -> dict[str, object]:
+    hint, key = annotated(hint, key or Key())
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        [kind] = (one for one in inner if one is not NoneType)
+        return {"anyOf": [_of_type(kind, found, key), {"type": "null"}]}
+    if origin is Literal:
+        return {"type": "string", "enum": list(inner)}
+    if origin is tuple:
+        return {"type": "array", "items": _of_type(inner[0], found)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _of_type(inner[1], found)}
+    if issubclass(hint, Section):
+        if hint.__name__ not in found:
+            found[hint.__name__] = {}  # It may have itself within it.
+            found[hint.__name__] = _of_section(hint, found)
+        return {"$ref": f"#/$defs/{hint.__name__}"}
+    bounds = {name: at for word, name in BOUNDS.items() if (at := getattr(key, word)) not in (None, "")}
+    length = {"minLength": key.min_length} if key.min_length else {}
+    return {"type": KINDS[hint]} | bounds | length

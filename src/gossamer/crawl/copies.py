@@ -8,9 +8,8 @@ import msgspec
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
 from gossamer.crawl.history import UrlMemory
-from gossamer.model.digests import Sketch
 from gossamer.model.links import Link, Visit
-from gossamer.model.pages import Original, PageRow
+from gossamer.model.pages import Original, PageRow, Sketch
 from gossamer.model.visits import Content
 from gossamer.ports import ContentSeen
 from gossamer.seen.content import NearContentSeen

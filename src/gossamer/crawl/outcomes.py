@@ -18,7 +18,6 @@ from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.stages import Recorder, Stages, visit_of
 from gossamer.frontier.host import Lease
-from gossamer.model.digests import digest_text
 from gossamer.model.links import (
     ANNOUNCING,
     EMBED,
@@ -32,7 +31,7 @@ from gossamer.model.links import (
     Visit,
 )
 from gossamer.model.modules import INVALID
-from gossamer.model.pages import Held, PageRow, Visited
+from gossamer.model.pages import Held, PageRow, Visited, digest_text
 from gossamer.model.visits import Failure, Reply
 from gossamer.process.links import redirect_target
 from gossamer.process.walls import Wall, offer_of

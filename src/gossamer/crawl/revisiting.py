@@ -15,9 +15,8 @@ from gossamer.crawl.copies import is_text
 from gossamer.crawl.history import read_page_record
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.model.digests import Sketch
 from gossamer.model.links import Visit
-from gossamer.model.pages import Archived, Held, Original, Sight, Visited
+from gossamer.model.pages import Archived, Held, Original, Sight, Sketch, Visited
 from gossamer.revisit.schedule import Schedule
 from gossamer.state.schema import ENROLLED, PARTITIONED
 from gossamer.state.storage import Storage

@@ -16,18 +16,16 @@ from gossamer.crawl.history import PageHistory, attempt_row, page_record
 from gossamer.crawl.isolation import IsolatedModules
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.pending_scope import PendingScope
-from gossamer.crawl.permit import Permit
+from gossamer.crawl.permit import Permit, Usage
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.trapping import Trapping
-from gossamer.crawl.usage import Usage
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
-from gossamer.model.digests import digest_text
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import NOT_SEED, Found, Link, RevisitPlan, Visit
-from gossamer.model.pages import Original, PageRow, Visited
+from gossamer.model.pages import Original, PageRow, Visited, digest_text
 from gossamer.model.visits import Reply
 from gossamer.ports import ContentSeen, PrerequisiteArchive, Prioritizer, ProtocolModule, Resolver, UrlSeen
 from gossamer.process.walls import Walls

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gossamer.process.elements import BLOCKS, HEADINGS, VOID
 from gossamer.process.outline import Outline, attributes
-from gossamer.process.tokens import Tag
+from gossamer.process.tokens import BLOCKS, HEADINGS, VOID, Tag
 
 DEPTH_MAX = 60
 """Depth to which elements are kept; the content of deeper ones belongs to the element around."""

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.model.decodable import decodable
-from gossamer.process.elements import HEADINGS
 from gossamer.process.outline import Outline
 from gossamer.process.signals import Rows, Weights, signals
+from gossamer.process.tokens import HEADINGS
 
 GAP_MAX = 3
 """Up to this many blocks between two content blocks are content too, if they are siblings of one of these."""

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
 
-from gossamer.process.elements import HEADINGS
 from gossamer.process.inline import Inline, Join, Marked, code, escaped, joined, line_safe, unbroken
 from gossamer.process.kept import Element
 from gossamer.process.tables import cells_of, is_layout
+from gossamer.process.tokens import HEADINGS
 
 _LANGUAGE = re.compile(
     r"(?:^|[\s\"'])(?:lang(?:uage)?-|highlight-source-|highlight-|brush:\s*|sourceCode\s+)([\w+#.-]{1,20})"

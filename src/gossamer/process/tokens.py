@@ -1,10 +1,55 @@
-"""Tokens: what the tags of a page are, each read once for all places where it is written alike."""
+"""Tokens: markup split at its tags, what the tags are, each read once for all places where it is written alike, and the
+rules of the HTML standard for elements by name, as far as an outline needs them.
+"""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from itertools import accumulate
 
-from gossamer.process.elements import BLOCKS, DROPPED, ENDED_BEFORE, ENDS_P, HEADINGS, ONCE, VOID
+BLOCKS = frozenset([
+    "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog", "dir", "div",
+    "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6",
+    "header", "hgroup", "hr", "li", "listing", "main", "menu", "nav", "ol", "p", "pre", "search", "section",
+    "summary", "table", "caption", "tbody", "thead", "tfoot", "tr", "td", "th", "colgroup", "ul", "button",
+    "label", "legend", "noscript", "video", "audio", "object", "html", "head", "frameset",
+])  # fmt: skip
+"""Elements whose edges divide text."""
+ENDS_P = BLOCKS - frozenset([
+    "caption", "tbody", "thead", "tfoot", "tr", "td", "th", "colgroup", "button", "label", "legend", "noscript",
+    "video", "audio", "object", "html", "head", "body",
+])  # fmt: skip
+HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
+VOID = frozenset([
+    "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "image", "input",
+    "keygen", "link", "meta", "param", "source", "track", "wbr",
+])  # fmt: skip
+RAW = frozenset(["plaintext", "script", "style", "textarea", "xmp", "noembed", "noframes", "iframe", "title"])
+DROPPED = RAW | frozenset(["template", "svg", "math", "select"])
+"""Left out with their content; `math` and formulas in scripts stay as one event."""
+TABLES = frozenset(["table", "caption", "colgroup", "tbody", "thead", "tfoot", "tr", "td", "th"])
+MARKERS = frozenset(["table", "caption", "td", "th", "object", "applet", "marquee"])
+"""Elements that an end tag inside does not close, except end tags of tables."""
+SPECIAL = BLOCKS | MARKERS
+_ROWS = frozenset(("tbody", "thead", "tfoot"))
+_CELLS = frozenset(("td", "th"))
+_TERMS = frozenset(("dt", "dd"))
+ENDED_BEFORE = {
+    "li": (frozenset(("li",)), frozenset(["ul", "ol", "menu", "dir", "table"])),
+    **dict.fromkeys(_TERMS, (_TERMS, frozenset(("dl", "table")))),
+    **dict.fromkeys(_CELLS, (_CELLS, frozenset(("tr", "table")))),
+    "tr": (frozenset(("tr",)), _ROWS | {"table"}),
+    **dict.fromkeys(_ROWS, (_ROWS, frozenset(("table",)))),
+    "body": (frozenset(("head",)), frozenset[str]()),
+    "option": (frozenset(("option",)), frozenset(("table",))),
+    "a": (frozenset(("a",)), MARKERS),
+    "button": (frozenset(("button",)), MARKERS),
+}
+"""By start tag: the open elements that it closes, and the elements beyond which it closes none."""
+PARAGRAPH = frozenset(("p",))
+ONCE = frozenset(("html", "head", "body"))
+"""Elements that are opened only once."""
 
 NAME = r"[a-zA-Z][^\t\n\f\r />]*+"
 VALUES = r"""[^"'>]*+(?:"[^"]*+"[^"'>]*+|'[^']*+'[^"'>]*+)*+"""
@@ -92,3 +137,57 @@ class Tags(dict[str, Read]):
             place = self._places[event] = len(self._names)
             self._names.append(event)
         return action, name, event, place
+
+
+CHARACTERS = 250_000
+"""Markup that is split at once: more would cost memory on a hostile page, less would cut through scripts."""
+_AFTER_NAME = frozenset("\t\n\f\r />")
+
+
+class Stretch:
+    """Markup from `start` to the first `<` that is `CHARACTERS` behind it, or to the page's end."""
+
+    __slots__ = ("_before", "_start", "end", "pieces")
+
+    def __init__(self, markup: str, start: int) -> None:
+        end = markup.find("<", start + CHARACTERS)
+        self.end = end if end >= 0 else len(markup)
+        self._start = start
+        self.pieces = markup[start : self.end].split("<")
+        """The first is text; each other begins with what a tag begins with."""
+        self._before: list[int] | None = None
+
+    def position(self, at: int) -> int:
+        """Return where in the page's markup a piece begins."""
+        return self._start + self._characters()[at] + at
+
+    def place(self, position: int) -> tuple[int, str]:
+        """Return the number of the piece at a position in this stretch, and what of it comes after the position."""
+        before, offset = self._characters(), position - self._start
+        at = bisect_right(range(len(self.pieces)), offset, key=lambda at: before[at] + at) - 1
+        return at, self.pieces[at][offset - before[at] - at :]
+
+    def _characters(self) -> list[int]:
+        if self._before is None:
+            self._before = list(accumulate(map(len, self.pieces), initial=0))
+        return self._before
+
+    def closing(self, name: str, at: int, *, nests: bool) -> int | None:
+        """Return the number of the piece with the end tag of an element that begins with the piece `at`, if it is here.
+
+        The end tag is found by its name alone; where the element `nests`, so are those within.
+        """
+        pieces, end = self.pieces, "/" + name
+        size, depth = len(end), 1
+        for number in range(at + 1, len(pieces)):
+            piece = pieces[number]
+            if piece.startswith("/"):
+                if piece[:size].lower() == end and piece[size : size + 1] in _AFTER_NAME:
+                    depth -= 1
+                    if ">" not in piece:
+                        return None
+                    if not depth:
+                        return number
+            elif nests and piece[: size - 1].lower() == name and piece[size - 1 : size] in _AFTER_NAME:
+                depth += 1
+        return None

@@ -13,8 +13,8 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from gossamer.model.decodable import decodable
-from gossamer.model.digests import Sketch
 from gossamer.model.links import Link
+from gossamer.model.pages import Sketch
 from gossamer.ports import NEW
 from gossamer.scope.templates import NodeRecord, TemplateNode, node_of
 from gossamer.url.name import host_of

@@ -9,7 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from gossamer.model.decodable import decodable
-from gossamer.model.digests import Sketch
+from gossamer.model.pages import Sketch
 
 SEGMENT_CHARACTERS_MAX = 48
 """Longer segments are cut, so that a template fits on a screen."""

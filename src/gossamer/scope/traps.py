@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from gossamer.model.decodable import decodable
-from gossamer.model.digests import Sketch
 from gossamer.model.links import Link
+from gossamer.model.pages import Sketch
 from gossamer.model.patterns import PatternSet
 from gossamer.ports import NEW
 from gossamer.scope.farms import ANY, Farm, Farms, fingerprint_of, packed, unpacked

@@ -12,8 +12,7 @@ from functools import lru_cache
 import msgspec
 from xxhash import xxh3_64_digest
 
-from gossamer.model.digests import Sketch
-from gossamer.model.pages import Original
+from gossamer.model.pages import Original, Sketch
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import CONTENT
 from gossamer.url.site import site_partition

@@ -19,7 +19,6 @@ import numpy as np
 from gossamer.model.counters import Counters
 from gossamer.model.links import Link
 from gossamer.ports import HELD, KNOWN, NEW, SHORTER
-from gossamer.seen.filter import Fingerprints, UrlFilter, mask_of
 from gossamer.seen.held import HeldBatch, HeldLinks, Name
 from gossamer.seen.offers import FOLDER, GROUP_SHIFT, GROUPS, Offers, depth_and_hops, least_of
 from gossamer.seen.options import SeenOptions
@@ -27,9 +26,12 @@ from gossamer.seen.popular import WAITS, Popular
 from gossamer.seen.runs import (
     NOWHERE,
     FingerprintRun,
+    Fingerprints,
+    UrlFilter,
     Ways,
     is_shorter,
     least_ways,
+    mask_of,
     merged,
     write_run,
 )

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
-from gossamer.model.digests import Sketch
+from gossamer.model.pages import Sketch
 
 TEXT_BYTES_MAX = 1 << 16
 """Bytes of a page's text that are used, so that time and memory are bounded for any page."""

@@ -18,7 +18,6 @@ from gossamer.assembly.values import Assembled
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.crawl import revisiting
-from gossamer.lab.faults.login import EXPIRES_S
 from gossamer.lab.faults.schedule import (
     SHARDS_MAX,
     faults_of,
@@ -29,7 +28,7 @@ from gossamer.lab.faults.schedule import (
     is_uneven,
     shards_of,
 )
-from gossamer.lab.faults.web import site
+from gossamer.lab.faults.web import EXPIRES_S, site
 from gossamer.lab.faults.world import LOGIN_ONE_IN, Fault, Machine, World
 from gossamer.model.links import Notice
 from gossamer.url.site import PARTITIONS

@@ -21,10 +21,10 @@ from gossamer.assembly.values import Assembled
 from gossamer.config import Config
 from gossamer.crawl import shard
 from gossamer.frontier.record import decode_entry
-from gossamer.lab.faults.login import SETS as SETS_OF_LOGIN
 from gossamer.lab.faults.loop import HERE, SimulatedLoop
 from gossamer.lab.faults.recount import Files, wrong_state
 from gossamer.lab.faults.schedule import is_uneven
+from gossamer.lab.faults.web import SETS as SETS_OF_LOGIN
 from gossamer.lab.faults.web import hash_of
 from gossamer.lab.faults.world import BUSY_S, DELAYS_S, Fault, Killed, Kind, Machine, World
 from gossamer.seen import bloom, diskmerge, held
@@ -40,8 +40,8 @@ IDLE_S = 10.0
 """Between two looks of a loop that has nothing to do: no decision depends on it."""
 OPTIONS = {"allow_private": True, "scope": "any", "contact": "a@example.org"}
 SETS = (
-    "components.protocols={http = 'gossamer.lab.faults.servers:SimulatedHttp'}",
-    "components.resolver='gossamer.lab.faults.servers:SimulatedResolver'",
+    "components.protocols={http = 'gossamer.lab.faults.world:SimulatedHttp'}",
+    "components.resolver='gossamer.lab.faults.world:SimulatedResolver'",
     f"politeness.delay_s_min={DELAYS_S[0]}",
     "politeness.delay_factor=0.0",
     "frontier.attempts_max=12",

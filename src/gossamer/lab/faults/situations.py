@@ -11,7 +11,7 @@ from gossamer.assembly.values import Assembled
 from gossamer.cluster.places import Move
 from gossamer.frontier.index import ON_BENCH
 from gossamer.frontier.record import HostRecord, decode_record, host_prefix
-from gossamer.lab.faults.login import ORIGIN
+from gossamer.lab.faults.web import ORIGIN
 from gossamer.lab.faults.world import When, World
 from gossamer.state.store import Store
 from gossamer.url.site import partition_of

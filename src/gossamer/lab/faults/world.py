@@ -1,5 +1,5 @@
-"""World: the time, the web and the name service of one trial, and the machines that crawl in it. Nothing in it depends
-on anything but its seed.
+"""World: the time, the web and the name service of one trial, the machines that crawl in it, and how a crawl
+reaches it: the protocol module and the resolver that it names. Nothing in it depends on anything but its seed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from msgspec.structs import replace
 
 from gossamer.lab.faults.disk import ModelDisk
-from gossamer.lab.faults.login import LOGIN, Session, Use, needs_session
-from gossamer.lab.faults.web import HOSTS_MAX, HOSTS_OF_SHARDS, ROBOTS, hash_of, site
-from gossamer.model.visits import Failure, Reply, Request
+from gossamer.lab.faults.web import (
+    HOSTS_MAX,
+    HOSTS_OF_SHARDS,
+    LOGIN,
+    ROBOTS,
+    Session,
+    Use,
+    hash_of,
+    needs_session,
+    site,
+)
+from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.world.dice import Dice
 
 if TYPE_CHECKING:
@@ -388,3 +397,47 @@ class Machine:
                 world.log.append(SeenRequest(host, "/" + path, began_s, ended_s, life, self.number, is_busy))
         self.step()
         return world.answer(request, Use(world.elapsed_s, self.number, self.life), began, lasts_s)
+
+
+LOOKUPS = ("slow", "dead", "wrong")
+LOOKUP_S = 10.0
+"""How long a slow or a dead one takes, and how long a wrong one is believed."""
+
+
+class SimulatedHttp:
+    """The protocol module that a trial names in `components.protocols`: it asks the world that is its clock."""
+
+    default_port = 80
+    has_robots = True
+
+    def __init__(self, *, options: object, agent: str, clock: Machine) -> None:  # noqa: ARG002 - the port's arguments
+        self.fetch = clock.fetch
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class SimulatedResolver:
+    """The resolver that a trial names in `components.resolver`: each host has an address, found after a while."""
+
+    def __init__(self, *, options: object, clock: Machine) -> None:  # noqa: ARG002 - the port's arguments
+        self._machine = clock
+
+    def cached(self, host: str) -> Located | None:  # noqa: ARG002 - the port's argument
+        """Know nothing without looking it up."""
+        return None
+
+    async def resolve(self, host: str) -> Located | Failure:
+        """Return a host's own address."""
+        self._machine.step()
+        fault = self._machine.world.trouble("dns", host)
+        how = LOOKUPS[fault.steps % len(LOOKUPS)] if fault is not None else "well"
+        await asyncio.sleep(0.05 if how == "well" else LOOKUP_S)
+        if how == "dead":
+            return Failure("dns_error", "name resolution: timeout", retry=True, host_level=True)
+        if how == "wrong":
+            return Located((UNUSED_ADDRESS,), self._machine.now() + LOOKUP_S)
+        return Located((self._machine.world.address(host),), self._machine.now() + 600.0)
+
+    async def close(self) -> None:
+        """Nothing is held."""

@@ -7,7 +7,7 @@ from base64 import b32encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.model.digests import digest_text
+from gossamer.model.pages import digest_text
 
 
 @given(st.binary(min_size=20, max_size=20) | st.binary(min_size=32, max_size=32))
