@@ -20,8 +20,8 @@ from gossamer.world.clock import WallClock
 SOURCE = Path(__file__).parents[2] / "src"
 CHILD = """
 import asyncio, json, os, socket, sys, time
-from gossamer.cluster import line as said
-from gossamer.cluster.line import FrameLine, read
+from gossamer.cluster import shard_process as said
+from gossamer.cluster.shard_process import FrameLine, read
 from gossamer.state.slots import ShardSlots
 from pathlib import Path
 

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from gossamer.crawl.commit import Committer
+from gossamer.crawl.commit import Committer, Storage
 from gossamer.crawl.copies import CopyMarks, NearCopies
 from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
 from gossamer.crawl.examine import Examiner, Look
@@ -54,7 +54,6 @@ from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.slots import ShardSlots, Suspect
-from gossamer.state.storage import Storage
 from gossamer.state.store import Store
 from gossamer.testing import FakeClock, FakeWeb, FixedResolver, MemoryArchive
 from gossamer.testing.fakes import Answers

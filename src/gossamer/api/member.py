@@ -27,12 +27,11 @@ from gossamer.api.restoring import vault_of
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home, locked
 from gossamer.assembly.values import Assembled
-from gossamer.cluster import line as said
+from gossamer.cluster import shard_process as said
 from gossamer.cluster.coordination import Look, Tenure
 from gossamer.cluster.job import ShardJob
-from gossamer.cluster.line import FrameLine
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.shard_process import LOOK
+from gossamer.cluster.shard_process import LOOK, FrameLine
 from gossamer.config import Config
 from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.secret import holds_secrets

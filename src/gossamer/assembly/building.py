@@ -43,7 +43,7 @@ from gossamer.assembly.values import Assembled, Controls, Outputs
 from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.live import Settings
-from gossamer.crawl.commit import Committer, Cuts
+from gossamer.crawl.commit import Committer, Cuts, Storage
 from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.explain import Explainer, Lookups
@@ -69,7 +69,6 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.schema import TOTALS
 from gossamer.state.slots import ShardSlots
-from gossamer.state.storage import Storage
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.world.alarm import OverrunAlarm

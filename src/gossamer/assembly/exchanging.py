@@ -13,7 +13,7 @@ from gossamer.cluster.lease_server import Terms
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders, ShardReport
-from gossamer.crawl.commit import Committer
+from gossamer.crawl.commit import Committer, Storage
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.pending_scope import PendingScope
 from gossamer.frontier.frontier import Frontier
@@ -22,7 +22,6 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link, Prerequisite
 from gossamer.model.visits import Failure, Reply
 from gossamer.model.words import shell_word
-from gossamer.state.storage import Storage
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 

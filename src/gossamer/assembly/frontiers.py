@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gossamer.assembly.parts import budget_of
 from gossamer.assembly.revisits import frontier_options_of, share_new_of
 from gossamer.config import Config
+from gossamer.crawl.commit import Storage
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.politeness import Politeness
@@ -19,7 +20,6 @@ from gossamer.plugins import build
 from gossamer.ports import Prioritizer
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COMPONENT
-from gossamer.state.storage import Storage
 from gossamer.state.store import HostsStore
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice

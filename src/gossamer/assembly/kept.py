@@ -12,14 +12,13 @@ from gossamer.assembly.home import CHECKPOINTS, LOCK_S_MAX, OWNED, Home, Setup, 
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
 from gossamer.assembly.parts import keep_mode
 from gossamer.config import Config
-from gossamer.crawl.commit import Committer
+from gossamer.crawl.commit import Committer, Storage
 from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import FORGOTTEN
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.slots import ShardSlots
-from gossamer.state.storage import Storage
 from gossamer.state.store import HostsStore, OtherVersionError
 from gossamer.world.huge_pages import HugePages
 from gossamer.world.machine import ThisMachine

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gossamer.assembly.parts import policy_of, scoped
 from gossamer.config import Config
+from gossamer.crawl.commit import Storage
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.revisiting import Enrolment, Revisiting
 from gossamer.frontier.frontier import Frontier
@@ -25,7 +26,6 @@ from gossamer.scope.options import ScopeOptions
 from gossamer.seen.shingles import sketch, text_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE
-from gossamer.state.storage import Storage
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock

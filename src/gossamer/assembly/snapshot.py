@@ -11,9 +11,9 @@ import msgspec
 
 from gossamer.archive.checkpoints import STORE, SnapshotFile
 from gossamer.assembly.home import stored
+from gossamer.crawl.commit import Storage
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.schema import MANIFEST
-from gossamer.state.storage import Storage
 
 
 class Snapshot(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Shard process: runs one shard in a child process, restarts it when it dies, and carries its messages.
+"""Shard process: runs one shard in a child process, restarts it when it dies, and carries its messages over a line.
 
 The parent sees the signal that ends its child, which Ray would not report: a page is blamed only for a known signal. If
 the parent itself dies, its child dies too, and the next parent starts a new child from the last commit.
@@ -9,18 +9,17 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import struct
 import subprocess
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, Self, cast
 
 import msgspec
 
-from gossamer.cluster import line as said
 from gossamer.cluster.coordination import Look, ShardAnswer
-from gossamer.cluster.line import FrameLine
 from gossamer.state import slots
 from gossamer.world.clock import Clock
 
@@ -114,7 +113,7 @@ class ShardProcess:
         self._number = (self._number + 1) & 0xFFFFFFFF
         number = self._number
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
-        self._line.say(said.QUESTION, number, dict(question))
+        self._line.say(QUESTION, number, dict(question))
         try:
             async with asyncio.timeout(limit_s):
                 found: dict[str, object] = await answer
@@ -152,7 +151,7 @@ class ShardProcess:
         """Pass a frame to the shard; False if it has no process now: the sender repeats the frame."""
         if self._line is None:
             return False
-        self._line.send(said.FRAME, sender, frame)
+        self._line.send(FRAME, sender, frame)
         return True
 
     # ---- inside
@@ -208,15 +207,15 @@ class ShardProcess:
     async def _listen(self, line: FrameLine) -> None:
         while (message := await line.receive()) is not None:
             kind, number, rest = message
-            if kind == said.FRAME:
+            if kind == FRAME:
                 self._take(number, rest)
-            elif kind == said.ANSWER:
+            elif kind == ANSWER:
                 answer = self._asked.get(number)
                 if answer is not None and not answer.done():
-                    answer.set_result(said.read(rest))
-            elif kind == said.NOTE:
+                    answer.set_result(read(rest))
+            elif kind == NOTE:
                 self.notes.append(rest.decode())
-            elif kind == said.LAST_WORDS:
+            elif kind == LAST_WORDS:
                 self._last_words = (number == 1, rest.decode())
 
     def _take(self, to: int, frame: bytes) -> None:
@@ -225,7 +224,7 @@ class ShardProcess:
         """
         held = self._held_bytes.get(to, 0)
         if held + len(frame) > FRAMES_HELD_BYTES_MAX:
-            self._tell(said.DROPPED, to)
+            self._tell(DROPPED, to)
             return
         self._held_bytes[to] = held + len(frame)
         self._out.setdefault(to, deque()).append(frame)
@@ -241,7 +240,7 @@ class ShardProcess:
             if arrived:
                 self.bytes_carried += len(frame)
                 self.frames_carried += 1
-            self._tell(said.CARRIED if arrived else said.DROPPED, to)
+            self._tell(CARRIED if arrived else DROPPED, to)
 
     def _tell(self, kind: int, to: int) -> None:
         if self._line is not None:
@@ -275,3 +274,74 @@ def death(status: int) -> str:
         return f"died of {signal.Signals(-status).name}"
     except ValueError:
         return f"died of signal {-status}"
+
+
+# ---- the line between a shard's process and its parent, over one pair of sockets
+
+# A message has a length, a kind, a number, and a payload. Frames for other shards pass unchanged; calls and replies are
+# msgpack and match by number.
+
+FRAME = 1
+"""To the parent: a frame for the shard with that number. To the shard: a frame from that shard."""
+CARRIED, DROPPED = 2, 3
+"""To the shard: the last frame for the shard with that number has arrived, or may be lost."""
+QUESTION, ANSWER = 4, 5
+NOTE = 6
+"""To the parent: a note for the operator."""
+LAST_WORDS = 7
+"""To the parent: why the process ends without an instruction; the number is 1 for a mistake of the operator."""
+MESSAGE_BYTES_MAX = 64 << 20
+_HEAD = struct.Struct("<IBI")
+_encode = msgspec.msgpack.Encoder(enc_hook=str).encode
+_decode = msgspec.msgpack.Decoder(dict[str, object]).decode
+
+Message = tuple[int, int, bytes]
+"""Kind, number, payload."""
+
+
+class FrameLine:
+    """One end of the pair. Any code on the loop may call `send`, but only one task `receive`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def over(cls, end: socket.socket) -> Self:
+        """Return the line over a connected socket, which it then owns."""
+        reader, writer = await asyncio.open_connection(sock=end, limit=1 << 20)
+        return cls(reader, writer)
+
+    def send(self, kind: int, number: int, rest: bytes = b"") -> None:
+        """Send a message. It is buffered in memory until the other end reads it."""
+        self._writer.write(_HEAD.pack(len(rest), kind, number))
+        if rest:
+            self._writer.write(rest)
+
+    def say(self, kind: int, number: int, value: object) -> None:
+        """Send a call or a reply."""
+        self.send(kind, number, _encode(value))
+
+    async def receive(self) -> Message | None:
+        """Return the next message, or None when the other end is gone."""
+        try:
+            length, kind, number = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))
+            assert length <= MESSAGE_BYTES_MAX, "the other end is one of ours"
+            return kind, number, await self._reader.readexactly(length)
+        except (asyncio.IncompleteReadError, OSError):
+            return None
+
+    async def flush(self) -> None:
+        """Wait until the other end has read most of what was sent, or is gone."""
+        try:
+            await self._writer.drain()
+        except OSError:
+            return
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def read(rest: bytes) -> dict[str, object]:
+    """Return a call or a reply."""
+    return _decode(rest)

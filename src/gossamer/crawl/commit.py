@@ -12,9 +12,12 @@ import msgspec
 from gossamer.crawl.counters import Telemetry
 from gossamer.model.pages import EpochRow, Visited
 from gossamer.ports import Archive
-from gossamer.state.journals import ManifestEntry
+from gossamer.state.contacts import Contacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.journals import Journals, ManifestEntry
 from gossamer.state.schema import MANIFEST, TOTALS
-from gossamer.state.storage import Storage
+from gossamer.state.slots import ShardSlots
+from gossamer.state.store import HostsStore, Store
 from gossamer.world.huge_pages import HugePages
 
 T = TypeVar("T")
@@ -26,6 +29,19 @@ class Cuts(Protocol):
     """A component that puts its changes into the open epoch."""
 
     def cut(self, now: float) -> None: ...
+
+
+class Storage(msgspec.Struct, frozen=True):
+    """The parts of a shard that survive the process. The opener of each part closes it."""
+
+    store: Store
+    epochs: Epochs
+    """The work since the last commit, on top of `store`."""
+    journals: Journals
+    contacts: Contacts
+    slots: ShardSlots
+    hosts: HostsStore | None = None
+    """Host data shared by successive crawls; None if the crawl keeps its own."""
 
 
 class Committer:

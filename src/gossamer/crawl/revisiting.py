@@ -11,6 +11,7 @@ from itertools import islice
 import msgspec
 from xxhash import xxh3_64_intdigest
 
+from gossamer.crawl.commit import Storage
 from gossamer.crawl.copies import is_text
 from gossamer.crawl.history import read_page_record
 from gossamer.frontier.frontier import Frontier
@@ -19,7 +20,6 @@ from gossamer.model.links import Visit
 from gossamer.model.pages import Archived, Held, Original, Sight, Sketch, Visited
 from gossamer.revisit.schedule import Schedule
 from gossamer.state.schema import ENROLLED, PARTITIONED
-from gossamer.state.storage import Storage
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice

@@ -9,6 +9,7 @@ from math import isclose
 import msgspec
 
 from gossamer.cluster.places import MovedRun, PlacesRecord
+from gossamer.crawl.commit import Storage
 from gossamer.frontier.record import (
     LEVELS,
     HostRecord,
@@ -23,7 +24,6 @@ from gossamer.revisit.rhythm import decode_rhythm
 from gossamer.revisit.state import RevisitState, decode_memory, decode_state, recounted
 from gossamer.state.journals import ManifestEntry, lacking
 from gossamer.state.schema import FAMILIES, FRONTIER_COUNTS, MANIFEST, PARTITIONED, PLACES, REVISIT_STATE
-from gossamer.state.storage import Storage
 from gossamer.state.store import Store
 
 INDEXES = ("ready", "sleep", "deferred", "waiting")

@@ -20,8 +20,7 @@ import msgspec
 
 from gossamer.lab.simweb.hosts import WebHost, lot
 from gossamer.lab.simweb.options import SimwebOptions
-from gossamer.lab.simweb.sheet import Mark
-from gossamer.lab.simweb.words import WINDOW, Words
+from gossamer.lab.simweb.sheet import WINDOW, Mark, Words
 
 SECTIONS = (
     "news", "about", "people", "work", "notes", "archive", "guide", "papers",
