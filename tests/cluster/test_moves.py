@@ -69,7 +69,7 @@ def moved(
     """
     with SimwebProcess(WEB, tmp_path / "web") as simweb:
         config = config_of(simweb, tmp_path / "crawl", 2, *keys("polite"))
-        running = kind(config, tmp_path / "crawl", 2, Wire(random.Random(7), **wire))  # type: ignore[arg-type]
+        running = kind(config, tmp_path / "crawl", 2, assemble, Wire(random.Random(7), **wire))  # type: ignore[arg-type]
         assert asyncio.run(running.run(meddle, WITHIN_S)) == "finished"
         ends = ends_of(config, tmp_path / "crawl", running.shards)
         log = simweb.requests()
@@ -157,7 +157,7 @@ def test_what_redirects_of_seeds_bring_in_is_found_while_partitions_move(tmp_pat
         web = simweb.web
         seeds = (web.fronts[0], web.fronts[4])
         config = config_of(simweb, tmp_path / "crawl", 2, seeds=seeds, scope="domain")
-        running = kind(config, tmp_path / "crawl", 2)
+        running = kind(config, tmp_path / "crawl", 2, assemble)
         assert asyncio.run(running.run(scaler, WITHIN_S)) == "finished"
         ends = ends_of(config, tmp_path / "crawl", running.shards)
         assert Truth(web).walk(seeds, "domain").differences(ends, web) == []
