@@ -24,7 +24,7 @@ SEEDS = 150_000
 SEEDING = """
 import asyncio, sys
 from pathlib import Path
-from gossamer.api.seeding import seeding_of
+from gossamer.api.low_water import seeding_of
 from gossamer.assembly.building import assemble
 from gossamer.config import configure
 from gossamer.world.clock import WallClock
@@ -102,7 +102,7 @@ def test_a_crawl_in_a_programs_own_process_keeps_within_the_budget(
 OWN = "own.py"
 MODULE = """
 from gossamer import processing_module
-from gossamer.model.visits import Findings, Page
+from gossamer.model.pages import Findings, Page
 
 @processing_module("text/html", columns={"length": "int"})
 def length(page: Page, findings: Findings) -> None:
