@@ -82,11 +82,11 @@ class Forks:
 
 @contextmanager
 def forks(module: str) -> Iterator[Forks]:
-    """Run a module that answers, until the end."""
+    """Run a module that answers, until the end. Bytecode that a first job writes would be steps that others lack."""
     program = subprocess.Popen(
         [sys.executable, "-W", "error", "-m", module],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
     yield Forks(program)
     program.communicate(timeout=30)
