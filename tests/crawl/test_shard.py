@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import EPOCH_SPAN_MAX, End, Shard
 from gossamer.model.pages import Page
-from gossamer.model.visits import Failure, Reply, Request
+from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.process.chain import Modules, Processed, standard_modules
 from gossamer.process.options import ProcessOptions
 from gossamer.testing import FakeClock, page, reply
@@ -103,6 +104,49 @@ def stopped_after(ring: Ring, requests: int) -> End:
         shard.stop(now=True)
 
     return asyncio.run(beside(shard, watching()))
+
+
+@pytest.mark.promise(
+    "Order and fairness", "Name servers that answer late or never do not hold up hosts that are known."
+)
+def test_lookups_that_take_long_leave_all_requests_to_hosts_that_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after such a host had no URLs left for a while, or its address has expired and is still in the cache."""
+    lost = [f"http://lost-{number}.example/" for number in range(9)]
+    old = {"http://old.example/": page("/1"), "http://old.example/1": page(title="old")}
+    with ring_of(tmp_path, {**star(8), **old}, crawl={"concurrency": 2}) as ring:
+        shard, waiting, resolve = ring.shard(), asyncio.Event(), ring.resolver.resolve
+        under_way = most = 0
+
+        async def resolving(host: str) -> Located | Failure:
+            nonlocal under_way, most
+            if "lost" not in host:
+                found = await resolve(host)
+                assert isinstance(found, Located)
+                return structs.replace(found, expires_at=0.0) if host == "old.example" else found
+            under_way += 1
+            most = max(most, under_way)
+            await waiting.wait()
+            under_way -= 1
+            return Failure("dns_error", "no answer", host_level=True)
+
+        async def watching() -> None:
+            await ring.web.asked(1)
+            ring.seed(*lost)
+            shard.stir()
+            await ring.web.asked(11)
+            limits = ring.frontier.overview(ring.clock.now(), 0)["limits"]
+            assert isinstance(limits, dict)
+            assert limits["lookup"] == 9
+            assert "its address, after other lookups" in str(ring.explainer.why(lost[-1])["reason"])
+            waiting.set()
+
+        monkeypatch.setattr(ring.resolver, "resolve", resolving)
+        ring.seed(ROOT, "http://old.example/")
+        assert asyncio.run(beside(shard, watching())) == "finished"
+        assert (ring.counters.totals.pages, most) == (11, 2)
+        assert list(ring.outcomes.values()).count("dns_error") == 9
 
 
 def test_the_last_attempt_for_a_page_is_not_ended_early(tmp_path: Path) -> None:

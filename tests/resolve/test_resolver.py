@@ -273,6 +273,29 @@ def test_lookups_are_bounded() -> None:
     asyncio.run(main())
 
 
+def test_late_lookups_keep_half_of_those_that_may_be_under_way() -> None:
+    """While others wait, the oldest end, and can be repeated."""
+
+    async def main() -> None:
+        names = [f"h{i}.test" for i in range(4)]
+        zone = Zone(PUBLIC, silent=set(names))
+        async with resolving(zone, family="ipv4", lookups_max=4, timeout_s=0.1, tries=10) as (resolver, _):
+            silent = [asyncio.create_task(resolver.resolve(name)) for name in names]
+            await asyncio.sleep(0.3)
+            assert not any(task.done() for task in silent), "nobody waits"
+            located(await resolver.resolve("a.test"))
+            for task in silent[:2]:
+                failure = failed(await task)
+                assert (failure.outcome, failure.retry, failure.host_level) == ("dns_error", True, True)
+                assert "no answer in time" in failure.error
+            located(await resolver.resolve("a.test."))
+            assert not any(task.done() for task in silent[2:])
+            for task in silent[2:]:
+                task.cancel()
+
+    asyncio.run(main())
+
+
 def test_the_cache_is_bounded_and_forgets_the_least_recently_used() -> None:
     async def main() -> None:
         names = [f"h{i}.test" for i in range(4)]

@@ -95,7 +95,7 @@ def running_status(shard: Assembled, *, detail: bool = False, sandbox: SandboxSt
         status.state = "paused"
     # Prerequisite fetches such as robots.txt are not URLs, and a visit that has ended counts as running a moment more.
     # So cap the number: every discovered URL counts once.
-    status.in_flight = loop.in_flight if ring.recrawl is not None else min(loop.in_flight, counts.pending)
+    status.in_flight = loop.requests if ring.recrawl is not None else min(loop.requests, counts.pending)
     status.queued = max(0, counts.pending - status.in_flight)
     status.links_held = held_by(ring.urls.url_seen)
     status.hosts_active = frontier.benched

@@ -12,6 +12,7 @@ durable.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from gossamer.crawl.permit import PrerequisiteResults
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.ring import Retries, Ring, RingStep
 from gossamer.crawl.stages import Stages
-from gossamer.frontier.host import Lease
+from gossamer.frontier.host import ADDRESS, Lease
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link, Prerequisite
 from gossamer.model.pages import Held
@@ -77,6 +78,10 @@ class Pipeline:
             follows=options.mode != "offline",
         )
         self.documents = DocumentReader(stages, self._outcomes, self.discovery, clock, logs, self._caught)
+        self.lookups = 0
+        """Visits that wait for the address of their host."""
+        self._unlocated: deque[Url] = deque()
+        """A URL of each host that waits until fewer addresses are looked up."""
         self._under_way: set[int] = set()
         """Fingerprints of leased URLs, if a URL may be queued more than once."""
         self.prerequisites = PrerequisiteResults(
@@ -131,9 +136,21 @@ class Pipeline:
             return None
         if step is RingStep.DONE:
             return None
+        if step is RingStep.RESOLVE and lease.prerequisite is None and self.lookups >= self.concurrency:
+            self._ring.parked(lease, ADDRESS, now)
+            self._unlocated.append(lease.url)
+            return None
         if self.discovery.counts_links:
             self._under_way.add(lease.url.fingerprint)
-        return self._resolve(lease) if step is RingStep.RESOLVE else self._visit(lease)
+        if step is RingStep.FETCH:
+            return self._visit(lease)
+        self.lookups += 1
+        return self._resolve(lease)
+
+    def locate_more(self, now: float) -> None:
+        """Lease hosts that wait for their address, as many as may be looked up now."""
+        for _ in range(min(len(self._unlocated), self.concurrency - self.lookups)):
+            self._stages.frontier.control.locate(self._unlocated.popleft(), now)
 
     def _is_repeated(self, lease: Lease) -> bool:
         """Say whether a URL that was queued again with a more urgent level is finished or in flight already."""
@@ -151,6 +168,7 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - as in `lease`
             self._caught(lease, error)
         finally:
+            self.lookups -= 1
             self._under_way.discard(lease.url.fingerprint)
 
     async def _visit(self, lease: Lease) -> None:

@@ -18,7 +18,7 @@ from typing import Literal
 
 from gossamer.crawl.permit import Permit, PrerequisiteResults
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.host import Lease
+from gossamer.frontier.host import ROBOTS, Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.links import Prerequisite, RevisitPlan, Visit
 from gossamer.model.visits import Contact, Failure, Located, Reply, retry_after_s
@@ -91,6 +91,11 @@ class Ring:
         else:
             self._refuse(lease, found, now)
 
+    def parked(self, lease: Lease, waits_for: str, now: float) -> None:
+        """Return a lease whose host waits for something."""
+        self._control.park(lease.url, now, waits_for)
+        self._frontier.give_back(lease, now)
+
     def begun(self, lease: Lease, now: float) -> bool:
         """Note that the request goes out now. False: its gate has closed meanwhile, and the lease was returned."""
         if self._frontier.begin(lease, now):
@@ -156,8 +161,7 @@ class Ring:
         if verdict.allowed:
             return True
         if verdict.park:
-            self._control.park(url, now)
-            self._frontier.give_back(lease, now)
+            self.parked(lease, ROBOTS, now)
             if verdict.prerequisite is not None and not self._control.run_prerequisite(verdict.prerequisite, now):
                 self._not_run(verdict.prerequisite, now)
         elif verdict.prerequisite is not None:

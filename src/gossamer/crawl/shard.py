@@ -123,6 +123,13 @@ class Shard:
         self._wake.set()
 
     @property
+    def requests(self) -> int:
+        """Leases in flight that count for `concurrency`. Lookups do not: name servers that answer late, or never, would
+        keep hosts waiting whose addresses are known.
+        """
+        return len(self._turns) - self._pipeline.lookups
+
+    @property
     def visits(self) -> int:
         """Visits in flight, each of which may become a page."""
         return self._visits
@@ -312,10 +319,11 @@ class Shard:
         )
         most += rendering
         self._pipeline.concurrency = most
+        self._pipeline.locate_more(now)
         if self._requests_blocked(now):
             return 0
         epoch_max = EPOCH_SPAN_MAX * self._options.commit_pages
-        while lent < LEASES_A_PASS_MAX and len(self._turns) < most and self._counters.in_epoch < epoch_max:
+        while lent < LEASES_A_PASS_MAX and self.requests < most and self._counters.in_epoch < epoch_max:
             # A suspended process may have lost its lease in the middle of a pass.
             if self.may_begin is not None and not self.may_begin(self._clock.now()):
                 break
@@ -375,7 +383,7 @@ class Shard:
         rendering = self._pipeline.rendering
         is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocked
         self._has_spare = wait_s > 0.0
-        if self.paused or self.brakes.held or len(self._turns) >= self.brakes.concurrency + rendering or is_blocked:
+        if self.paused or self.brakes.held or self.requests >= self.brakes.concurrency + rendering or is_blocked:
             self._has_spare, wait_s = False, IDLE_S_MAX
         if self._limits.max_time_s is not None:
             wait_s = min(wait_s, max(self._limits.max_time_s - self.elapsed_s(), 0.0))

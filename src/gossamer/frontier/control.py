@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.frontier.host import ROBOTS, Host
+from gossamer.frontier.host import ADDRESS, ROBOTS, Host
 from gossamer.frontier.hosts import HostTable
 from gossamer.frontier.origins import admit, key_of
 from gossamer.frontier.politeness import Politeness
@@ -68,6 +68,11 @@ class HostControl:
     def is_parked(self, url: Url) -> bool:
         """Say whether a URL's host waits for its robots.txt."""
         return self._host(url).parked == ROBOTS
+
+    def locate(self, url: Url, now: float) -> None:
+        """Lease URLs of a host that waits for its address, so that it is looked up."""
+        if self._host(url).parked == ADDRESS:  # It may have been closed, or moved to another shard.
+            self.unpark(url, now)
 
     def unpark(self, url: Url, now: float) -> None:
         """Lease a host's URLs again."""

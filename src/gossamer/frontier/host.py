@@ -12,7 +12,7 @@ from gossamer.frontier.tokens import SiteTokens
 from gossamer.model.links import Prerequisite
 from gossamer.url.url import Url
 
-ROBOTS, UNREAD = "robots.txt", "its last page to be read"
+ROBOTS, UNREAD, ADDRESS = "robots.txt", "its last page to be read", "its address, after other lookups"
 """What a parked host may wait for."""
 
 
@@ -69,8 +69,8 @@ class Host:
         self.aside_again_at = 0.0
         """Before this time no more URLs are set aside, because many just were."""
         self.parked = ""
-        """What the host waits for (`ROBOTS`, `UNREAD`); only prerequisite fetches are leased meanwhile. Empty: not
-        parked.
+        """What the host waits for (`ROBOTS`, `UNREAD`, `ADDRESS`); only prerequisite fetches are leased meanwhile.
+        Empty: not parked.
         """
         self.dirty = False
         self.contacted = False

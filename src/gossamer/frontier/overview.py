@@ -63,7 +63,7 @@ def limit_of(host: Host, now: float) -> str:
     if record.closed:
         return "closed"
     if host.out:
-        return "fetching"
+        return "fetching" if host.place is not None else "lookup"
     if record.origins is not None and (host.turn_at or 0.0) > max(record.rest_until, now):
         return "failing"
     if record.rest_until > now:

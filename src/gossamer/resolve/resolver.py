@@ -17,6 +17,7 @@ from gossamer.resolve.options import ResolveOptions
 from gossamer.world.clock import Clock
 
 if TYPE_CHECKING:
+    from gossamer.resolve.answers import DnsRecords
     from gossamer.resolve.lookup import Lookup
 
 _COUNTED: Final = tuple(name for name in Counters.__struct_fields__ if name.startswith("dns_"))
@@ -52,6 +53,8 @@ class DnsResolver:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._under_way: dict[str, asyncio.Future[Located | Failure | None]] = {}
         self._turns = asyncio.Semaphore(options.lookups_max)
+        self._late: dict[asyncio.Timeout, None] = {}
+        """Lookups that have lasted for `timeout_s`, the oldest first."""
         self._counters = Counters()
 
     def cached(self, host: str) -> Located | None:
@@ -104,10 +107,11 @@ class DnsResolver:
             return self._judge(host, addresses, self._options.ttl_s_max)
         if host.rstrip(".").rpartition(".")[2] in _NOWHERE:
             return self._remember(host, failed("a name that exists nowhere", retry=False))
+        self._make_room()
         # The wait is bounded by the deadlines of the lookups before this one.
         async with self._turns:
             asked_at = self._clock.now()
-            records = await self._servers().ask(host)
+            records = await self._ask(host)
         self._counted(self._clock.now() - asked_at, failed=isinstance(records, Failure))
         if isinstance(records, Failure):
             return self._remember(host, records)
@@ -115,6 +119,32 @@ class DnsResolver:
             self._on_answer(reply_of(host, records, asked_at, self._clock.now()))
         ttl_s = min(max(records.ttl_s, self._options.ttl_s_min), self._options.ttl_s_max)
         return self._judge(host, records.addresses, ttl_s)
+
+    async def _ask(self, host: str) -> DnsRecords | Failure:
+        try:
+            async with asyncio.timeout(None) as limit:
+                late = asyncio.get_running_loop().call_later(self._options.timeout_s, self._is_late, limit)
+                try:
+                    return await self._servers().ask(host)
+                finally:
+                    late.cancel()
+                    self._late.pop(limit, None)
+        except TimeoutError:
+            return failed("no answer in time, as for most lookups under way", retry=True)
+
+    def _is_late(self, limit: asyncio.Timeout) -> None:
+        self._late[limit] = None
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """End the oldest of the late lookups while these are more than half and others wait: name servers that answer
+        late, or never, would keep all other hosts waiting.
+        """
+        most = self._options.lookups_max
+        while len(self._under_way) > most and 2 * len(self._late) > most:
+            oldest = next(iter(self._late))
+            del self._late[oldest]
+            oldest.reschedule(asyncio.get_running_loop().time())
 
     def _counted(self, took_s: float, *, failed: bool) -> None:
         counters = self._counters
