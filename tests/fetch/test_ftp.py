@@ -308,6 +308,29 @@ def test_data_that_stalls_is_kept_and_marked(run: Run) -> None:
     run(main())
 
 
+def test_a_server_that_does_not_conclude_its_transfers_blocks_nothing_for_long(run: Run) -> None:
+    """libcurl waits for that reply within a call, for up to a minute."""
+
+    async def main() -> None:
+        async def short(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"all of it")
+            writer.close()
+
+        async with listening(short) as port:
+
+            def answer(line: str) -> bytes | None:
+                if line == "EPSV":
+                    return b"229 here (|||%d|)\r\n" % port
+                return b"150 it comes\r\n" if line.startswith("RETR") else polite(line)
+
+            async with scripted(answer) as own, speaking(request_s_max=3.0) as module:
+                failure = failed(await module.fetch(to(own, "/x")))
+                assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
+                assert failure.error == "the server sent its data, and no reply on its control connection for 1 s"
+
+    run(main())
+
+
 @pytest.mark.parametrize(
     ("greeting", "outcome"),
     [(b"HTTP/1.1 400 no\r\n\r\n", "timeout"), (b"220-" + b"x" * 500 + b"\r\n", "too_large"), (b"\xff\x00\r\n", "")],

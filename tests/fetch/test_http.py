@@ -9,6 +9,9 @@ import brotli
 import pytest
 from msgspec import structs
 
+from gossamer.fetch.bodies import BodyMemory
+from gossamer.fetch.ftp import FtpModule
+from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import Transfer
@@ -666,6 +669,37 @@ def test_slow_servers_keep_half_of_the_requests(run: Run, monkeypatch: pytest.Mo
             assert not any(task.done() for task in slow[3:])
             for task in slow[3:]:
                 task.cancel()
+
+    run(main())
+
+
+def test_slow_servers_of_several_protocols_keep_half_of_the_requests(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each protocol alone has fewer than that."""
+    monkeypatch.setattr("gossamer.fetch.driver.LAG_S", 0.5)
+    options, clock = FetchOptions(), WallClock()
+    shared = BodyMemory(options)
+
+    async def main() -> None:
+        modules = {
+            "http": HttpModule(options, AGENT, clock, shared),
+            "gopher": GopherModule(options, AGENT, clock, shared),
+            "ftp": FtpModule(options, AGENT, clock, shared),
+        }
+        async with serving(never) as server:
+            request = to(server, concurrency=6)
+            slow = [
+                asyncio.create_task(module.fetch(structs.replace(request, url=request.url.replace("http", scheme))))
+                for scheme, module in modules.items()
+                for _ in range(2)
+            ]
+            await asyncio.sleep(1.2)
+            ended = [failed(task.result()) for task in slow if task.done()]
+            assert 1 <= len(ended) <= 3
+            assert {failure.outcome for failure in ended} == {"timeout"}
+            for task in slow:
+                task.cancel()
+            for module in modules.values():
+                await module.close()
 
     run(main())
 

@@ -5,29 +5,33 @@ from __future__ import annotations
 import errno
 import mimetypes
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gossamer.fetch.options import FetchOptions
 from gossamer.world.spill import Spill, Spills
+
+if TYPE_CHECKING:
+    from gossamer.fetch.driver import RunningTransfer
 
 SPILL_BYTES_MIN: Final = 64 * 1024
 """Smaller bodies stay in memory even beyond the bound, since a file for each would cost too much."""
 
 
 class BodyMemory:
-    """The memory that all bodies in flight share. Without `spills` no body goes to disk, and only the bound of each
-    body applies.
+    """The memory that all bodies in flight share, and the transfers in flight, of all protocols. Without `spills` no
+    body goes to disk, and only the bound of each body applies.
 
     An ordinary page costs two comparisons.
     """
 
-    __slots__ = ("_spills", "each_bytes_max", "held_bytes", "held_bytes_max")
+    __slots__ = ("_spills", "each_bytes_max", "held_bytes", "held_bytes_max", "running")
 
     def __init__(self, options: FetchOptions, spills: Spills | None = None) -> None:
         self._spills = spills
         self.each_bytes_max = options.body_memory_bytes_max if spills is not None else options.body_bytes_max
         self.held_bytes = 0
         """Memory of all bodies in flight."""
+        self.running: set[RunningTransfer] = set()
         self.held_bytes_max = options.bodies_memory_bytes_max if spills is not None else 1 << 62
 
     def spilled(self, body: bytes | memoryview) -> Spill | None:

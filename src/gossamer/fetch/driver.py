@@ -183,6 +183,8 @@ class Driver:
         self._timer: asyncio.Handle | None = None
         self._look: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
+        self.turn_at = 0.0
+        """When libcurl was last called."""
         self._grinding: deque[Transfer] = deque()
         """Expensive transfers, paused until their next turn."""
         self._turn_of: Transfer | None = None
@@ -202,7 +204,8 @@ class Driver:
         done: asyncio.Future[End] = loop.create_future()
         now = loop.time()
         transfer.begin(self, now)
-        self._under_way[transfer.curl] = RunningTransfer(transfer, done, now, now + until_s)
+        one = self._under_way[transfer.curl] = RunningTransfer(transfer, done, now, now + until_s)
+        transfer.bodies.running.add(one)
         self._multi.add_handle(transfer.curl)
         if self._look is None:
             self._look = loop.call_later(LOOK_S, self._look_at_all)
@@ -210,7 +213,8 @@ class Driver:
 
     def drop(self, transfer: Transfer) -> None:
         """End a running transfer and its connection; its future is not set."""
-        if self._under_way.pop(transfer.curl, None) is not None:
+        if (one := self._under_way.pop(transfer.curl, None)) is not None:
+            transfer.bodies.running.discard(one)
             self._multi.remove_handle(transfer.curl)
             self._let_go(transfer)
 
@@ -305,7 +309,7 @@ class Driver:
             return
         turn_of = self._turn_of
         clock = elapsed_s if turn_of is None else processor_s  # A busy machine makes no turn expensive.
-        began = clock()
+        began, self.turn_at = clock(), elapsed_s()
         if self._alarm is not None:
             serves = turn_of.connections if turn_of is not None else ()
             self._alarm.begin(read := serves[-1].fd if serves else fd)
@@ -336,6 +340,7 @@ class Driver:
 
     def _ended(self, curl: pycurl.Curl, end: End) -> None:
         one = self._under_way.pop(curl)
+        one.transfer.bodies.running.discard(one)
         self._multi.remove_handle(curl)
         self._let_go(one.transfer)
         if not one.done.done():
@@ -379,10 +384,11 @@ class Driver:
 
     def _make_room(self) -> None:
         """End the oldest of the transfers that lag, while these are more than half of the requests that may go out at
-        once: servers that answer slowly, or never, would keep all others waiting.
+        once, those of other protocols included: servers that answer slowly, or never, would keep all others waiting.
         """
         lagging = [one.transfer for one in self._under_way.values() if one.lags]
-        count, all_of_them = len(lagging), len(self._under_way)
+        running = lagging[0].bodies.running if lagging else ()
+        count, all_of_them = sum(one.lags for one in running), len(running)
         for transfer in lagging if count >= LAGGING_MIN else ():
             if 2 * count > transfer.concurrency > 0 and all_of_them >= FULL * transfer.concurrency:
                 transfer.stopped = transfer.stopped or "lags"

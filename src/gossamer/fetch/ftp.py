@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import netrc
 import re
+from functools import partial
 from typing import Final, NamedTuple
 
 import pycurl
@@ -18,7 +19,7 @@ from gossamer.fetch.transfer import Setting, Transfer
 from gossamer.fetch.transfers import Transfers, cut, one_line
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.world.clock import Clock
+from gossamer.world.clock import Clock, elapsed_s
 
 
 class FtpLogin(NamedTuple):
@@ -62,6 +63,7 @@ class FtpLogins:
 
 TRANSFERRED: Final = 226
 """Status of a transfer that succeeded before, or without, the server's last reply."""
+WAIT_S_MAX: Final = 0.9
 _UNAVAILABLE: Final = 421
 _NO_FILE: Final = 550
 _IS_DIRECTORY: Final = "; if it is a directory, its URL ends with a slash"
@@ -111,7 +113,8 @@ class FtpModule:
         self._clock = clock
         contact = _CONTACT.search(agent)
         self._logins = FtpLogins(options.logins_file, FtpLogin("anonymous", contact[1] if contact else "gossamer@"))
-        self._transfers = Transfers(options, clock, lambda: _transfer(options, bodies))
+        shared = bodies or BodyMemory(options)
+        self._transfers = Transfers(options, clock, lambda: _transfer(options, shared))
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Fetch one file or one listing. Cancelling it ends the transfer and its connections."""
@@ -157,7 +160,7 @@ def place(url: str) -> FtpPlace | None:
     return FtpPlace(host, f"{scheme.lower()}://{authority}{path}", path.rpartition("/")[2])
 
 
-def _transfer(options: FetchOptions, bodies: BodyMemory | None) -> Transfer:
+def _transfer(options: FetchOptions, bodies: BodyMemory) -> Transfer:
     settings: list[Setting] = [
         (pycurl.PROTOCOLS, pycurl.PROTO_FTP | pycurl.PROTO_FTPS),
         (pycurl.FTP_SKIP_PASV_IP, 1),
@@ -168,7 +171,21 @@ def _transfer(options: FetchOptions, bodies: BodyMemory | None) -> Transfer:
     ]
     transfer = Transfer(options, settings, bodies)
     transfer.open_only_pinned()
+    transfer.curl.setopt(pycurl.NOPROGRESS, 0)
+    transfer.curl.setopt(pycurl.XFERINFOFUNCTION, partial(_waits, transfer))
     return transfer
+
+
+def _waits(transfer: Transfer, *_: int) -> bool:
+    """Say whether libcurl has waited too long for a reply, in which it blocks the event loop: it does after the data,
+    for up to a minute, and calls this once a second.
+    """
+    driver, now = transfer.driver, elapsed_s()
+    if driver is None or now - driver.turn_at < WAIT_S_MAX:
+        return False
+    driver.turn_at = now  # Transfers that follow in the same turn have their time.
+    transfer.stopped = transfer.stopped or "mute"
+    return True
 
 
 def _result(transfer: Transfer, request: Request, started_at: float, at: FtpPlace, end: End) -> Reply | Failure:

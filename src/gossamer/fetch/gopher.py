@@ -52,7 +52,8 @@ class GopherModule:
     ) -> None:
         self._options = options
         self._clock = clock
-        self._transfers = Transfers(options, clock, lambda: _transfer(options, bodies))
+        shared = bodies or BodyMemory(options)
+        self._transfers = Transfers(options, clock, lambda: _transfer(options, shared))
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Fetch one selector. Cancelling it ends the transfer and its connection."""
@@ -87,7 +88,7 @@ def item_of(url: str) -> GopherItem | None:
     return GopherItem(f"gopher://{authority}/{kind or ''}{selector}", kind or "1", selector)
 
 
-def _transfer(options: FetchOptions, bodies: BodyMemory | None) -> Transfer:
+def _transfer(options: FetchOptions, bodies: BodyMemory) -> Transfer:
     settings: list[Setting] = [(pycurl.PROTOCOLS, pycurl.PROTO_GOPHER)]
     transfer = Transfer(options, settings, bodies)
     transfer.open_only_pinned()

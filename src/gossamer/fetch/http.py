@@ -188,7 +188,7 @@ class HttpModule:
         self._options = options
         self._agent = agent
         self._clock = clock
-        self._bodies = bodies
+        self._bodies = bodies or BodyMemory(options)
         self._rules = rules
         self._digests = rules.digests if rules is not None else None
         self._common = _own(options, agent)

@@ -73,12 +73,12 @@ class Transfer:
     """
 
     __slots__ = (
-        "_bodies", "_calls_left", "_connections_bytes", "_content_before", "_data", "_driver", "_fresh",
+        "_calls_left", "_connections_bytes", "_content_before", "_data", "_fresh",
         "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_new", "_method_set", "_opened", "_opens_more",
         "_options", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read",
-        "body", "body_bytes", "body_bytes_max", "concurrency", "connections", "curl", "disk_error", "ended_well",
-        "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip", "media_types", "paused",
-        "pinned", "proxy_scheme", "speaks_tls", "stopped", "was_refused", "wire_bytes",
+        "bodies", "body", "body_bytes", "body_bytes_max", "concurrency", "connections", "curl", "disk_error",
+        "driver", "ended_well", "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip",
+        "media_types", "paused", "pinned", "proxy_scheme", "speaks_tls", "stopped", "was_refused", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
@@ -106,14 +106,14 @@ class Transfer:
         self._connections_bytes = 0
         self._data: list[socket.socket] = []
         """Further connections that only this transfer uses (FTP)."""
-        self._driver: Driver | None = None
+        self.driver: Driver | None = None
         self._options = options
         self._held_bytes = 0
         """Its part of the shared memory."""
         self.file: Spill | None = None
         """The body, once it is too large for memory; then `body` is empty."""
         self.disk_error: OSError | None = None
-        self._bodies = bodies or BodyMemory(options)
+        self.bodies = bodies or BodyMemory(options)
         self.media_types: tuple[str, ...] = ()
         self.ip = ""
         self.speaks_tls = False
@@ -212,7 +212,7 @@ class Transfer:
 
     def begin(self, driver: Driver, now: float) -> None:
         """Note that a driver runs the transfer from now on."""
-        self._driver = driver
+        self.driver = driver
         self.greeting = b""
         self.wire_bytes = self._connections_bytes = 0
         self._calls_left = CALLS_A_TURN_MAX
@@ -318,7 +318,7 @@ class Transfer:
         """Drop the received data."""
         self.head = []
         self.head_bytes = 0
-        self._bodies.held_bytes -= self._held_bytes
+        self.bodies.held_bytes -= self._held_bytes
         self._held_bytes = 0
         self.body = b""
         self.body_bytes = 0
@@ -344,8 +344,8 @@ class Transfer:
             self.was_refused = self._is_new
             return int(pycurl.SOCKOPT_ERROR)
         self._is_new = True
-        if not self._requests and self._driver is not None:
-            self._driver.connected(self, fd)
+        if not self._requests and self.driver is not None:
+            self.driver.connected(self, fd)
         return int(pycurl.SOCKOPT_OK)
 
     def _before_request(self, remote_ip: str, local_ip: str, remote_port: int, local_port: int) -> int:
@@ -362,8 +362,8 @@ class Transfer:
         if not self.proxy_scheme and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
             self.stopped = f"connected to {remote_ip}"
             return int(pycurl.PREREQFUNC_ABORT)
-        if self._driver is not None:
-            self._driver.requested(self, (remote_ip, local_ip, remote_port, local_port))
+        if self.driver is not None:
+            self.driver.requested(self, (remote_ip, local_ip, remote_port, local_port))
         return int(pycurl.PREREQFUNC_OK)
 
     def _open(self, _purpose: int, at: _SocketAddress) -> socket.socket | int:
@@ -405,10 +405,10 @@ class Transfer:
         """Say whether the last turns had many callbacks for little content: then pause the transfer."""
         content, self._content_before = self.body_bytes - self._content_before, self.body_bytes
         self._calls_left = CALLS_A_TURN_MAX
-        if content >= CONTENT_A_TURN_BYTES or self._driver is None:
+        if content >= CONTENT_A_TURN_BYTES or self.driver is None:
             return False
         self.paused = True
-        self._driver.grinds(self)
+        self.driver.grinds(self)
         return True
 
     def _hold(self, piece: bytes) -> None:
@@ -420,7 +420,7 @@ class Transfer:
         else:
             self.body = bytearray(self.body)
             self.body += piece
-        bodies, held = self._bodies, sys.getsizeof(self.body)
+        bodies, held = self.bodies, sys.getsizeof(self.body)
         bodies.held_bytes += held - self._held_bytes
         self._held_bytes = held
         if self.body_bytes > bodies.each_bytes_max or bodies.held_bytes > bodies.held_bytes_max:
@@ -429,12 +429,12 @@ class Transfer:
     def _spill(self) -> None:
         """Move the body to disk, unless it is small."""
         try:
-            self.file = self._bodies.spilled(memoryview(self.body)[: self.body_bytes_max])
+            self.file = self.bodies.spilled(memoryview(self.body)[: self.body_bytes_max])
         except OSError as error:
             self._refused(error)
         if self.file is not None:
             self.body = b""
-            self._bodies.held_bytes += BUFFER_BYTES - self._held_bytes
+            self.bodies.held_bytes += BUFFER_BYTES - self._held_bytes
             self._held_bytes = BUFFER_BYTES
 
     def _write(self, piece: bytes) -> None:

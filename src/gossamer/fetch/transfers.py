@@ -324,6 +324,9 @@ def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: f
         case "slow":
             outcome, error, retry = "timeout", "the server sends less than fetch.low_speed_bytes_s", True
             host_level = True
+        case "mute":
+            error = "the server sent its data, and no reply on its control connection for 1 s"
+            outcome, retry, host_level = "timeout", True, True
         case "holds":
             outcome, error, retry = "protocol_error", "the server floods the connection with messages of TLS", False
         case "h2":
