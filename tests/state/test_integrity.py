@@ -44,6 +44,23 @@ def test_the_manifest_has_the_checksum_of_what_was_written(tmp_path: Path) -> No
     journals.close_files()
 
 
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_file_that_is_moved_or_removed_while_it_is_written_fails_the_commit(tmp_path: Path, *, moved: bool) -> None:
+    journals = Journals(tmp_path)
+    journal = journals.create("warc/one")
+    committed(journals)
+    journal.append(b"lost, if nobody notices")
+    file = tmp_path / "warc" / "one.open"
+    if moved:
+        file.parent.rename(tmp_path / "elsewhere")
+    else:
+        file.unlink()
+    journals.cut()
+    with pytest.raises(FileNotFoundError, match=r"one\.open"):
+        journals.sync()
+    journals.close_files()
+
+
 def test_the_checksum_goes_on_after_a_restart_and_after_a_rewind(tmp_path: Path) -> None:
     journals = Journals(tmp_path)
     journal = journals.create("warc/one")

@@ -282,9 +282,14 @@ class Journals:
         return list(self._manifest.values())
 
     def sync(self) -> None:
-        """Make what `cut` saw durable. Blocks; for the commit's thread."""
+        """Make what `cut` saw durable. Blocks; for the commit's thread.
+
+        Raises:
+            OSError: the disk failed, or a file was moved or removed: what is written to it from then on would be lost.
+        """
         for journal in self._cut_journals:
             journal.sync()
+            self._working(journal.name).stat()
         self._sync_directories()
 
     def settle(self, committed: Iterable[ManifestEntry]) -> None:
