@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from gossamer.crawl.delivery import Delivery
+from gossamer.crawl.documents import SMALL_BYTES
 from gossamer.crawl.shard import EPOCH_SPAN_MAX, End, Shard
 from gossamer.model.pages import Page
 from gossamer.model.visits import Failure, Located, Reply, Request
@@ -19,6 +20,7 @@ from gossamer.process.options import ProcessOptions
 from gossamer.testing import FakeClock, page, reply
 from gossamer.testing.fakes import Answers
 from gossamer.world.clock import WallClock
+from gossamer.world.loop import LoopShare
 from tests.crawl.ring import Ring, url_of
 
 ROOT = "http://a.example/"
@@ -147,6 +149,34 @@ def test_lookups_that_take_long_leave_all_requests_to_hosts_that_are_known(
         assert asyncio.run(beside(shard, watching())) == "finished"
         assert (ring.counters.totals.pages, most) == (11, 2)
         assert list(ring.outcomes.values()).count("dns_error") == 9
+
+
+@pytest.mark.promise(
+    "Order and fairness", "Pages that take long to read do not keep those of other hosts from being fetched."
+)
+def test_pages_that_wait_to_be_read_leave_all_requests_to_other_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    big = {f"http://big-{number}.example/": page(title="x" * SMALL_BYTES) for number in range(3)}
+    with ring_of(tmp_path, {**star(8), **big}, crawl={"concurrency": 2}) as ring:
+        shard, busy, read = ring.shard(), [True], asyncio.Event()
+
+        async def turn(_share: LoopShare) -> None:
+            await read.wait()
+
+        async def watching() -> None:
+            await ring.web.asked(2)
+            ring.seed(ROOT)
+            shard.stir()
+            await ring.web.asked(2 + 9)
+            busy.clear()
+            read.set()
+
+        monkeypatch.setattr(LoopShare, "is_busy", property(lambda _share: bool(busy)))
+        monkeypatch.setattr(LoopShare, "turn", turn)
+        ring.seed(*big)
+        assert asyncio.run(beside(shard, watching())) == "finished"
+        assert ring.counters.totals.pages == 12
 
 
 def test_the_last_attempt_for_a_page_is_not_ended_early(tmp_path: Path) -> None:

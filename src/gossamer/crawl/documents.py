@@ -75,6 +75,8 @@ class DocumentReader:
         self._turns = LoopShare(PAGES_SHARE, clock.now, clock.work_s)
         self.waiting: list[FetchedPage] = []
         """Pages to read in this iteration of the event loop."""
+        self.parked = 0
+        """Fetched pages that wait for their turn to be read, at most one of a host."""
         self.is_late: Callable[[], bool] = bool
         """Returns whether the crawl is ending, so that fetched pages are no longer processed."""
         self.undivided = asyncio.Lock()
@@ -204,11 +206,13 @@ class DocumentReader:
         """
         control = self._stages.frontier.control
         if parks:
+            self.parked += 1
             control.park(url, self._clock.now(), UNREAD)
         try:
             await turn
         finally:
             if parks:
+                self.parked -= 1
                 control.unpark(url, self._clock.now())
 
     async def _conclude_in_slices(self, lease: Lease, reply: Reply, examined: Examined) -> None:

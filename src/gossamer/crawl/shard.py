@@ -125,9 +125,10 @@ class Shard:
     @property
     def requests(self) -> int:
         """Leases in flight that count for `concurrency`. Lookups do not: name servers that answer late, or never, would
-        keep hosts waiting whose addresses are known.
+        keep hosts waiting whose addresses are known. Nor do pages that wait to be read, up to the same number: those
+        of other hosts may be read at once.
         """
-        return len(self._turns) - self._pipeline.lookups
+        return len(self._turns) - self._pipeline.lookups - min(self._pipeline.documents.parked, self.brakes.concurrency)
 
     @property
     def visits(self) -> int:
@@ -382,7 +383,7 @@ class Shard:
         wait_s = IDLE_S_MAX if wake_at is None else min(max(wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
         rendering = self._pipeline.rendering
         is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocked
-        self._has_spare = wait_s > 0.0
+        self._has_spare = wait_s > 0.0 and not self._pipeline.documents.parked
         if self.paused or self.brakes.held or self.requests >= self.brakes.concurrency + rendering or is_blocked:
             self._has_spare, wait_s = False, IDLE_S_MAX
         if self._limits.max_time_s is not None:
