@@ -15,6 +15,8 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from gossamer.assembly.protocols import protocol_modules
+from gossamer.config import Config
 from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions, WatchOptions
@@ -28,8 +30,9 @@ from gossamer.crawl.watchdogs import (
     files_of,
     require_files,
 )
+from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError, DamagedError
-from gossamer.testing import FakeClock
+from gossamer.testing import FakeClock, FakeWeb
 from gossamer.world.machine import SUPERVISOR_BYTES, Disk, ThisMachine, processes_below, resident
 
 BUDGET_BYTES = 1_000_000_000
@@ -206,14 +209,29 @@ def test_open_files_that_grow_too_many_take_requests_away_step_by_step(watched: 
 
 
 def test_few_allowed_files_limit_requests_from_the_start_and_too_few_refuse(watched: Watched) -> None:
-    watched.dogs.limit_requests(FILES_OF_OUR_OWN + 200, 100)
+    watched.dogs.limit_requests(FILES_OF_OUR_OWN + 300, 100)
     assert watched.brakes.concurrency == 100
-    watched.dogs.limit_requests(FILES_OF_OUR_OWN + 60, 100)
+    watched.dogs.limit_requests(FILES_OF_OUR_OWN + 90, 100)
     assert watched.brakes.concurrency == 30
     assert "30 requests at once instead of 100" in watched.notes[0]
     require_files(files_of(1), 100)
-    with pytest.raises(ConfigError, match=r"allows 641 open files.* needs 642 or more.*ulimit -n 840"):
+    with pytest.raises(ConfigError, match=r"allows 642 open files.* needs 643 or more.*ulimit -n 940"):
         require_files(files_of(1) - 1, 100)
+
+
+def test_few_allowed_files_limit_kept_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kept connection is an open file of no request."""
+    kept: list[int] = []
+
+    def http(options: FetchOptions, *_: object) -> FakeWeb:
+        kept.append(options.connections_max)
+        return FakeWeb()
+
+    monkeypatch.setattr("gossamer.assembly.protocols.HttpModule", http)
+    for allowed in (FILES_OF_OUR_OWN + 90, 100_000):
+        monkeypatch.setattr(ThisMachine, "open_files_max", lambda _self, allowed=allowed: allowed)
+        protocol_modules(Config(), "agent", FakeClock())
+    assert kept == [30, Config().fetch.connections_max]
 
 
 @pytest.mark.promise("Bounds", "A lack of memory or open files makes a crawl slower, never wrong.")

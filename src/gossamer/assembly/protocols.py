@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gossamer.config import Config
 from gossamer.config.secret import common_headers, request_rules
+from gossamer.crawl.watchdogs import fitting_requests
 from gossamer.fetch.bodies import BodyMemory
 from gossamer.fetch.credentials import proxy_of, reveal
 from gossamer.fetch.file import FileModule
@@ -23,6 +24,7 @@ from gossamer.model.visits import Failure, Reply, Request
 from gossamer.plugins import build, fitting, naming
 from gossamer.ports import ProtocolModule
 from gossamer.world.clock import Clock
+from gossamer.world.machine import ThisMachine
 from gossamer.world.spill import Spills
 
 if TYPE_CHECKING:
@@ -34,17 +36,18 @@ RULES, DIGESTS = "gossamer.fetch.rules:RequestRules", "gossamer.fetch.digest:Dig
 
 def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | None = None) -> Protocols:
     """Return the module of each scheme: built-in ones, and those that the configuration names."""
-    bodies = BodyMemory(config.fetch, spills)
+    fetch = _within_files(config.fetch)
+    bodies = BodyMemory(fetch, spills)
     rules = None
     if found := request_rules(config):
         answers_digests = any(rule.digest is not None for rule in found.values())
         digests = build(DIGESTS, "request") if answers_digests else None
         made = build(RULES, "request", rules=found, product_token=config.robots.product_token, digests=digests)
         rules = cast("RequestRules", made)
-    http = HttpModule(_with_secrets(config), agent, clock, bodies, _signer(config, clock), rules)
-    ftp = FtpModule(config.fetch, agent, clock, bodies)
+    http = HttpModule(_with_secrets(config, fetch), agent, clock, bodies, _signer(config, clock), rules)
+    ftp = FtpModule(fetch, agent, clock, bodies)
     modules: dict[str, ProtocolModule] = {"http": http, "https": http, "ftp": ftp, "ftps": ftp}
-    modules["gopher"] = GopherModule(config.fetch, agent, clock, bodies)
+    modules["gopher"] = GopherModule(fetch, agent, clock, bodies)
     modules["file"] = FileModule(config.fetch, agent, clock, bodies)
     for scheme, name in config.components.protocols.items():
         key = f"components.protocols.{scheme}"
@@ -68,9 +71,15 @@ def _signer(config: Config, clock: Clock) -> Sign | None:
     return RequestSigner(keys, options.directory, options.signature_s, clock.now)
 
 
-def _with_secrets(config: Config) -> FetchOptions:
+def _within_files(options: FetchOptions) -> FetchOptions:
+    """Return the options with no more kept connections than the system's limit of open files permits."""
+    fitting = fitting_requests(ThisMachine().open_files_max())
+    return replace(options, connections_max=max(1, min(options.connections_max, fitting)))
+
+
+def _with_secrets(config: Config, options: FetchOptions) -> FetchOptions:
     """Return the options of fetching with their secrets filled in. Raises ConfigError if a secret cannot be read."""
-    options, resolves = config.fetch, config.fetch.proxy_resolves
+    resolves = options.proxy_resolves
     return replace(
         options,
         headers={**_from(config), **common_headers(config)},

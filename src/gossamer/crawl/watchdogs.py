@@ -42,13 +42,20 @@ OWN_BYTES_AT_START = 192 << 20
 crawl, and cannot be freed by the crawl."""
 FILES_OF_OUR_OWN = 640
 """Open files in addition to those of requests: up to 512 of the store, and journals, pipes and name servers."""
-FILES_A_REQUEST = 2
-"""Open files per request: a socket, and a file for a body that is too large for memory."""
+FILES_A_REQUEST = 3
+"""Open files per request: a socket, a file for a body that is too large for memory, and one of a page that waits to be
+read.
+"""
 
 
 def files_of(concurrency: int) -> int:
     """Return how many open files a crawl may need."""
     return FILES_OF_OUR_OWN + FILES_A_REQUEST * concurrency
+
+
+def fitting_requests(most: int) -> int:
+    """Return how many requests at once, and connections, `most` open files permit."""
+    return (most - FILES_OF_OUR_OWN) // FILES_A_REQUEST
 
 
 def require_files(most: int, concurrency: int) -> None:
@@ -214,7 +221,7 @@ class Watchdogs:
         needed = files_of(concurrency)
         if most >= needed:
             return
-        fitting = (most - FILES_OF_OUR_OWN) // FILES_A_REQUEST
+        fitting = fitting_requests(most)
         self._brakes.throttle("open_files_allowed", fitting)
         self._tell(
             f"the system allows {most:,} open files: {fitting} requests at once instead of {concurrency}; "
