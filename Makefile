@@ -46,7 +46,7 @@ test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 
 installed: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## install the real parts that make acceptance needs
 
-acceptance: installed  ## run the checks against real parts from Debian, installing what is missing; of long ones a fifth, those of today
+acceptance: installed  ## run the checks against real parts from Debian, installing what is missing; of long ones a seventh, those of today
 	failed=0; sh .ci/in-memory $(BIN)/python -m pytest -m "heavy and not acceptance and $(TODAY)" $(PARALLEL) || failed=1; \
 	$(BIN)/python -m pytest -m "acceptance and alone and $(TODAY)" --timeout 600 || failed=1; \
 	$(BIN)/python -m pytest -m "acceptance and paced and $(TODAY)" --timeout 600 --numprocesses 2 || failed=1; \

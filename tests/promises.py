@@ -23,7 +23,7 @@ HEAD = """\
 
 What you can rely on. Each promise is the mark of the tests behind it, and this page is made from those marks by
 `make docs`: a promise that no test proves cannot be listed. `make test` runs the quick tests; `make acceptance` runs
-those in `tests/acceptance`, heavy ones and further cases, but of long ones each day a fifth; `make nightly` runs all.
+those in `tests/acceptance`, heavy ones and further cases, but of long ones each day a seventh; `make nightly` runs all.
 """
 
 

@@ -1,5 +1,5 @@
-"""What a run looks at: in CI a fifth of the long tests and a tenth of a long series, each day others; in `make nightly`
-all.
+"""What a run looks at: in CI a seventh of the long tests, so that each comes once a week, and of a long series one of
+28, each day others; in `make nightly` all.
 """
 
 from __future__ import annotations
@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
-EVERY = int(os.environ.get("GOSSAMER_EVERY", "5"))
+EVERY = int(os.environ.get("GOSSAMER_EVERY", "7"))
 """One of this number of long tests is looked at."""
-STEP = 2 * EVERY if EVERY > 1 else 1
+STEP = 4 * EVERY if EVERY > 1 else 1
 """One of this number of a series is looked at."""
 _DAY = datetime.now(UTC).toordinal()
 FIRST, FIRST_STEP = _DAY % EVERY, _DAY % STEP

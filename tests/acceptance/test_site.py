@@ -68,6 +68,7 @@ def test_the_selector_shows_all_versions_and_keeps_the_page(browser: Browser, ad
     page.close()
 
 
+@pytest.mark.long
 def test_the_address_of_all_leads_to_the_newest(browser: Browser, address: str) -> None:
     page = browser.new_page()
     page.goto(address)

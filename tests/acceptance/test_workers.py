@@ -124,6 +124,7 @@ def test_a_shard_without_work_gets_some_from_the_other(web: SimwebProcess, alone
     assert {0, 1} <= {row["shard"] for row in found.rows}
 
 
+@pytest.mark.long
 def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, alone: Harvest, tmp_path: Path) -> None:
     """A Ray of the crawl's own: every command, while it runs, when it has stopped, and when it is resumed."""
     directory = tmp_path / "crawl"

@@ -31,6 +31,7 @@ def found() -> Sensitivity:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_every_assumption_is_changed_alone_and_the_strongest_comes_first(found: Sensitivity) -> None:
     assert {row.assumption for row in found.rows} == set(BY_NAME)
     effects = [row.effect for row in found.rows]
