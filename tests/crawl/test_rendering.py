@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from gossamer.crawl.render_choice import RenderBudget, RenderChoice
-from gossamer.crawl.rendering import Auto, Gates, PageRendering, PageResources
+from gossamer.crawl.rendering import SLOW, SLOW_S, Auto, Gates, PageRendering, PageResources
 from gossamer.model.visits import Failure, Reply
 from gossamer.options import convert
 from gossamer.render.options import RenderOptions
@@ -144,6 +146,34 @@ def test_a_resource_that_no_page_waits_for_any_more_is_not_requested(tmp_path: P
     with Ring(tmp_path, SCRIPTS) as ring:
         asyncio.run(given_up(Rendering(ring)))
         assert ring.web.requests == []
+
+
+@pytest.mark.promise("Order and fairness", "Resources that never come do not keep browsers from other pages.")
+@pytest.mark.parametrize("answers", [True, False], ids=["answers", "robots"])
+def test_a_page_waits_for_slow_hosts_only_while_no_page_waits_for_it(tmp_path: Path, *, answers: bool) -> None:
+    async def patient(rendering: Rendering, limits_s: Sequence[float]) -> Sequence[Reply | Failure | None]:
+        ring = rendering.ring
+        ring.web.held = asyncio.Event()
+        found: list[Reply | Failure | None] = []
+        for limit_s, name in zip(limits_s, "abc", strict=False):
+            get = rendering.resources.get(f"https://{name}.test/a.js", "script", PAGE_ID, PAGE, partial(float, limit_s))
+            async with asyncio.TaskGroup() as group:
+                task = group.create_task(get)
+                await asyncio.sleep(0)
+                turns = group.create_task(ring.turns())
+                await ring.web.asked(len(ring.web.requests) + 1)
+                ring.fake_clock.advance(SLOW_S + 1.0)
+                done, _ = await asyncio.wait([task], timeout=2.0)
+                found.append(task.result() if done else None)
+                ring.web.held.set()
+                turns.cancel()
+                task.cancel()
+            ring.web.held.clear()
+        return found
+
+    with Ring(tmp_path, obey=not answers) as ring:
+        rendering = Rendering(ring)
+        assert asyncio.run(patient(rendering, [SLOW_S, math.inf])) == [SLOW, None]
 
 
 def test_queued_urls_wait_while_only_prerequisite_fetches_are_lent(tmp_path: Path) -> None:

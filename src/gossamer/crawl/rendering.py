@@ -9,7 +9,9 @@ imported only if pages are rendered.
 from __future__ import annotations
 
 import asyncio
+import math
 import uuid
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -44,11 +46,16 @@ from gossamer.url.url import Url
 
 HTML: Final = frozenset(("text/html", "application/xhtml+xml"))
 POLL_S: Final = 0.2
-"""Interval of checks whether the robots.txt for a resource has arrived."""
+"""Interval of checks whether the robots.txt for a resource has arrived, and whether its host is slow."""
+SLOW_S: Final = 5.0
+"""While pages wait for a browser, a page waits no longer than this for a resource once its host may be requested,"""
+SLOW_AGAIN_S: Final = 1.0
+"""and no longer than this for further ones, so that slow hosts do not hold all browsers."""
 BOM: Final = b"\xef\xbb\xbf"
 """Prefix of a rendered page, which is UTF-8 even if its headers and markup say otherwise (WHATWG Encoding)."""
 PICTURE_TYPES: Final = {"view": "image/png", "thumbnail": "image/jpeg"}
 NOT_MODIFIED: Final = 304
+SLOW: Final = Failure("timeout", "its host is slow, and pages wait for a browser")
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -64,9 +71,10 @@ class Gates(msgspec.Struct, frozen=True):
 class Wanted:
     """A resource that is being requested."""
 
-    __slots__ = ("answer", "conditions", "kind", "over", "page_id", "via")
+    __slots__ = ("answer", "began", "conditions", "kind", "over", "page_id", "via")
 
-    def __init__(self, kind: str, page_id: str, via: str, conditions: Headers) -> None:
+    def __init__(self, kind: str, page_id: str, via: str, conditions: Headers, began: float) -> None:
+        self.began = began
         self.kind = kind
         self.page_id = page_id
         self.via = via
@@ -101,8 +109,12 @@ class PageResources:
 
     # ---- for pages
 
-    async def get(self, text: str, kind: str, page_id: str, via: str) -> Reply | Failure:
-        """Return a resource for a page, with its content decoded, or why there is none."""
+    async def get(
+        self, text: str, kind: str, page_id: str, via: str, patience_s: Callable[[], float] = lambda: math.inf
+    ) -> Reply | Failure:
+        """Return a resource for a page, with its content decoded, or why there is none. `patience_s` returns how long
+        its host may be slow.
+        """
         url = self.namer.name(text)
         if url is None:
             return Failure("unsupported", "its URL cannot be requested")
@@ -114,11 +126,12 @@ class PageResources:
         if entry is not None and entry.fresh_until > self._clock.now():
             self._counters.rendering("resources_reused", 1)
             return entry.reply
-        wanted = self._wanted[url.text] = Wanted(kind, page_id, via, entry.conditions if entry is not None else ())
+        conditions = entry.conditions if entry is not None else ()
+        wanted = self._wanted[url.text] = Wanted(kind, page_id, via, conditions, self._clock.now())
         result: Reply | Failure | None = None
         try:
             async with asyncio.timeout(self._options.resource_s_max):
-                result = await self._brought(url, wanted)
+                result = await self._brought(url, wanted, patience_s)
         except TimeoutError:
             result = Failure("timeout", "its host has no turn within render.resource_s_max")
         finally:
@@ -126,20 +139,29 @@ class PageResources:
             wanted.over.set_result(result)
         return result
 
-    async def _brought(self, url: Url, wanted: Wanted) -> Reply | Failure:
+    async def _brought(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> Reply | Failure:
         rejected = self._chain.rejects_resource(Link(url, EMBED, 0, referrer=wanted.via))
         if rejected is not None:
             return Failure("excluded", f"the filter `{rejected}` rejects it")
-        refused = await self._permitted(url)
+        refused = await self._permitted(url, wanted, patience_s)
         if refused is not None:
             return refused
         if not self._control.run_prerequisite(Prerequisite(url, url, resource=wanted.kind), self._clock.now()):
             return Failure("host_closed", "its host cannot be requested now")
-        return await wanted.answer
+        while not (await asyncio.wait((wanted.answer,), timeout=POLL_S))[0]:
+            if self._is_slow(url, wanted, patience_s):
+                return SLOW
+        return wanted.answer.result()
 
-    async def _permitted(self, url: Url) -> Failure | None:
+    def _is_slow(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> bool:
+        """Say whether a host has let a page wait too long, its delay not included."""
+        return self._clock.now() - max(wanted.began, self._control.free_at(url)) > patience_s()
+
+    async def _permitted(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> Failure | None:
         """Wait until a resource may be requested; return why it may not."""
         while True:
+            if self._is_slow(url, wanted, patience_s):
+                return SLOW
             now = self._clock.now()
             verdict = self._permit.ask(url, now)
             if verdict.allowed:
@@ -318,8 +340,16 @@ class PageRendering:
     async def _rendered(self, url: Url, reply: Reply, examined: Examined) -> Examined:
         page_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{reply.url} {reply.started_at!r}"))
 
+        slow_s = SLOW_S
+
+        def patience_s() -> float:
+            return slow_s if self.visits > self._options.browsers else math.inf
+
         async def get(text: str, kind: str) -> Reply | Failure:
-            return await self.resources.get(text, kind, page_id, reply.url)
+            nonlocal slow_s
+            found = await self.resources.get(text, kind, page_id, reply.url, patience_s)
+            slow_s = SLOW_AGAIN_S if found is SLOW else slow_s
+            return found
 
         self.visits += 1
         try:

@@ -59,6 +59,11 @@ class HostControl:
         self._scheduler.schedule(host, now)
         return True
 
+    def free_at(self, url: Url) -> float:
+        """Return when the delays of a host and its address end, or ended."""
+        host = self._host(url)
+        return max(host.record.rest_until, host.place.rest_until if host.place is not None else 0.0)
+
     def park(self, url: Url, now: float, waits_for: str = ROBOTS) -> None:
         """Lease only prerequisite fetches of a host until `unpark`."""
         host = self._host(url)
