@@ -253,12 +253,20 @@ def test_a_proxy_that_cannot_be_reached_is_to_blame(run: Run, proxy: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("answers", "by_proxy"),
-    [([b"\5\xff"], True), ([b""], True), ([b"\5\0", b"\5\4\0\1\0\0\0\0\0\0"], False)],
-    ids=["not let in", "closed", "host unreachable"],
-)
+    ("proxy", "answers", "by_proxy", "error"),
+    [
+        ("socks5://", [b"\5\xff"], True, "the proxy accepts none of the ways to log in that were offered; it may "),
+        ("socks5://a:wrong@", [b"\5\2", b"\1\1"], True, "the proxy did not accept the user name and password (SOCKS5)"),
+        ("socks5://", [b"HTTP/1.1 400 Bad Request"], True, "the proxy does not speak SOCKS5 on this port"),
+        ("socks5://", [b""], True, ""),
+        ("socks5://", [b"\5\0", b"\5\4\0\1\0\0\0\0\0\0"], False, "the proxy does not reach 127.0.0.9: host un"),
+        ("socks5://", [b"\5\0", b"\5\2\0\1\0\0\0\0\0\0"], False, "the proxy does not reach 127.0.0.9: its rules"),
+        ("socks4://", [b"\0\x5b\0\0\0\0\0\0"], False, ""),
+    ],
+    ids=["not let in", "wrong password", "speaks HTTP", "closed", "host unreachable", "forbidden", "SOCKS4"],
+)  # fmt: skip
 def test_a_socks_proxy_that_does_not_reach_the_host_is_not_to_blame(
-    run: Run, answers: list[bytes], *, by_proxy: bool
+    run: Run, proxy: str, answers: list[bytes], error: str, *, by_proxy: bool
 ) -> None:
     async def socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for answer in answers:
@@ -269,9 +277,10 @@ def test_a_socks_proxy_that_does_not_reach_the_host_is_not_to_blame(
     async def main() -> None:
         server = await asyncio.start_server(socks, "127.0.0.1")
         port = server.sockets[0].getsockname()[1]
-        async with server, speaking(proxy=f"socks5://127.0.0.1:{port}") as module:
+        async with server, speaking(proxy=f"{proxy}127.0.0.1:{port}") as module:
             failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.9", port=80)))
             assert (failure.outcome, failure.by_proxy) == ("connect_error", by_proxy)
+            assert failure.error.startswith(error)
 
     run(main())
 

@@ -10,6 +10,7 @@ import pytest
 from gossamer.cli.shell import configured, fetched_by, prompt
 from tests import commands
 from tests.ring.hostile import Answer, HostileServer, whole
+from tests.ring.test_broken_hosts import closed_port
 
 HOME = b"""<!doctype html><title>Home</title><nav><a href=/a>A</a> <a href=/private/x>secret</a>
 <a href=http://other.example/>other</a> <a href=/n rel=nofollow>n</a> <a href=/print/1>print</a></nav>
@@ -74,6 +75,16 @@ def test_a_page_that_cannot_be_fetched_is_one_line_and_status_3(server: HostileS
     status, _, err = commands.run("fetch", "http://127.0.0.1:9/", *OPTIONS, "--set", "frontier.retry_s_first=0.1")
     assert status == 3
     assert "Could not connect" in err
+
+
+def test_a_dead_proxy_is_named_and_not_waited_for() -> None:
+    status, _, err = commands.run(
+        "fetch", "http://127.0.0.1/", *OPTIONS, "--set", f"fetch.proxy=socks5://a:b@127.0.0.1:{closed_port()}",
+        "--set", "limits.max_time_s=20",
+    )  # fmt: skip
+    assert status == 2
+    assert err.startswith("gossamer: http://127.0.0.1/ was not fetched: proxy: Failed to connect to ")
+    assert "a:b" not in err
 
 
 @pytest.mark.parametrize(

@@ -94,10 +94,18 @@ class _OnePage(Crawler):
         self._judges = config
         self.pages: list[CrawledPage] = []
         self.links: list[Judged] = []
+        self._proxy_error = ""
+        self.on_note(self._noted)
 
     async def run(self) -> End:
         self._delivery = Delivery()
         return await super().run()
+
+    def _noted(self, _sentence: str) -> None:
+        """End the crawl if its proxy fails: for one page, an error helps more than waiting for the proxy."""
+        if self._shard is not None and (error := self._shard.controls.telemetry.counters.proxy_error):
+            self._proxy_error = f"proxy: {error}"
+            self.stop(now=True)
 
     async def _finish_files(self, shard: Assembled) -> None:
         """Take the pages, while robots.txt and filters are at hand. Files are not finished: they are thrown away."""
@@ -140,6 +148,8 @@ class _OnePage(Crawler):
 
     def why(self) -> str:
         """Return why no page was fetched."""
+        if self._proxy_error:
+            return self._proxy_error
         awaited = self.status().get("awaited")
         hosts = awaited if isinstance(awaited, list) else []
         reasons = [str(one["reason"]) for one in hosts if isinstance(one, dict)]

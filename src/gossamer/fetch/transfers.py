@@ -84,7 +84,20 @@ _NOT_HTTP: Final = "Received HTTP/0.9"
 
 NOT_LET_IN: Final = "the proxy did not accept the user name and password (HTTP 407)"
 _BY_SOCKS: Final = "cannot complete SOCKS"
-"""Beginning of libcurl's error for a SOCKS proxy that answers, and does not reach the host."""
+"""In libcurl's error for a SOCKS proxy that answers, and does not reach the host."""
+_SOCKS_REPLY = re.compile(r"cannot complete SOCKS5 connection to (.+)\. \(([1-8])\)")
+_SOCKS_REPLIES: Final = (
+    "", "general failure", "its rules forbid it", "network unreachable", "host unreachable", "connection refused",
+    "time to live expired", "it knows no such command", "it knows no such kind of address",
+)  # fmt: skip
+"""What the replies of a SOCKS5 proxy mean (RFC 1928, section 6), by their number."""
+_SOCKS_SAYS: Final = {
+    "User was rejected": "the proxy did not accept the user name and password (SOCKS5)",
+    "No authentication method": "the proxy accepts none of the ways to log in that were offered; it may demand a user "
+    "name and password (SOCKS5)",
+    "Received invalid version": "the proxy does not speak SOCKS5 on this port",
+}
+"""Texts for libcurl's errors about a SOCKS5 proxy, by their beginnings."""
 _NOT_CONNECTED: Final = ("Failed to connect to ", "Connection timed out", "Resolving timed out")
 _GREETING: Final = frozenset({"https", "socks5", "socks5h"})
 """Schemes of proxies that answer before they turn to the host."""
@@ -120,6 +133,8 @@ def failure(
         text = "the server does not speak HTTP on this port: the reply has no status line"
     elif _NO_TUNNEL in text:
         text = NOT_LET_IN
+    elif code == CURLE_PROXY:
+        text = _by_socks(text)
     elif _UNCLOSED in text:
         text = "the server closed the connection " + ("within the TLS handshake" if outcome == "tls_error" else "early")
     if _ill_chunked(code, text):
@@ -136,6 +151,13 @@ def failure(
         started_at=started_at,
         fetch_s=fetch_s,
     )
+
+
+def _by_socks(text: str) -> str:
+    """Return an error about a SOCKS proxy in plain words."""
+    if reply := _SOCKS_REPLY.fullmatch(text):
+        return f"the proxy does not reach {reply[1]}: {_SOCKS_REPLIES[int(reply[2])]} (SOCKS5)"
+    return next((says for beginning, says in _SOCKS_SAYS.items() if text.startswith(beginning)), text.rstrip("."))
 
 
 def failed_in_h2(transfer: Transfer, end: End) -> bool:
@@ -295,7 +317,7 @@ def _is_of_proxy(transfer: Transfer, outcome: str, code: int, text: str) -> bool
         greets = transfer.proxy_scheme in _GREETING
         # The time is set once the proxy accepts the connection.
         return not transfer.curl.getinfo(pycurl.CONNECT_TIME) or (greets and not transfer.wire_bytes)
-    is_answer = code == CURLE_PROXY and text.startswith(_BY_SOCKS)
+    is_answer = code == CURLE_PROXY and _BY_SOCKS in text
     return (code in (pycurl.E_COULDNT_RESOLVE_PROXY, CURLE_PROXY) and not is_answer) or _NO_TUNNEL in text
 
 
