@@ -204,12 +204,29 @@ def test_a_line_over_stdio_that_is_no_request_is_answered(commands: Commands, fo
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("\n".join(lines) + "\n")
-    process.stdin.flush()  # At its end the server gives up what it has not answered.
+    process.stdin.flush()
     answers = [json.loads(process.stdout.readline()) for _ in range(4)]
     told = [(one["id"], one.get("error", {}).get("code")) for one in answers]
     assert told == [(None, -32700), (None, -32600), (None, -32600), (2, None)]
     out, err = process.communicate()
     assert (process.returncode, out) == (0, ""), err
+
+
+@pytest.mark.heavy
+def test_calls_before_the_end_of_input_are_answered(commands: Commands, folder: Path) -> None:
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    call = {"name": "search", "arguments": {"query": "page"}}
+    lines = [
+        {"id": 1, "method": "initialize", "params": client},
+        {"method": "notifications/initialized"},
+        *({"id": number, "method": "tools/call", "params": call} for number in range(2, 6)),
+    ]
+    sent = "\n".join(json.dumps({"jsonrpc": "2.0", **line}) for line in lines)
+    process = commands.start("mcp", str(folder / "one"), stdin=subprocess.PIPE)
+    out, err = process.communicate(sent)
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert sorted((one["id"], "result" in one) for one in answers) == [(number, True) for number in range(1, 6)]
+    assert (process.returncode, err) == (0, "")
 
 
 @pytest.mark.heavy

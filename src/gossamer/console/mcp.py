@@ -353,21 +353,46 @@ _NO_REQUEST = types.ErrorData(
 )
 
 
+Waiting = dict[object, asyncio.Future[None]]
+"""Requests without an answer, by their id."""
+
+
 async def serve_stdio(agent: Agent) -> None:
-    """Serve one client on standard input and output until it closes them."""
+    """Serve one client on standard input and output until it closes them; then answer what it has asked."""
     server = server_of(agent)
-    async with stdio_server() as (reader, writer), asyncio.TaskGroup() as tasks:
+    async with stdio_server() as (reader, writer), writer, asyncio.TaskGroup() as tasks:
         into, requests = create_memory_object_stream[SessionMessage | Exception]()
-        tasks.create_task(_pass_on(reader, into, writer.send))
-        await server.run(requests, writer, server.create_initialization_options())
+        answers, answered = create_memory_object_stream[SessionMessage]()
+        waiting: Waiting = {}
+        tasks.create_task(_pass_on(reader, into, writer.send, waiting))
+        tasks.create_task(_send(answered, writer.send, waiting))
+        async with answers:
+            await server.run(requests, answers, server.create_initialization_options())
+
+
+async def _send(
+    answered: AsyncIterable[SessionMessage], send: Callable[[SessionMessage], Awaitable[None]], waiting: Waiting
+) -> None:
+    async for one in answered:
+        await send(one)
+        if isinstance(one.message, types.JSONRPCResponse | types.JSONRPCError):
+            _settle(waiting, one.message.id)
+
+
+def _settle(waiting: Waiting, number: object) -> None:
+    if (over := waiting.pop(number, None)) is not None:
+        over.set_result(None)
 
 
 async def _pass_on(
     reader: AsyncIterable[SessionMessage | Exception],
     into: ObjectSendStream[SessionMessage | Exception],
     answer: Callable[[SessionMessage], Awaitable[None]],
+    waiting: Waiting,
 ) -> None:
-    """Pass on messages, and answer lines that are none, which the server ignores (JSON-RPC 2.0, section 5.1)."""
+    """Pass on messages, and answer lines that are none, which the server ignores (JSON-RPC 2.0, section 5.1). At the
+    end of input, wait for the answers that are due: the server gives up what is open when its input closes.
+    """
     async with into:
         async for message in reader:
             if isinstance(message, ValidationError):
@@ -376,8 +401,15 @@ async def _pass_on(
                     continue
                 error = _NO_JSON if kind == "json_invalid" else _NO_REQUEST
                 await answer(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=error)))
-            else:
-                await into.send(message)
+                continue
+            one = message.message if isinstance(message, SessionMessage) else None
+            if isinstance(one, types.JSONRPCRequest):
+                waiting[one.id] = asyncio.get_running_loop().create_future()
+            elif isinstance(one, types.JSONRPCNotification) and one.method == "notifications/cancelled":
+                _settle(waiting, (one.params or {}).get("requestId"))  # It gets no answer.
+            await into.send(message)
+        if waiting:
+            await asyncio.wait(waiting.values(), timeout=CALL_S_MAX)
 
 
 def sessions_of(agent: Agent, options: ConsoleOptions) -> StreamableHTTPSessionManager:
