@@ -1,15 +1,20 @@
+import gc
 import re
+import tracemalloc
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.model.counters import Counters
 from gossamer.model.outcomes import ANSWERED
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.gate import RETRY_AFTER_S_MAX, Redirect, RobotsGate, asked_s, robots_url
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.record import VERSION, AnswerKind, RobotsRecord, decode, encode
+from gossamer.robots.rules import RobotsRules
 from gossamer.url.url import Url
 
 NOW = 1_800_000_000.0
@@ -387,6 +392,41 @@ def test_parsed_rules_are_kept_within_their_bounds() -> None:
         assert len(bounded._rules) <= 4
     many = gate(cache_bytes_max=0)
     assert many.verdict(after(200, b"User-agent: *\nDisallow: /x"), url("https://h/x"), NOW).kind == "denied"
+
+
+SHAPES = (
+    [b"Disallow: /%x" % i for i in range(40_000)],
+    [b"Disallow: /a/longer/path/%d/than/most" % i for i in range(9_000)],
+    [b"Disallow: /*a%d*b*c" % i for i in range(20_000)],
+    [b"Disallow: /a%d*%%2F$" % i for i in range(20_000)],
+    [b"Disallow: /" + b"*ab" * 2_000 + b"%d" % i for i in range(80)],
+    [b"Sitemap: https://example.org/%d.xml" % i for i in range(1_000)],
+    [b"Content-Usage: /%d train-ai=n, search=y" % i for i in range(500)],
+)
+
+
+@pytest.mark.parametrize("lines", SHAPES)
+def test_parsed_rules_take_no_more_memory_than_is_counted(lines: Sequence[bytes]) -> None:
+    text = b"\n".join([b"User-agent: *", *lines])[:500_000]
+    tracemalloc.start()
+    try:
+        rules = RobotsRules.parse(text)
+        rules.statements("/x")
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] <= rules.held_bytes
+    finally:
+        tracemalloc.stop()
+
+
+def test_long_files_with_few_rules_for_us_are_parsed_once() -> None:
+    kept = gate()
+    record = after(200, b"User-agent: other\n" + b"Disallow: /some/path\n" * 20_000 + b"User-agent: *\nDisallow: /x")
+    for _ in range(3):
+        for i in range(300):
+            assert kept.verdict(record, url(f"https://h{i}.example/x"), NOW).kind == "denied"
+    counters = Counters()
+    kept.count(counters)
+    assert (counters.robots_misses, counters.robots_hits) == (300, 600)
 
 
 def test_records_come_back_as_they_were() -> None:

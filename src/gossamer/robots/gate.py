@@ -20,8 +20,6 @@ from gossamer.url.join import join
 from gossamer.url.url import Url
 from gossamer.world.clock import Absences, absent_s
 
-RULES_BYTES, RULES_BYTES_PER_TEXT_BYTE = 1_000, 9
-"""Upper bound of the memory of parsed rules: short lines take more memory parsed than written."""
 RETRY_AFTER_S_MAX = 366 * 86_400.0
 """Longest Retry-After that is used."""
 
@@ -224,7 +222,7 @@ class RobotsGate:
             rules = RobotsRules.parse(
                 record.text, options.product_token, options.body_bytes_max, origin, options.agents
             )
-            self._rules.put(key, rules, RULES_BYTES + RULES_BYTES_PER_TEXT_BYTE * len(record.text))
+            self._rules.put(key, rules, rules.held_bytes)
         return rules
 
 

@@ -10,6 +10,8 @@ from gossamer.url.join import absolute
 WILDCARD_BYTES_MAX = 131_072
 """Total size of a group's patterns with wildcards. Beyond it a Disallow is read only up to its first wildcard, and an
 Allow is ignored: this is stricter, and fast."""
+PREFIX_BYTES, WILD_BYTES, PART_BYTES = 130, 280, 60
+"""Upper bound of the memory of a pattern without and with wildcards, and of each part, besides their characters."""
 WILDCARDS_MAX = 8
 """Wildcards in the path of one statement about use."""
 
@@ -130,6 +132,9 @@ class Matcher:
         # The longest first, and Allow first among equally long ones, so that the first match decides.
         wild.sort(key=lambda one: (-one.octets, not one.allow))
         self._wild = tuple(wild)
+        self.held_bytes = sum(map(len, self._prefixes)) + PREFIX_BYTES * len(self._prefixes)
+        """Upper bound of its memory."""
+        self.held_bytes += sum([one.held_bytes for one in wild])
         self._lengths = tuple(sorted({len(prefix) for prefix in self._prefixes}, reverse=True))
 
     def allows(self, target: str) -> bool:
@@ -183,6 +188,11 @@ class _Wild:
         parts = (pattern[:-1] if self._fixed_end else pattern).split("*")
         self._head, self._tail = parts[0], parts[-1] if len(parts) > 1 else None
         self._middle = tuple(filter(None, parts[1:-1]))
+
+    @property
+    def held_bytes(self) -> int:
+        """Upper bound of its memory."""
+        return WILD_BYTES + 2 * self.octets + PART_BYTES * len(self._middle)
 
     def matches(self, target: str) -> bool:
         if not target.startswith(self._head):

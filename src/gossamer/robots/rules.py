@@ -18,6 +18,8 @@ BODY_BYTES_MAX = 512_000
 LINE_BYTES_MAX = 16_663
 """The rest of a longer line is not read. Google's parser has the same bound."""
 SITEMAPS_MAX = 1_000
+RULES_BYTES, SITEMAP_BYTES, STATED_BYTES = 1_000, 100, 3_000
+"""Upper bound of the memory of rules, of a sitemap besides its text, and of a statement besides its text."""
 
 _AGENT = re.compile(rb"\*(?=\s|\Z)|[A-Za-z_-]+")
 # A key is recognized by its beginning, as in Google's parser, which accepts these misspellings too.
@@ -77,6 +79,10 @@ class RobotsRules:
         """Requested seconds between requests, or None."""
         self.sitemaps = sitemaps
         """URLs of sitemaps as written, at most `SITEMAPS_MAX`."""
+        self.held_bytes: int = RULES_BYTES + matcher.held_bytes + (also.held_bytes if also is not None else 0)
+        """Upper bound of its memory."""
+        self.held_bytes += sum([SITEMAP_BYTES + 4 * len(one) for one in sitemaps])
+        self.held_bytes += sum([STATED_BYTES + 8 * len(value) for _, value in stated])
 
     @classmethod
     def parse(
