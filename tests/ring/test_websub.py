@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import stat
 import time
 import urllib.error
 import urllib.request
@@ -108,6 +109,7 @@ def test_from_a_publishers_word_to_the_fetch_of_its_news_take_seconds_also_after
         assert asked["hub.topic"] == publisher.topic
         assert asked["hub.callback"].startswith(f"{root}/websub/")
         assert len(asked["hub.secret"]) > 40
+        assert stat.S_IMODE((tmp_path / "c/state").stat().st_mode) == 0o700, "it holds the secret"
         news = publisher.write()
         ping(hub, publisher)
         until(lambda: publisher.counts[news])

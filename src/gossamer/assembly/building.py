@@ -87,7 +87,7 @@ SESSIONS, REQUESTS = "gossamer.assembly.sessions:sessions", "gossamer.crawl.requ
 RENDERING = "gossamer.assembly.rendering:page_rendering"
 """By name, so that a crawl without cookies, logins, listed requests and browsers does not import them."""
 OWNERS_ALONE = 0o700
-"""Mode of the directory that holds cookies."""
+"""Mode of the directory that holds cookies, or secrets of hubs."""
 PAGE_SHARE = 0.8
 """Share of `crawl.process_s_max` after which a module is interrupted."""
 
@@ -276,6 +276,8 @@ def recrawl_of(
     enrolment = enrolment_of(config, storage, namer, revisiting, clock, dice)
     # A hub's host may belong to another shard, and only that shard may send requests to it.
     hubs = hubs_of(config, storage.epochs, namer, permit) if exchange is None else None
+    if hubs is not None:
+        setup.home.state.chmod(OWNERS_ALONE)  # Callback addresses and what hubs sign with are secrets.
     return Recrawl(schedule, revisiting, enrolment, hubs)
 
 
