@@ -239,9 +239,11 @@ def test_why_answers(crawl: Served, web: Endless, opened: Opened) -> None:
 @pytest.mark.promise("Console", "A change made in the dashboard takes effect at the servers.")
 def test_pausing_ends_requests_until_it_is_resumed(crawl: Served, web: Endless, opened: Opened) -> None:
     page = opened(crawl.address)
-    page.click("#pause")
+    page.focus("#pause")
+    page.keyboard.press("Enter")
     expect(page.locator("#said")).to_contain_text("Paused")
     expect(page.locator("#state")).to_have_text("paused")
+    expect(page.locator("#unpause")).to_be_focused()
     expect(page.locator("#notices")).to_contain_text("Paused")
     expect(page.locator("#card-rate small")).to_contain_text("0 in flight")
     before = len(web.log)
@@ -250,8 +252,9 @@ def test_pausing_ends_requests_until_it_is_resumed(crawl: Served, web: Endless, 
         expect(page.locator("#card-elapsed b")).not_to_have_text(lasted)
         lasted = page.locator("#card-elapsed b").inner_text()
     assert len(web.log) == before
-    page.click("#unpause")
+    page.keyboard.press("Enter")
     expect(page.locator("#state")).to_have_text("running")
+    expect(page.locator("#pause")).to_be_focused()
     web.more(10)
 
 

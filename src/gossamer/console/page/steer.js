@@ -43,8 +43,11 @@ export function begin() {
 export function stands(status) {
   if (status.state === state) return;
   state = status.state;
-  by("pause").hidden = state === "paused";
-  by("unpause").hidden = state !== "paused";
+  const [shows, hides] = state === "paused" ? ["unpause", "pause"] : ["pause", "unpause"];
+  const hadFocus = document.activeElement === by(hides);
+  by(shows).hidden = false;
+  by(hides).hidden = true;
+  if (hadFocus) by(shows).focus();  // A hidden button would leave the keyboard at the top of the page.
   isOver = OVER.has(state);
   allow();
 }
