@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.cli import control
+from gossamer.cli.main import refusal_of
 from gossamer.world.process import DirectoryLock
 from tests.cli.conftest import Real
 
@@ -112,6 +114,7 @@ def test_it_can_be_served(kept: Path) -> None:
         ("search", "crawl", "--build"),
         ("export", "crawl", "--to", "csv", "-o", "pages.csv"),
         ("scale", "crawl", "--workers", "2"),
+        ("forget", "crawl", "http://a.test/"),
     ],
 )
 def test_what_must_write_says_in_one_line_that_it_cannot(kept: Path, arguments: tuple[str, ...]) -> None:
@@ -120,6 +123,19 @@ def test_what_must_write_says_in_one_line_that_it_cannot(kept: Path, arguments: 
     assert err.startswith("gossamer: ")
     assert err.count("\n") == 1
     assert "Permission denied" in err or "written" in err
+    assert "; " in err, "it says what to do"
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (errno.EACCES, "x: Permission denied; run this as its owner, or have them permit it"),
+        (errno.EROFS, "cannot write to x: Read-only file system; see that you may write there, or work on a copy"),
+        (errno.EIO, "x: Input/output error"),
+    ],
+)
+def test_what_the_system_refuses_says_what_to_do(error: int, says: str) -> None:
+    assert refusal_of(OSError(error, os.strerror(error), "x")) == says
 
 
 def test_a_crawl_with_secrets_of_another_user_is_reported_as_far_as_it_may_be_read(run: Real, tmp_path: Path) -> None:

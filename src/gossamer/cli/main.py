@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -125,10 +126,20 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
         if isinstance(error.__context__, BrokenPipeError):
             return Exit.FINISHED
         raise
-    except OSError as error:  # The machine's refusal: what it says is what there is to know.
-        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except OSError as error:
+        complain(refusal_of(error))
         return Exit.REFUSED if error.errno in NOT_OURS else Exit.FAILED
     return status if isinstance(status, int) else 0
+
+
+def refusal_of(error: OSError) -> str:
+    """Return the system's refusal with the file, and what to do where a right is missing."""
+    if not error.filename:
+        return str(error)
+    if error.errno == errno.EROFS:
+        return f"cannot write to {error.filename}: {error.strerror}; see that you may write there, or work on a copy"
+    advice = "; run this as its owner, or have them permit it" if error.errno in NOT_OURS else ""
+    return f"{error.filename}: {error.strerror}{advice}"
 
 
 def tree(words: Sequence[str] | None = None) -> typer.Typer:

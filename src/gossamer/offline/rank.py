@@ -7,6 +7,7 @@ bytes.
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -241,7 +242,9 @@ def _require_writable(path: Path) -> None:
     try:
         _unfinished(path).touch()
         _unfinished(path).unlink()
-    except (FileNotFoundError, PermissionError) as error:
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise
         raise ConfigError(f"cannot write to {path}: {error.strerror}; name another with -o") from error
 
 

@@ -6,6 +6,7 @@ the state says was synced before it said so; what was made after it is made agai
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -237,7 +238,9 @@ class ExportFolder(WorkFolder):
         shutil.rmtree(beginning, ignore_errors=True)
         try:
             beginning.mkdir()
-        except (FileNotFoundError, PermissionError) as error:
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise
             raise ConfigError(f"cannot write to {self.target}: {error.strerror}; name another with -o") from error
         write_whole(beginning / "state.json", msgspec.json.encode(state))
         try:
