@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -20,6 +22,7 @@ import pytest
 import gossamer
 from gossamer import Crawler, Tables
 from gossamer.api.iterating import Crawl
+from gossamer.api.page import CrawledPage
 from gossamer.config.flags import FLAGS, Options
 from gossamer.model.errors import ConfigError
 from tests.answering import Answering, serving
@@ -49,6 +52,26 @@ def site() -> Iterator[str]:
 
 def made(site: str, output: Path, **options: Any) -> Crawl:
     return gossamer.crawl(site, output=output, allow_private=True, politeness="own", settings=SETTINGS, **options)
+
+
+def test_a_page_can_be_sent_to_another_process(site: str, tmp_path: Path) -> None:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for page in made(site, tmp_path / "crawl", max_pages=1):
+            assert page.css("a").text, "what was parsed stays here"
+            assert pool.submit(_text_and_links, page).result(30) == (page.text, len(page.links))
+            assert len(page.links) == PAGES
+
+
+def _text_and_links(page: CrawledPage) -> tuple[str, int]:
+    return page.text, len(page.links)
+
+
+def test_a_crawler_that_was_not_entered_says_how_to_iterate(site: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        with pytest.raises(ConfigError, match="async with Crawler"):
+            await anext(aiter(Crawler(site, output=tmp_path / "crawl", allow_private=True)))
+
+    asyncio.run(main())
 
 
 def test_a_plain_loop_reads_every_page(site: str, tmp_path: Path) -> None:
@@ -126,7 +149,7 @@ def test_tables_in_other_libraries(site: str, tmp_path: Path, what: str) -> None
         )
         assert len(getattr(tables.pages, what)("title = 'Page /3'")) == 1
         assert len(getattr(tables.links, what)()) > PAGES
-    with pytest.raises(ConfigError, match="--table items/offer: the crawl has"):
+    with pytest.raises(ConfigError, match=r"^no table items/offer: the crawl has"):
         crawl.table("items/offer").to_arrow()
 
 

@@ -7,6 +7,7 @@ import importlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
@@ -30,7 +31,7 @@ from gossamer.api.growing import (
     write_number,
 )
 from gossamer.api.looking import joined_of_all
-from gossamer.api.page import CrawledPage, settled
+from gossamer.api.page import NOT_ENTERED, CrawledPage, settled
 from gossamer.api.restoring import begin_copies, check_vault, gather
 from gossamer.api.shards import check_several, keep_standing, map_of, require_states
 from gossamer.api.status import ENDED_SAYS
@@ -259,14 +260,14 @@ class ClusterCrawler:
             raise failed
 
     async def __aiter__(self) -> AsyncIterator[CrawledPage]:
-        assert self._following is not None, "iterate inside `async with`"
-        assert self._task is not None
+        if self._following is None or self._task is None:
+            raise ConfigError(NOT_ENTERED)
         is_over = False
         while not is_over:
             is_over = self._task.done()
             while visits := await asyncio.to_thread(self._following.next):
                 for visited in visits:
-                    yield CrawledPage(visited, lambda seen: text_of(seen, self.config))
+                    yield CrawledPage(visited, partial(text_of, config=self.config))
             await asyncio.wait([self._task], timeout=LOOK_S)
         self._is_reported = True
         await self._task

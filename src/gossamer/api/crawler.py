@@ -21,7 +21,7 @@ from gossamer.api.callbacks import Callbacks
 from gossamer.api.feeding import REMAINDER, Feeding, check_segments, write_remainder
 from gossamer.api.given import directory_of, named_as_keywords, require_callable, require_config, seeds_of, sets_of
 from gossamer.api.low_water import LowWater, MoreSeeds, Sources, feeding_of, seeding_of
-from gossamer.api.page import CrawledPage, settled
+from gossamer.api.page import NOT_ENTERED, CrawledPage, settled
 from gossamer.api.progress import notebook_progress
 from gossamer.api.restoring import Vault, check_vault, checkpoint_of, vault_of
 from gossamer.api.seeding import Seeding
@@ -281,10 +281,10 @@ class Crawler:
             raise failed  # Of two errors the caller's own is the one to hear of.
 
     async def __aiter__(self) -> AsyncIterator[CrawledPage]:
-        assert self._delivery is not None, "iterate inside `async with`"
-        assert self._task is not None
+        if self._delivery is None or self._task is None:
+            raise ConfigError(NOT_ENTERED)
         while (visited := await self._delivery.next()) is not None:
-            yield CrawledPage(visited, lambda seen: text_of(seen, self.config))
+            yield CrawledPage(visited, partial(text_of, config=self.config))
         self._was_raised = True
         await asyncio.shield(self._task)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -113,7 +114,7 @@ class _OnePage(Crawler):
         self._delivery.end()
         chain = shard.ring.scope.chain_of(scope_options(self._judges))
         while (visited := await self._delivery.next()) is not None:
-            page = CrawledPage(visited, lambda seen: text_of(seen, self.config))
+            page = CrawledPage(visited, partial(text_of, config=self.config))
             self.pages.append(page)
             self.links = [Judged(found, self._reason(found, page, shard, chain)) for found in visited.links[:LINKS_MAX]]
 

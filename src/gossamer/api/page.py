@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from functools import cached_property
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from gossamer.model import pages
 from gossamer.model.links import Found
@@ -14,6 +14,8 @@ from gossamer.model.pages import PageRow, Visited
 
 if TYPE_CHECKING:
     from gossamer.process.items import ItemPage, Selection
+
+NOT_ENTERED: Final = "iterate inside `async with`: async with Crawler(...) as crawler: async for page in crawler: ..."
 
 
 class CrawledPage:
@@ -128,6 +130,10 @@ class CrawledPage:
         from gossamer.process.items import ItemPage  # noqa: PLC0415 - only where a program selects
 
         return ItemPage.of(self.parsed)
+
+    def __reduce__(self) -> tuple[type[CrawledPage], tuple[Visited, Callable[[Visited], str]]]:
+        """Pickle the page without what was parsed from it, such as for another process."""
+        return CrawledPage, (self._visited, self._text_of)
 
     def __repr__(self) -> str:
         return f"<Page {self.url} {self.outcome} {self.status or ''}>"

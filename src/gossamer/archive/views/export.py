@@ -277,7 +277,7 @@ def tables_of(crawl: ExportedCrawl, to: str, table: str) -> list[str]:
         return _TABLES_OF[to]
     known = known_tables(crawl.directory, [*(crawl.files or ()), *(f"{log.table}/.parquet" for log in crawl.logs)])
     if table and table not in known:
-        raise ConfigError(f"--table {table}: the crawl has {', '.join(known)}")
+        raise ConfigError(f"no table {table}: the crawl has {', '.join(known)}")
     if table:
         return [table]
     return known if to == "parquet" else ["pages"]
