@@ -17,12 +17,12 @@ from gossamer.frontier.limits import SharedGates, Sites, shared_gates
 from gossamer.frontier.moving import FrontierMoves
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.origins import free_at, key_of, queue_of, settle, tidy
-from gossamer.frontier.overview import facts_of, overview
+from gossamer.frontier.overview import NextTurn, awaited, facts_of, next_turn, overview
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.priority import FrontierRules, LevelBias
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import QueuedUrl, QueueEntry, decode_record
-from gossamer.frontier.scheduler import NextTurn, Scheduler
+from gossamer.frontier.scheduler import Scheduler
 from gossamer.frontier.set_back import follow_clock
 from gossamer.frontier.tokens import Leases
 from gossamer.frontier.workbench import Workbench
@@ -416,11 +416,12 @@ class Frontier:
 
     def awaited(self, most: int) -> list[Awaited]:
         """Return up to `most` of the hosts that can be requested later, the earliest first."""
-        return self._scheduler.awaited(most)
+        return awaited(self._scheduler.benched.values(), self._index, self._hosts, most)
 
     def next_turn(self) -> NextTurn | None:
         """Return when the next host may be requested, which one, and why not earlier. For an idle crawl's status."""
-        return self._scheduler.next_turn()
+        benched, has_sites = self._scheduler.benched.values(), self._bench.has_sites
+        return next_turn(benched, self._index, self._hosts, has_sites=has_sites)
 
     # ---- the epoch
 

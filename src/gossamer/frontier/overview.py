@@ -1,4 +1,5 @@
-"""Overview: reports of the frontier: hosts by what limits them, facts of one host, the URLs that are left.
+"""Overview: reports of the frontier: hosts by what limits them, the next turns, facts of one host, the URLs that are
+left.
 
 For a crawl that does not run, the state is that of its last commit.
 """
@@ -7,14 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from heapq import nlargest
+from heapq import nlargest, nsmallest
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
 from gossamer.frontier.budgets import budget_facts
 from gossamer.frontier.host import ROBOTS, Host
-from gossamer.frontier.index import round_of
+from gossamer.frontier.hosts import HostTable
+from gossamer.frontier.index import HostIndex, round_of
 from gossamer.frontier.options import BudgetOptions
 from gossamer.frontier.origins import facts_of_origins, key_of, name_of, why_waiting
 from gossamer.frontier.record import (
@@ -31,7 +34,7 @@ from gossamer.frontier.record import (
     range_end,
 )
 from gossamer.model.links import Link
-from gossamer.model.standing import BudgetFacts, HostFacts
+from gossamer.model.standing import Awaited, BudgetFacts, HostFacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
@@ -111,6 +114,75 @@ def _origins(host: Host) -> Mapping[str, Origin]:
 def _worst(host: Host) -> tuple[int, int]:
     """Return waits and failures in a row of the origin that failed most often."""
     return max(((one.sleeps, one.failures) for one in _origins(host).values()), default=(0, 0))
+
+
+REASON_S = 0.001
+"""Times in the index are rounded by less."""
+
+
+class NextTurn(NamedTuple):
+    """When the next host may be requested, and why not earlier."""
+
+    at: float
+    host: str
+    """Empty if not known."""
+    reason: str
+    """For people."""
+
+
+def next_turn(benched: Iterable[Host], index: HostIndex, hosts: HostTable, *, has_sites: bool) -> NextTurn | None:
+    """Return when the next host may be requested, which one, and why not earlier; `has_sites`: whether sites have
+    gates. For an idle crawl's status.
+    """
+    waiting = [host for host in benched if host.turn_at is not None]
+    if not waiting:
+        return _next_sleeper(index, hosts)
+    first = min(waiting, key=lambda host: host.turn_at or 0.0)
+    at, record = first.turn_at or 0.0, first.record
+    reason = record.reason
+    if not reason and at > record.rest_until:
+        reason = why_waiting(record)
+    if not reason and first.window is None and at > record.rest_until and record.due:
+        reason = "its URLs are tried again then"
+    if not reason and record.crawl_delay_s:
+        reason = f"Crawl-delay of {record.crawl_delay_s:g} s"
+    if has_sites and first.site is not None and first.site.rest_until >= at:
+        reason = f"its site {first.site.name} waits"
+    return NextTurn(at, first.name, reason or "politeness")
+
+
+def _next_sleeper(index: HostIndex, hosts: HostTable) -> NextTurn | None:
+    wake_at = index.next_wake_at()
+    if wake_at is None:
+        return None
+    found = index.next_sleeper()
+    if found is None:
+        return NextTurn(wake_at, "", "it waits")
+    record = hosts.get(found[1], found[0]).record
+    return NextTurn(wake_at, record.name, _why_not_before(record, wake_at) or "it waits")
+
+
+def awaited(benched: Iterable[Host], index: HostIndex, hosts: HostTable, most: int) -> list[Awaited]:
+    """Return up to `most` of the hosts that can be requested later, the earliest first."""
+    turns = nsmallest(
+        most,
+        (host for host in benched if host.turn_at is not None),
+        key=lambda host: host.turn_at or 0.0,
+    )
+    found = [(host.turn_at or 0.0, host) for host in turns]
+    found += [(at, hosts.get(name, partition)) for at, partition, name in index.sleepers(most)]
+    found.sort(key=lambda one: one[0])
+    return [
+        Awaited(host.name, at, _why_not_before(host.record, at) or "politeness", host.record.queued)
+        for at, host in found[:most]
+    ]
+
+
+def _why_not_before(record: HostRecord, at: float) -> str:
+    """Return why a host is not requested before `at`: its own reason, or an origin that does not answer."""
+    if record.reason and record.rest_until >= at - REASON_S:
+        return record.reason
+    return why_waiting(record) or record.reason
 
 
 def facts_of(

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from heapq import nsmallest
-from typing import NamedTuple
 
 from gossamer.frontier.budgets import LOOK_AGAIN_S, Budgets
 from gossamer.frontier.host import Host
@@ -15,27 +13,14 @@ from gossamer.frontier.hosts import HostTable
 from gossamer.frontier.index import HostIndex, level_waiting
 from gossamer.frontier.limits import TURNS_MAX, Sites
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.origins import NEVER, name_of, why_waiting
+from gossamer.frontier.origins import NEVER, name_of
 from gossamer.frontier.queues import Queues
-from gossamer.frontier.record import HostRecord, QueueCounts, level_of
+from gossamer.frontier.record import QueueCounts, level_of
 from gossamer.frontier.workbench import Workbench, WorkbenchSize
-from gossamer.model.standing import Awaited
 
 CLOSINGS_SHOWN_MAX = 10
-REASON_S = 0.001
-"""Times in the index are rounded by less."""
 AFTER_ALL_ROUNDS = (1 << 32) - 1
 """With budgets turned off, hosts that were deferred in any round may continue."""
-
-
-class NextTurn(NamedTuple):
-    """When the next host may be requested, and why not earlier."""
-
-    at: float
-    host: str
-    """Empty if not known."""
-    reason: str
-    """For people."""
 
 
 class Scheduler:
@@ -275,50 +260,6 @@ class Scheduler:
         if one is not None and one.closed:
             self.closings.append((name_of(host.name, key), one.closed))
 
-    def awaited(self, most: int) -> list[Awaited]:
-        """Return up to `most` of the hosts that can be requested later, the earliest first."""
-        hosts = nsmallest(
-            most,
-            (host for host in self.benched.values() if host.turn_at is not None),
-            key=lambda host: host.turn_at or 0.0,
-        )
-        found = [(host.turn_at or 0.0, host) for host in hosts]
-        found += [(at, self._hosts.get(name, partition)) for at, partition, name in self._index.sleepers(most)]
-        found.sort(key=lambda one: one[0])
-        return [
-            Awaited(host.name, at, _why_not_before(host.record, at) or "politeness", host.record.queued)
-            for at, host in found[:most]
-        ]
-
-    def next_turn(self) -> NextTurn | None:
-        """Return when the next host may be requested, which one, and why not earlier. For an idle crawl's status."""
-        hosts = [host for host in self.benched.values() if host.turn_at is not None]
-        if not hosts:
-            return self._next_sleeper()
-        first = min(hosts, key=lambda host: host.turn_at or 0.0)
-        at, record = first.turn_at or 0.0, first.record
-        reason = record.reason
-        if not reason and at > record.rest_until:
-            reason = why_waiting(record)
-        if not reason and first.window is None and at > record.rest_until and record.due:
-            reason = "its URLs are tried again then"
-        if not reason and record.crawl_delay_s:
-            reason = f"Crawl-delay of {record.crawl_delay_s:g} s"
-        if self._bench.has_sites and first.site is not None and first.site.rest_until >= at:
-            reason = f"its site {first.site.name} waits"
-        return NextTurn(at, first.name, reason or "politeness")
-
-    def _next_sleeper(self) -> NextTurn | None:
-        wake_at = self._index.next_wake_at()
-        if wake_at is None:
-            return None
-        found = self._index.next_sleeper()
-        if found is None:
-            return NextTurn(wake_at, "", "it waits")
-        record = self._hosts.get(found[1], found[0]).record
-        reason = _why_not_before(record, wake_at) or "it waits"
-        return NextTurn(wake_at, record.name, reason)
-
     def _end_round(self, now: float) -> None:
         """Begin the next round after `round_s`, even if hosts are still ready in this one."""
         budgets = self._budgets
@@ -437,10 +378,3 @@ class Scheduler:
             self._queues.forget_window(host)
         self._bench.settle(host, None)
         self._sites.leave(host)
-
-
-def _why_not_before(record: HostRecord, at: float) -> str:
-    """Return why a host is not requested before `at`: its own reason, or an origin that does not answer."""
-    if record.reason and record.rest_until >= at - REASON_S:
-        return record.reason
-    return why_waiting(record) or record.reason

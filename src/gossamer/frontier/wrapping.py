@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
+from gossamer.frontier.overview import NextTurn
 from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.scheduler import NextTurn
 from gossamer.model.links import Link, RevisitPlan
 from gossamer.model.standing import Awaited, HostFacts
 from gossamer.model.visits import Contact
