@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from gossamer.frontier.index import LevelBias
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.priority import LevelBias
 from gossamer.options import OptionsError, convert
 from gossamer.world.dice import Dice
 

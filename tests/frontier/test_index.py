@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.frontier.host import Host
-from gossamer.frontier.index import ON_BENCH, HostIndex
+from gossamer.frontier.index import ON_BENCH, HostIndex, LevelBias
 from gossamer.frontier.options import PolitenessOptions, politeness
-from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, host_prefix
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store

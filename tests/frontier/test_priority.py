@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.frontier.index import LevelBias
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.priority import (
     BestFirst,
@@ -14,7 +15,6 @@ from gossamer.frontier.priority import (
     Combined,
     HostOpic,
     LargerSites,
-    LevelBias,
     PageImportance,
 )
 from gossamer.frontier.record import LEVELS

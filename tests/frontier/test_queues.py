@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.frontier.host import Host
+from gossamer.frontier.index import LevelBias
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions, politeness
-from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.queues import BLOCK_URLS_MAX, Queues
 from gossamer.frontier.record import (
     RECORD_VERSION,

@@ -29,6 +29,7 @@ from gossamer.frontier.accounts import (
     read_account,
 )
 from gossamer.frontier.host import Host
+from gossamer.frontier.index import HostIndex
 from gossamer.frontier.options import BudgetOptions
 from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.record import LEVELS
@@ -110,6 +111,7 @@ SITES_MAX = 65_536
 """Hosts whose site is cached: about 8 MB."""
 LOOK_AGAIN_S = 1.0
 """Interval of checks of a host whose site's remaining budget is used by requests in flight."""
+AFTER_ALL_ROUNDS = (1 << 32) - 1
 
 Verdict = Literal["", "wait", "over"]
 """Empty: may be leased. `wait`: the remaining budget is used by requests in flight. `over`: nothing is left in this
@@ -257,6 +259,62 @@ class Budgets:
             account.round = self._round.number
             account.pages, account.wire_bytes, account.time_s = 0, 0, 0.0
         return account
+
+
+class DeferredHosts:
+    """Draws the hosts that used up their budget in an earlier round, and begins the rounds. Without budgets, hosts that
+    were deferred in any round may continue.
+    """
+
+    def __init__(self, index: HostIndex, budgets: Budgets | None) -> None:
+        self._index = index
+        self.budgets = budgets
+        self._is_their_turn = False
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there are deferred hosts."""
+        return bool(self._index.hosts_deferred)
+
+    @property
+    def may_continue(self) -> bool:
+        """Whether some may continue already; call `draw` to find one."""
+        return self.has_any and self._index.deferred.has_any(self._round)
+
+    @property
+    def round_ends_at(self) -> float | None:
+        """Return when the round ends even if hosts are left; None: only when no host is left."""
+        return self.budgets.round_ends_at if self.budgets is not None else None
+
+    def end_round(self, now: float) -> None:
+        """Begin the next round after `round_s`, even if hosts are still ready in this one."""
+        if self.budgets is None or not self.has_any:
+            return
+        if self.budgets.round_ends_at is not None and self.budgets.round_ends_at <= now:
+            self.budgets.begin_round(now)
+
+    def draw_in_turn(self) -> tuple[int, str] | None:
+        """Return, in every other call, a host that may continue. In this round it has the same priority as ready hosts,
+        so the two take turns.
+        """
+        if not self.may_continue:
+            return None
+        self._is_their_turn = not self._is_their_turn
+        return self._index.deferred.draw(self._round) if self._is_their_turn else None
+
+    def draw(self, now: float, *, is_rest_done: bool) -> tuple[int, str] | None:
+        """Return a host, for use when no host is ready; begin the next round when all other hosts are done."""
+        if not self.has_any:
+            return None
+        found = self._index.deferred.draw(self._round)
+        if found is None and self.budgets is not None and is_rest_done:
+            self.budgets.begin_round(now)
+            found = self._index.deferred.draw(self._round)
+        return found
+
+    @property
+    def _round(self) -> int:
+        return self.budgets.round if self.budgets is not None else AFTER_ALL_ROUNDS
 
 
 def _hash_of(options: BudgetOptions) -> int:

@@ -12,14 +12,14 @@ from gossamer.frontier.budgets import Ledger
 from gossamer.frontier.control import HostControl
 from gossamer.frontier.host import Host, Lease
 from gossamer.frontier.hosts import HOST_BYTES, HostRecords, HostTable
-from gossamer.frontier.index import HostIndex
+from gossamer.frontier.index import HostIndex, LevelBias
 from gossamer.frontier.limits import SharedGates, Sites, shared_gates
 from gossamer.frontier.moving import FrontierMoves
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.origins import free_at, key_of, queue_of, settle, tidy
 from gossamer.frontier.overview import NextTurn, awaited, facts_of, next_turn, overview
 from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.priority import FrontierRules, LevelBias
+from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import QueuedUrl, QueueEntry, decode_record
 from gossamer.frontier.scheduler import Scheduler

@@ -18,8 +18,7 @@ from itertools import islice
 from math import inf
 
 from gossamer.frontier.host import Host
-from gossamer.frontier.priority import LevelBias
-from gossamer.frontier.record import host_prefix, micros, range_end
+from gossamer.frontier.record import LEVELS, host_prefix, micros, range_end
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED, partition_range
 from gossamer.state.store import Store
@@ -29,6 +28,32 @@ from gossamer.world.dice import Dice
 ON_BENCH = 0xFF
 
 _FIRST, _END = PARTITIONED
+
+
+class LevelBias:
+    """Draws a level among those with URLs: each is `bias` times as likely as the next less urgent one.
+
+    Every level with URLs has a chance in every draw, so none starves (Heydon and Najork 1999, section 3.1, draw their
+    front queues the same way). With `bias` 1 all levels are equally likely.
+    """
+
+    __slots__ = ("_dice", "_weights")
+
+    def __init__(self, bias: float, dice: Dice) -> None:
+        self._dice = dice
+        self._weights = tuple(bias ** (LEVELS - 1 - level) for level in range(LEVELS))
+
+    def choose(self, levels: Sequence[int]) -> int:
+        """Return one of `levels`, which are not empty."""
+        if len(levels) == 1:
+            return levels[0]
+        weights = self._weights
+        throw = self._dice.uniform(0.0, sum([weights[level] for level in levels]))
+        for level in levels:
+            throw -= weights[level]
+            if throw <= 0:
+                return level
+        return levels[-1]
 
 
 class _Partitions:

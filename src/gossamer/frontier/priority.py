@@ -1,4 +1,4 @@
-"""Priority: how urgent links and hosts are, from level 0, the most urgent, to 7, and how likely each level is drawn.
+"""Priority: how urgent links and hosts are, from level 0, the most urgent, to 7.
 
 Level 0 is for seeds. An embed is one level less urgent than a page that was found in the same place. Host priorities
 leave the order within a host to depth or patterns, so that a host's first pages do not wait because more of its pages
@@ -21,7 +21,6 @@ from gossamer.model.patterns import PatternSet
 from gossamer.model.standing import Standing
 from gossamer.ports import Prioritizer
 from gossamer.url.url import Url
-from gossamer.world.dice import Dice
 
 LAST = LEVELS - 1
 MIDDLE = 4
@@ -240,32 +239,6 @@ def _level(doublings: float) -> int:
 def _is_home(link: Link) -> bool:
     text = link.url.text
     return text.find("/", text.find("://") + 3) == len(text) - 1
-
-
-class LevelBias:
-    """Draws a level among those with URLs: each is `bias` times as likely as the next less urgent one.
-
-    Every level with URLs has a chance in every draw, so none starves (Heydon and Najork 1999, section 3.1, draw their
-    front queues the same way). With `bias` 1 all levels are equally likely.
-    """
-
-    __slots__ = ("_dice", "_weights")
-
-    def __init__(self, bias: float, dice: Dice) -> None:
-        self._dice = dice
-        self._weights = tuple(bias ** (LEVELS - 1 - level) for level in range(LEVELS))
-
-    def choose(self, levels: Sequence[int]) -> int:
-        """Return one of `levels`, which are not empty."""
-        if len(levels) == 1:
-            return levels[0]
-        weights = self._weights
-        throw = self._dice.uniform(0.0, sum([weights[level] for level in levels]))
-        for level in levels:
-            throw -= weights[level]
-            if throw <= 0:
-                return level
-        return levels[-1]
 
 
 def prioritizer_of(options: FrontierOptions) -> Prioritizer:

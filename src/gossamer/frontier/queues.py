@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gossamer.frontier.host import Host, Reading
+from gossamer.frontier.index import LevelBias
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.origins import NEVER, free_at, gate, key_of, lane_free_at, none_waits, on_trial, refusal
-from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.record import (
     LEVELS,
     HostRecord,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from gossamer.frontier.budgets import LOOK_AGAIN_S, Budgets
+from gossamer.frontier.budgets import LOOK_AGAIN_S, Budgets, DeferredHosts
 from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import HostTable
 from gossamer.frontier.index import HostIndex, level_waiting
@@ -19,8 +19,6 @@ from gossamer.frontier.record import QueueCounts, level_of
 from gossamer.frontier.workbench import Workbench, WorkbenchSize
 
 CLOSINGS_SHOWN_MAX = 10
-AFTER_ALL_ROUNDS = (1 << 32) - 1
-"""With budgets turned off, hosts that were deferred in any round may continue."""
 
 
 class Scheduler:
@@ -51,7 +49,8 @@ class Scheduler:
         self._budgets = budgets
         self._host_level = host_level
         self._is_turn_of_new = is_turn_of_new
-        self._is_turn_of_deferred = self._is_turn_of_waiting = False
+        self._is_turn_of_waiting = False
+        self._deferred = DeferredHosts(index, budgets)
         self.room = WorkbenchSize(options)
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
@@ -61,7 +60,7 @@ class Scheduler:
     def reconfigure(self, options: FrontierOptions, budgets: Budgets | None) -> None:
         """Apply new options."""
         self._options = options
-        self._budgets = budgets
+        self._budgets = self._deferred.budgets = budgets
         self._sites.reconfigure(options)
         self.room.reconfigure(options)
 
@@ -142,12 +141,13 @@ class Scheduler:
         """Load hosts from disk while the workbench has places: first hosts whose sleep is over, then random ready
         hosts.
         """
-        self._end_round(now)
+        self._deferred.end_round(now)
         while len(self.benched) < self.room.hosts and (self._index.may_have(now) or self._sites.may_have):
             # With revisits, hosts that wake could keep out hosts that wait with new URLs.
             found = self._index.draw() if self._is_turn_of_new is not None and self._is_turn_of_new() else None
-            found = found or self._index.wake(now) or self._draw_in_turn() or self._draw_of_site()
-            found = found or self._index.draw() or self._draw_waiting() or self._draw_deferred(now)
+            found = found or self._index.wake(now) or self._deferred.draw_in_turn() or self._draw_of_site()
+            found = found or self._index.draw() or self._draw_waiting()
+            found = found or self._deferred.draw(now, is_rest_done=not self.benched)
             if found is None:
                 return
             self.activate(self._hosts.get(found[1], found[0]), now)
@@ -156,8 +156,8 @@ class Scheduler:
         """Enlarge the workbench because a request could go out; say whether a host was added."""
         if not (self._index.may_have(now) or self._sites.may_have):
             return False
-        self._end_round(now)
-        is_any = self._awaits_no_round or self._index.has_ready or self._sites.may_have
+        self._deferred.end_round(now)
+        is_any = self._deferred.may_continue or self._index.has_ready or self._sites.may_have
         if not (is_any or (self._index.next_wake_at() or NEVER) <= now):
             return False
         before = len(self.benched)
@@ -177,12 +177,11 @@ class Scheduler:
         if self._index.has_ready or self._sites.may_have:
             return 0.0
         wake_at = self._index.next_wake_at()
-        if not self._index.hosts_deferred:
+        if not self._deferred.has_any:
             return wake_at
-        if not self.benched or self._awaits_no_round:
+        if not self.benched or self._deferred.may_continue:
             return 0.0
-        ends_at = self._budgets.round_ends_at if self._budgets is not None else None
-        return min((at for at in (wake_at, ends_at) if at is not None), default=None)
+        return min((at for at in (wake_at, self._deferred.round_ends_at) if at is not None), default=None)
 
     def activate(self, host: Host, now: float) -> None:
         """Put a host on the workbench; or let it wait, unless for a prerequisite fetch, if its site has enough hosts
@@ -260,23 +259,6 @@ class Scheduler:
         if one is not None and one.closed:
             self.closings.append((name_of(host.name, key), one.closed))
 
-    def _end_round(self, now: float) -> None:
-        """Begin the next round after `round_s`, even if hosts are still ready in this one."""
-        budgets = self._budgets
-        if budgets is None or not self._index.hosts_deferred:
-            return
-        if budgets.round_ends_at is not None and budgets.round_ends_at <= now:
-            budgets.begin_round(now)
-
-    def _draw_in_turn(self) -> tuple[int, str] | None:
-        """Return, in every other call, a host that used up its budget in an earlier round. In this round it has the
-        same priority as ready hosts, so the two take turns.
-        """
-        if not self._awaits_no_round:
-            return None
-        self._is_turn_of_deferred = not self._is_turn_of_deferred
-        return self._index.deferred.draw(self._round) if self._is_turn_of_deferred else None
-
     def _draw_of_site(self) -> tuple[int, str] | None:
         """Return, in every other call, a host that waits for its site, so that neither such hosts nor ready ones
         starve.
@@ -344,25 +326,6 @@ class Scheduler:
         else:
             self._ready(host, self._level(host))
         return True
-
-    def _draw_deferred(self, now: float) -> tuple[int, str] | None:
-        """Return a deferred host, for use when no host is ready; begin the next round when all other hosts are done."""
-        if not self._index.hosts_deferred:
-            return None
-        found = self._index.deferred.draw(self._round)
-        if found is None and self._budgets is not None and not self.benched:
-            self._budgets.begin_round(now)
-            found = self._index.deferred.draw(self._round)
-        return found
-
-    @property
-    def _round(self) -> int:
-        return self._budgets.round if self._budgets is not None else AFTER_ALL_ROUNDS
-
-    @property
-    def _awaits_no_round(self) -> bool:
-        """Say whether deferred hosts may continue already; call `_draw_deferred` to find one."""
-        return bool(self._index.hosts_deferred) and self._index.deferred.has_any(self._round)
 
     def _level(self, host: Host) -> int:
         if self._host_level is not None:
