@@ -55,8 +55,8 @@ from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.shard import CrawlRing, Recrawl, Shard
 from gossamer.crawl.stages import Stages
-from gossamer.frontier.control import HostControl
 from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.scheduler import HostControl
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.product import __version__
 from gossamer.plugins import build

@@ -8,7 +8,7 @@ from gossamer.crawl.examine import Examiner
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.render_choice import RenderBudget, RenderChoice
 from gossamer.crawl.rendering import Auto, Gates, PageRendering, PageResources
-from gossamer.frontier.control import HostControl
+from gossamer.frontier.scheduler import HostControl
 from gossamer.model.errors import ConfigError
 from gossamer.ports import PrerequisiteArchive
 from gossamer.render.behaviors import behaviors_of

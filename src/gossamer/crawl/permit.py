@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gossamer.cluster.exchange import Exchange
-from gossamer.frontier.control import HostControl
+from gossamer.frontier.scheduler import HostControl
 from gossamer.model.links import Prerequisite
 from gossamer.model.pages import PageRow
 from gossamer.model.usage import REFUSED, UNKNOWN, Statement, UsageAnswer, reasons, resolve, texts

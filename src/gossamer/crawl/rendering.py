@@ -28,7 +28,7 @@ from gossamer.crawl.render_choice import (
     gains_text,
     place_of,
 )
-from gossamer.frontier.control import HostControl
+from gossamer.frontier.scheduler import HostControl
 from gossamer.model.links import EMBED, SCRIPT, Found, Link, Prerequisite
 from gossamer.model.modules import ModuleError
 from gossamer.model.pages import RENDERED, Findings, PageCapture, Rendered

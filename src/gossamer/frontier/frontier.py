@@ -9,7 +9,6 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.frontier.accounts import Reputation
 from gossamer.frontier.budgets import Ledger
-from gossamer.frontier.control import HostControl
 from gossamer.frontier.host import Host, Lease
 from gossamer.frontier.hosts import HOST_BYTES, HostRecords, HostTable
 from gossamer.frontier.index import HostIndex, LevelBias
@@ -22,7 +21,7 @@ from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import QueuedUrl, QueueEntry, decode_record
-from gossamer.frontier.scheduler import Scheduler
+from gossamer.frontier.scheduler import HostControl, Scheduler
 from gossamer.frontier.set_back import follow_clock
 from gossamer.frontier.tokens import Leases
 from gossamer.frontier.workbench import Workbench
@@ -66,7 +65,7 @@ class Frontier:
         coin = None if share_new is None else lambda: dice.uniform(0.0, 1.0) < share_new
         self._queues = Queues(epochs, bias, options, name_url, coin or bool)
         self.counts.levels = self._queues.by_level = self.counts.levels or self._queues.by_level
-        self._bench = Workbench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
+        self._bench = bench = Workbench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._shared: SharedGates | None = None
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
@@ -75,9 +74,9 @@ class Frontier:
         self._rules, self._budgets = rules, ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
-        self._sites = sites = Sites(self._bench, resting_until, options, ledger.linking, index.sites_waiting(store))
+        self._sites = sites = Sites(bench, index, resting_until, options, ledger.linking, index.sites_waiting(store))
         self._scheduler = Scheduler(
-            self._hosts, self._queues, index, self._bench, self.counts, options, sites,
+            self._hosts, self._queues, index, bench, self.counts, options, sites,
             ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
         self.control = HostControl(self._hosts, self._scheduler, contacts, politeness, options.errors_remembered_s)

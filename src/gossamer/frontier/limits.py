@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Sequence
 
 from gossamer.frontier.host import AddressPlace, Host, Lease, Site
+from gossamer.frontier.index import HostIndex
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.tokens import Leases, SiteLimits, SiteTokens, site_of_key
@@ -35,6 +36,7 @@ class Sites:
     def __init__(
         self,
         bench: Workbench,
+        index: HostIndex,
         resting_until: float,
         options: FrontierOptions,
         linking: Callable[[int, str], float] | None = None,
@@ -45,12 +47,14 @@ class Sites:
         each of its partitions.
         """
         self._bench = bench
+        self._index = index
         self._resting_until = resting_until
         self._linking = linking
         self.reconfigure(options)
         self._tokens_of: Callable[[str], SiteTokens | None] = lambda _: None
         self._thinned: OrderedDict[str, Site] = OrderedDict()
         """Sites with waiting hosts that may have a free place."""
+        self._is_turn_of_waiting = False
         self.admit(waiting)
 
     def admit(self, waiting: Iterable[tuple[int, str]]) -> None:
@@ -64,7 +68,7 @@ class Sites:
         """Note that hosts of some partitions no longer wait here."""
         for site in self._bench.sites():
             for partition in [one for one in site.waits_in if first <= one < end]:
-                self.emptied(site, partition)
+                self._emptied(site, partition)
 
     def reconfigure(self, options: FrontierOptions) -> None:
         """Apply new options."""
@@ -117,8 +121,31 @@ class Sites:
             if site.crowded and site.pages % PAGES_A_HOST == 0:
                 self._thinned[site.name] = site
 
-    def thinned(self) -> Site | None:
-        """Return a site with waiting hosts and a free place, or None; sites take turns."""
+    @property
+    def may_have(self) -> bool:
+        """Whether a host that waits may have a free place at its site; call `draw` to find it."""
+        return bool(self._thinned)
+
+    def draw_in_turn(self) -> tuple[int, str] | None:
+        """Return, in every other call, a host that waits for its site, so that neither such hosts nor ready ones
+        starve.
+        """
+        self._is_turn_of_waiting = not self._is_turn_of_waiting
+        return self.draw() if self._is_turn_of_waiting else None
+
+    def draw(self) -> tuple[int, str] | None:
+        """Return a host that waits for its site, which has a free place, or None; sites take turns."""
+        while (site := self._roomy()) is not None:
+            partition = next(iter(site.waits_in))
+            found = self._index.next_waiting(partition, site.name)
+            if found is not None:
+                site.waits_in[partition] = site.waits_in.pop(partition)  # The next one comes from another partition.
+                return found
+            self._emptied(site, partition)
+        return None
+
+    def _roomy(self) -> Site | None:
+        """Return a site with waiting hosts and a free place, or None."""
         while self._thinned:
             name, site = self._thinned.popitem(last=False)
             if site.crowded and site.users < self._room(site):
@@ -126,12 +153,7 @@ class Sites:
                 return site
         return None
 
-    @property
-    def may_have(self) -> bool:
-        """Whether there may be such a site; call `thinned` to find it."""
-        return bool(self._thinned)
-
-    def emptied(self, site: Site, partition: int) -> None:
+    def _emptied(self, site: Site, partition: int) -> None:
         """Note that no more hosts of a site wait in a partition."""
         site.waits_in.pop(partition, None)
         if site.crowded:

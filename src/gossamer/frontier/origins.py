@@ -260,6 +260,31 @@ def _forget(host: Host, key: str) -> None:
         host.record.levels.pop(lane(one.slot, level), None)
 
 
+def set_crawl_delay(
+    host: Host, key: str, delay_s: float | None, longest_s: float, now: float, remembered_s: float
+) -> float | None:
+    """Set the Crawl-delay of an origin; return that of its host, which is the longest of its origins. If that of an
+    origin with a port is longer than `longest_s`, only this origin is closed, for `remembered_s`.
+    """
+    record = host.record
+    if ":" not in key:
+        if record.origins is None:
+            return delay_s
+        return max((delay_s or 0.0, *(one.crawl_delay_s or 0.0 for one in record.origins.values()))) or delay_s
+    one = admit(host, key, now, remembered_s)
+    is_too_long = delay_s is not None and delay_s > longest_s
+    if one is not None:
+        one.crawl_delay_s = None if is_too_long else delay_s
+    if one is not None and is_too_long:
+        # The origin gets no further request, so its delay does not apply to the host's other origins.
+        one.closed = f"its Crawl-delay of {delay_s:.0f} s is more than we wait"
+        one.wait_until = now + remembered_s
+        delay_s = None
+    elif is_too_long:
+        delay_s = longest_s
+    return max(delay_s or 0.0, record.crawl_delay_s or 0.0) or None
+
+
 def settle(
     host: Host,
     origin: str,
