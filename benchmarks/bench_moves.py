@@ -101,10 +101,10 @@ async def timed(giver: Assembled, taker: Assembled, move: Move) -> Row:
     while not places.has(move.first):
         moves.order([move])
         at = time.perf_counter()
-        frozen_at = frozen_at or at * bool(giver.ring.frontier.moves.frozen)
+        frozen_at = frozen_at or at * bool(giver.ring.frontier.frozen)
         await giver.kept.committer.commit()
         commits, longest_s = commits + 1, max(longest_s, time.perf_counter() - at)
-        frozen_at = frozen_at or at * (move.first in giver.ring.frontier.moves.frozen or not giver_has(giver, move))
+        frozen_at = frozen_at or at * (move.first in giver.ring.frontier.frozen or not giver_has(giver, move))
         carry(giver, taker)
         if not places.has(move.first):
             await taker.kept.committer.commit()

@@ -100,7 +100,7 @@ async def copied(folder: Path, killed_after: int) -> None:
                 discover(shards[giver], known, known + 20)
                 known += 20
                 pages.change(shards[giver])
-                is_frozen = partition in frontier.moves.frozen
+                is_frozen = partition in frontier.frozen
                 frozen += is_frozen
                 if not is_frozen:
                     lease = frontier.select(WallClock().now())

@@ -329,7 +329,7 @@ def test_a_round_ends_by_the_clock_while_the_bench_is_full(opened: Open) -> None
     shard = opened(host_pages=1, round_s=30.0, preset="polite", active_hosts_first=1)
     frontier, now = shard.frontier, T0
     for number in range(20):
-        if number and frontier.benched == frontier._scheduler.room.hosts:
+        if number and frontier.benched == frontier.scheduler.room.hosts:
             break
         add(shard, f"slow{number}.test", 1)
         frontier.control.hold(named(f"http://slow{number}.test/"), T0 + 100, "a test", now)

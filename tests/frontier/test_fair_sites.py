@@ -88,7 +88,7 @@ class World:
                 self._under_way.append((self.now + FETCH_S, lease))
             else:
                 frontier.give_back(lease, self.now)
-        benched = Counter(host.site.name for host in frontier._scheduler.benched.values() if host.site is not None)
+        benched = Counter(host.site.name for host in frontier.scheduler.benched.values() if host.site is not None)
         self.benched_most |= benched
 
     def _end(self, lease: Lease) -> None:
@@ -239,7 +239,7 @@ def test_a_host_that_waits_moves_up_when_something_urgent_of_it_is_found(shard: 
     frontier = shard.open(T0)
     for n in range(20):
         frontier.add(Link(named(f"http://h{n}.farm.test/"), "anchor", 7), 7, T0)
-    waiting = frontier._hosts.get("h15.farm.test", named("http://h15.farm.test/").partition)
+    waiting = frontier.hosts.get("h15.farm.test", named("http://h15.farm.test/").partition)
     assert waiting.record.index_family == "waiting"
     frontier.add(Link(named("http://h15.farm.test/now"), "seed", 0), 0, T0)
     shard.commit_all(T0)

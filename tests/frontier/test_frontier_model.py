@@ -291,11 +291,11 @@ class FrontierMachine(RuleBasedStateMachine):
             if queued.state == "pending" and not queued.due and self.is_well(queued.host, key_of(named(text)))
         }
         for name in waiting - self.parked:
-            host = self.frontier._hosts.get(name, named(f"http://{name}/").partition)
+            host = self.frontier.hosts.get(name, named(f"http://{name}/").partition)
             if host.record.index_family == "sleep":
                 wakes_at = int.from_bytes(host.record.index_key[2:10]) / 1e6
                 assert wakes_at <= host.record.rest_until + EPSILON, "what answers does not wait for what does not"
-        for host in self.frontier._scheduler.benched.values():
+        for host in self.frontier.scheduler.benched.values():
             if host.name in waiting and not host.parked:
                 gates = [gate.rest_until for gate in (host.record, host.place, host.site) if gate is not None]
                 assert wake_at <= max(gates) + EPSILON
@@ -520,7 +520,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def run_prerequisite(self, origin: str, host: str) -> None:
         prerequisite = Prerequisite(named(f"http://{origin}/"), named(f"http://{host}/robots.txt"))
         closed, health = self.known.felt[host].closed, self.known.felt[host].origins.get("http", Health())
-        rest_until = self.frontier._hosts.get(host, named(f"http://{host}/").partition).record.rest_until
+        rest_until = self.frontier.hosts.get(host, named(f"http://{host}/").partition).record.rest_until
         may = not closed and (host == origin or (health.wait_until <= self.now and rest_until <= self.now + 300.0))
         assert self.frontier.control.run_prerequisite(prerequisite, self.now) == may
         if may:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.frontier.index import ON_BENCH
+from gossamer.frontier.moving import FrontierMoves
 from gossamer.frontier.options import BudgetOptions, PolitenessOptions
 from gossamer.model.links import RevisitPlan
 from gossamer.state.schema import FAMILIES
@@ -35,7 +36,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Shard, Shard]]:
 def carry(giver: Shard, taker: Shard, now: float, taken_at: float) -> None:
     """Move the partition of `HOST` as `assembly.moving` does, in one step."""
     partition = named(HOST).partition
-    first, end, moves = partition, partition + 1, giver.frontier.moves
+    first, end, moves = partition, partition + 1, FrontierMoves(giver.frontier, giver.epochs)
     moves.freeze(first, end)
     assert moves.is_drained(first, end)
     giver.frontier.cut(now)
@@ -45,7 +46,7 @@ def carry(giver: Shard, taker: Shard, now: float, taken_at: float) -> None:
         for key, value in list(giver.epochs.scan(family, *bounds)):
             taker.epochs.put(family, key, moves.left_of(value, now) if family == "host" else value)
         giver.epochs.delete_range(family, *bounds)
-    taker.frontier.moves.admit(first, end, moves.round, moves.recovered_delays(now), taken_at)
+    FrontierMoves(taker.frontier, taker.epochs).admit(first, end, moves.round, moves.recovered_delays(now), taken_at)
     giver.epochs.close_at_once()
     taker.commit_all(taken_at)
 
@@ -145,13 +146,14 @@ def test_a_survey_counts_hosts_on_the_workbench_and_ready_on_disk(
     add(shard, *hosts)
     expected = sorted(Counter(named(host).partition for host in hosts).items())
     assert frontier.benched == 3
-    assert frontier.moves.survey(0) == expected
+    moves = FrontierMoves(frontier, shard.epochs)
+    assert moves.survey(0) == expected
     begin = expected[2][0]
-    assert frontier.moves.survey(begin) == [*expected[2:], *expected[:2]]
+    assert moves.survey(begin) == [*expected[2:], *expected[:2]]
     monkeypatch.setattr("gossamer.frontier.moving.SURVEYED_MAX", 7)
-    assert len(frontier.moves.survey(begin)) == 2, "seven entries, of which the last partition has a part"
-    frontier.moves.freeze(begin, begin + 1)
-    assert begin not in dict(frontier.moves.survey(0))
+    assert len(moves.survey(begin)) == 2, "seven entries, of which the last partition has a part"
+    moves.freeze(begin, begin + 1)
+    assert begin not in dict(moves.survey(0))
     shard.crash()
 
 
@@ -159,7 +161,7 @@ def test_frozen_partitions_are_not_leased_and_others_are(pair: tuple[Shard, Shar
     giver, _ = pair
     add(giver, HOST)
     partition = named(HOST).partition
-    giver.frontier.moves.freeze(partition, partition + 1)
+    FrontierMoves(giver.frontier, giver.epochs).freeze(partition, partition + 1)
     assert lend(giver.frontier, T0) is None
     add(giver, OTHER, now=T0 + 1.0)
     lease = lend(giver.frontier, T0 + 1.0)
@@ -233,9 +235,10 @@ def test_a_partition_that_goes_is_not_crawled_while_its_keys_are_given(tmp_path:
     partition = named(HOST).partition
     keys = giver.epochs.scan("ready", partition.to_bytes(2), (partition + 1).to_bytes(2))
     assert [key[2] == ON_BENCH for key, _ in keys] == [False], "it waits on disk: there is room for one host"
-    giver.frontier.moves.freeze(partition, partition + 1)
+    moves = FrontierMoves(giver.frontier, giver.epochs)
+    moves.freeze(partition, partition + 1)
     giver.frontier.cut(T0 + 1.0)
-    giver.frontier.moves.release(partition, partition + 1)
+    moves.release(partition, partition + 1)
     lent, now = set(), T0 + 2.0
     for _ in range(5):
         if (lease := lend(giver.frontier, now)) is not None:

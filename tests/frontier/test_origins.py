@@ -145,7 +145,7 @@ def test_work_is_linear_when_two_origins_interleave(directory: Path) -> None:
         end = crawl.now + urls
         while crawl.now < end and crawl.frontier.wake_at() is not None:
             crawl.run(crawl.now + 50)
-            host = crawl.frontier._hosts.get("a.test", named("http://a.test/").partition)
+            host = crawl.frontier.hosts.get("a.test", named("http://a.test/").partition)
             ranges = max([ranges, *(len(queue.done) for queue in host.record.levels.values())])
             crawl.shard.commit_all(crawl.now)
         assert len(crawl.requested("http")) == urls // 2 + 1
@@ -162,7 +162,7 @@ def test_ten_thousand_dead_ports_cost_a_few_requests_and_little_memory(directory
     crawl.add(*(f"http://a.test:{port}/" for port in range(20_000, 30_000)))
     crawl.add("http://a.test:8080/more", "https://a.test/", "http://a.test/more")
     crawl.run(crawl.now + 100)
-    host = crawl.frontier._hosts.get("a.test", named("http://a.test/").partition)
+    host = crawl.frontier.hosts.get("a.test", named("http://a.test/").partition)
     assert host.record.origins is not None
     assert len(host.record.origins) <= ORIGINS_MAX
     assert sum(":" in key for key in host.record.origins) <= PORTS_MAX
@@ -194,7 +194,7 @@ def test_a_host_that_is_one_origin_is_not_moved_about(directory: Path) -> None:
     crawl = Crawl(directory, set(), unanswered_failures_max=0)
     crawl.add(*(f"https://a.test/{number}" for number in range(1_000)))
     crawl.run(T0 + 300)
-    host = crawl.frontier._hosts.get("a.test", named("https://a.test/").partition)
+    host = crawl.frontier.hosts.get("a.test", named("https://a.test/").partition)
     assert all(level < LEVELS for level in host.record.levels)
     assert host.record.queued > 900
     crawl.shard.crash()
@@ -211,7 +211,7 @@ def test_an_origin_that_comes_back_has_its_urls_fetched_in_order(directory: Path
     fetched = [text for text, how in crawl.ends.items() if how == "fetched" and text.startswith("https")]
     assert len(fetched) >= 47
     assert fetched == sorted(fetched, key=lambda text: int(text.rpartition("/")[2]))
-    record = crawl.frontier._hosts.get("a.test", named("http://a.test/").partition).record
+    record = crawl.frontier.hosts.get("a.test", named("http://a.test/").partition).record
     crawl.shard.commit_all(crawl.now)
     assert record.origins is None, "what is well takes no room"
     assert all(level < LEVELS for level in record.levels)
@@ -220,7 +220,7 @@ def test_an_origin_that_comes_back_has_its_urls_fetched_in_order(directory: Path
 
 def test_a_url_that_was_queued_twice_waits_twice_for_its_origin(directory: Path) -> None:
     crawl = Crawl(directory, {"http"}, unanswered_failures_max=0)
-    frontier, host = crawl.frontier, crawl.frontier._hosts.get("a.test", named("http://a.test/").partition)
+    frontier, host = crawl.frontier, crawl.frontier.hosts.get("a.test", named("http://a.test/").partition)
     crawl.add("https://a.test/1", "https://a.test/1", "https://a.test/2")
     answered = 0
     while crawl.now < T0 + 100 and (wake_at := frontier.wake_at()) is not None:

@@ -159,7 +159,7 @@ class Membership:
             exchange.places.serial,
             exchange.places.settled(self._ordered),
             loop.is_behind,
-            self._frontier.moves.survey(self._survey) if self._survey is not None else None,
+            self.moves.frontier.survey(self._survey) if self._survey is not None else None,
         )
 
     def obey(self, orders: Orders) -> None:
@@ -260,7 +260,7 @@ class Membership:
         # earlier batch crawl get their due times where they are.
         recrawl = self._ring.recrawl
         stays = self.seeding() or (recrawl is not None and not recrawl.enrolment.is_over)
-        stays = stays or self._clock.now() < self._frontier.moves.held_until
+        stays = stays or self._clock.now() < self.moves.frontier.held_until
         self.moves.order(() if stays else orders.moves)
 
     @property

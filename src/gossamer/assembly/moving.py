@@ -20,7 +20,7 @@ from gossamer.cluster.frames import BATCH_BYTES_MAX, MoveEnd, MovePart
 from gossamer.cluster.places import Move
 from gossamer.crawl.pending_scope import PendingScope, open_seeds
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.moving import HOST
+from gossamer.frontier.moving import HOST, FrontierMoves
 from gossamer.model.links import Prerequisite
 from gossamer.model.visits import Failure
 from gossamer.revisit.moving import COUNTED, MEMORIES, CopiedSums
@@ -77,7 +77,8 @@ class PartitionMoves:
         self._places = exchange.places
         self._ring = ring
         self._loop = ring.loop
-        self._frontier = frontier
+        self.frontier = FrontierMoves(frontier, epochs)
+        self._reputation = frontier.reputation
         self._epochs = epochs
         self._pending_scope = pending_scope
         self._revisits = ring.recrawl.schedule.moves if ring.recrawl is not None else None
@@ -146,7 +147,7 @@ class PartitionMoves:
     # ---- inside
 
     def _freeze(self, copy: Copy) -> None:
-        self._frontier.moves.freeze(copy.move.first, copy.move.end)
+        self.frontier.freeze(copy.move.first, copy.move.end)
         copy.is_frozen = True
 
     def _is_drained(self, copy: Copy) -> bool:
@@ -155,13 +156,13 @@ class PartitionMoves:
         busy = not copy.is_frozen or any(
             move.first <= lease.host.partition < move.end for lease, _ in self._loop.under_way
         )
-        return not busy and self._frontier.moves.is_drained(move.first, move.end)
+        return not busy and self.frontier.is_drained(move.first, move.end)
 
     def _release(self, move: Move, now: float) -> None:
         """Have nothing of a move's partitions in memory; the keys are still here."""
         self._exchange.activity += 1
         names = self._names(move.first, move.end)
-        waiting = self._frontier.moves.release(move.first, move.end)
+        waiting = self.frontier.release(move.first, move.end)
         self._ring.scope.trapping.forget(names)
         if self._pending_scope is not None:
             self._pending_scope.moved(move.first, move.end, -1)
@@ -234,7 +235,7 @@ class PartitionMoves:
                 self._epochs.delete_range(family, begin, end)
         if self._ring.sessions is not None:
             self._ring.sessions.forget(move.first, move.end)
-        linking, moves = self._frontier.reputation, self._frontier.moves
+        linking, moves = self._reputation, self.frontier
         linking_max = linking.linking_max if linking is not None else 0.0
         last = MoveEnd(moves.round, linking_max, revisits, moves.recovered_delays(now))
         self._send_part(copy, 0, last=last)
@@ -265,7 +266,7 @@ class PartitionMoves:
     def _travelling(self, family: str, pairs: list[tuple[bytes, bytes]], now: float) -> list[tuple[bytes, bytes]]:
         if family != HOST:
             return pairs
-        return [(key, self._frontier.moves.left_of(data, now)) for key, data in pairs]
+        return [(key, self.frontier.left_of(data, now)) for key, data in pairs]
 
     def _admit(self, part: MovePart, last: MoveEnd, now: float) -> None:
         first, end = part.first, part.end
@@ -278,9 +279,9 @@ class PartitionMoves:
         self._ring.scope.trapping.admit(self._names(first, end), first, end)
         if self._pending_scope is not None:
             self._pending_scope.moved(first, end, 1)
-        if (reputation := self._frontier.reputation) is not None:
+        if (reputation := self._reputation) is not None:
             reputation.linking_max = max(reputation.linking_max, last.linking_max)
-        self._frontier.moves.admit(first, end, last.round, last.delays, now)
+        self.frontier.admit(first, end, last.round, last.delays, now)
         if self._ring.recrawl is not None and not last.revisits:
             self._ring.recrawl.enrolment.begin_again(first)  # Given while the crawl was a batch crawl.
         elif self._revisits is not None:

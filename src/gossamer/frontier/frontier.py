@@ -13,7 +13,6 @@ from gossamer.frontier.host import Host, Lease
 from gossamer.frontier.hosts import HOST_BYTES, HostRecords, HostTable
 from gossamer.frontier.index import HostIndex, LevelBias
 from gossamer.frontier.limits import SharedGates, Sites, shared_gates
-from gossamer.frontier.moving import FrontierMoves
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.origins import free_at, key_of, queue_of, settle, tidy
 from gossamer.frontier.overview import NextTurn, awaited, facts_of, next_turn, overview
@@ -41,7 +40,8 @@ class Frontier:
     address gets more concurrent requests than politeness allows, and no request is early, even after a crash.
 
     A lease's life: `select` → (`locate` and back, if its host must be resolved) → `begin` → `ended` → `finish` or
-    `retry`; or `give_back` instead of the last two. The time is an argument of each call.
+    `retry`; or `give_back` instead of the last two. The time is an argument of each call. `FrontierMoves` alone
+    uses `hosts`, `index`, `ledger` and `scheduler`.
     """
 
     def __init__(
@@ -61,26 +61,27 @@ class Frontier:
             decode_record(first[1])  # Refuses a crawl of another version now, not during a visit.
         self.counts = follow_clock(epochs, now, records.travelling)
         bias = LevelBias(options.level_bias, dice)
-        self._hosts = HostTable(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
+        self.hosts = HostTable(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
         coin = None if share_new is None else lambda: dice.uniform(0.0, 1.0) < share_new
         self._queues = Queues(epochs, bias, options, name_url, coin or bool)
         self.counts.levels = self._queues.by_level = self.counts.levels or self._queues.by_level
         self._bench = bench = Workbench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._shared: SharedGates | None = None
-        self._index = index = HostIndex(epochs, dice, bias)
+        self.index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
         index.hosts_most = max(index.hosts, self.counts.most)
-        self._ledger = ledger = Ledger(epochs, rules, now, remembered)
+        self.ledger = ledger = Ledger(epochs, rules, now, remembered)
         self._rules, self._budgets = rules, ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
         self._sites = sites = Sites(bench, index, resting_until, options, ledger.linking, index.sites_waiting(store))
-        self._scheduler = Scheduler(
-            self._hosts, self._queues, index, bench, self.counts, options, sites,
+        self.scheduler = Scheduler(
+            self.hosts, self._queues, index, bench, self.counts, options, sites,
             ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
-        self.control = HostControl(self._hosts, self._scheduler, contacts, politeness, options.errors_remembered_s)
-        self.moves = FrontierMoves(self._hosts, self._scheduler, index, ledger, self.counts, epochs)
+        self.control = HostControl(self.hosts, self.scheduler, contacts, politeness, options.errors_remembered_s)
+        self.frozen: set[int] = set()
+        """Partitions of which no URL is leased: they move to another shard."""
         self._lent: set[int] = set()
         self._aside: list[Host] = []
         """Hosts whose turn came while only prerequisite fetches were leased; at most as many as on the workbench."""
@@ -88,19 +89,20 @@ class Frontier:
         """Leases with an address that have not ended."""
         benched = index.load(store, records.travelling)
         for begin, end in records.travelling:
-            self.moves.forget(begin, end)
+            self.scheduler.forget(begin, end)
+            ledger.forget(begin, end)
         for partition, name in benched:
-            self._scheduler.resume(self._hosts.get(name, partition), now)
+            self.scheduler.resume(self.hosts.get(name, partition), now)
 
     def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
         """Apply new options. A longer delay applies at once to hosts in memory, counted from the end of the last
         request; a running delay never becomes shorter.
         """
         before, self.politeness, self._options = self.politeness, politeness, options
-        hosts = self._hosts.reconfigure(politeness)
-        self._ledger.reconfigure(budget, hosts, now)
-        self._budgets = self._ledger.budgets
-        self._scheduler.reconfigure(options, self._budgets)
+        hosts = self.hosts.reconfigure(politeness)
+        self.ledger.reconfigure(budget, hosts, now)
+        self._budgets = self.ledger.budgets
+        self.scheduler.reconfigure(options, self._budgets)
         self.control.reconfigure(politeness)
         self._bench.reconfigure(politeness.per_address)
         for host in hosts:
@@ -112,31 +114,31 @@ class Frontier:
             if record.requests and more_s > 0.0 and not record.reason and record.rest_until + more_s > now:
                 self.control.prolong(host, record.rest_until + more_s, now)
             else:
-                self._scheduler.schedule(host, now)
+                self.scheduler.schedule(host, now)
 
     @property
     def memory_bytes(self) -> int:
         """Approximate memory of changes that wait for the next `cut`: added URLs and changed hosts."""
-        return self._queues.fresh_bytes + self._hosts.dirty * HOST_BYTES + self._ledger.memory_bytes
+        return self._queues.fresh_bytes + self.hosts.dirty * HOST_BYTES + self.ledger.memory_bytes
 
     @property
     def benched(self) -> int:
         """Hosts in memory with work."""
-        return len(self._scheduler.benched)
+        return len(self.scheduler.benched)
 
     @property
     def hosts_left(self) -> int:
         """Hosts with URLs that are not finished, in memory or on disk."""
-        return self._index.hosts
+        return self.index.hosts
 
     @property
     def hosts_most(self) -> int:
         """Maximum of `hosts_left` since `count_anew`, over all runs."""
-        return self._index.hosts_most
+        return self.index.hosts_most
 
     def count_anew(self) -> None:
         """Reset `hosts_most`."""
-        self._index.hosts_most = self._index.hosts
+        self.index.hosts_most = self.index.hosts
 
     @property
     def round(self) -> int:
@@ -152,7 +154,7 @@ class Frontier:
 
     def shrink(self) -> None:
         """Keep fewer hosts in memory, which is short. Their number grows again when requests wait for hosts."""
-        self._scheduler.room.shrink()
+        self.scheduler.room.shrink()
 
     # ---- links in
 
@@ -160,7 +162,7 @@ class Frontier:
         """Queue a URL that was not seen before. About 3 µs."""
         self.counts.discovered += 1
         self.counts.pending += 1
-        host = self._hosts.get(link.url.host, link.url.partition)
+        host = self.hosts.get(link.url.host, link.url.partition)
         if host.record.closed:
             self.counts.end("host_closed")
             return
@@ -168,24 +170,24 @@ class Frontier:
             host, level if host.record.origins is None else queue_of(host.record, level, link.url), link
         )
         if not host.dirty:
-            self._hosts.touch(host)
-        self._scheduler.bring(host, level, now)
+            self.hosts.touch(host)
+        self.scheduler.bring(host, level, now)
 
     def linked(self, page: Url, links: Sequence[Link]) -> None:
         """Process the links of a page that was just finished, for reputation."""
-        if self._ledger.reputation is not None:
-            host = self._hosts.get(page.host, page.partition)
-            self._ledger.reputation.linked(page, links, host.record.queued)
+        if self.ledger.reputation is not None:
+            host = self.hosts.get(page.host, page.partition)
+            self.ledger.reputation.linked(page, links, host.record.queued)
 
     @property
     def reputation(self) -> Reputation | None:
         """Reputation of hosts and sites by the links to them; None if not used."""
-        return self._ledger.reputation
+        return self.ledger.reputation
 
     @property
     def watches_links(self) -> bool:
         """Whether `linked` needs to be called."""
-        return self._ledger.reputation is not None
+        return self.ledger.reputation is not None
 
     def retry(self, lease: Lease, again: RevisitPlan, now: float) -> None:
         """Queue a leased URL again: for another attempt, or for the next hop of a redirect with the same key."""
@@ -194,23 +196,23 @@ class Frontier:
             again.url.text, old.depth, again.hops, old.link_type, old.referrer, again.attempt, old.seed, again.error,
             old.revisit,
         )  # fmt: skip
-        target = host if again.url.host == host.name else self._hosts.get(again.url.host, again.url.partition)
+        target = host if again.url.host == host.name else self.hosts.get(again.url.host, again.url.partition)
         self._queues.finish(host, old)
-        self._hosts.touch(host)
+        self.hosts.touch(host)
         if target.record.closed:
             if not old.revisit:
                 self.counts.end("host_closed")
         else:
             self._queues.put_due(target, entry, again.at, again.url.fingerprint)
-            self._hosts.touch(target)
-            self._scheduler.bring(target, 0, now)
-        self._scheduler.schedule(host, now)
+            self.hosts.touch(target)
+            self.scheduler.bring(target, 0, now)
+        self.scheduler.schedule(host, now)
 
     # ---- visits out
 
     def select(self, now: float) -> Lease | None:
         """Lease the next visit; None if no gate is open before `wake_at`."""
-        turns, prerequisites_only = self._scheduler, self.control.prerequisites_only
+        turns, prerequisites_only = self.scheduler, self.control.prerequisites_only
         while self._aside and not prerequisites_only:
             turns.schedule(self._aside.pop(), now)
         while True:
@@ -220,7 +222,7 @@ class Frontier:
             if host is None:
                 if prerequisites_only or not turns.widen(now):
                     return None
-            elif host.partition in self.moves.frozen:
+            elif host.partition in self.frozen:
                 pass
             elif prerequisites_only and host.prerequisites is None:
                 self._aside.append(host)  # Until queued URLs are leased again.
@@ -233,7 +235,7 @@ class Frontier:
         """Return when `select` may return a lease again; None if only the end of a visit can change that."""
         if self._aside and not self.control.prerequisites_only:
             return 0.0
-        instants = [at for at in (self._bench.next_at(), self._scheduler.wake_at()) if at is not None]
+        instants = [at for at in (self._bench.next_at(), self.scheduler.wake_at()) if at is not None]
         return min(instants) if instants else None
 
     def locate(self, lease: Lease, address: str, until: float, now: float) -> None:
@@ -289,11 +291,11 @@ class Frontier:
             )  # fmt: skip
             self.counts.answers += contact.kind in ("answered", "busy")
             host.contacted = True
-            self._scheduler.room.rested(host.record.rest_until - now)
+            self.scheduler.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until, host.located_anew = 0.0, False  # Another address of the host may answer.
-                self._scheduler.note_closed(host, lease.origin)
-            self._hosts.touch(host)
+                self.scheduler.note_closed(host, lease.origin)
+            self.hosts.touch(host)
         if place is not None:
             self.under_way -= 1
             shared = contact is not None and place.name == place.address
@@ -312,8 +314,8 @@ class Frontier:
                 self._bench.release_site(lease.site, site_rest_until)
                 lease.site = None
         if host.record.closed:
-            self._scheduler.close(host, now)
-        self._scheduler.schedule(host, now)
+            self.scheduler.close(host, now)
+        self.scheduler.schedule(host, now)
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
         """Remove a leased URL from its queue, with this epoch."""
@@ -323,9 +325,9 @@ class Frontier:
             self.counts.end(outcome)
         self._sites.ended(host, outcome)
         if not host.dirty:
-            self._hosts.touch(host)
+            self.hosts.touch(host)
         if host.window is None or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
-            self._scheduler.schedule(host, now)  # Otherwise it has its turn already, which does not change.
+            self.scheduler.schedule(host, now)  # Otherwise it has its turn already, which does not change.
 
     def drop(self, lease: Lease, now: float) -> None:
         """Dequeue a URL that is finished but was queued again with a more urgent level: it counts only once."""
@@ -334,8 +336,8 @@ class Frontier:
         self._queues.finish(host, self._returned(lease))
         self.counts.pending -= 1
         self.counts.discovered -= 1
-        self._hosts.touch(host)
-        self._scheduler.schedule(host, now)
+        self.hosts.touch(host)
+        self.scheduler.schedule(host, now)
 
     # ---- visits again
 
@@ -350,25 +352,25 @@ class Frontier:
 
     def enlist(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool:
         """Schedule a revisit at `at` of a URL that was finished permanently; False if its host is closed."""
-        host = self._hosts.get(url.host, url.partition)
+        host = self.hosts.get(url.host, url.partition)
         if host.record.closed:
             return False
         entry = QueueEntry(url.text, depth, 0, "", referrer, 1, NOT_SEED, "", revisit=True)
         self._queues.put_due(host, entry, at, url.fingerprint)
-        self._scheduler.await_url(host, at, now)
+        self.scheduler.await_url(host, at, now)
         return True
 
     def move(self, url: Url, at: float, to: float, now: float) -> bool:
         """Move the revisit of a URL from `at` to `to`; False if it no longer waits."""
-        host = self._hosts.get(url.host, url.partition)
+        host = self.hosts.get(url.host, url.partition)
         if host.record.closed or not self._queues.move_due(host, url.fingerprint, at, to):
             return False
-        self._scheduler.await_url(host, to, now)
+        self.scheduler.await_url(host, to, now)
         return True
 
     def permitted_per_s(self, url: Url) -> float:
         """Return how many visits per second politeness leaves for old pages of a URL's host."""
-        host = self._hosts.get(url.host, url.partition)
+        host = self.hosts.get(url.host, url.partition)
         record = host.record
         has_new = record.queued - record.revisits > host.lent - host.lent_again
         share = 1.0 - (self._share_new or 0.0) if has_new else SHARE_OLD_MAX
@@ -385,7 +387,7 @@ class Frontier:
                 self._queues.finish(host, item)
                 if not item.revisit:
                     self.counts.end("host_closed")
-                self._hosts.touch(host)
+                self.hosts.touch(host)
         if lease.prerequisite is not None:
             host.prerequisites = [lease.prerequisite, *(host.prerequisites or ())]
         self.ended(lease, None, now)
@@ -394,9 +396,9 @@ class Frontier:
 
     def facts(self, url: Url) -> HostFacts:
         """Return what is known of a URL's host, for `why`."""
-        host = self._hosts.get(url.host, url.partition)
+        host = self.hosts.get(url.host, url.partition)
         site_gate = self._bench.site_gate(host.site) if host.site is not None else ""
-        budget, budgets = self._ledger.options, self._budgets
+        budget, budgets = self.ledger.options, self._budgets
         stands = budgets.facts(url) if budgets is not None and budget.is_set else None
         return facts_of(self._epochs, url, host, site_gate, budget, stands)
 
@@ -407,20 +409,19 @@ class Frontier:
     @property
     def closings(self) -> list[tuple[str, str]]:
         """The last hosts that were closed in this process, and why."""
-        return list(self._scheduler.closings)
+        return list(self.scheduler.closings)
 
     def overview(self, now: float, most: int) -> dict[str, object]:
         """Return hosts that are active, slow or failing, for people."""
-        return overview(self._scheduler.benched.values(), self._hosts.in_memory(), now, most)
+        return overview(self.scheduler.benched.values(), self.hosts.in_memory(), now, most)
 
     def awaited(self, most: int) -> list[Awaited]:
         """Return up to `most` of the hosts that can be requested later, the earliest first."""
-        return awaited(self._scheduler.benched.values(), self._index, self._hosts, most)
+        return awaited(self.scheduler.benched.values(), self.index, self.hosts, most)
 
     def next_turn(self) -> NextTurn | None:
         """Return when the next host may be requested, which one, and why not earlier. For an idle crawl's status."""
-        benched, has_sites = self._scheduler.benched.values(), self._bench.has_sites
-        return next_turn(benched, self._index, self._hosts, has_sites=has_sites)
+        return next_turn(self.scheduler.benched.values(), self.index, self.hosts, has_sites=self._bench.has_sites)
 
     # ---- the epoch
 
@@ -428,7 +429,7 @@ class Frontier:
         """Put all changes into the open epoch: records, new URLs, counts."""
         if self._remembered is not None:
             self._remembered.now = now
-        for host in self._hosts.cut():
+        for host in self.hosts.cut():
             if host.readings:
                 self._queues.cut(host)
             if host.record.origins is not None:
@@ -439,13 +440,13 @@ class Frontier:
                 self.counts.hosts += 1
                 host.is_new = False
         self._queues.fresh_bytes = 0
-        self._scheduler.room.fit(now)
+        self.scheduler.room.fit(now)
         forgotten = self._bench.forget_rested(now)
         if self._shared is not None:
             self._shared.leave(forgotten)
-        self._ledger.cut()
-        self.counts.working, self.counts.deferred = self._index.hosts, self._index.hosts_deferred
-        self.counts.most, self.counts.cut_at = self._index.hosts_most, now
+        self.ledger.cut()
+        self.counts.working, self.counts.deferred = self.index.hosts, self.index.hosts_deferred
+        self.counts.most, self.counts.cut_at = self.index.hosts_most, now
         self._epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(self.counts))
 
     # ---- inside
@@ -458,7 +459,7 @@ class Frontier:
         if prerequisite is None and not host.parked and (self._budgets is None or not self._budgets.verdict(host)):
             found = self._queues.next(host, now)
             if host.record.origins is not None:
-                self._hosts.touch(host)
+                self.hosts.touch(host)
         if found is not None:
             item, url, origin = found.item, found.item.url, found.origin
         elif prerequisite is not None:
@@ -483,7 +484,7 @@ class Frontier:
             self.under_way += 1
             self._bench.occupy(place, lease.site)
         if host.out < host.most and place is not None:
-            self._scheduler.schedule(host, now)  # Otherwise it gets no turn until this lease is returned.
+            self.scheduler.schedule(host, now)  # Otherwise it gets no turn until this lease is returned.
         return lease
 
     def _returned(self, lease: Lease) -> QueuedUrl:

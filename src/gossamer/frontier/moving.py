@@ -17,11 +17,8 @@ from typing import Final
 
 import msgspec
 
-from gossamer.frontier.budgets import Ledger
-from gossamer.frontier.hosts import HostTable
-from gossamer.frontier.index import HostIndex
-from gossamer.frontier.record import QueueCounts, decode_record, encode_record, level_of
-from gossamer.frontier.scheduler import Scheduler
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.record import decode_record, encode_record, level_of
 from gossamer.model.links import Prerequisite
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS, partition_range
@@ -34,23 +31,11 @@ SURVEYED_MAX: Final = 5_000
 class FrontierMoves:
     """Takes partitions out of a frontier, and into it. Each costs a pass over the records of their hosts, 3 µs each."""
 
-    def __init__(
-        self,
-        hosts: HostTable,
-        scheduler: Scheduler,
-        index: HostIndex,
-        ledger: Ledger,
-        counts: QueueCounts,
-        epochs: Epochs,
-    ) -> None:
-        self._hosts = hosts
-        self._scheduler = scheduler
-        self._index = index
-        self._ledger = ledger
-        self._counts = counts
+    def __init__(self, frontier: Frontier, epochs: Epochs) -> None:
+        self._hosts, self._index = frontier.hosts, frontier.index
+        self._scheduler, self._ledger = frontier.scheduler, frontier.ledger
+        self._counts, self._frozen = frontier.counts, frontier.frozen
         self._epochs = epochs
-        self.frozen: set[int] = set()
-        """Partitions of which no URL is leased."""
 
     @property
     def held_until(self) -> float:
@@ -68,7 +53,7 @@ class FrontierMoves:
 
     def freeze(self, first: int, end: int) -> None:
         """Lease no more URLs of the partitions from `first` up to, but without, `end`."""
-        self.frozen.update(range(first, end))
+        self._frozen.update(range(first, end))
 
     def survey(self, begin: int) -> list[tuple[int, int]]:
         """Return partitions with hosts on the workbench, or on disk and ready or waiting for their site, and how many
@@ -78,7 +63,7 @@ class FrontierMoves:
         counts = Counter(host.partition for host in benched)
         on_disk, left, found = self._index.partitions_ready(), SURVEYED_MAX, []
         on_disk |= {host.partition for host in benched if host.site is not None and host.site.crowded}
-        for partition in sorted({*counts, *on_disk} - self.frozen, key=lambda one: (one < begin, one)):
+        for partition in sorted({*counts, *on_disk} - self._frozen, key=lambda one: (one < begin, one)):
             if partition in on_disk:
                 if not left:
                     break
@@ -97,9 +82,9 @@ class FrontierMoves:
         waited at their hosts.
         """
         waiting = [one for host in self._hosts.of(first, end) for one in host.prerequisites or ()]
-        self.forget(first, end)
+        self._forget(first, end)
         self._count(self._records(first, end), -1)
-        self.frozen.difference_update(range(first, end))
+        self._frozen.difference_update(range(first, end))
         self._epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(self._counts))
         return waiting
 
@@ -114,7 +99,7 @@ class FrontierMoves:
         """Take in partitions whose keys are in the open epoch; `number` is the budget round that they come from,
         `delays` the giver's `recovered_delays`.
         """
-        self.forget(first, end)
+        self._forget(first, end)
         self._hosts.learn_delays(delays, now)
         records = {}
         for key, data in self._epochs.scan(HOST, *partition_range(first, end)):
@@ -136,12 +121,8 @@ class FrontierMoves:
             self._index.enter_deferred(host, self._ledger.round)
             self._hosts.touch(host)
 
-    def forget(self, first: int, end: int) -> None:
-        """Have nothing of some partitions in memory: none of their hosts is found, although the store has them."""
-        hosts = list(self._hosts.of(first, end))
-        self._scheduler.forget(hosts, first, end)
-        self._hosts.forget(hosts)
-        self._index.forget(first, end)
+    def _forget(self, first: int, end: int) -> None:
+        self._scheduler.forget(first, end)
         self._ledger.forget(first, end)
 
     def _records(self, first: int, end: int) -> Iterable[bytes]:

@@ -217,16 +217,19 @@ class Scheduler:
         else:
             self._index.enter_ready(host, self._level(host))
 
-    def forget(self, hosts: Iterable[Host], first: int, end: int) -> None:
-        """Remove the hosts in memory of some partitions from the workbench, but keep their entries in the index, which
-        another shard gets.
+    def forget(self, first: int, end: int) -> None:
+        """Drop the hosts of some partitions from memory, but keep their entries in the index, which another shard gets:
+        none of them is found, although the store has them.
         """
+        hosts = list(self._hosts.of(first, end))
         for host in hosts:
             self._queues.forget_window(host)
             host.prerequisites, host.parked = None, ""
             if host.on_bench:
                 self._retire(host)
         self._sites.forget(first, end)
+        self._hosts.forget(hosts)
+        self._index.forget(first, end)
 
     def admit(self, benched: Iterable[Host], waiting: Iterable[tuple[int, str]], now: float) -> None:
         """Admit partitions from another shard: `benched` hosts were on its workbench, `waiting` are partition and name
