@@ -668,15 +668,21 @@ def test_slow_servers_keep_half_of_the_requests(run: Run, monkeypatch: pytest.Mo
             request = to(server, concurrency=6)
             if kind == "handshake":
                 request = structs.replace(request, url=request.url.replace("http:", "https:"))
-            slow = [asyncio.create_task(module.fetch(request)) for _ in range(6)]
-            for task in slow[:3]:
-                failure = await task
-                assert isinstance(failure, Failure)
-                assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
-                assert failure.error.startswith("less than 1000 bytes a second for ")
+            slow = {asyncio.create_task(module.fetch(request)) for _ in range(6)}
+            ended = 0
+            while ended < 3:  # Those that begin late, on a busy machine, are not slow at the same look.
+                done, slow = await asyncio.wait(slow, return_when=asyncio.FIRST_COMPLETED)
+                for failure in map(asyncio.Task.result, done):
+                    assert isinstance(failure, Failure)
+                    assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
+                    assert failure.error.startswith("less than 1000 bytes a second for ")
+                ended += len(done)
+                if ended < 3:
+                    slow |= {asyncio.create_task(module.fetch(request)) for _ in done}
+            assert len(slow) >= 3
             await asyncio.sleep(0.7)
-            assert not any(task.done() for task in slow[3:])
-            for task in slow[3:]:
+            assert not any(task.done() for task in slow)
+            for task in slow:
                 task.cancel()
 
     run(main())

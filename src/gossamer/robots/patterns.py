@@ -11,7 +11,7 @@ WILDCARD_BYTES_MAX = 131_072
 """Total size of a group's patterns with wildcards. Beyond it a Disallow is read only up to its first wildcard, and an
 Allow is ignored: this is stricter, and fast."""
 PREFIX_BYTES, WILD_BYTES, PART_BYTES = 130, 280, 60
-"""Upper bound of the memory of a pattern without and with wildcards, and of each part, besides their characters."""
+"""Upper bound of the memory of a pattern without and with wildcards, and of each part, without their characters."""
 WILDCARDS_MAX = 8
 """Wildcards in the path of one statement about use."""
 

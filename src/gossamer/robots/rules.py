@@ -19,7 +19,7 @@ LINE_BYTES_MAX = 16_663
 """The rest of a longer line is not read. Google's parser has the same bound."""
 SITEMAPS_MAX = 1_000
 RULES_BYTES, SITEMAP_BYTES, STATED_BYTES = 1_000, 100, 3_000
-"""Upper bound of the memory of rules, of a sitemap besides its text, and of a statement besides its text."""
+"""Upper bound of the memory of rules, and of a sitemap and a statement without their texts."""
 
 _AGENT = re.compile(rb"\*(?=\s|\Z)|[A-Za-z_-]+")
 # A key is recognized by its beginning, as in Google's parser, which accepts these misspellings too.
