@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -79,6 +80,36 @@ def test_a_file_that_is_there_goes_on(tmp_path: Path) -> None:
         logs.info("http_error", number=number)
         logs.close()
     assert [line["number"] for line in lines(tmp_path / "info.log")] == [0, 1]
+
+
+def test_a_log_that_is_removed_is_made_again(tmp_path: Path) -> None:
+    logs = opened(tmp_path / "logs")
+    logs.info("dns_error", url="1")
+    logs.flush()
+    shutil.rmtree(tmp_path / "logs")
+    logs.info("dns_error", url="2")
+    logs.close()
+    assert [line["url"] for line in lines(tmp_path / "logs/info.log")] == ["2"]
+
+
+def test_a_log_that_cannot_be_renewed_keeps_its_file_and_says_why(tmp_path: Path) -> None:
+    logs = opened(tmp_path / "logs", file_bytes_max=1_024)
+    logs.info("dns_error", url="x" * 900)
+    logs.flush()
+    shutil.rmtree(tmp_path / "logs")
+    (tmp_path / "logs").write_bytes(b"")
+    logs.info("dns_error", url="x" * 900)
+    logs.flush()
+    assert logs.error == f"{tmp_path / 'logs/info.log'}: Not a directory"
+    with (tmp_path / "other").open("wb"):  # Its descriptor is another one than that of the log.
+        logs.info("dns_error", url="y")
+        logs.flush()
+    assert (tmp_path / "other").read_bytes() == b""
+    (tmp_path / "logs").unlink()
+    logs.info("dns_error", url="z")
+    logs.flush()
+    assert not logs.error
+    assert [line["url"] for line in lines(tmp_path / "logs/info.log")] == ["z"]
 
 
 def test_an_unknown_room_is_refused_with_the_nearest() -> None:

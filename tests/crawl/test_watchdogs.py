@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -161,6 +162,33 @@ def test_a_dead_proxy_holds_the_crawl_which_tries_it_again(watched: Watched) -> 
     assert watched.alarms() == []
     assert brakes.cut_off_since is None
     assert [note.partition(":")[0] for note in watched.notes] == ["waiting for the proxy", "over"]
+
+
+def test_requests_that_all_have_no_answer_are_an_alarm(watched: Watched) -> None:
+    counters, clock = watched.counters, watched.clock
+    for _ in range(20):
+        assert watched.alarms() == []
+        counters.received(0, clock.now())
+        clock.advance(1.0)
+    assert watched.alarms() == ["answers"]
+    assert watched.brakes.held == {}
+    counters.received(1, clock.now())
+    assert watched.alarms() == []
+    counters.received(0, clock.now())
+    clock.advance(60.0)
+    assert watched.alarms() == [], "of one host, perhaps"
+    assert [note.partition(":")[0] for note in watched.notes] == ["no answer to the last 20 requests", "over"]
+
+
+def test_lost_lines_of_the_log_are_an_alarm(watched: Watched, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "logs")
+    (tmp_path / "logs").write_bytes(b"")
+    watched.dogs._logs.info("dns_error")
+    watched.dogs._logs.flush()
+    assert watched.alarms() == ["logs"]
+    (tmp_path / "logs").unlink()
+    watched.dogs._logs.flush()
+    assert watched.alarms() == []
 
 
 def test_a_dead_proxy_of_some_hosts_does_not_hold_the_others(watched: Watched) -> None:

@@ -117,6 +117,8 @@ class CrawlCounters:
         """Approximate time at which the last attempt ended."""
         self.answered_at = 0.0
         """Time at which the last request ended that the proxy, if there is one, passed on."""
+        self.unanswered, self.unanswered_since = 0, 0.0
+        """Number of last requests, of all hosts, that brought no byte, and when the first of them ended."""
         self.proxy_failing_since = self.proxy_failed_at = 0.0
         self.proxy_error = ""
         """When the proxy failed first after the last request that it passed on, when last, and why; empty: never."""
@@ -180,6 +182,9 @@ class CrawlCounters:
         """Count the bytes that a request received, including prerequisite fetches."""
         self.totals.wire_bytes += wire_bytes
         self.answered_at = now
+        if not self.unanswered:
+            self.unanswered_since = now
+        self.unanswered = 0 if wire_bytes else self.unanswered + 1
 
     def proxy_failed(self, error: str, now: float) -> None:
         """Note that the proxy could not be used."""

@@ -46,6 +46,8 @@ class Logs:
         self._paths = {name: directory / name for name in (INFO, CRITICAL)}
         self._files = {name: _appended(path) for name, path in self._paths.items()}
         self._lengths = {name: path.stat().st_size for name, path in self._paths.items()}
+        self.error = ""
+        """Why the last lines are lost; empty if they are not."""
         self._lines: dict[str, bytearray] = {INFO: bytearray(), CRITICAL: bytearray()}
         self.reconfigure(options or LogsOptions())
 
@@ -74,14 +76,20 @@ class Logs:
         self.flush()
 
     def flush(self) -> None:
-        """Write the buffered lines. If the disk is full, lines are lost, but the crawl goes on."""
+        """Write the buffered lines. If the disk is full, lines are lost, but the crawl goes on. A file that was moved
+        or removed is made again.
+        """
         for name, lines in self._lines.items():
             if lines:
-                with contextlib.suppress(OSError):
-                    if self._lengths[name] and self._lengths[name] + len(lines) > self._options.file_bytes_max:
+                try:
+                    is_full = self._lengths[name] and self._lengths[name] + len(lines) > self._options.file_bytes_max
+                    if is_full or not self._paths[name].exists():
                         self._turn(name)
                     self._files[name].write(lines)
                     self._lengths[name] += len(lines)
+                    self.error = ""
+                except OSError as error:
+                    self.error = f"{self._paths[name]}: {error.strerror or error}"
                 lines.clear()
 
     def close(self) -> None:
@@ -99,15 +107,17 @@ class Logs:
     def _turn(self, name: str) -> None:
         """Rotate a log: rename the old files and start a new one."""
         path, kept = self._paths[name], self._options.files_kept
-        if kept == 0:
+        if kept == 0 and path.exists():
             self._files[name].truncate(0)
         else:
-            for number in range(kept - 1, 0, -1):
+            for number in range(kept - 1, 0, -1) if path.exists() else ():
                 with contextlib.suppress(FileNotFoundError):
                     path.with_name(f"{name}.{number}").replace(path.with_name(f"{name}.{number + 1}"))
-            path.replace(path.with_name(f"{name}.1"))
-            self._files[name].close()
-            self._files[name] = _appended(path)
+            with contextlib.suppress(FileNotFoundError):
+                path.replace(path.with_name(f"{name}.1"))
+            # If the new file cannot be made, the old one stays open: another file could get its descriptor.
+            old, self._files[name] = self._files[name], _appended(path)
+            old.close()
         self._lengths[name] = 0
 
 

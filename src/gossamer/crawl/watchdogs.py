@@ -31,6 +31,8 @@ DISK_MARGIN = 1.25
 """The crawl goes on when the free space is this multiple of the minimum."""
 PROXY_AGAIN_S = 30.0
 """Pause after a failure of the proxy; then it is tried again."""
+UNANSWERED_MIN, UNANSWERED_S = 20, 30.0
+"""The alarm `answers` begins after this number of requests in a row without a byte, over this time."""
 CALM = 0.9
 """An alarm clears when its value falls to this share of the limit."""
 MEMORY_CALM = 0.95
@@ -212,9 +214,11 @@ class Watchdogs:
         self._look_at_commit(now)
         self._look_at_disks(now)
         self._look_at_proxy(now)
+        self._look_at_answers(now)
         self._look_at_files(now)
         self._look_at_clock(now)
         self._look_at_memory(now)
+        self._look_at_logs(now)
 
     def limit_requests(self, most: int, concurrency: int) -> None:
         """Limit concurrent requests to what the system's limit of open files permits, at least one."""
@@ -320,6 +324,16 @@ class Watchdogs:
             self._brakes.let_go("proxy")
         self._raise("proxy", now, f"waiting for {says}")
 
+    def _look_at_answers(self, now: float) -> None:
+        counters = self._counters
+        if counters.unanswered < UNANSWERED_MIN or now - counters.unanswered_since < UNANSWERED_S:
+            self._clear("answers")
+            return
+        self._raise(
+            "answers", now, f"no answer to the last {counters.unanswered:,} requests: see that the network works, and "
+            "the proxy if there is one (fetch.proxy)",
+        )  # fmt: skip
+
     def _look_at_files(self, now: float) -> None:
         gauges, machine = self.gauges, self._machine
         gauges.open_files, gauges.open_files_max = machine.open_files(), machine.open_files_max()
@@ -353,6 +367,12 @@ class Watchdogs:
         )  # fmt: skip
         self._brakes.commit_now.set()
         self._machine.give_memory_back()
+
+    def _look_at_logs(self, now: float) -> None:
+        if self._logs.error:
+            self._raise("logs", now, f"lines of the log are lost: {self._logs.error}")
+        else:
+            self._clear("logs")
 
     def _look_at_clock(self, now: float) -> None:
         gauges, offset_s = self.gauges, self._machine.wall_offset_s()
