@@ -66,6 +66,19 @@ def test_every_family_keeps_what_was_committed_over_close_and_reopening(opened: 
     assert len(whole) == 2 * len(FAMILIES)
 
 
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_store_that_is_moved_or_removed_fails_the_commit(tmp_path: Path, *, moved: bool) -> None:
+    store = Store(tmp_path / "store")
+    commit(store, EVERY_FAMILY)
+    if moved:
+        (tmp_path / "store").rename(tmp_path / "elsewhere")
+    else:
+        shutil.rmtree(tmp_path / "store")
+    with pytest.raises(FileNotFoundError, match="CURRENT"):
+        store.commit(2, [], EVERY_FAMILY)
+    store.close()
+
+
 def test_a_commit_that_was_not_applied_is_applied_at_reopening(opened: Open, tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     commit(store, {0: {b"\0\0kept": b"old", b"\0\0gone": b"old"}})

@@ -87,7 +87,8 @@ class Store(Redo):
             path.mkdir(parents=True, exist_ok=True)
         else:
             path = self._undo.enter_context(_linked(path))
-        fresh = not (path / "CURRENT").exists()
+        self._current = path / "CURRENT"
+        fresh = not self._current.exists()
         # One cache for all families: each uses as much as it needs.
         cache = Cache(cache_bytes)
         options = _options(cache, write_buffer_bytes)
@@ -221,6 +222,7 @@ class Store(Redo):
 
     def _sync(self) -> None:
         self._db.flush_wal(True)
+        self._current.stat()  # Once the folder is moved or removed, what is written is lost, and RocksDB is silent.
 
 
 @contextmanager
