@@ -123,7 +123,7 @@ ATTEMPTS = {
     "--wait=2": "--delay S", "--random-wait": "--delay S", "--limit-rate=20k": "no limit on bytes a second",
     "--tries=3": "frontier.attempts_max", "-t": "frontier.attempts_max", "--level=2": "--max-depth N",
     "-l": "--max-depth N", "--recursive": "always follows links", "-r": "always follows links",
-    "--mirror": "always follows links", "--no-parent": "--scope SCOPE", "-np": "--scope prefix",
+    "--mirror": "gossamer mirror", "--no-parent": "--scope SCOPE", "-np": "--scope prefix",
     "--span-hosts": "--scope SCOPE",
     "-H": "--scope SCOPE", "--page-requisites": "--embeds", "-p": "--embeds", "--reject=x": "--exclude RE",
     "--reject-regex=x": "--exclude RE", "--accept-regex=x": "--include RE", "-R": "--exclude RE",
@@ -157,6 +157,10 @@ ATTEMPTS = {
     "--sitemap": "discovery.sitemaps=", "--language=x": "scope.languages=",
     "--output-dir=x": "--output", "--out=x": "--output", "--urls=x": "--seeds FILE", "--email=x": "--contact",
     "--format=x": "gossamer export", "--ram=x": "--memory SIZE", "--nodes=x": "--workers N",
+    "--generateWACZ": "gossamer archive", "--combineWARC": "always writes WARC", "--scopeType=page": "--scope",
+    "--maxRequestsPerCrawl=3": "--max-pages", "--pageExtraDelay=3": "--delay", "--behaviors=autoscroll": "--render",
+    "--spider": "gossamer check", "-N": "--mode continuous", "--saveState": "resume",
+    "--url=http://a.test/": "arguments", "--profile=p": "--cookies", "--post-data=a": "seeds.requests_file",
 }  # fmt: skip
 """What people type, and what must be in the answer; empty: nothing is suggested."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gossamer.config.flags import FLAGS
 
 _KEYS = {
@@ -25,8 +27,8 @@ _KEYS = {
     "scope.scope": "span-hosts H no-parent np scope-type domain-scope same-domain allowed-domains domains-allowed "
     "ext-links stay-on-host restrict",
     "scope.exclude": "reject R reject-regex block blacklist denylist deny filter exclude-regex blockrules "
-    "exclude-directories X",
-    "scope.include": "accept accept-regex allow allowlist include-regex include-directories I match",
+    "exclude-directories X scope-exclude-rx",
+    "scope.include": "accept accept-regex allow allowlist include-regex include-directories I match scope-include-rx",
     "scope.exclude_hosts": "exclude-domains exclude-hosts blocked-domains deny-domains",
     "scope.whitelist_file": "whitelist domain-list allowed-domains-file",
     "scope.hops_max": "max-redirect max-redirs max-redirects redirects redirect-max-times http-redirect-max "
@@ -43,7 +45,8 @@ _KEYS = {
     "resolve.family": "ipv4 ipv6 inet4-only inet6-only prefer-family 4 6",
     "fetch.proxy": "proxy proxy-server http-proxy https-proxy x proxy-url socks5",
     "fetch.headers": "header headers default-request-headers extra-headers additional-headers custom-header referer",
-    "cookies.file": "cookies load-cookies cookie-jar save-cookies",
+    "crawl.render": "behaviors headless driver wait-until javascript browser playwright splash",
+    "cookies.file": "profile cookies load-cookies cookie-jar save-cookies",
     "request": "cookie b bearer token",
     "fetch.verify_tls": "insecure k no-check-certificate no-verify verify-ssl ssl-verify ignore-https-errors "
     "check-certificate",
@@ -60,7 +63,7 @@ _KEYS = {
     "respect-robots-txt robots-policy",
     "discovery.sitemaps": "sitemap sitemaps use-sitemap usesitemap sitemap-urls",
     "revisit.interval_s_mean": "interval recrawl-interval fetch-interval refresh revisit-interval",
-    "archive.warc": "warc delete-after combinewarc generatewacz",
+    "archive.warc": "warc delete-after",
     "archive.warc_gzip_level": "compression-level compress gzip",
     "logs.level": "verbose v debug d log-level loglevel L logging logger vv",
     "console.port": "port http-port listen screencastport",
@@ -70,9 +73,9 @@ _KEYS = {
     "url.rules": "normalize normalization canonicalize url-normalizers",
 }
 _SENTENCES = {
-    "recursive r mirror m follow follow-links crawl spider": "a crawl always follows links; --scope and --max-depth "
-    "bound it",
-    "continue resume C no-clobber nc checkpoint jobdir overwrite force": "gossamer resume DIR continues a crawl",
+    "recursive r follow follow-links crawl": "a crawl always follows links; --scope and --max-depth bound it",
+    "continue resume C no-clobber nc checkpoint jobdir save-state overwrite force": "gossamer resume DIR "
+    "continues a crawl",
     "format export to output-format O feeds text generatecdx": "gossamer export DIR --to FORMAT -o PATH writes other "
     "formats after the crawl",
     "silent q no-verbose no-progress nolog": "--quiet shows errors only",
@@ -81,7 +84,14 @@ _SENTENCES = {
     "n": "-np is --scope prefix here, -nv is --quiet, and gossamer resume DIR fetches no page again",
     "user u password http-user http-password auth http-auth login credentials": """use --set \
 'request.https://HOST/={basic = {user = "NAME", password = "env:NAME"}}'""",
-    "warc-file warc-cdx": "a crawl always writes WARC files, below the directory that --output names",
+    "warc-file warc-cdx combine-warc": "a crawl always writes WARC files, below the directory that --output names",
+    "generate-wacz wacz": "gossamer archive URL writes a WACZ package, and gossamer export DIR --to wacz makes one of "
+    "any crawl",
+    "mirror m N timestamping": "gossamer mirror URL writes files that open without a network; --mode continuous "
+    "fetches changed pages again",
+    "spider": "gossamer check URL finds broken links",
+    "url urls-to-crawl": "URLs are arguments, as in gossamer crawl URL",
+    "post-data post-file method": "seeds.requests_file lists requests with method and body",
     "convert-links K backup-converted E adjust-extension html-extension": "gossamer mirror URL writes files that open "
     "without a network",
     "D": "--scope domain follows links within the domains of the seeds; scope.only_hosts lists others",
@@ -109,6 +119,7 @@ EXAMPLES = {
     "discovery.sitemaps": "discovery.sitemaps=always",
 }
 """How to write values that are more than a number or a word."""
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _OPTIONS = {flag.key: f"--{flag.option}" + (f" {flag.metavar}" if flag.metavar else "") for flag in reversed(FLAGS)}
 
 
@@ -118,8 +129,9 @@ def meant(name: str, *, as_option: bool) -> str:
     `name` is without dashes and section. `as_option`: the clause names an option instead of a key.
     """
     word = name if len(name) == 1 else name.lower().replace("_", "-")
-    for end in ("", "-s", "-ms", "-max", "-min", "-seconds"):
-        stem = word.removesuffix(end) if end else word
+    spaced = name if len(name) == 1 else _HUMP.sub("-", name).lower().replace("_", "-")
+    stems = [one.removesuffix(end) for one in (word, spaced) for end in ("", "-s", "-ms", "-max", "-min", "-seconds")]
+    for stem in stems:
         if stem in SENTENCES:
             return SENTENCES[stem]
         if stem in BY_WORD:
