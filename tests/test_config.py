@@ -341,3 +341,15 @@ def test_what_concerns_other_sites_does_not_keep_a_site_from_being_split(tmp_pat
         )
     )
     assert config.url.split_sites == ("a.test", "example.org")
+
+
+def test_files_are_found_from_where_they_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "crawl.toml"
+    file.write_text(
+        "[fetch]\nca_bundle = 'ca.pem'\nlogins_file = 'netrc'\nfile_roots = ['pages']\n"
+        "[archive]\nstore_secrets_file = 'store.toml'\n"
+    )
+    config = configure(file)
+    named = (config.fetch.ca_bundle, config.fetch.logins_file, *config.fetch.file_roots)
+    assert named == tuple(str(tmp_path / name) for name in ("ca.pem", "netrc", "pages"))
+    assert config.archive.store_secrets_file == str(tmp_path / "store.toml")

@@ -189,7 +189,12 @@ def test_a_file_that_is_gone_is_that_files_fault(bucket: Bucket, tmp_path: Path)
         ({"store": "s3://b/p", "store_options": {"secret_access_key": "x"}}, "would be archived"),
         ({"store": "s3://b/p", "store_options": {"aws_session_token": "x"}}, "would be archived"),
         ({"store": "az://b/p", "store_options": {"account_key": "x"}}, "would be archived"),
-        ({"store": "s3://b/p", "store_secrets_file": "/nowhere.toml"}, "cannot be read"),
+        ({"store": "s3://b/p", "store_options": {"endpoint": "http://127.0.0.1:9"}}, 'needs allow_http = "true"'),
+        ({"store": "file://folder"}, "has no absolute path; write file:///PATH"),
+        (
+            {"store": "s3://b/p", "store_secrets_file": "/nowhere.toml"},
+            "/nowhere.toml cannot be read: No such file or directory; name a file that you can read",
+        ),
     ],
 )
 def test_mistakes_are_one_line(options: dict[str, object], line: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
@@ -84,7 +85,11 @@ class ObjectStore:
                 if there is not None and await self._equal(name, there, fixity):
                     return fixity.sha256
                 if there is not None and not overwrite:
-                    raise StoreError(f"{self.url}/{name} is there with other content: another crawl's", of_file=True)
+                    raise StoreError(
+                        f"{self.url}/{name} is there with other content: another crawl's; use another prefix "
+                        "(--set archive.store=…)",
+                        of_file=True,
+                    )
                 await self._put(source, name, fixity)
                 arrived = await self._look(name, refusal_counts=True)
                 if arrived is None or not await self._equal(name, arrived, fixity):
@@ -247,6 +252,11 @@ def _opened(options: ArchiveOptions) -> Any:
                 f"archive.store_options: {key} would be archived with the configuration; put it into the environment, "
                 "or into the file that archive.store_secrets_file names"
             )
+    may_http = any(key.lower().endswith("allow_http") for key in (*given, *os.environ))
+    if not may_http and any(key.endswith("endpoint") and text.startswith("http://") for key, text in given.items()):
+        raise ConfigError('archive.store_options: an endpoint of http:// needs allow_http = "true"')
+    if url.startswith("file://") and not url.startswith("file:///"):
+        raise ConfigError(f"archive.store: {url} has no absolute path; write file:///PATH, with three slashes")
     given |= _secrets(options.store_secrets_file)
     client: Any = {key: value for key, value in given.items() if key in _CLIENT_KEYS}
     client.setdefault("timeout", timedelta(seconds=options.store_request_s_max))
@@ -269,8 +279,12 @@ def _secrets(path: str) -> dict[str, str]:
         return {}
     try:
         found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"archive.store_secrets_file: {path} cannot be read: {error}") from error
+    except OSError as error:
+        raise ConfigError(
+            f"archive.store_secrets_file: {path} cannot be read: {error.strerror}; name a file that you can read"
+        ) from error
+    except ValueError as error:
+        raise ConfigError(f"archive.store_secrets_file: {path} is not TOML: {error}") from error
     if not all(isinstance(value, str) for value in found.values()):
         raise ConfigError(f'archive.store_secrets_file: {path}: expected lines such as secret_access_key = "…"')
     return found

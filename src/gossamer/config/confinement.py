@@ -34,7 +34,6 @@ CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 STORE_VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "AWS_WEB_IDENTITY_TOKEN_FILE", "AZURE_FEDERATED_TOKEN_FILE")
 """Variables that name files of credentials for object stores."""
 STORE_FILES = ("~/.config/gcloud/application_default_credentials.json",)
-FILES = (*sorted(PATHS), "fetch.ca_bundle", "fetch.logins_file", "fetch.file_roots", "archive.store_secrets_file")
 WRITTEN = frozenset(("seeds.watch_directory", "state.hosts_store"))
 REPLACED = frozenset(("scope.exclude_hosts_file",))
 """Files that are read again. The kernel allows a file, not its path: for a new file its folder must be allowed."""
@@ -104,7 +103,7 @@ def rights_of(config: Config, directory: Path) -> Rights:
     reads = [*SYSTEM, *(f"/etc/{name}" for name in ETC), *_interpreter()]
     writes = [str(directory), *DEVICES, *_linked(str(directory), str(directory / "state"))]
     scratch = [str(directory / SPILL)]
-    for key in FILES:
+    for key in sorted(PATHS):
         paths = [os.path.abspath(path) for path in _texts(config.value(key))]  # noqa: PTH100 - of no Path is it needed
         if key in REPLACED:
             paths = [str(Path(path).parent) for path in paths]

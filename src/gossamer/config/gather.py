@@ -30,10 +30,12 @@ NESTED = "too many values within each other; no key takes such a value"
 # Relative paths start at their origin: the file's directory, or the current directory of the command.
 PATHS = frozenset(
     {
-        "cluster.runtime_env", "cookies.file", "frontier.ranks_file", "identity.key_file", "process.walls_file",
-        "render.behavior_files", "resolve.hosts_file", "scope.against", "scope.exclude_file", "scope.forgotten_file",
-        "scope.exclude_hosts_file", "scope.include_file", "scope.whitelist_file", "seeds.domains_file",
-        "seeds.requests_file", "seeds.file", "seeds.segments", "seeds.watch_directory", "state.hosts_store",
+        "archive.store_secrets_file", "cluster.runtime_env", "cookies.file", "fetch.ca_bundle", "fetch.file_roots",
+        "fetch.logins_file", "frontier.ranks_file", "identity.key_file", "process.walls_file",
+        "render.behavior_files", "resolve.hosts_file", "scope.against", "scope.exclude_file",
+        "scope.exclude_hosts_file", "scope.forgotten_file", "scope.include_file", "scope.whitelist_file",
+        "seeds.domains_file", "seeds.file", "seeds.requests_file", "seeds.segments", "seeds.watch_directory",
+        "state.hosts_store",
     }
 )  # fmt: skip
 
