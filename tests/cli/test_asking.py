@@ -54,7 +54,9 @@ def test_status_has_a_row_for_each_shard_where_there_are_several() -> None:
     shards = [{"shard": number, "state": "running", "pages": 7, "queued": 5, "pages_s": 1.0} for number in range(2)]
     rows = status_text(read_status({"state": "running", "pages": 14, "shards": shards})).splitlines()
     for number in range(2):
-        assert f"shard        {number}: running, 7 pages, 5 queued, 1.0/s" in rows
+        assert [row for row in rows if row.startswith(f"shard        {number}:")] == [
+            f"shard        {number}: running, 7 pages, 5 queued, 1.0/s"
+        ]
     assert "0 queued" not in status_text(
         read_status({"state": "running", "queued": 7, "shards": [{"shard": 0, "state": "running"}]})
     )

@@ -140,7 +140,8 @@ def picture_rows(status: Status) -> list[tuple[str, str]]:
             rows.append(("failing", _host(host)))
             rows += [("origin", _origin(one)) for one in host.get("origins", ())[:SHOWN_MAX]]
     rows += [("closed", f"{one.host}: {one.reason}") for one in status.closings]
-    rows += [("shard", _shard(one)) for one in status.shards]
+    # A shard that does not run has neither a commit nor a lag.
+    rows += [("shard", _shard(one)) for one in status.shards if one.epoch is not UNSET]
     if status.watch:  # A crawl that does not run uses no memory and no files.
         rows.append(("machine", _machine(status.watch)))
     changes = status.changes[-SHOWN_MAX:] if status.changes is not UNSET else ()
