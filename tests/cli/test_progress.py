@@ -75,6 +75,17 @@ def test_the_live_view_says_what_limits_the_crawl_and_how_its_rate_was(monkeypat
         assert part in terminal.getvalue(), part
 
 
+@pytest.mark.parametrize("columns", [26, 30, 40, 60])
+def test_counts_are_whole_on_a_narrow_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    counts = {"pages": 1_234_567, "queued": 123_456, "discovered": 2_345_678}
+    shown = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in screen_of(read_status(counts), "crawl", columns, 24)]
+    assert max(map(len, shown)) <= columns
+    assert [line.split()[1] for line in shown if line.split()[:1] in (["pages"], ["queued"], ["discovered"])] == [
+        "1,234,567", "123,456", "2,345,678",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("columns", "lines"), [(200, 60), (80, 24), (40, 10), (20, 3)])
 def test_the_screen_is_no_larger_than_the_terminal(columns: int, lines: int) -> None:
     status = read_status(

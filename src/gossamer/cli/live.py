@@ -133,8 +133,6 @@ def view_of(status: Status, columns: int, hosts_max: int) -> list[RenderableType
 
 def _figures(status: Status, bars: int) -> Table:
     table = Table.grid(padding=(0, GAP_COLUMNS))
-    for name_columns in (NAME_COLUMNS - GAP_COLUMNS, 0, 0, 0):
-        table.add_column(no_wrap=True, min_width=name_columns)
     trend = health_of(status).trend
     rows = (
         ("pages", count(status.pages), "rate", ", ".join(filter(None, (f"{status.pages_s:.1f} pages/s", trend)))),
@@ -142,6 +140,9 @@ def _figures(status: Status, bars: int) -> Table:
         ("in flight", count(status.in_flight), "hosts", _hosts(status)),
         ("discovered", count(status.discovered), "time", duration(status.elapsed_s)),
     )
+    widest = max(len(value) for _, value, _, _ in rows)  # On a narrow terminal the last column is cut, no count is.
+    for least in (NAME_COLUMNS - GAP_COLUMNS, widest, len("bytes"), 0):
+        table.add_column(no_wrap=True, min_width=least)
     for name, value, other, its_value in rows:
         table.add_row(Text(name, style="dim"), Text(value, style="bold"), Text(other, style="dim"), Text(its_value))
     whole = Table.grid()
