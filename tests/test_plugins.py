@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.assembly.modules import chosen_modules
+from gossamer.config import configure
 from gossamer.model.errors import ConfigError
 from gossamer.plugins import build, component, fitting, naming
 from gossamer.ports import Filter, ProtocolModule
@@ -114,6 +116,14 @@ def test_a_component_that_does_not_fit_its_port_is_refused_before_it_is_used(tmp
         fitting(f"{file}:Half", "components.filters", Filter)
     with pytest.raises(ConfigError, match="has no close, fetch"):
         fitting(f"{file}:Half", "components.protocols.x", ProtocolModule)
+
+
+def test_a_module_without_a_name_is_refused_before_it_is_used(tmp_path: Path) -> None:
+    file = tmp_path / "half_module_file.py"
+    file.write_text("class Half:\n    def process(self, page, findings): ...\n")
+    config = configure(options={"contact": "me@example.org"}, sets=(f'process.modules=["{file}:Half"]',))
+    with pytest.raises(ConfigError, match=r"process\.modules: .*Half has no name, wants\(media_type\); see docs"):
+        chosen_modules(config)
 
 
 class Failing:

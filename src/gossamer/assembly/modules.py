@@ -105,8 +105,9 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
         found = component(name, key, MODULES, "module")
         is_made = hasattr(found, "process") and not isinstance(found, type)
         module = found if is_made else build(name, key)
-        if not hasattr(module, "process"):
-            raise ConfigError(f"{key}: {name} has no process(page, findings); see docs/reference/processing.md")
+        parts = {"name": "name", "wants": "wants(media_type)", "process": "process(page, findings)"}
+        if missing := [says for part, says in parts.items() if not hasattr(module, part)]:
+            raise ConfigError(f"{key}: {name} has no {', '.join(missing)}; see docs/reference/processing.md")
         return cast("ProcessingModule", module)
 
     return chosen(options, made, embeds=config.scope.embeds, watch=watch)
