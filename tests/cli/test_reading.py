@@ -256,3 +256,13 @@ def test_a_damaged_table_is_named_by_resume_and_nothing_is_lost(run: Real, tmp_p
     table.write_bytes(sound)
     assert run("resume", "crawl", "--quiet") == (0, "", "")
     assert (crawl / "index.cdxj").read_text() == index
+
+
+def test_a_directory_whose_name_is_no_text_is_one_line(run: Real, tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    odd.mkdir()
+    (tmp_path / "crawl").rename(odd / "crawl")
+    status, out, err = as_anybody(odd, "export", "crawl", "--to", "csv", "-o", "pages.csv")
+    assert (status, out) == (2, "")
+    assert err.endswith(" is no text in UTF-8; rename the directory, or work in another\n")
+    assert err.count("\n") == 1

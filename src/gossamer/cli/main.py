@@ -126,6 +126,9 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
         if isinstance(error.__context__, BrokenPipeError):
             return Exit.FINISHED
         raise
+    except UnicodeEncodeError as error:  # A path, of the current directory for example: all other texts were decoded.
+        complain(f"{error.object} is no text in UTF-8; rename the directory, or work in another")
+        return Exit.REFUSED
     except OSError as error:
         complain(refusal_of(error))
         return Exit.REFUSED if error.errno in NOT_OURS else Exit.FAILED
