@@ -65,8 +65,8 @@ CRAWLS = [
     ([*LOCAL, "-c", "folder"], "cannot read folder: Is a directory"),
     ([*LOCAL, "--hosts", "missing"], "/missing: No such file or directory; name a file that you can read"),
     ([*LOCAL, "--hosts", "hosts"], "hosts:2: 'nonsense' is no address; expected ADDRESS NAME"),
-    ([*LOCAL, "--set", "fetch.ca_bundle=missing.pem"], "no file missing.pem; name a PEM file of certificates"),
-    ([*LOCAL, "--set", "fetch.ca_bundle=hosts"], "fetch.ca_bundle: hosts holds no certificate in PEM; name a file"),
+    ([*LOCAL, "--set", "fetch.ca_bundle=missing.pem"], "missing.pem; name a PEM file of certificates"),
+    ([*LOCAL, "--set", "fetch.ca_bundle=hosts"], "hosts holds no certificate in PEM; name a file"),
     ([*LOCAL, "--set", 'process.modules=["nowhere:X"]'], "process.modules: cannot import 'nowhere:X'"),
     # Values.
     ([*LOCAL, "-c", "type.toml"], 'type.toml line 2: limits.max_pages is "three", expected a whole number'),
