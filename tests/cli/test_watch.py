@@ -118,7 +118,7 @@ def test_origins_of_a_failing_host_and_idle_shards_have_their_lines() -> None:
     given_up = {**origin, "origin": "http://a.test:81", "state": "closed"}
     failing = {"host": "a.test", "limit": "failing", "queued": 3, "fetch_s": None, "failures": 2, "reason": ""}
     failing["origins"] = [origin, given_up]
-    shard = {"shard": 1, "state": "running", "idle": True}
+    shard = {"shard": 1, "state": "running", "idle": True, "epoch": 3}
     hosts = {"limits": {}, "active": [], "slowest": [], "failing": [failing]}
     rows = picture_rows(read_status({"hosts": hosts, "shards": [shard]}))
     assert [line for name, line in rows if name == "origin"] == [

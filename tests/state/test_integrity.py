@@ -16,6 +16,7 @@ from gossamer.state.redo import DamagedStoreError
 from gossamer.state.schema import FAMILIES
 from gossamer.state.store import Store
 from gossamer.state.sums import Sums, crc_of, sums_of
+from gossamer.world.files import GoneError
 
 BOOT, NOW = b"b" * 16, 1_000_000.0
 
@@ -56,7 +57,7 @@ def test_a_file_that_is_moved_or_removed_while_it_is_written_fails_the_commit(tm
     else:
         file.unlink()
     journals.cut()
-    with pytest.raises(FileNotFoundError, match=r"one\.open"):
+    with pytest.raises(GoneError, match=r"one\.open is gone"):
         journals.sync()
     journals.close_files()
 

@@ -15,6 +15,7 @@ import pytest
 from gossamer.state.redo import SLICE_BYTES_MAX, SLICE_OPERATIONS_MAX, Range
 from gossamer.state.schema import FAMILIES, META_PARTITION, REDO
 from gossamer.state.store import Store
+from gossamer.world.files import GoneError
 
 Open = Callable[[Path], Store]
 Changed = dict[int, dict[bytes, bytes | None]]
@@ -74,7 +75,7 @@ def test_a_store_that_is_moved_or_removed_fails_the_commit(tmp_path: Path, *, mo
         (tmp_path / "store").rename(tmp_path / "elsewhere")
     else:
         shutil.rmtree(tmp_path / "store")
-    with pytest.raises(FileNotFoundError, match="CURRENT"):
+    with pytest.raises(GoneError, match="CURRENT is gone"):
         store.commit(2, [], EVERY_FAMILY)
     store.close()
 

@@ -52,7 +52,7 @@ from gossamer.model.status import SandboxState
 from gossamer.model.words import shell_word
 from gossamer.state.redo import DamagedStoreError
 from gossamer.world.clock import WallClock
-from gossamer.world.files import make_directory
+from gossamer.world.files import GoneError, make_directory
 from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, dies_with_parent
 
@@ -195,7 +195,7 @@ class Crawler:
         except BaseExceptionGroup as errors:
             shard.ring.loop.state = "failed"
             first = first_of(errors)
-            if isinstance(first, DamagedStoreError):
+            if isinstance(first, DamagedStoreError | GoneError):
                 raise damaged_store(shard.kept.home, first) from errors
             raise first from errors
         except asyncio.CancelledError:
@@ -203,7 +203,7 @@ class Crawler:
             with suppress(Exception):  # Without it what was fetched since the last commit is fetched again.
                 await shard.kept.committer.commit()
             raise
-        except DamagedStoreError as error:
+        except (DamagedStoreError, GoneError) as error:
             shard.ring.loop.state = "failed"
             raise damaged_store(shard.kept.home, error) from error
         except BaseException:

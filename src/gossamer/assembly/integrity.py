@@ -23,6 +23,7 @@ from gossamer.state.schema import FAMILIES, MANIFEST
 from gossamer.state.slots import progress
 from gossamer.state.store import Store
 from gossamer.world.clock import pause
+from gossamer.world.files import GoneError
 
 TRIES, TRY_S = 100, 0.05
 """Attempts to read the store of a running crawl, and the time between two attempts."""
@@ -100,8 +101,10 @@ def missing_commits(home: Home, store: Store) -> str:
     return f"ends with commit {store.epoch:,} and {known:,} were made" if store.epoch < known else ""
 
 
-def damaged_store(home: Home, error: DamagedStoreError) -> DamagedError:
-    """Return the error for a store that cannot be read."""
+def damaged_store(home: Home, error: DamagedStoreError | GoneError) -> DamagedError:
+    """Return the error for a store that cannot be read, or for it or another file that is gone."""
+    if isinstance(error, GoneError):
+        return DamagedError(str(error))
     said = str(error.strerror).removeprefix(f"cannot open the store {home.store}: ")
     return DamagedError(f"{home.store} is damaged ({said}); {restoring(home.directory)}")
 

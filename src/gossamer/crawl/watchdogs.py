@@ -19,6 +19,7 @@ from gossamer.crawl.options import WatchOptions
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.status import Alarm
 from gossamer.world.alarm import Pulse
+from gossamer.world.files import GONE
 from gossamer.world.machine import Disk, ThisMachine
 
 BEAT_S = 0.1
@@ -282,10 +283,7 @@ class Watchdogs:
                 disk = self._machine.disk(path)
             except OSError as error:
                 if path == self._resources.directory and isinstance(error, FileNotFoundError):
-                    raise DamagedError(
-                        f"{path} is gone: it was moved or removed while the crawl ran, and what came since the last "
-                        "commit is lost; where it was moved to, gossamer resume continues"
-                    ) from error
+                    raise DamagedError(f"{path} {GONE}; where it was moved to, gossamer resume continues") from error
                 continue  # Not created yet, or removed: a write there reports the error.
             found.setdefault(disk.device, (str(path), disk))
         least = self._options.disk_free_bytes_min

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.state.sums import Sums, crc, crc_of
-from gossamer.world.files import AppendFile, sync_directory
+from gossamer.world.files import AppendFile, require_there, sync_directory
 
 BUFFER_BYTES_MAX = 1 << 20
 STATE = "state/"
@@ -285,11 +285,12 @@ class Journals:
         """Make what `cut` saw durable. Blocks; for the commit's thread.
 
         Raises:
-            OSError: the disk failed, or a file was moved or removed: what is written to it from then on would be lost.
+            OSError: the disk failed.
+            GoneError: a file was moved or removed.
         """
         for journal in self._cut_journals:
             journal.sync()
-            self._working(journal.name).stat()
+            require_there(self._working(journal.name))
         self._sync_directories()
 
     def settle(self, committed: Iterable[ManifestEntry]) -> None:

@@ -33,6 +33,7 @@ from rocksdict import (
 from gossamer.state.redo import SLICE_OPERATIONS_MAX, Chunk, Redo, refusal, refusals
 from gossamer.state.schema import FAMILIES, HOSTS_VERSION, LAST
 from gossamer.world.clock import give_way, pause
+from gossamer.world.files import require_there
 
 ASKED_BY_KEY = ("seen", "host", "queue", "content", "page", "account")
 """Families with point reads."""
@@ -222,7 +223,7 @@ class Store(Redo):
 
     def _sync(self) -> None:
         self._db.flush_wal(True)
-        self._current.stat()  # Once the folder is moved or removed, what is written is lost, and RocksDB is silent.
+        require_there(self._current)
 
 
 @contextmanager

@@ -7,9 +7,22 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS))
 """Errors that the operator fixes at the disk: it is full, or the system has made it read-only."""
+
+
+GONE: Final = "is gone: it was moved or removed while the crawl ran, and what came since the last commit is lost"
+
+
+class GoneError(FileNotFoundError):
+    """A file or a folder was moved or removed while a crawl writes it: what is written to it is lost, without an error
+    of the system.
+    """
+
+    def __str__(self) -> str:
+        return f"{self.filename} {GONE}; put it back, and gossamer resume continues"
 
 
 def unwritable(error: OSError, directory: Path) -> str:
@@ -57,6 +70,12 @@ class AppendFile:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def require_there(path: Path) -> None:
+    """Raise GoneError if a file or folder that is being written is no longer there."""
+    if not path.exists():
+        raise GoneError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
 
 def sync_directory(path: Path) -> None:
