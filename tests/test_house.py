@@ -213,6 +213,7 @@ print(json.dumps(failed))
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_every_module_can_be_imported_alone() -> None:
     """Where no import leads back, the order in which modules are imported cannot matter: one process imports them all.
     Those in a cycle with others, which are few, are imported in a process each.

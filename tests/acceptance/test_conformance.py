@@ -21,6 +21,7 @@ RSS_BYTES_MAX = 700 << 20
 """A page of 10 GB decoded, and one of 100,000 links, are among those that are read."""
 
 
+@pytest.mark.long
 def test_every_behaviour_is_met(tmp_path: Path) -> None:
     code = (
         "import resource, sys; from gossamer.cli.main import status_of_command as run\n"

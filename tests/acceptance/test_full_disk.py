@@ -21,6 +21,7 @@ ROOM_BYTES = (8_000, *(CONTACTS_BYTES + more for more in (60_000, 200_000, 400_0
 """How much may be written: not even the store's beginning, then more and more of the crawl."""
 
 
+@pytest.mark.long
 def test_a_full_disk_is_one_clear_line_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calm, web = undisturbed(WEB, tmp_path / "calm")
     full = 0

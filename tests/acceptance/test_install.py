@@ -48,6 +48,7 @@ def environment_in(directory: Path) -> Path:
     return directory / "bin"
 
 
+@pytest.mark.long
 def test_a_plain_installation_crawls_and_has_its_manual(wheel: Path, tmp_path: Path) -> None:
     programs = environment_in(tmp_path / "plain")
     run(programs / "pip", "install", "--quiet", wheel, cwd=tmp_path)

@@ -24,6 +24,7 @@ TASKS_MAX = 200
 
 @pytest.mark.acceptance
 @pytest.mark.timeout(400)
+@pytest.mark.long
 def test_what_a_crawl_holds_does_not_grow_with_its_pages(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     benchmark = Path(__file__).parents[2] / "benchmarks/bench_growth.py"

@@ -27,6 +27,7 @@ def test_the_reference_of_commands_is_up_to_date() -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_notes_stay_and_what_was_changed_by_hand_does_not() -> None:
     written = (
         "# Commands\n\nOpening.\n\n## `gossamer gone`\n\n## `gossamer why DIR`\n\nMine.\n\n<!-- notes -->\n\nA note.\n"

@@ -201,6 +201,7 @@ def test_commands_where_nothing_runs(run: Gossamer, site: str, commands: dict[st
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_site_is_checked_and_watched(run: Gossamer, site: str) -> None:
     """None of its pages says what it is about; the second is a copy of the first."""
     status, out, err = run("check", site, "--allow-private", "-o", "checked", "--quiet")

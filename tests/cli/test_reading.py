@@ -71,6 +71,7 @@ def as_anybody(directory: Path, *arguments: str) -> tuple[int, str, str]:
 
 @pytest.mark.heavy
 @pytest.mark.promise("Operation", "A crawl in a read-only directory can be inspected.")
+@pytest.mark.long
 def test_what_only_looks_needs_not_write(kept: Path, original: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     url = (original / "page.html").as_uri()
     status, out, err = as_anybody(kept, "status", "crawl", "--json")

@@ -148,6 +148,7 @@ def test_a_crawl_that_stops_while_partitions_move_goes_on_with_them(tmp_path: Pa
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("kind", [Shards, ManyCommits])
+@pytest.mark.long
 def test_what_redirects_of_seeds_bring_in_is_found_while_partitions_move(tmp_path: Path, kind: type[Shards]) -> None:
     """Links that wait for the scope stay with the shard that found them; open seeds go with their partition."""
     behaviours = ("redirects", "robots_part", "frames", "distinct")

@@ -309,6 +309,7 @@ def test_partitions_that_are_on_their_way_are_not_passed_on() -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_run_that_goes_on_has_no_partition_that_is_still_on_its_way() -> None:
     """Orders at random times, and moves that complete in any order: each move has partitions of its sender alone."""
     dice, moves = random.Random(4), Moves(MovesRecord(), PARTITIONS)

@@ -84,6 +84,7 @@ def test_a_crawl_goes_on_with_another_number_of_shards(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_crawl_of_one_shard_becomes_one_of_several_and_one_again(tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
     with SimwebProcess(WEB, tmp_path / "web") as simweb:

@@ -160,6 +160,7 @@ def test_a_session_over_stdio(commands: Commands, folder: Path, port: int, words
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_session_over_http(commands: Commands, folder: Path, port: int) -> None:
     serving = commands.start("mcp", "--folder", str(folder), "--port", "0")
     assert serving.stdout is not None
@@ -288,6 +289,7 @@ def allowed(commands: Commands, started: Path) -> list[str]:
 @pytest.mark.promise(
     "Console", "A model starts crawls of hosts on the allow-list alone, within bounds, and of no other host."
 )
+@pytest.mark.long
 def test_crawls_are_started_within_the_allow_list(
     commands: Commands, started: Path, port: int, allowed: list[str]
 ) -> None:

@@ -66,6 +66,7 @@ def test_a_crawl_that_runs_elsewhere_answers_by_its_socket(run: Commands, web: s
 
 @pytest.mark.heavy
 @pytest.mark.promise("Console", "Serving a crawl that does not run changes nothing.")
+@pytest.mark.long
 def test_of_a_crawl_that_does_not_run_it_reads_and_changes_nothing(run: Commands, web: str) -> None:
     assert run("crawl", web, "--allow-private", "--delay", "0", "--max-pages", "6", "--quiet", *QUICK)[0] == 0
     call, server = run.served("serve", "crawl", "--port", "0")
@@ -153,6 +154,7 @@ def crawl_of(call: Caller, name: str) -> Any:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_crawls_are_created_run_and_listed(run: Commands, web: str) -> None:
     call, server = run.served("serve", "--port", "0", "--set", "console.crawls_max=2")
     assert call.get("/api/crawls").json == {"crawls": [], "running": 0, "crawls_max": 2}

@@ -33,6 +33,7 @@ SLOW = pytest.mark.acceptance
 
 @pytest.mark.heavy
 @pytest.mark.parametrize(("module", "how"), [("Segfault", "SIGSEGV"), pytest.param("Abort", "SIGABRT", marks=SLOW)])
+@pytest.mark.long
 def test_pages_that_kill_are_set_aside_and_all_else_is_fetched(module: str, how: str, tmp_path: Path) -> None:
     """Two such pages close together: what is known of the one survives the death that the other causes."""
     deadly = {"/deadly-1.html": marked(module), "/deadly-2.html": marked(module)}

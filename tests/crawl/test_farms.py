@@ -256,6 +256,7 @@ def test_a_platform_whose_blogs_are_empty_but_named_by_another_site_is_fetched_w
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("split", [[], ["farm.example"]], ids=["", "split"])
+@pytest.mark.long
 def test_a_farm_and_its_evidence_outlive_the_process_and_can_be_released(tmp_path: Path, split: list[str]) -> None:
     url = {"split_sites": split}
     with Ring(tmp_path, scope={"scope": "any"}, url=url) as ring:

@@ -787,31 +787,37 @@ class TestPolite(FrontierMachine.TestCase):  # type: ignore[name-defined,misc]
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 class TestPoliteFurther(FrontierMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(100)
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 class TestOwn(OwnMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(50)
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 class TestPair(PairMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(50)
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 class TestSite(SiteMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(40)
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 class TestCompany(CompanyMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(30)
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 class TestBudget(BudgetMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(40)
 

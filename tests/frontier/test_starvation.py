@@ -75,6 +75,7 @@ def crawled(directory: Path, *, huge: bool, bench_hosts: int) -> tuple[list[floa
 @pytest.mark.heavy
 @pytest.mark.promise("Order and fairness", "A huge slow site does not slow the small ones.")
 @pytest.mark.parametrize("bench_hosts", [500, 20_000])
+@pytest.mark.long
 def test_small_sites_finish_as_fast_beside_a_huge_slow_one_as_without_it(tmp_path: Path, bench_hosts: int) -> None:
     """At most its one slot of 256 slower, whether all hosts fit on the workbench or one in twenty does."""
     without, _ = crawled(tmp_path / "without", huge=False, bench_hosts=bench_hosts)

@@ -147,6 +147,7 @@ def test_a_bloom_index_lists_nothing_twice_and_loses_no_more_than_its_rate(tmp_p
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_one_site_larger_than_memory_is_sorted_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "BASE_BYTES", 1 << 40)
     monkeypatch.setattr(steps, "BUFFER_BYTES_MIN", 8_000_000)

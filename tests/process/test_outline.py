@@ -210,6 +210,7 @@ HOSTILE = {
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.long
 def test_a_hostile_page_costs_its_length(kind: str) -> None:
     """Eight times the page may cost eight times the work, with room for noise; a square would cost 64 times."""
 

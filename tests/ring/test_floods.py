@@ -60,6 +60,7 @@ def test_robots_txt_is_bounded_and_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_an_interrupt_ends_a_crawl_beside_floods(simweb: SimwebProcess, tmp_path: Path) -> None:
     host = next(host for host in simweb.web.hosts if "floods" in host.behaviors)
     with command_line(tmp_path / "c") as running:

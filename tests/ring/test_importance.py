@@ -78,6 +78,7 @@ def curve(order: list[int], hot: set[int]) -> list[int]:
 @pytest.mark.promise(
     "Order and fairness", "Ordered by in-links, a crawl finds important pages earlier than breadth-first."
 )
+@pytest.mark.long
 def test_important_pages_come_earlier_than_breadth_first_finds_them(site: Site, tmp_path: Path) -> None:
     links = web(1)
     hot = set(np.argsort(ranks(links))[-HOT:].tolist())

@@ -110,6 +110,7 @@ def test_a_site_behind_logins_is_crawled_wholly_in_spite_of_kills(tmp_path: Path
 
 @pytest.mark.heavy
 @pytest.mark.promise("Crash safety", "A crash neither loses a session nor brings back one that had ended.")
+@pytest.mark.long
 def test_kills_between_a_challenge_and_its_answer_do_not_use_up_the_attempts_of_a_page(
     tmp_path: Path, names: str
 ) -> None:

@@ -116,6 +116,7 @@ def test_the_reports_hold_every_fault(checked: tuple[Path, Done], server: Hostil
 
 @pytest.mark.heavy
 @pytest.mark.promise("Operation", "`gossamer check` finishes an interrupted check when it is repeated.")
+@pytest.mark.long
 def test_an_interrupted_check_is_finished_by_the_same_command(tmp_path: Path) -> None:
     begun: list[subprocess.Popen[bytes]] = []
 
@@ -260,6 +261,7 @@ def test_archive_makes_a_package_with_what_pages_embed(server: HostileServer, tm
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_crawl_in_the_working_directory_has_its_package_beside_it(server: HostileServer, tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     done = run(tmp_path / "site", "archive", f"{server.root}a", "--max-pages", "1", "-o", ".", *QUICK)

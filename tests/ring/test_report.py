@@ -90,6 +90,7 @@ def assert_counted(report: dict[str, object]) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_rows_that_are_nowhere_are_said_to_be_missing_in_every_form(web: SimwebProcess, tmp_path: Path) -> None:
     crawl = crawl_of(web, tmp_path / "crawl", "archive.table_segment_rows_max=20", "limits.max_pages=60", *OFTEN)
     try:

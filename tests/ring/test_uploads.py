@@ -182,6 +182,7 @@ def test_a_store_can_be_named_when_a_crawl_is_resumed(web: SimwebProcess, bucket
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_two_signals_end_an_upload_at_once(web: SimwebProcess, bucket: Bucket, tmp_path: Path) -> None:
     bucket.wire.bytes_s = 2_000.0
     directory = tmp_path / "crawl"

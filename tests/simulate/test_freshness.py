@@ -84,6 +84,7 @@ def test_what_is_measured_is_what_theory_says_of_even_visits() -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_the_best_is_the_same_for_more_pages_of_a_kind() -> None:
     small, large = (ChangingWeb(ChangingOptions(pages=pages, days=1.0)) for pages in (4_000, 16_000))
     assert best(small, 1_000.0).freshness == pytest.approx(best(large, 4_000.0).freshness, abs=0.02)

@@ -99,6 +99,7 @@ def test_a_case_that_never_has_the_pages_says_so(found: Sensitivity) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_the_command_prints_the_table_or_json() -> None:
     small = (
         "--sensitivity", "--preset", "nielsen2012", "--pages", "60", "--shards", "1", "--set", "web.hosts=20",

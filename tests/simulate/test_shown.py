@@ -94,6 +94,7 @@ def test_the_drawing_is_well_formed_and_needs_nothing_from_elsewhere(
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:
     status, out, err = gossamer_simulate(tmp_path, *SMALL, "--figure", "crawl.html", "--shards", "2")
     assert (status, err) == (0, "")
