@@ -141,4 +141,4 @@ def test_few_open_files_mean_fewer_requests_and_too_few_are_refused(crawl: Crawl
             assert "ulimit" in done.stderr
             assert done.stderr.count("\n") == 1
         else:
-            assert "30 requests at once instead of 256" in done.stdout
+            assert "20 requests at once instead of 256" in done.stdout

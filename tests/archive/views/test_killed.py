@@ -65,7 +65,9 @@ def contents(target: Path) -> dict[str, str]:
 @pytest.mark.promise(
     "Files and exports", "An export is whole or absent under its name; a killed one continues and ends the same."
 )
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize(
+    "to", [FORMATS[0], *(pytest.param(to, marks=[pytest.mark.heavy, pytest.mark.long]) for to in FORMATS[1:])]
+)
 def test_killed_at_any_step_it_goes_on_and_ends_the_same(to: str, exporter: Exporter, tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     assert exporter(to, whole) == "done"
