@@ -287,6 +287,17 @@ def test_a_server_that_falls_silent_is_left_in_time(run: Run, silent_at: str) ->
     run(main())
 
 
+def _sends_from(port: int) -> Script:
+    """Answer as a server that begins a transfer from a port, and does not conclude it."""
+
+    def answer(line: str) -> bytes | None:
+        if line == "EPSV":
+            return b"229 here (|||%d|)\r\n" % port
+        return b"150 it comes\r\n" if line.startswith("RETR") else polite(line)
+
+    return answer
+
+
 def test_data_that_stalls_is_kept_and_marked(run: Run) -> None:
     async def main() -> None:
         async def stall(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -294,16 +305,9 @@ def test_data_that_stalls_is_kept_and_marked(run: Run) -> None:
             await reader.read()
             writer.close()
 
-        async with listening(stall) as port:
-
-            def answer(line: str) -> bytes | None:
-                if line == "EPSV":
-                    return b"229 here (|||%d|)\r\n" % port
-                return b"150 it comes\r\n" if line.startswith("RETR") else polite(line)
-
-            async with scripted(answer) as own, speaking(request_s_max=0.5) as module:
-                reply = replied(await module.fetch(to(own, "/x")))
-                assert (reply.status, reply.body, reply.truncated) == (226, b"begun", "time")
+        async with listening(stall) as port, scripted(_sends_from(port)) as own, speaking(request_s_max=0.5) as module:
+            reply = replied(await module.fetch(to(own, "/x")))
+            assert (reply.status, reply.body, reply.truncated) == (226, b"begun", "time")
 
     run(main())
 
@@ -316,17 +320,10 @@ def test_a_server_that_does_not_conclude_its_transfers_blocks_nothing_for_long(r
             writer.write(b"all of it")
             writer.close()
 
-        async with listening(short) as port:
-
-            def answer(line: str) -> bytes | None:
-                if line == "EPSV":
-                    return b"229 here (|||%d|)\r\n" % port
-                return b"150 it comes\r\n" if line.startswith("RETR") else polite(line)
-
-            async with scripted(answer) as own, speaking(request_s_max=3.0) as module:
-                failure = failed(await module.fetch(to(own, "/x")))
-                assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
-                assert failure.error == "the server sent its data, and no reply on its control connection for 1 s"
+        async with listening(short) as port, scripted(_sends_from(port)) as own, speaking(request_s_max=3.0) as module:
+            failure = failed(await module.fetch(to(own, "/x")))
+            assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
+            assert failure.error == "the server sent its data, and no reply on its control connection for 1 s"
 
     run(main())
 

@@ -282,7 +282,7 @@ def test_late_lookups_keep_half_of_those_that_may_be_under_way() -> None:
         async with resolving(zone, family="ipv4", lookups_max=4, timeout_s=0.1, tries=10) as (resolver, _):
             silent = [asyncio.create_task(resolver.resolve(name)) for name in names]
             await asyncio.sleep(0.3)
-            assert not any(task.done() for task in silent), "nobody waits"
+            assert not any(task.done() for task in silent), "no other request waits"
             located(await resolver.resolve("a.test"))
             for task in silent[:2]:
                 failure = failed(await task)

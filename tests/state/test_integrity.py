@@ -50,7 +50,7 @@ def test_a_file_that_is_moved_or_removed_while_it_is_written_fails_the_commit(tm
     journals = Journals(tmp_path)
     journal = journals.create("warc/one")
     committed(journals)
-    journal.append(b"lost, if nobody notices")
+    journal.append(b"lost without a word")
     file = tmp_path / "warc" / "one.open"
     if moved:
         file.parent.rename(tmp_path / "elsewhere")

@@ -7,7 +7,6 @@ bytes.
 
 from __future__ import annotations
 
-import errno
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from gossamer.archive.views.source import RowSource
 from gossamer.assembly.schemes import namer_for
 from gossamer.config.gather import reopen
 from gossamer.frontier.priority import RANKS_FILE, RANKS_MAGIC
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, writing_to
 from gossamer.model.links import EMBED, FEED, SITEMAP
 from gossamer.offline.inputs import found_in, source_of
 from gossamer.offline.segment import decoded, values_of
@@ -239,13 +238,9 @@ def _require_writable(path: Path) -> None:
     """Refuse a target that cannot be written before the scores are computed."""
     if path.is_dir():
         raise ConfigError(f"{path} is a directory; name a file with -o")
-    try:
+    with writing_to(path):
         _unfinished(path).touch()
         _unfinished(path).unlink()
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise
-        raise ConfigError(f"cannot write to {path}: {error.strerror}; name another with -o") from error
 
 
 def _unfinished(path: Path) -> Path:

@@ -6,7 +6,6 @@ the state says was synced before it said so; what was made after it is made agai
 
 from __future__ import annotations
 
-import errno
 import shutil
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from typing import Self, TypeVar
 import msgspec
 
 from gossamer.model.decodable import decodable
-from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.model.errors import ConfigError, DamagedError, writing_to
 from gossamer.world.files import sync_directory, sync_everything, sync_file, write_whole
 from gossamer.world.process import DirectoryLock
 
@@ -236,12 +235,8 @@ class ExportFolder(WorkFolder):
     def _make_folder(self, state: _State) -> None:
         beginning = self.folder.with_name(f".{self.folder.name}.new")
         shutil.rmtree(beginning, ignore_errors=True)
-        try:
+        with writing_to(self.target):
             beginning.mkdir()
-        except OSError as error:
-            if error.errno == errno.ENOSPC:
-                raise
-            raise ConfigError(f"cannot write to {self.target}: {error.strerror}; name another with -o") from error
         write_whole(beginning / "state.json", msgspec.json.encode(state))
         try:
             beginning.rename(self.folder)
