@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -50,17 +48,6 @@ DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, err
 def is_fatal(error: BaseException) -> bool:
     """Say whether an error ends the crawl: one of the disk or of an indispensable component. The page stays queued."""
     return isinstance(error, CrawlFailedError) or (isinstance(error, OSError) and error.errno in DISK_ERRORS)
-
-
-@contextmanager
-def writing_to(target: Path) -> Iterator[None]:
-    """Convert the system's refusal to make a command's target to a ConfigError. A full disk stays what it is."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise
-        raise ConfigError(f"cannot write to {target}: {error.strerror}; name another with -o") from error
 
 
 DamageKind = Literal[

@@ -20,10 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gossamer.archive.views.source import RowSource
+from gossamer.archive.views.work import writing_to
 from gossamer.assembly.schemes import namer_for
 from gossamer.config.gather import reopen
 from gossamer.frontier.priority import RANKS_FILE, RANKS_MAGIC
-from gossamer.model.errors import ConfigError, writing_to
+from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED, FEED, SITEMAP
 from gossamer.offline.inputs import found_in, source_of
 from gossamer.offline.segment import decoded, values_of

@@ -6,8 +6,10 @@ the state says was synced before it said so; what was made after it is made agai
 
 from __future__ import annotations
 
+import errno
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +18,7 @@ from typing import Self, TypeVar
 import msgspec
 
 from gossamer.model.decodable import decodable
-from gossamer.model.errors import ConfigError, DamagedError, writing_to
+from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.world.files import sync_directory, sync_everything, sync_file, write_whole
 from gossamer.world.process import DirectoryLock
 
@@ -245,6 +247,17 @@ class ExportFolder(WorkFolder):
 
     def _write_state(self) -> None:
         write_whole(self._state_file, msgspec.json.encode(self._state))
+
+
+@contextmanager
+def writing_to(target: Path) -> Iterator[None]:
+    """Convert the system's refusal to make a command's target to a ConfigError. A full disk stays what it is."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise
+        raise ConfigError(f"cannot write to {target}: {error.strerror}; name another with -o") from error
 
 
 def _taken(target: Path, order: ExportOrder) -> ConfigError:
