@@ -10,8 +10,11 @@ import pytest
 from gossamer.crawl.permit import PrerequisiteResults
 from gossamer.crawl.ring import Ring, RingStep
 from gossamer.frontier.host import Lease
+from gossamer.model.links import Link
 from gossamer.model.visits import Failure, Located, Reply
+from gossamer.testing.fakes import page
 from tests.crawl.ring import Ring as Shard
+from tests.crawl.ring import url_of
 
 HOST = "http://a.test/"
 LATER_S = 3_600.0
@@ -136,3 +139,26 @@ def test_a_request_that_the_end_cuts_off_leaves_its_url_queued(driven: Driven) -
     assert not lease.is_finished
     assert driven.frontier.counts.pending == 2
     assert driven.refused == []
+
+
+def test_a_lookup_that_fails_does_not_count_as_time_of_the_host(tmp_path: Path) -> None:
+    with Shard(tmp_path, polite={"delay_s_min": 1.0, "delay_factor": 100.0, "delay_s_max": 1_000.0}) as shard:
+        shard.seed(HOST + "1", HOST + "2", HOST + "3")
+        driven = Driven(shard)
+        driven.located()
+        driven.frontier.finish(driven.fetched(lasted_s=2.0), "fetched", driven.now)
+        lease, _ = driven.next()
+        driven.now += 200_000.0
+        driven.ring.resolved(lease, Failure("dns_error", "no answer", retry=True), driven.now)
+        wake_at = driven.frontier.wake_at()
+        assert wake_at is not None
+        assert wake_at == pytest.approx(driven.now + 200.0), "the delay follows the one request alone"
+
+
+def test_what_a_page_out_of_scope_is_requested_for_outlives_the_process(tmp_path: Path) -> None:
+    with Shard(tmp_path, {HOST: page(text="long")}) as shard:
+        shard.frontier.add(Link(url_of(HOST), "outlink", 1), 0, shard.clock.now())
+        shard.run(shard.committer.commit())
+    with Shard(tmp_path, {HOST: page(text="long")}) as shard:
+        shard.run(shard.turns())
+        assert [(row.outcome, row.body_bytes) for row in shard.rows] == [("unsupported", 0)]

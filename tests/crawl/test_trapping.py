@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.model.pages import PageRow
+from gossamer.model.visits import Content
 from gossamer.scope.traps import SCORE_MIN
 from gossamer.testing.fakes import Answers, page
 from tests.crawl.ring import Ring, url_of
@@ -108,3 +110,18 @@ def test_a_name_that_no_trap_has_releases_nothing(tmp_path: Path) -> None:
             "example.org/no", ring.namer, ring.history, ring.pipeline.discovery.discover, lambda _: None
         )
         assert ring.run(release) == []
+
+
+@pytest.mark.parametrize(
+    ("original", "is_looked_at"), [("", True), ("http://mirror.test/cal/1/", True), (f"{ROOT}about?a=b", False)]
+)
+def test_only_a_copy_of_a_page_of_its_host_is_evidence_without_a_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, original: str, *, is_looked_at: bool
+) -> None:
+    with Ring(tmp_path) as ring:
+        looks: list[bool] = []
+        monkeypatch.setattr(ring.traps, "visited", lambda _url, look, *_: looks.append(look is not None))
+        url = url_of(f"{ROOT}cal/2/")
+        row = PageRow(url.text, url.text, url.host, url.site, 0.0, "fetched", 200, "text/html", duplicate_of=original)
+        ring.trapping.fetched(url, Content(b"<p>There are no events"), row)
+        assert looks == [is_looked_at]

@@ -218,6 +218,25 @@ def test_an_origin_that_comes_back_has_its_urls_fetched_in_order(directory: Path
     crawl.shard.crash()
 
 
+def test_a_sleeping_host_is_not_woken_by_urls_of_an_origin_that_waits(directory: Path) -> None:
+    crawl = Crawl(directory, {"http"}, unanswered_failures_max=0)
+    crawl.add("http://a.test/")
+    crawl.run()
+    crawl.add(*(f"https://a.test/{number}" for number in range(20)))
+    crawl.run(crawl.now + 300)
+    host = crawl.frontier.hosts.get("a.test", named("http://a.test/").partition)
+    assert host.record.index_family == "sleep"
+    requested, wake_at = len(crawl.requests), crawl.frontier.wake_at()
+    assert wake_at is not None
+    crawl.now = wake_at - 200.0
+    crawl.add("https://a.test/more")
+    assert (host.record.index_family, crawl.frontier.wake_at()) == ("sleep", wake_at)
+    crawl.add("http://a.test/more")
+    crawl.run(wake_at - 100.0)
+    assert [text for _, text in crawl.requests[requested:]] == ["http://a.test/more"]
+    crawl.shard.crash()
+
+
 def test_a_url_that_was_queued_twice_waits_twice_for_its_origin(directory: Path) -> None:
     crawl = Crawl(directory, {"http"}, unanswered_failures_max=0)
     frontier, host = crawl.frontier, crawl.frontier.hosts.get("a.test", named("http://a.test/").partition)

@@ -25,6 +25,7 @@ from gossamer.assembly.revisits import frontier_options_of, patient
 from gossamer.cli.main import status_of_command
 from gossamer.config import configure
 from gossamer.config.gather import reopen
+from gossamer.crawl.revisiting import SLICE
 from gossamer.frontier.options import politeness
 from gossamer.model.errors import ConfigError
 from tests.ring.crawls import OWN, rows
@@ -177,6 +178,19 @@ def test_requests_are_conditional_and_unchanged_pages_cost_a_head(lived: tuple[S
     assert all(row["duplicate_of"] == "" for row in table), "nobody is a copy of himself"
 
 
+def test_a_page_of_which_only_a_part_came_is_never_requested_conditionally(tmp_path: Path) -> None:
+    """A 304 would confirm a page that the crawl does not have."""
+    pages = {"/": page("the front of this site", "/long"), "/long": page("word " * 3_000)}
+    site = Site(pages, frozenset(pages))
+    crawl(site, tmp_path / "crawl", 3.0, "fetch.body_bytes_max=4000")
+    conditional = {path: set() for path in pages}
+    for path, headers, _ in site.asked:
+        conditional.setdefault(path, set()).add("if-none-match" in headers)
+    assert conditional["/"] == {False, True}
+    assert [status for path, _, status in site.asked if path == "/long"][2:], "it is visited again and again"
+    assert conditional["/long"] == {False}
+
+
 @pytest.mark.promise("Continuous crawls", "A revisit record refers to the response that holds the content.")
 def test_revisit_records_refer_to_the_response_that_stands(lived: tuple[Site, Path]) -> None:
     _, directory = lived
@@ -283,7 +297,9 @@ def test_the_commands_print_what_the_functions_return(
 
 @pytest.mark.heavy
 def test_a_batch_crawl_goes_on_as_a_continuous_one(tmp_path: Path) -> None:
-    site = Site({"/": page("the front", "/a", "/b"), "/a": page("a page"), "/b": page("another")}, frozenset(("/a",)))
+    more = {f"/more/{number}": page(f"page {number}") for number in range(SLICE + 20)}
+    site = Site({"/": page("the front", "/a", "/b", *more), "/a": page("a page"), "/b": page("another"), **more})
+    site.tagged = frozenset(("/a", *more))
     directory = tmp_path / "crawl"
 
     async def batch() -> None:
@@ -296,21 +312,23 @@ def test_a_batch_crawl_goes_on_as_a_continuous_one(tmp_path: Path) -> None:
         server.close()
 
     asyncio.run(batch())
-    assert len(site.asked) == 3
+    assert len(site.asked) == len(site.pages)
     assert status_of(directory)["revisits"] is None
-    assert told(site, directory) == Counter({("appeared", "/"): 1, ("appeared", "/a"): 1, ("appeared", "/b"): 1})
+    assert told(site, directory) == Counter({("appeared", path): 1 for path in site.pages})
 
     def turn() -> None:
         site.pages["/b"] = page("something else now")
 
     crawl(site, directory, 4.0, *QUICK, turn=turn, resuming=True)
     asked = Counter(path for path, _, _ in site.asked)
-    assert min(asked.values()) >= 3
+    assert set(asked) == set(site.pages)
+    assert min(asked.values()) >= 2, "every page has its due time, of whichever slice"
+    assert min(asked["/"], asked["/a"], asked["/b"]) >= 3
     assert ("changed", "/b") in told(site, directory)
     assert told(site, directory)["appeared", "/a"] == 1
     assert {status for path, _, status in site.asked if path == "/a"} == {200, 304}
     status = status_of(directory)
-    assert status["discovered"] == status["terminal"] == 3
+    assert status["discovered"] == status["terminal"] == len(site.pages)
     # There is no way back: the pages' due times would be lost.
     config = reopen(directory / "crawl.toml", sets=("crawl.mode='batch'",))
     with pytest.raises(ConfigError, match="stays so"):
