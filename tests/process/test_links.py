@@ -111,6 +111,8 @@ def test_every_link_type(options: ProcessOptions) -> None:
     found = findings(
         "<head><link rel='NEXT nofollow' href=n><link rel=previous href=p><link rel='alternate stylesheet' href=no>"
         "<link rel=alternate href=alt><link rel='canonical next' href=c><link rel=icon href=no><link rel=next>"
+        "<link rel='Search' href=find><link rel=search type=application/opensearchdescription+xml href=no>"
+        "<link rel='license' type='text/html; charset=utf-8' href=law><link rel='index up' href=all>"
         "<meta http-equiv=Refresh content='5; URL=r'></head>"
         "<map><area href=ar alt=' An \n area '></map><iframe src=if></iframe><iframe></iframe><iframe srcdoc=x>",
         options,
@@ -121,6 +123,9 @@ def test_every_link_type(options: ProcessOptions) -> None:
         ("alt", "alternate", ""),
         ("c", "canonical", ""),
         ("c", "next", ""),
+        ("find", "related", ""),
+        ("law", "related", ""),
+        ("all", "related", ""),
         ("r", "meta_refresh", ""),
         ("ar", "area", "An area"),
         ("if", "iframe", ""),

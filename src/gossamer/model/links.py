@@ -9,7 +9,7 @@ from gossamer.url.url import Url
 LINK_TYPES = (
     "seed", "anchor", "area", "frame", "iframe", "next", "prev", "alternate", "canonical",
     "redirect", "meta_refresh", "sitemap", "feed", "embed", "sitemap_file", "feed_file", "hub", "self",
-    "cite", "request", "script",
+    "cite", "request", "script", "related",
 )  # fmt: skip
 
 EMBED = "embed"
@@ -25,6 +25,8 @@ HUB, SELF = "hub", "self"
 """The hub that publishes a document's changes, and the document's name there (WebSub, section 4). Never followed."""
 REQUEST = "request"
 """To a page that an extractor requests."""
+RELATED = "related"
+"""By a `link` element or a `Link` header whose relation names a document: contents, search, license and others."""
 SCRIPT = "script"
 """To where a script of a rendered page would have navigated."""
 NOT_SEED, SEED_ARGUMENT, SEED_FILE = 0, 1, 2

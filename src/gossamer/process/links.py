@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from gossamer.model.links import FEED_FILE, HUB, SELF, Found
+from gossamer.model.links import FEED_FILE, HUB, RELATED, SELF, Found
 from gossamer.model.pages import Findings, Page
 from gossamer.process.charset import python_codec
 from gossamer.process.html import HTML_TYPES, HtmlDocument, Markup, document_of
@@ -69,6 +69,11 @@ _RELATIONS = {
     "next": "next", "prev": "prev", "previous": "prev", "alternate": "alternate", "canonical": "canonical",
     "hub": HUB, "self": SELF,
 }  # fmt: skip
+_RELATED = frozenset((
+    "appendix", "author", "chapter", "contents", "copyright", "first", "glossary", "help", "index", "last", "license",
+    "privacy-policy", "search", "section", "start", "subsection", "terms-of-service", "toc", "top", "up",
+))  # fmt: skip
+"""Relations to documents, of HTML (section 4.6.6), HTML 4 (section 6.12) and IANA's registry."""
 _FEEDS = frozenset(("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json"))
 _SOURCES = {
     "area": ("href", "area"), "frame": ("src", "frame"), "iframe": ("src", "iframe"),
@@ -354,7 +359,17 @@ def _types(rel: str, media_type: str = "") -> list[str]:
         return []
     if "alternate" in words and media_type.partition(";")[0].strip().lower() in _FEEDS:
         return [FEED_FILE]
-    return list(dict.fromkeys(_RELATIONS[word] for word in words if word in _RELATIONS))
+    found = dict.fromkeys(_RELATIONS[word] for word in words if word in _RELATIONS)
+    if not found and not _RELATED.isdisjoint(words) and _may_be_html(media_type):
+        return [RELATED]
+    return list(found)
+
+
+def _may_be_html(media_type: str) -> bool:
+    """Say whether a link's `type` lets its target be a page: a search has descriptions too, a license a form for
+    machines.
+    """
+    return media_type.partition(";")[0].strip().lower() in ("", *HTML_TYPES)
 
 
 def _after_comma(value: str, position: int) -> int:

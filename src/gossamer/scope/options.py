@@ -20,7 +20,7 @@ Mode = Literal["prefix", "host", "domain", "any"]
 
 FOLLOWED = (
     "seed", "anchor", "area", "frame", "iframe", "redirect", "meta_refresh", "sitemap", "feed", "sitemap_file",
-    "cite", "request", "script",
+    "next", "prev", "related", "cite", "request", "script",
 )  # fmt: skip
 """Types of link that are always followed; others are recorded, and followed if `follow` names them."""
 
@@ -209,7 +209,7 @@ class ScopeOptions(Section, frozen=True):
     follow: Annotated[
         tuple[str, ...],
         Key(
-            f"Types of link to follow beside {', '.join(FOLLOWED[1:])}: next, prev, alternate, canonical …",
+            f"Types of link to follow beside {', '.join(FOLLOWED[1:])}: alternate, canonical …",
             basic=True,
             check=_link_types,
         ),

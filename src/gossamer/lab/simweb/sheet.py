@@ -24,9 +24,23 @@ HTML: Headers = (("Content-Type", "text/html; charset=utf-8"),)
 TEXT: Headers = (("Content-Type", "text/plain; charset=utf-8"),)
 
 FOLLOWED = frozenset(
-    {"anchor", "area", "frame", "iframe", "redirect", "meta_refresh", "cite", "sitemap", "feed", "sitemap_file"}
+    {
+        "anchor",
+        "area",
+        "frame",
+        "iframe",
+        "redirect",
+        "meta_refresh",
+        "next",
+        "prev",
+        "related",
+        "cite",
+        "sitemap",
+        "feed",
+        "sitemap_file",
+    }
 )
-"""Links that a crawl follows. `next`, `prev`, `alternate`, `canonical` are only recorded."""
+"""Links that a crawl follows. `alternate` and `canonical` are only recorded."""
 
 
 class ServedAnswer(msgspec.Struct, frozen=True):

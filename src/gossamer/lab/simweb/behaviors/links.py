@@ -70,6 +70,7 @@ def _relations(place: PagePlace) -> Made:
     sheet = Sheet(place, f"{FRAMES}relations")
     for rel in ("next", "prev", "canonical", "alternate"):
         sheet.head(f'<link rel="{rel}" href="{FRAMES}only-{rel}.html">', _to(place, f"only-{rel}", rel))
+    sheet.head(f'<link rel="contents" href="{FRAMES}only-contents.html">', _to(place, "only-contents", "related"))
     header = f'<{FRAMES}only-header-next.html>; rel="next"'
     sheet.head("", _to(place, "only-header-next", "next"))
     return sheet.made(headers=(("Link", header),))
