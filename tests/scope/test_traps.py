@@ -38,7 +38,10 @@ class Crawl:
     """A crawl of a made site, breadth first, with nothing but the watch."""
 
     def __init__(self, site: Site, traps: Traps | None = None, **options: object) -> None:
-        self.traps = traps or Traps(convert(ScopeOptions, options))
+        self._fingerprints: set[int] = set()
+        self.traps = traps or Traps(
+            convert(ScopeOptions, options), is_fetched=lambda _, fingerprint: fingerprint in self._fingerprints
+        )
         self.site = site
         self.fetched: list[str] = []
         self.sketched = 0
@@ -59,6 +62,7 @@ class Crawl:
     def _fetch(self, url: Url, path: str) -> None:
         words, paths = self.site(path)
         self.fetched.append(path)
+        self._fingerprints.add(url.fingerprint)
 
         def sketch() -> Sketch:
             self.sketched += 1
@@ -176,6 +180,98 @@ def gallery(path: str) -> tuple[list[object], list[str]]:
 def finite_calendar(path: str) -> tuple[list[object], list[str]]:
     words, to = calendar(path)
     return words, [one for one in to if 2005 <= int(one.split("/")[2]) <= 2026]
+
+
+DOCUMENTS = 300
+LANGUAGES = ("en", "de", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt-br", "ru", "sv", "tr", "uk", "zh-cn", "zh-tw")
+
+
+def languages(path: str) -> tuple[list[object], list[str]]:
+    """A manual of which few pages are translated: the others of a language are the English ones."""
+    _, manual, language, part, name = path.split("/")
+    number = int(name)
+    says = own(f"{language if number % 50 == 0 else 'en'} {number}")
+    near = [(number + step) % DOCUMENTS for step in (1, 2, 3, number + 1)]
+    return says, [
+        *(f"/{manual}/{language}/part{other % 20}/{other}" for other in near),
+        *(f"/{manual}/{other}/{part}/{name}" for other in LANGUAGES if number == 0),
+    ]
+
+
+def versions(path: str) -> tuple[list[object], list[str]]:
+    """Documentation of many versions, in which a page differs by a word or two."""
+    _, version, name = path.split("/")
+    number = int(name.removesuffix(".html"))
+    near = [(number + step) % DOCUMENTS for step in (1, 2, 3, number + 1)]
+    return [*own(f"text {number}", 600), f"version {version}", f"edition {version}"], [
+        *(f"/{version}/{other}.html" for other in near),
+        *(f"/{other}/{name}" for other in range(1, 25) if number == 0),
+    ]
+
+
+def languages_and_versions(path: str) -> tuple[list[object], list[str]]:
+    """Both, one within the other."""
+    _, language, version, name = path.split("/")
+    number = int(name)
+    says = [*own(f"{language if number % 4 == 0 else 'en'} {number}", 600), f"version {version}"]
+    near = [(number + step) % 100 for step in (1, 2, 3, number + 1)]
+    return says, [
+        *(f"/{language}/{version}/{other}" for other in near),
+        *(f"/{other}/{version}/{name}" for other in LANGUAGES if number == 0),
+        *(f"/{language}/{other}/{name}" for other in range(1, 13) if number == 0),
+    ]
+
+
+@pytest.mark.heavy
+@pytest.mark.promise("What is fetched", "Languages and versions that repeat a site's pages are no traps.")
+@pytest.mark.parametrize(
+    ("site", "start", "pages"),
+    [
+        (languages, "/manual/en/part0/0", len(LANGUAGES) * DOCUMENTS),
+        (versions, "/1/0.html", 24 * DOCUMENTS),
+        (languages_and_versions, "/en/1/0", len(LANGUAGES) * 12 * 100),
+    ],
+)
+def test_languages_and_versions_are_fetched_whole(site: Site, start: str, pages: int) -> None:
+    crawl = Crawl(site).run(start, pages_max=20_000)
+    assert crawl.sprung == []
+    assert len(set(crawl.fetched)) == pages
+
+
+def shops(path: str) -> tuple[list[object], list[str]]:
+    """Filters in the path: each choice of some values is a page, which shows the same goods."""
+    chosen = path.split("/")[2:-1]
+    dice = random.Random(path)
+    words = [word for product in dice.sample(range(40), 10) for word in own(f"product {product}", 12)]
+    others = [
+        "/".join([*chosen[:place], value, *chosen[place + 1 :]])
+        for place in range(5)
+        for value in ("red", "blue", "wide", "tall", "old", "new", "soft", "hard")
+    ]
+    return words, [f"/shop/{one}/" for one in others]
+
+
+def browsing_sessions(path: str) -> tuple[list[object], list[str]]:
+    """A session lasts for the whole site of twenty pages, and each page begins another one too."""
+    _, session, page = path.split("/")
+    fresh = random.Random(path).getrandbits(48)
+    return own(page), [*(f"/{session}/{number}" for number in range(20)), f"/visit-{fresh:012x}a1/{page}"]
+
+
+def copies(path: str) -> tuple[list[object], list[str]]:
+    """A site of twenty pages under one name after the other, without end."""
+    _, copy, page = path.split("/")
+    return own(page), [*(f"/{copy}/{number}" for number in range(20)), f"/{copy}x/0", f"/{copy}y/0"]
+
+
+@pytest.mark.parametrize(
+    ("site", "start", "pages"),
+    [(shops, "/shop/red/red/red/red/red/", 400), (browsing_sessions, "/visit/1", 400), (copies, "/copy/0", 2_000)],
+)
+def test_filters_sessions_and_endless_copies_are_no_languages(site: Site, start: str, pages: int) -> None:
+    crawl = Crawl(site).run(start)
+    assert crawl.sprung
+    assert len(crawl.fetched) <= pages
 
 
 @pytest.mark.heavy

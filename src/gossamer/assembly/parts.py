@@ -19,7 +19,7 @@ from gossamer.assembly.modules import chosen_modules, judge_of
 from gossamer.config import Config, effective_toml
 from gossamer.config.secret import redacted
 from gossamer.crawl.copies import CopyMarks, NearCopies
-from gossamer.crawl.history import UrlMemory
+from gossamer.crawl.history import UrlMemory, page_key
 from gossamer.crawl.isolation import IsolatedModules
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.quarantine import Quarantine
@@ -177,7 +177,11 @@ def _form_begun_with(epochs: Epochs, chosen: str) -> str:
 def traps_of(config: Config, epochs: Epochs) -> Traps:
     """Return the detection of traps."""
     split = config.url.split
-    return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host, split)))
+    return Traps(
+        config.scope,
+        lambda partition, host: epochs.get("content", watch_key(partition, host, split)),
+        lambda partition, fingerprint: epochs.get("page", page_key(partition, fingerprint)) is not None,
+    )
 
 
 def copies_of(

@@ -23,6 +23,7 @@ from gossamer.model.pages import Sketch
 from gossamer.model.patterns import PatternSet
 from gossamer.ports import NEW
 from gossamer.scope.farms import ANY, Farm, Farms, fingerprint_of, packed, unpacked
+from gossamer.scope.mirrors import Fetched, Mirrors
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.templates import (
     WATCHED_FROM_PAGES,
@@ -111,7 +112,7 @@ class WardRecord(msgspec.Struct, array_like=True, frozen=True):
 class Ward:
     """One watched host."""
 
-    __slots__ = ("counts", "dirty", "nodes", "partition", "touched")
+    __slots__ = ("counts", "dirty", "mirrors", "nodes", "partition", "touched")
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
@@ -119,6 +120,7 @@ class Ward:
         """Pages per template, while they are too few to watch it."""
         self.nodes: dict[str, TemplateNode] = {}
         """Templates that are watched."""
+        self.mirrors = Mirrors()
         self.touched = False
         self.dirty = False
         """Whether a watched template changed, so that the next commit stores this. Counts alone may be lost with the
@@ -174,13 +176,19 @@ class Traps:
     A page of a rare template costs 10 µs; a page of a watched one sometimes a sketch, of a suspected one always.
     """
 
-    def __init__(self, options: ScopeOptions, recall: Recall = lambda _partition, _host: None) -> None:
+    def __init__(
+        self,
+        options: ScopeOptions,
+        recall: Recall = lambda _partition, _host: None,
+        is_fetched: Fetched = lambda _partition, _fingerprint: False,
+    ) -> None:
         self._enabled = options.traps
         self._pages_min = options.trap_pages_min
         self._near_pages_min = options.trap_near_pages_min
         self._maze_pages_max = options.trap_maze_pages_max
         self._exempt = PatternSet(options.trap_exempt) if options.trap_exempt else None
         self._recall = recall
+        self._is_fetched = is_fetched
         self._counted: OrderedDict[str, int] = OrderedDict()
         self._wards: OrderedDict[str, Ward] = OrderedDict()
         self._passed: dict[str, tuple[int, bytes]] = {}
@@ -380,7 +388,10 @@ class Traps:
             self._passed[host] = (ward.partition, ward.dump())
 
     def _judge(self, url: Url, ward: Ward, node: TemplateNode, sketch: Callable[[], Sketch] | None, year: int) -> None:
-        if sketch is None or any(not YEAR_MIN <= one <= year + YEARS_AHEAD_MAX for one in years_of(url.text)):
+        has_odd_year = any(not YEAR_MIN <= one <= year + YEARS_AHEAD_MAX for one in years_of(url.text))
+        if node.suspected and not has_odd_year and ward.mirrors.has_twin(url, self._is_fetched):
+            return  # A page of a language or version repeats another one, and is no evidence.
+        if sketch is None or has_odd_year:
             node.note(stale=True, near=True)
         elif (
             node.suspected
