@@ -16,7 +16,7 @@ MIRRORED_MAX = 2
 """Directories of a host whose names may stand for each other, such as language and version. A catalogue usually has
 three filters or more."""
 NAMES_MAX = 64
-"""Names that are compared in the place of one directory. In an endless series of copies the others are evidence."""
+"""Names that are compared of one directory. In an endless series of copies the others are evidence."""
 PAGES_MIN = 8
 """Pages under a name before it counts as a part of the host: sessions have fewer."""
 
