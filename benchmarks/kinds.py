@@ -119,8 +119,8 @@ KINDS = {
     "postgresql": Kind(documentation("postgresql")),
     "python": Kind(documentation("python")),
     "documentation": Kind(documentation("python", "postgresql")),
-    "mixed": Kind(generated(1_500, constant(8_000, 10), "mixed"), hosts=1, server=MIXED_SERVER),
+    "mixed": Kind(generated(3_000, constant(8_000, 10), "mixed"), hosts=1, server=MIXED_SERVER),
     "hosts": Kind(generated(40, constant(5_000, 10)), hosts=64, tls=True),
-    "embeds": Kind(generated(400, constant(5_000, 10), "embeds"), hosts=1, options=("--embeds",)),
-    "archive": Kind(generated(1_000, like_the_archive), hosts=1),
+    "embeds": Kind(generated(3_000, constant(5_000, 10), "embeds"), hosts=1, options=("--embeds",)),
+    "archive": Kind(generated(3_000, like_the_archive), hosts=1),
 }

@@ -296,13 +296,13 @@ class Scheduler:
         on the workbench. Return False if no host waits, or if this host has prerequisite fetches, waits for robots.txt,
         or has nothing queued.
         """
-        if host.prerequisites or host.parked or not host.record.queued:
-            return False
         for_its_site = host.site is not None and host.site.crowded
         if not for_its_site:
             comes_again = bool(host.record.due) and len(self.benched) >= self.room.hosts
             if not (comes_again and self._index.has_ready):
                 return False
+        if host.prerequisites or host.parked or not host.record.queued:
+            return False
         if host.out or host.lent:
             self._bench.withdraw(host)  # It leaves when its leases are returned.
             return True
