@@ -104,6 +104,8 @@ CRAWLS = [
     ([*LOCAL, "-o", "file"], "cannot write to file: File exists; name another with -o DIR"),
     ([*LOCAL, "-o", "file/crawl"], "cannot write to file/crawl: Not a directory; name another with -o DIR"),
     ([*LOCAL, "-o", "crawled"], "gossamer resume crawled continues it, -o DIR starts another"),
+    ([*LOCAL, "-o", "folder"], "folder holds something else (something); name another with -o DIR: a new or an empty"),
+    ([*LOCAL, "-o", "/"], "/ holds something else ("),
     ([*LOCAL, "-o", ""], '--output "": expected a text that is not empty'),
     # Seeds.
     (["crawl"], "no seeds; name a URL (gossamer crawl https://example.org/) or a file of them"),
@@ -232,8 +234,10 @@ def test_hosts_that_can_be_read_but_once_are_refused(real: Gossamer) -> None:
 
 
 def test_what_was_there_before_a_refused_crawl_stays(real: Gossamer) -> None:
+    for name in ("seeds.txt", "lost+found", ".snapshot"):  # Of a crawl that was killed early, and of a volume.
+        (real.directory / "volume" / name).mkdir(parents=True)
     before = there(real.directory)
-    real.mistake(*LOCAL, "--hosts", "hosts", "-o", "folder")
+    assert "no address" in real.mistake(*LOCAL, "--hosts", "hosts", "-o", "volume")
     assert there(real.directory) == before
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.cli.directory import holds_crawl, make_writable, require_crawl, there_before, unmake
+from gossamer.cli.directory import holds_crawl, make_writable, refuse_foreign, require_crawl, there_before, unmake
 from gossamer.cli.job import CrawlJob, CrawlRequest
 from gossamer.config import Config, configure
 from gossamer.config.flags import BY_NAME
@@ -53,6 +53,7 @@ def checked(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
 
 def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[CrawlJob, Config]:
     missing, before = there_before(directory)
+    refuse_foreign(directory, before)
     try:
         if config.seeds.file in STANDARD_INPUT or Path(config.seeds.file).is_fifo():
             config = _spooled(config, directory, spool)

@@ -12,6 +12,13 @@ from gossamer.cli.job import CrawlJob
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import make_directory
 
+OWN = frozenset(
+    ("epochs", "items", "links", "logs", "machines", "pages", "seeds.txt", "simweb.json", "state", "warc", "web")
+)
+"""Names that a crawl's directory may hold before it has its `crawl.toml`: of a crawl that ended early, and of what
+commands put there.
+"""
+
 
 def holds_crawl(directory: Path) -> bool:
     """Return whether a crawl was started in a directory."""
@@ -25,6 +32,16 @@ def require_crawl(directory: Path) -> None:
     if not holds_crawl(directory):
         raise ConfigError(
             f"{directory} holds no crawl (it has no crawl.toml); name the one that gossamer crawl -o made"
+        )
+
+
+def refuse_foreign(directory: Path, names: Iterable[str]) -> None:
+    """Raise ConfigError where `names`, those in a directory, are not of a crawl: its files would be mixed with those.
+    Hidden names do not count.
+    """
+    if foreign := sorted(name for name in names if not name.startswith(".") and name not in OWN | {"lost+found"}):
+        raise ConfigError(
+            f"{directory} holds something else ({foreign[0]}); name another with -o DIR: a new or an empty one"
         )
 
 
