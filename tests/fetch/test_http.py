@@ -600,6 +600,26 @@ def test_time_that_runs_out_in_the_body_cuts_it(run: Run) -> None:
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("sent", "truncated"),
+    [
+        ("bytes 0-4/5", ""),
+        ("bytes 0-4/9", "unspecified"),
+        ("bytes 4-8/9", "unspecified"),
+        ("bytes 0-4/*", "unspecified"),
+        ("nonsense", "unspecified"),
+    ],
+)
+def test_a_part_that_was_not_asked_for_is_not_taken_for_the_whole(run: Run, sent: str, truncated: str) -> None:
+    async def main() -> None:
+        head = f"HTTP/1.1 206 Partial Content\r\nContent-Range: {sent}\r\nContent-Length: 5\r\n\r\n"
+        async with serving(always(head.encode() + b"whole", stay=False)) as server, speaking() as module:
+            answer = replied(await module.fetch(to(server)))
+            assert (answer.body, answer.truncated) == (b"whole", truncated)
+
+    run(main())
+
+
 def test_the_length_counts_where_the_transfer_coding_is_none(run: Run) -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 5\r\n\r\n"
 

@@ -40,6 +40,7 @@ ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
 """The codings that `BoundedDecoder` removes."""
 
 UNAUTHORIZED: Final = 401
+PARTIAL_CONTENT: Final = 206
 PROXY_LOGIN_REQUIRED: Final = 407
 H2_HOSTS_MAX: Final = 10_000
 """Recent hosts whose HTTP/2 failed, and recent hosts that speak it: about 1.5 MB each."""
@@ -55,6 +56,7 @@ LENGTH_HEADER: Final = b"Content-Length: %d\r\n\r\n"
 _ADDRESS = re.compile(r"""https?://(?:[!"$-.0->@-~]*@)?([!"$-.0->@-~]+)([!"$-~]*)(?:\#[!-~]*)?\Z""", re.IGNORECASE)
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _VALUE = re.compile(r"[!-~\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[!-~\x80-\xff])?\Z|\Z")
+_RANGE = re.compile(r"bytes 0-([0-9]{1,18})/([0-9]{1,18})")
 _END_TAG = re.compile(rb"</html\s*+>(?>\s|<!--.*?-->)*+\Z", re.IGNORECASE | re.DOTALL)
 _TAIL_BYTES: Final = 1_024
 _LENGTHS: Final = frozenset({"content-length", "transfer-encoding"})
@@ -424,6 +426,8 @@ def _reply(
         return None
     media_type, charset = content_type(head.headers)
     body = transfer.whole_body(truncated)
+    if head.status == PARTIAL_CONTENT and not _is_of_all(head):
+        truncated = truncated or "unspecified"
     return Reply(
         url=request.url,
         status=head.status,
@@ -443,6 +447,12 @@ def _reply(
         file=transfer.file,
         authenticated=any(is_credential(name) for name, _ in request.headers) if request.headers else False,
     )
+
+
+def _is_of_all(head: Head) -> bool:
+    """Say whether the range of a 206 is the whole content (RFC 9110, section 14.4); servers send them unasked too."""
+    ranges = [_RANGE.fullmatch(value.strip()) for name, value in head.headers if name.lower() == "content-range"]
+    return len(ranges) == 1 and ranges[0] is not None and int(ranges[0][1]) + 1 == int(ranges[0][2])
 
 
 def _sniffed(head: Head, body: bytes, file: Spill | None) -> str:
