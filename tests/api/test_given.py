@@ -74,6 +74,10 @@ def test_a_directory_is_a_text_or_a_path(kind: Any, given: object) -> None:
         ({"settings": {"limits.max_pages": object()}}, "expected a whole number"),
         ({"more_seeds": "seeds.txt"}, "more_seeds is 'seeds.txt': give a function"),
         ({"max_pages": object()}, "expected a whole number"),
+        ({"max_pages": "3"}, 'max_pages "3": expected a whole number'),
+        ({"delay": "3"}, 'delay "3": expected a number of seconds'),
+        ({"no_robots": "no"}, 'no_robots "no": expected True or False'),
+        ({"json": 0}, "json 0: expected True or False"),
         ({"include": [5]}, "include"),
         ({"contact": 5}, "contact 5: expected a text"),
         ({"contact": "me\udcff@example.org"}, "contact holds what is no text in UTF-8"),
@@ -82,6 +86,12 @@ def test_a_directory_is_a_text_or_a_path(kind: Any, given: object) -> None:
 def test_what_else_is_given_is_of_its_kind(given: dict[str, Any], told: str, tmp_path: Path) -> None:
     assert told in line_of(lambda: Crawler(HERE, output=tmp_path / "crawl", **{"allow_private": True, **given}))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", [Crawler, ClusterCrawler])
+def test_options_of_a_resume_are_of_their_kind(kind: Any, tmp_path: Path) -> None:
+    (tmp_path / "crawl.toml").touch()
+    assert line_of(lambda: kind.resume(tmp_path, max_pages="3")) == 'max_pages "3": expected a whole number'
 
 
 def test_any_number_of_seeds_of_any_kind_of_list_will_do(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ class ClusterCrawler:
         stored = directory / "crawl.toml"
         if resuming:
             refuse_maintained(directory)
-            with named_as_keywords():
+            with named_as_keywords(options):
                 config = config if config is not None else reopen(stored, options=options)
         else:
             if stored.exists():
@@ -118,7 +118,7 @@ class ClusterCrawler:
                     f"{directory} already holds a crawl; `gossamer resume {shell_word(directory)}` continues it"
                 )
             given = {**options, "output": str(directory)}
-            with named_as_keywords():
+            with named_as_keywords(options):
                 config = config if config is not None else configure(options=given, seeds=seeds_of(seeds))
             check_lists(config)
             check_seeds(config)

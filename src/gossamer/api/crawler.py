@@ -97,14 +97,14 @@ class Crawler:
             if not stored.exists():
                 raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
             refuse_maintained(directory)
-            with named_as_keywords():
+            with named_as_keywords(options):
                 config = config if config is not None else reopen(stored, options=options, sets=sets)
         else:
             if stored.exists():
                 raise _already_there(directory)
             if config is None:
                 given = {**options, "output": str(directory)}
-                with named_as_keywords():
+                with named_as_keywords(options):
                     config = configure(options=given, sets=sets, seeds=seeds_of(seeds))
             check_lists(config)
             check_seeds(config)

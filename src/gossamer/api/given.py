@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gossamer.config import Config
-from gossamer.config.flags import FLAGS
+from gossamer.config.flags import BY_NAME, FLAGS
 from gossamer.config.toml import written
 from gossamer.model.errors import ConfigError
 
@@ -60,14 +61,27 @@ def sets_of(given: object) -> list[str]:
 
 
 @contextmanager
-def named_as_keywords() -> Iterator[None]:
-    """Replace options (`--max-pages`) in errors by the keywords of a program (`max_pages`)."""
+def named_as_keywords(options: Mapping[str, object]) -> Iterator[None]:
+    """Check the types of a program's options, and replace options (`--max-pages`) in errors by its keywords
+    (`max_pages`).
+
+    Raises:
+        ConfigError: a text that a command line would have for a number, or a switch that is neither True nor False.
+    """
+    for name, value in options.items():
+        kind = BY_NAME[name].kind if name in BY_NAME else str
+        is_wrong = not isinstance(value, bool) if kind is bool else kind is not str and isinstance(value, str)
+        if is_wrong and value is not None:
+            raise ConfigError(f"{name} {json.dumps(value, default=str)[:60]}: expected {_EXPECTED[kind]}")
     try:
         yield
     except ConfigError as error:
         raise ConfigError(_OPTION.sub(lambda match: _KEYWORDS.get(match[1], match[0]), str(error))) from error
 
 
+_EXPECTED: Mapping[type, str] = {
+    bool: "True or False", int: "a whole number", float: "a number of seconds",
+}  # fmt: skip
 _OPTION = re.compile(r"--([a-z][a-z-]*)")
 _KEYWORDS = {flag.option: flag.name for flag in FLAGS} | {"set": "settings"}
 
