@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,21 @@ def test_what_else_is_given_is_of_its_kind(given: dict[str, Any], told: str, tmp
 def test_options_of_a_resume_are_of_their_kind(kind: Any, tmp_path: Path) -> None:
     (tmp_path / "crawl.toml").touch()
     assert line_of(lambda: kind.resume(tmp_path, max_pages="3")) == 'max_pages "3": expected a whole number'
+
+
+@pytest.mark.parametrize("names", [[], ["notes.txt"]])
+def test_a_crawl_that_is_refused_when_it_runs_leaves_nothing(names: list[str], tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("nonsense\n")
+    directory = tmp_path / "deep" / "crawl"
+    for name in names:
+        directory.mkdir(parents=True)
+        (directory / name).touch()
+    crawler = Crawler(HERE, output=directory, allow_private=True, hosts=tmp_path / "hosts")
+    assert "expected ADDRESS NAME" in line_of(lambda: asyncio.run(crawler.run()))
+    if names:
+        assert [path.name for path in directory.iterdir()] == names
+    else:
+        assert not (tmp_path / "deep").exists()
 
 
 def test_any_number_of_seeds_of_any_kind_of_list_will_do(tmp_path: Path) -> None:

@@ -48,11 +48,12 @@ from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.crawl.watchdogs import files_of, require_files
 from gossamer.model.errors import ConfigError
+from gossamer.model.product import LOCK
 from gossamer.model.status import SandboxState
 from gossamer.model.words import shell_word
 from gossamer.state.redo import DamagedStoreError
 from gossamer.world.clock import WallClock
-from gossamer.world.files import GoneError, make_directory
+from gossamer.world.files import GoneError, make_directory, remove_new, there_before
 from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, dies_with_parent
 
@@ -179,8 +180,14 @@ class Crawler:
             OSError: the disk refused; everything up to the last commit is saved.
         """
         self._allow_files()  # Before any is opened.
+        was_new, before = self._is_new, there_before(self.directory)
         make_directory(self.directory)
-        shard = self._shard = await self._assembled()
+        try:
+            shard = self._shard = await self._assembled()
+        except ConfigError:
+            if was_new and not self._is_new and not DirectoryLock.is_held(self.directory / LOCK):
+                remove_new(self.directory, *before)
+            raise
         try:
             self._write_config(self.config)
             self._attach(shard)

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.cli.directory import holds_crawl, make_writable, refuse_foreign, require_crawl, there_before, unmake
+from gossamer.cli.directory import holds_crawl, make_writable, refuse_foreign, require_crawl, unmake
 from gossamer.cli.job import CrawlJob, CrawlRequest
 from gossamer.config import Config, configure
 from gossamer.config.flags import BY_NAME
@@ -18,6 +18,7 @@ from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
+from gossamer.world.files import there_before
 
 SPOOLED = "seeds.txt"
 """File in the crawl's directory with seeds that came on standard input or through a pipe."""
@@ -52,7 +53,10 @@ def checked(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
 
 
 def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[CrawlJob, Config]:
-    missing, before = there_before(directory)
+    try:
+        missing, before = there_before(directory)
+    except OSError as error:
+        raise ConfigError(f"cannot read {directory}: {error.strerror}; name another with -o DIR") from error
     refuse_foreign(directory, before)
     try:
         if config.seeds.file in STANDARD_INPUT or Path(config.seeds.file).is_fifo():

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from gossamer.cli.job import CrawlJob
 from gossamer.model.errors import ConfigError
-from gossamer.world.files import make_directory
+from gossamer.model.product import LOCK
+from gossamer.world.files import make_directory, remove_new
+from gossamer.world.process import DirectoryLock
 
 OWN = frozenset(
     ("epochs", "items", "links", "logs", "machines", "pages", "seeds.txt", "simweb.json", "state", "warc", "web")
@@ -54,15 +54,6 @@ def make_writable(directory: Path) -> None:
         raise ConfigError(f"cannot write to {directory}: {error.strerror}; name another with -o DIR") from error
 
 
-def there_before(directory: Path) -> tuple[list[Path], list[str]]:
-    """Return the directories that are still missing, innermost first, and the names in the innermost."""
-    missing = [path for path in (directory, *directory.parents) if not path.exists()]
-    try:
-        return missing, [path.name for path in directory.iterdir()] if directory.is_dir() else []
-    except OSError as error:
-        raise ConfigError(f"cannot read {directory}: {error.strerror}; name another with -o DIR") from error
-
-
 def unmake_refused(job: CrawlJob) -> None:
     """Remove the files of a crawl whose job was refused after its checks."""
     if job.before is not None:
@@ -70,12 +61,8 @@ def unmake_refused(job: CrawlJob) -> None:
 
 
 def unmake(directory: Path, missing: Sequence[Path], before: Iterable[str]) -> None:
-    """Remove the files of a refused crawl: a mistake leaves nothing behind. A directory that became a crawl stays."""
-    if not directory.is_dir() or holds_crawl(directory):
-        return
-    for name in {path.name for path in directory.iterdir()} - set(before):
-        path = directory / name
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-    with suppress(OSError):  # Another program has put something there.
-        for path in missing:
-            path.rmdir()
+    """Remove the files of a refused crawl: a mistake leaves nothing behind. A directory that became a crawl stays, and
+    one in which another process begins a crawl.
+    """
+    if directory.is_dir() and not holds_crawl(directory) and not DirectoryLock.is_held(directory / LOCK):
+        remove_new(directory, missing, before)

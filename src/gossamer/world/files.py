@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -93,6 +94,22 @@ def make_directory(path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
     for one in missing:
         sync_directory(one.parent)
+
+
+def there_before(path: Path) -> tuple[list[Path], list[str]]:
+    """Return what `make_directory` will make, innermost first, and the names in the directory if it is there."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    return missing, [one.name for one in path.iterdir()] if path.is_dir() else []
+
+
+def remove_new(path: Path, missing: Sequence[Path], before: Iterable[str]) -> None:
+    """Remove what was made since `there_before` returned `missing` and `before`."""
+    for name in {one.name for one in path.iterdir()} - set(before):
+        new = path / name
+        shutil.rmtree(new) if new.is_dir() and not new.is_symlink() else new.unlink()
+    with suppress(OSError):  # Another program has put something there.
+        for one in missing:
+            one.rmdir()
 
 
 def sync_file(path: Path) -> None:
