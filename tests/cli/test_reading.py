@@ -16,6 +16,7 @@ import pytest
 from gossamer.cli import control
 from gossamer.cli.main import refusal_of
 from gossamer.world.process import DirectoryLock
+from gossamer.world.files import closed
 from tests.cli.conftest import Real
 
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, PR_CAPBSET_DROP = 1, 2, 24
@@ -125,6 +126,12 @@ def test_what_must_write_says_in_one_line_that_it_cannot(kept: Path, arguments: 
     assert err.count("\n") == 1
     assert "Permission denied" in err or "written" in err
     assert "; " in err, "it says what to do"
+
+
+def test_a_resume_that_may_not_write_says_so_at_once(kept: Path) -> None:
+    status, out, err = as_anybody(kept, "resume", "crawl", "--log-format", "plain")
+    assert (status, out) == (2, ""), "it does not wait, as it does for another process"
+    assert err == f"gossamer: {closed(PermissionError(errno.EACCES, 'Permission denied'), 'crawl')}\n"
 
 
 @pytest.mark.parametrize(

@@ -451,8 +451,8 @@ class Crawler:
             refuse_maintained(self.directory)
             try:
                 return locked(self.directory, wait_s=0.0)
-            except ConfigError:
-                if WallClock().now() >= deadline:
+            except ConfigError as error:
+                if error.__cause__ is not None or WallClock().now() >= deadline:  # The system's refusal stays.
                     raise
             await asyncio.sleep(LOCK_POLL_S)
 

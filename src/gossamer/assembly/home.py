@@ -20,7 +20,7 @@ from gossamer.state.journals import Journals
 from gossamer.state.store import Store
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
-from gossamer.world.files import make_directory
+from gossamer.world.files import closed, make_directory
 from gossamer.world.process import MAINTENANCE, NOT_OURS, DirectoryLock
 
 T = TypeVar("T")
@@ -142,9 +142,7 @@ def locked(
     except OSError as error:
         if error.errno not in NOT_OURS:
             raise
-        raise ConfigError(
-            f"cannot write to {directory}: {error.strerror}; see that you may write there, or work on a copy"
-        ) from error
+        raise ConfigError(closed(error, directory)) from error
     if not lock.acquire(wait_s):
         lock.release()
         raise ConfigError(

@@ -20,6 +20,7 @@ from gossamer.cli.job import CrawlRequest
 from gossamer.cli.output import Exit, complain, epilog
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.verbs import VERBS
+from gossamer.world.files import closed
 from gossamer.world.process import NOT_OURS
 
 COMPLETE = "_GOSSAMER_COMPLETE"
@@ -140,7 +141,7 @@ def refusal_of(error: OSError) -> str:
     if not error.filename:
         return str(error)
     if error.errno == errno.EROFS:
-        return f"cannot write to {error.filename}: {error.strerror}; see that you may write there, or work on a copy"
+        return closed(error, error.filename)
     advice = "; run this as its owner, or have them permit it" if error.errno in NOT_OURS else ""
     return f"{error.filename}: {error.strerror}{advice}"
 
