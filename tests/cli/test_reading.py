@@ -15,8 +15,8 @@ import pytest
 
 from gossamer.cli import control
 from gossamer.cli.main import refusal_of
-from gossamer.world.process import DirectoryLock
 from gossamer.world.files import closed
+from gossamer.world.process import DirectoryLock
 from tests.cli.conftest import Real
 
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, PR_CAPBSET_DROP = 1, 2, 24
