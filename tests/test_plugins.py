@@ -139,10 +139,20 @@ class Failing:
         raise self.error
 
 
-def test_a_component_that_fails_is_named() -> None:
-    made = naming(Failing(), "mine:Failing", "components.thing", "offer", "resolve", "missing")
+class Slotted:
+    """The same without a `__dict__`."""
+
+    __slots__ = ("error",)
+
+    __init__ = Failing.__init__
+    offer, resolve = Failing.offer, Failing.resolve
+
+
+@pytest.mark.parametrize("kind", [Failing, Slotted])
+def test_a_component_that_fails_is_named(kind: type[Failing]) -> None:
+    made = naming(kind(), "mine:Failing", "components.thing", "offer", "resolve", "missing")
     assert naming(made, "mine:Failing", "components.thing", "offer") is made
-    assert isinstance(made, Failing)
+    assert isinstance(made, kind)
     with pytest.raises(RuntimeError, match=r"^components.thing: mine:Failing failed in offer \(a\): ValueError: on pu"):
         made.offer(["a", "b"], [1, 2])
     with pytest.raises(RuntimeError, match=r"^components.thing: mine:Failing failed in resolve \(a\): ValueError: on "):

@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 from gossamer.model.errors import ConfigError, is_fatal
 
 GROUP = "gossamer.components"
+NAMED = "names_its_component"
+"""Mark of methods whose errors name the component."""
 FILES_MAX = 64
 """Files of components whose modules are remembered."""
 
@@ -85,12 +88,19 @@ def naming(made: object, name: str, key: str, *methods: str) -> object:
     """Return a component of the operator, whose `methods`, where it has them, raise RuntimeErrors that name it as the
     configuration does. Errors that end the crawl (a full disk) stay what they are. About 0.2 µs a call.
     """
-    own = getattr(made, "__dict__", None)
-    if not isinstance(own, dict):  # Of a class with slots: it stays as it is.
-        return made
+    named: dict[str, Any] = {}
     for method in methods:
-        if hasattr(made, method) and method not in own:
-            own[method] = _named(getattr(made, method), f"{key}: {name} failed in {method}")
+        inner = getattr(made, method, None)
+        if callable(inner) and not hasattr(inner, NAMED):
+            named[method] = _named(inner, f"{key}: {name} failed in {method}")
+    own = getattr(made, "__dict__", None)
+    if isinstance(own, dict):
+        own.update(named)
+    elif named:  # Of a class with slots: its methods are those of a class of its own.
+        kind: Any = type(made)
+        inside = {method: staticmethod(one) for method, one in named.items()}
+        with suppress(TypeError):  # Of a native class: it stays as it is.
+            object.__setattr__(made, "__class__", type(kind)(kind.__name__, (kind,), {"__slots__": (), **inside}))
     return made
 
 
@@ -102,24 +112,26 @@ def _named(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
         return RuntimeError(f"{says}{where}: {type(error).__name__}: {error}")
 
     @wraps(inner)
-    def call(*given: object) -> object:
+    def call(*given: object, **named: object) -> object:
         try:
-            return inner(*given)
+            return inner(*given, **named)
         except Exception as error:
             if is_fatal(error):
                 raise
             raise blamed(error, given) from error
 
     @wraps(inner)
-    async def wait(*given: object) -> object:
+    async def wait(*given: object, **named: object) -> object:
         try:
-            return await inner(*given)
+            return await inner(*given, **named)
         except Exception as error:
             if is_fatal(error):
                 raise
             raise blamed(error, given) from error
 
-    return wait if inspect.iscoroutinefunction(inner) else call
+    made = wait if inspect.iscoroutinefunction(inner) else call
+    setattr(made, NAMED, True)
+    return made
 
 
 def _members(port: type) -> list[str]:

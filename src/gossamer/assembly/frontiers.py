@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import isfunction
+from typing import cast
 
 from gossamer.assembly.parts import budget_of
 from gossamer.assembly.revisits import frontier_options_of, share_new_of
@@ -16,7 +18,7 @@ from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.walk import frontier_of
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
-from gossamer.plugins import build
+from gossamer.plugins import build, naming
 from gossamer.ports import Prioritizer
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COMPONENT
@@ -71,7 +73,9 @@ def _wrapped(
     made = build(name, key, gates=frontier, epochs=epochs, name_url=namer.name, dice=dice)
     if not isinstance(made, WrappedFrontier):
         raise ConfigError(f"{key}: {name} does not derive from gossamer.frontier.wrapping.WrappedFrontier")
-    return made
+    inherited = vars(WrappedFrontier).items()
+    changed = [method for method, ours in inherited if isfunction(ours) and getattr(type(made), method) is not ours]
+    return cast("WrappedFrontier", naming(made, name, key, *(one for one in changed if not one.startswith("_"))))
 
 
 def remembered_of(config: Config, store: HostsStore | None, now: float) -> Remembered | None:
