@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer import Crawler
 from gossamer.assembly.modules import chosen_modules
 from gossamer.config import configure
 from gossamer.model.errors import ConfigError
@@ -124,6 +125,26 @@ def test_a_module_without_a_name_is_refused_before_it_is_used(tmp_path: Path) ->
     config = configure(options={"contact": "me@example.org"}, sets=(f'process.modules=["{file}:Half"]',))
     with pytest.raises(ConfigError, match=r"process\.modules: .*Half has no name, wants\(media_type\); see docs"):
         chosen_modules(config)
+    file.write_text("class Odd:\n    name, columns, wants, process = 'odd', (), any, any\n")
+    config = configure(options={"contact": "me@example.org"}, sets=(f'process.modules=["{file}:Odd"]',))
+    with pytest.raises(
+        ConfigError, match=r"process\.modules: columns of .*Odd is no dict of names and types; see docs"
+    ):
+        chosen_modules(config)
+
+
+def test_a_frontier_that_fails_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "failing_frontier_file.py"
+    file.write_text(
+        "from gossamer.frontier.wrapping import WrappedFrontier\n\n"
+        "class Failing(WrappedFrontier):\n"
+        "    def __init__(self, *, gates, epochs, name_url, dice):\n        super().__init__(gates)\n\n"
+        "    def select(self, now):\n        raise ValueError('on purpose')\n"
+    )
+    settings = {"components.frontier": f"{file}:Failing"}
+    crawler = Crawler("http://127.0.0.1:1/", output=tmp_path / "crawl", allow_private=True, settings=settings)
+    with pytest.raises(RuntimeError, match=r"components.frontier: .*:Failing failed in select: ValueError: on purpose"):
+        asyncio.run(crawler.run())
 
 
 class Failing:

@@ -4,7 +4,7 @@ and isolated workers need only these parts of a crawl.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import cast
@@ -108,6 +108,10 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
         parts = {"name": "name", "wants": "wants(media_type)", "process": "process(page, findings)"}
         if missing := [says for part, says in parts.items() if not hasattr(module, part)]:
             raise ConfigError(f"{key}: {name} has no {', '.join(missing)}; see docs/reference/processing.md")
+        if not isinstance(getattr(module, "columns", {}), Mapping):
+            raise ConfigError(
+                f"{key}: columns of {name} is no dict of names and types; see docs/reference/processing.md"
+            )
         return cast("ProcessingModule", module)
 
     return chosen(options, made, embeds=config.scope.embeds, watch=watch)
