@@ -109,9 +109,7 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
         if missing := [says for part, says in parts.items() if not hasattr(module, part)]:
             raise ConfigError(f"{key}: {name} has no {', '.join(missing)}; see docs/reference/processing.md")
         if not isinstance(getattr(module, "columns", {}), Mapping):
-            raise ConfigError(
-                f"{key}: columns of {name} is no dict of names and types; see docs/reference/processing.md"
-            )
+            raise ConfigError(f"{key}: columns of {name} is no dict of types; see docs/reference/processing.md")
         return cast("ProcessingModule", module)
 
     return chosen(options, made, embeds=config.scope.embeds, watch=watch)
