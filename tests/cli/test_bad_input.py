@@ -98,6 +98,7 @@ CRAWLS = [
         "fetch.proxy is not the URL of a proxy; write http:",
     ),
     ([*LOCAL, "--set", "fetch.proxy=proxy:99999"], "fetch.proxy is not the URL of a proxy"),
+    ([*LOCAL, "--set", "fetch.proxy=socks4://proxy:1080"], "fetch.proxy is not the URL of a proxy; write http://HOST"),
     ([*LOCAL, "--set", "fetch.proxy=u:p@proxy:1"], "with a password http://USER:PASSWORD@HOST:PORT, its special"),
     ([*LOCAL, "-c", "proxy.toml"], 'request."a.test": proxy is not the URL of a proxy'),
     # Where it goes.

@@ -154,6 +154,9 @@ def test_a_dead_proxy_holds_the_crawl_which_tries_it_again(watched: Watched) -> 
     clock.advance(30.0)
     assert watched.alarms() == ["proxy"]
     assert brakes.held == {}, "it is tried again"
+    counters.proxy_failed("the proxy does not speak SOCKS5 on this port", clock.now())
+    assert watched.alarms() == ["proxy"]
+    assert "the proxy: it does not speak SOCKS5 on this port; " in brakes.held["proxy"]
     counters.proxy_failed("Could not resolve proxy: proxy.test", clock.now())
     assert watched.alarms() == ["proxy"]
     assert brakes.cut_off_since == began

@@ -242,12 +242,14 @@ def test_a_proxy_that_does_not_let_us_in_is_no_answer_of_the_site(run: Run, *, r
     run(main())
 
 
-@pytest.mark.parametrize("proxy", ["http://127.0.0.1:1", "socks5h://127.0.0.1:1", "http://proxy.invalid:1"])
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:1", "socks5h://u:secret@127.0.0.1:1/", "http://proxy.invalid:1"])
 def test_a_proxy_that_cannot_be_reached_is_to_blame(run: Run, proxy: str) -> None:
     async def main() -> None:
         async with speaking(proxy=proxy) as module:
             failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.9", port=80)))
             assert (failure.outcome, failure.by_proxy) == ("connect_error", True)
+            expected = ("Failed to connect to the proxy 127.0.0.1:1 after", "Could not resolve proxy: proxy.invalid")
+            assert failure.error.startswith(expected)
 
     run(main())
 
@@ -261,9 +263,8 @@ def test_a_proxy_that_cannot_be_reached_is_to_blame(run: Run, proxy: str) -> Non
         ("socks5://", [b""], True, ""),
         ("socks5://", [b"\5\0", b"\5\4\0\1\0\0\0\0\0\0"], False, "the proxy does not reach 127.0.0.9: host un"),
         ("socks5://", [b"\5\0", b"\5\2\0\1\0\0\0\0\0\0"], False, "the proxy does not reach 127.0.0.9: its rules"),
-        ("socks4://", [b"\0\x5b\0\0\0\0\0\0"], False, ""),
     ],
-    ids=["not let in", "wrong password", "speaks HTTP", "closed", "host unreachable", "forbidden", "SOCKS4"],
+    ids=["not let in", "wrong password", "speaks HTTP", "closed", "host unreachable", "forbidden"],
 )  # fmt: skip
 def test_a_socks_proxy_that_does_not_reach_the_host_is_not_to_blame(
     run: Run, proxy: str, answers: list[bytes], error: str, *, by_proxy: bool

@@ -187,10 +187,11 @@ class CrawlCounters:
         self.unanswered = 0 if wire_bytes else self.unanswered + 1
 
     def proxy_failed(self, error: str, now: float) -> None:
-        """Note that the proxy could not be used."""
+        """Note that the proxy could not be used; what the error says of it is kept as a sentence about `it`."""
+        rest = error.removeprefix("the proxy ")
         if self.answered_at >= self.proxy_failed_at:
             self.proxy_failing_since = now
-        self.proxy_error, self.proxy_failed_at = error, now
+        self.proxy_error, self.proxy_failed_at = f"it {rest}" if rest != error else error, now
 
     def rendered(self, result: str) -> None:
         """Count a page that was to be rendered."""

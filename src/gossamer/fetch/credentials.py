@@ -19,7 +19,7 @@ REFERENCE_BYTES_MAX: Final = 64 * 1024
 
 _REFERENCE = re.compile(r"(env|file):(.+)", re.DOTALL)
 _PROXY = re.compile(
-    r"(?:(?P<scheme>https?|socks5h?|socks4a?)://)?(?P<user>(?:[!$&()*+,.0-9:;=A-Z_~-]|%(?:[2-6][0-9A-F]|7[0-9A-E]|[89A-F]"
+    r"(?:(?P<scheme>https?|socks5h?)://)?(?P<user>(?:[!$&()*+,.0-9:;=A-Z_~-]|%(?:[2-6][0-9A-F]|7[0-9A-E]|[89A-F]"
     r"[0-9A-F]))*@)?(?:\[[0-9a-f:.]+\]|[^\s:/@\[\]?#]+)(?::(?P<port>[0-9]{1,5}))?/?",
     re.IGNORECASE,
 )

@@ -78,7 +78,7 @@ class Transfer:
         "_options", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read",
         "bodies", "body", "body_bytes", "body_bytes_max", "concurrency", "connections", "curl", "disk_error",
         "driver", "ended_well", "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip",
-        "media_types", "paused", "pinned", "proxy_scheme", "speaks_tls", "stopped", "was_refused", "wire_bytes",
+        "media_types", "paused", "pinned", "proxy", "speaks_tls", "stopped", "was_refused", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
@@ -130,7 +130,7 @@ class Transfer:
         self._opens_more = False
         self._opened: list[socket.socket] = []
         self.pinned = not (options.proxy and options.proxy_resolves)  # To a request's address, through a tunnel too.
-        self.proxy_scheme = options.proxy.partition(":")[0].lower()
+        self.proxy = options.proxy
         self._requests = 0
         self._method_set = False
         self._fresh = False
@@ -359,7 +359,7 @@ class Transfer:
             self.stopped = "resend"
             self.was_refused = self._is_new
             return int(pycurl.PREREQFUNC_ABORT)
-        if not self.proxy_scheme and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
+        if not self.proxy and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
             self.stopped = f"connected to {remote_ip}"
             return int(pycurl.PREREQFUNC_ABORT)
         if self.driver is not None:

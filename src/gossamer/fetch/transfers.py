@@ -99,6 +99,7 @@ _SOCKS_SAYS: Final = {
 }
 """Texts for libcurl's errors about a SOCKS5 proxy, by their beginnings."""
 _NOT_CONNECTED: Final = ("Failed to connect to ", "Connection timed out", "Resolving timed out")
+_OVER_PROXY = re.compile(r"^Failed to connect to \S+ over proxy \S+")
 _GREETING: Final = frozenset({"https", "socks5", "socks5h"})
 """Schemes of proxies that answer before they turn to the host."""
 _NO_TUNNEL: Final = "CONNECT tunnel failed, response 407"
@@ -301,7 +302,15 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
     )
     if failed.outcome == "internal_error" or not _is_of_proxy(transfer, failed.outcome, code, text):
         return failed
-    return msgspec.structs.replace(failed, by_proxy=True, error=failed.error.replace("the server", "the proxy"))
+    return msgspec.structs.replace(failed, by_proxy=True, error=_of_proxy(failed.error, transfer.proxy))
+
+
+def _of_proxy(error: str, proxy: str) -> str:
+    """Return an error that says which proxy it is about: libcurl leaves its port out."""
+    at = proxy.rstrip("/").rpartition("@")[2].rpartition("//")[2]
+    if error.startswith(_NOT_CONNECTED[1:]):
+        return f"{error} (proxy {at})"
+    return _OVER_PROXY.sub(lambda _: f"Failed to connect to the proxy {at}", error.replace("the server", "the proxy"))
 
 
 def _is_of_proxy(transfer: Transfer, outcome: str, code: int, text: str) -> bool:
@@ -309,12 +318,13 @@ def _is_of_proxy(transfer: Transfer, outcome: str, code: int, text: str) -> bool
 
     An HTTP proxy that looks for the host is as silent as one that hangs; one over TLS or SOCKS5 has greeted by then.
     """
-    if not transfer.proxy_scheme:
+    scheme = transfer.proxy.partition(":")[0].lower()
+    if not scheme:
         return False
-    if outcome == "tls_error" and transfer.proxy_scheme == "https":  # Until it has answered CONNECT, TLS is with it.
+    if outcome == "tls_error" and scheme == "https":  # Until it has answered CONNECT, TLS is with it.
         return not transfer.curl.getinfo(pycurl.HTTP_CONNECTCODE)
     if code in (pycurl.E_COULDNT_CONNECT, pycurl.E_OPERATION_TIMEDOUT) and text.startswith(_NOT_CONNECTED):
-        greets = transfer.proxy_scheme in _GREETING
+        greets = scheme in _GREETING
         # The time is set once the proxy accepts the connection.
         return not transfer.curl.getinfo(pycurl.CONNECT_TIME) or (greets and not transfer.wire_bytes)
     is_answer = code == CURLE_PROXY and _BY_SOCKS in text
