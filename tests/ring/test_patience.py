@@ -111,6 +111,9 @@ def test_the_delay_that_the_operator_asks_for_is_no_reason_to_end(tmp_path: Path
     sets = ("politeness.delay_s_min=1.2", "crawl.patience_s=0.1", "limits.max_pages=2")
     crawled = crawl((busy.root,), tmp_path / "crawl", *QUICK, *sets)
     assert crawled.end == "limit"
+    assert crawled.notes[0].startswith(
+        "crawl.patience_s = 0.1 is below the longest delay of the politeness in force (1.2"
+    )
 
 
 @pytest.mark.heavy

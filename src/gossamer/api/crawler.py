@@ -34,6 +34,7 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.home import LOCK_S_MAX, Home, locked, refuse_maintained
 from gossamer.assembly.integrity import damaged_store
 from gossamer.assembly.modules import text_of
+from gossamer.assembly.parts import short_patience
 from gossamer.assembly.values import Assembled
 from gossamer.config import Config, configure
 from gossamer.config.flags import Options
@@ -366,6 +367,8 @@ class Crawler:
         if self.config.console.port is not None:
             telemetry.counters.recent = RecentList()
         telemetry.counters.listeners.append(lambda sentence: self._tell(sentence, shard))
+        if shard.kept.home.shard == 0 and (says := short_patience(self.config)):
+            telemetry.counters.note(says)
         if self._delivery is not None:
             telemetry.counters.delivery = self._delivery
             shard.kept.committer.on_committed = self._delivery.committed

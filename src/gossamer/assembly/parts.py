@@ -127,12 +127,27 @@ def scoped(config: Config) -> Config:
 
 def crawl_options_of(config: Config) -> CrawlOptions:
     """Return the crawl options, with a patience that is no shorter than the delays that the operator configured."""
-    options, rules = config.crawl, politeness_of(config)
+    options = config.crawl
     if options.patience_s is None:
         return options
+    return replace(options, patience_s=max(options.patience_s, _longest_delay_s(config) + 1.0))
+
+
+def short_patience(config: Config) -> str:
+    """Return a sentence about a patience that the operator set and that is raised; empty: it is not."""
+    given, least_s = config.crawl.patience_s, _longest_delay_s(config)
+    if given is None or given > least_s or "crawl.patience_s" not in config.origins:
+        return ""
+    return (
+        f"crawl.patience_s = {given:g} is below the longest delay of the politeness in force ({least_s:g} s), "
+        "which is waited for; lower that delay to end earlier"
+    )
+
+
+def _longest_delay_s(config: Config) -> float:
+    rules = politeness_of(config)
     own_s = [max(one.delay_s_min, one.delay_s_max) for one in (rules, *rules.hosts.values())]
-    least_s = max(*own_s, rules.site_delay_s, rules.address_delay_s) + 1.0
-    return replace(options, patience_s=max(options.patience_s, least_s))
+    return max(*own_s, rules.site_delay_s, rules.address_delay_s)
 
 
 def retries_of(config: Config, dice: Dice) -> Retries:
