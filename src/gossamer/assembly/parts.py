@@ -73,7 +73,8 @@ def require_components(config: Config) -> None:
     judge_of(config)
     policy_of(config.revisit.policy)
     for key, name in config.components.named():
-        component(name, key)
+        if key not in ("components.filters", "components.prioritizer"):  # Of the judge of links.
+            component(name, key)
 
 
 def quarantine_of(config: Config, directory: Path, epochs: Epochs, slots: ShardSlots) -> Quarantine:
