@@ -192,6 +192,9 @@ def test_cookies_of_a_file_are_taken_once_and_can_be_listed(tmp_path: Path, name
     assert mine.split("\t")[5:] == ["session", ours.made[-1]], "the last one, which only the owner of the crawl knows"
     assert "other.test" in out
     assert run("cookies", str(tmp_path / "crawl"), "-o", str(tmp_path / "out"))[0] == 0
+    for folder in ("/", str(tmp_path)):
+        status, _, err = run("cookies", str(tmp_path / "crawl"), "-o", folder)
+        assert (status, err) == (2, f"gossamer: {folder} is a directory; name a file in it with -o FILE\n")
     assert (tmp_path / "out").read_text() == out
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "crawl/state").stat().st_mode) == 0o700

@@ -20,6 +20,7 @@ from gossamer.cli.directory import require_crawl
 from gossamer.cli.job import is_maintained
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import line_of, state_of
+from gossamer.config.toml import written
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.status import read_status
@@ -93,7 +94,9 @@ def set_host(
     """Change the settings of one host; the value none removes one."""
     values = dict(_assigned(text) for text in assignments)
     fields = {"host": host, "values": values}
-    return _show_changes(_changed(directory, "host", fields, f"--set 'host.{host}={{…}}'", lambda: None))
+    kept = {key: value for key, value in values.items() if value is not None}
+    check = lambda: api.check_assignments(directory, [f"host.{host}={written(kept)}"])  # noqa: E731
+    return _show_changes(_changed(directory, "host", fields, f"--set 'host.{host}={{…}}'", check))
 
 
 def _command(name: str, verb: Verb) -> Callable[..., int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from gossamer.cli.job import CrawlJob
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
-from gossamer.world.files import make_directory, remove_new
+from gossamer.world.files import make_directory, remove_new, write_whole
 from gossamer.world.process import DirectoryLock
 
 OWN = frozenset(
@@ -66,3 +66,13 @@ def unmake(directory: Path, missing: Sequence[Path], before: Iterable[str]) -> N
     """
     if directory.is_dir() and not holds_crawl(directory) and not DirectoryLock.is_held(directory / LOCK):
         remove_new(directory, missing, before)
+
+
+def write_file(path: Path, text: str, option: str, *, private: bool = False) -> None:
+    """Write the whole of a file that an option names. Raises ConfigError if that fails."""
+    if path.is_dir():
+        raise ConfigError(f"{path} is a directory; name a file in it with {option} FILE")
+    try:
+        write_whole(path, text.encode(), private=private)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}; name another with {option} FILE") from error

@@ -14,7 +14,7 @@ import typer
 from gossamer import api
 from gossamer.cli.arguments import Directory, Json
 from gossamer.cli.control import NoCrawlRunsError, SilentError, ask, is_held, mapping, pairs_text, why_silent
-from gossamer.cli.directory import require_crawl
+from gossamer.cli.directory import require_crawl, write_file
 from gossamer.cli.job import is_maintained
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import StatusFields, warnings_of
@@ -24,7 +24,6 @@ from gossamer.model.status import Status, read_status
 from gossamer.model.words import shell_word
 from gossamer.report import figures, html, text
 from gossamer.report.figures import Report, failed_modules
-from gossamer.world.files import write_whole
 
 commands = typer.Typer()
 STATUS_S_MAX = 10.0
@@ -105,7 +104,7 @@ def report(
     status = _status_or_damage(directory)
     found = _report(directory, status)
     if page is not None:
-        _write(page, html.as_html(found, directory.resolve().name))
+        write_file(page, html.as_html(found, directory.resolve().name), "--html")
     if as_json:
         typer.echo(figures.as_json(found))
     elif page is not None:
@@ -188,12 +187,3 @@ def _status_or_damage(directory: Path) -> Status:
         if isinstance(error.__cause__, PermissionError):
             return Status(state="", warnings=[f"figures that only the crawl's state has are left out: {error}"])
         return Status(state="", damage=[{"says": str(error)}])
-
-
-def _write(page: Path, text: str) -> None:
-    if page.is_dir():
-        raise ConfigError(f"{page} is a directory; name a file in it with --html FILE")
-    try:
-        write_whole(page, text.encode())
-    except OSError as error:
-        raise ConfigError(f"cannot write {page}: {error.strerror}; name another with --html FILE") from error

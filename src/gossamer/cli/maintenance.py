@@ -14,13 +14,12 @@ import typer
 from gossamer import api
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets
 from gossamer.cli.control import SOCKET, NoCrawlRunsError, SilentError, ask
-from gossamer.cli.directory import require_crawl
+from gossamer.cli.directory import require_crawl, write_file
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.supervisor import carried_out
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.words import counted, shell_word, size
-from gossamer.world.files import write_whole
 from gossamer.world.process import MAINTENANCE, DirectoryLock
 
 if TYPE_CHECKING:
@@ -203,7 +202,7 @@ def cookies(
     if output is None:
         typer.echo(text, nl=False)
     else:
-        write_whole(output, text.encode(), private=True)
+        write_file(output, text, "-o", private=True)
     return Exit.FINISHED
 
 
