@@ -13,6 +13,7 @@ import pytest
 
 from gossamer.cli.checking import job_of
 from gossamer.cli.child import guarded
+from gossamer.cli.entry import INTERRUPTED
 from gossamer.cli.job import AGAIN, CrawlJob, decode, encode, written_in
 from gossamer.cli.output import Exit
 from gossamer.cli.start import Started
@@ -200,3 +201,19 @@ def test_a_configuration_reaches_a_later_child_as_it_was() -> None:
     assert there == config
     assert there.origins == config.origins
     assert job.process_s_max == config.crawl.process_s_max
+
+
+@pytest.mark.parametrize(("module", "words"), [("main", ["report", "x"]), ("supervisor", ["crawl", "x"])])
+def test_an_interrupt_while_modules_are_imported_is_no_traceback(module: str, words: list[str]) -> None:
+    code = (
+        "import sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name == 'gossamer.cli.{module}': raise KeyboardInterrupt\n"
+        "from gossamer.cli.entry import main\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        f"main({words})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (Exit.INTERRUPTED, "", "")
+    assert INTERRUPTED == Exit.INTERRUPTED

@@ -8,6 +8,8 @@ import re
 import sys
 from collections.abc import Sequence
 
+INTERRUPTED = 130
+"""`Exit.INTERRUPTED`, without its import."""
 _may_be_secret = re.compile(
     r"(?:request|login)\.|.*(?:://[^/\s]*@|(?:authorization|cookie|token|secret|passw|api[-_]?key)[^=\s]*\s*=)",
     re.IGNORECASE | re.DOTALL,
@@ -23,7 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from gossamer.world.process import hide_arguments
 
         hide_arguments(_may_be_secret)
-    status = status_of(words)
+    try:
+        status = status_of(words)
+    except KeyboardInterrupt:  # Also while modules are imported.
+        status = INTERRUPTED
     # A reader that went away (`| head`) is no failure: without this the interpreter would end with 120.
     for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
         try:
@@ -55,14 +60,10 @@ def status_of(words: Sequence[str]) -> int:
         words = [*words[1:], "--help"]
     if _is_supervised(words):
         gc.disable()  # What is imported is no garbage: to look for some takes 0.002 s.
-        from gossamer.cli.output import Exit
         from gossamer.cli.supervisor import carried_out
 
         gc.enable()
-        try:
-            return carried_out(words)
-        except KeyboardInterrupt:
-            return Exit.INTERRUPTED
+        return carried_out(words)
     from gossamer.cli.main import status_of_command
 
     return status_of_command(words)
