@@ -33,6 +33,7 @@ FILES = {
     "latin.toml": b"[operator]\nagent = '\xe9'\n",
     "seeds.txt": b"http://127.0.0.1/\nnot a url\n",
     "empty.txt": b"# nothing yet\n",
+    "zero.toml": b'[seeds]\nfile = "a\\u0000b"\n',
     "latin.txt": b"http://127.0.0.1/\xe9\n",
     "hosts": b"127.0.0.1 ok.example\nnonsense\n",
     "file": b"",
@@ -61,6 +62,8 @@ CRAWLS = [
     # Files.
     ([*LOCAL, "-c", "broken.toml"], "broken.toml is not TOML"),
     ([*LOCAL, "-c", "latin.toml"], "latin.toml is not UTF-8 (byte 20); save it as UTF-8"),
+    ([*LOCAL, "-c", "zero.toml"], "zero.toml line 2: seeds.file holds a zero byte; remove it"),
+    ([*LOCAL, "--set", 'output.directory="\\u0000"'], "--set: output.directory holds a zero byte"),
     ([*LOCAL, "-c", "missing.toml"], "cannot read missing.toml: No such file or directory"),
     ([*LOCAL, "-c", "folder"], "cannot read folder: Is a directory"),
     ([*LOCAL, "--hosts", "missing"], "/missing: No such file or directory; name a file that you can read"),

@@ -261,8 +261,8 @@ def nested(flat: Mapping[str, object]) -> dict[str, object]:
 def _checked(values: Values, origins: dict[str, str]) -> Config:
     # By way of JSON: dates of TOML and paths are texts.
     text = json.dumps(nested(values), default=str, ensure_ascii=False)
-    if not text.isascii() and (place := _not_unicode(values, origins)) is not None:
-        raise ConfigError(f"{place} holds what is no text in UTF-8; write it in UTF-8")
+    if (not text.isascii() or _ZERO.search(text)) and (mistake := _no_text(values, origins)) is not None:
+        raise ConfigError(mistake)
     try:
         config = convert(Config, json.loads(text))
     except OptionsError as error:
@@ -280,14 +280,22 @@ def _as_lines(mistakes: Sequence[Mistake], origins: Mapping[str, str], values: V
     return MistakesError(lines_of(mistakes, origins), wrong)
 
 
-def _not_unicode(values: Values, origins: Mapping[str, str]) -> str | None:
-    """Return the place of a value with characters that are none: bytes of a command line that were not UTF-8."""
+_ZERO = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""Matches a zero byte in JSON."""
+
+
+def _no_text(values: Values, origins: Mapping[str, str]) -> str | None:
+    """Return the mistake of a value with characters that are none, which were bytes of a command line that is not
+    UTF-8, or with a zero byte, which no path can have.
+    """
     for key, value in values.items():
-        try:
-            json.dumps(value, default=str, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
+        text, wrong = json.dumps(value, default=str, ensure_ascii=False), "what is no text in UTF-8; write it in UTF-8"
+        with suppress(UnicodeEncodeError):
+            text.encode()
+            wrong = "a zero byte; remove it" if _ZERO.search(text) else ""
+        if wrong:
             place = origins.get(key, "")
-            return place if place.startswith("--") and place != "--set" else f"{place}: {key}"
+            return f"{place if place.startswith('--') and place != '--set' else f'{place}: {key}'} holds {wrong}"
     return None
 
 
