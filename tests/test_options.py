@@ -155,8 +155,10 @@ WHOLES = st.builds(
     names=st.lists(st.text("abc", min_size=1)).map(tuple),
     weights=st.dictionaries(st.text("abc", min_size=1), st.floats(allow_nan=False, allow_infinity=False)),
     label=st.builds(Label, text=st.text()),
-    point=st.none() | st.builds(Point, x=st.integers(0), label=st.text("ABC", min_size=1)),
-    points=st.builds(Points, st.dictionaries(st.text("abc", min_size=1), st.builds(Point, x=st.integers(0)))),
+    point=st.none() | st.builds(Point, x=st.integers(0, 2**63 - 1), label=st.text("ABC", min_size=1)),
+    points=st.builds(
+        Points, st.dictionaries(st.text("abc", min_size=1), st.builds(Point, x=st.integers(0, 2**63 - 1)))
+    ),
 )
 
 

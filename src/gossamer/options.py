@@ -230,6 +230,7 @@ class _Conversion:
         self.mistakes.append(Mistake(path, message, given))
 
 
+INTEGER_MAX = 2**63 - 1
 _KINDS: Mapping[Any, tuple[type, ...]] = {
     bool: (bool,), int: (int,), float: (int, float), str: (str,), tuple: (tuple, list), dict: (Mapping,),
 }  # fmt: skip
@@ -255,6 +256,8 @@ def _expected(given: Any, hint: Any, origin: Any, key: Key) -> str:
     is_right: bool = isinstance(given, _KINDS[kind]) and (kind is bool or not isinstance(given, bool))
     if not is_right:
         return _WORDS[kind]
+    if kind is int and abs(given) > INTEGER_MAX:  # What TOML and the store hold.
+        return f"{INTEGER_MAX} or less" if given > 0 else f"{-INTEGER_MAX} or more"
     if kind is float and not abs(given) <= float_info.max:
         return "a finite number"
     if key.min_length and len(given) < key.min_length:

@@ -33,6 +33,7 @@ FILES = {
     "latin.toml": b"[operator]\nagent = '\xe9'\n",
     "seeds.txt": b"http://127.0.0.1/\nnot a url\n",
     "empty.txt": b"# nothing yet\n",
+    "long.toml": b"[limits]\nmax_pages = " + b"9" * 5_000 + b"\n",
     "zero.toml": b'[seeds]\nfile = "a\\u0000b"\n',
     "latin.txt": b"http://127.0.0.1/\xe9\n",
     "hosts": b"127.0.0.1 ok.example\nnonsense\n",
@@ -62,6 +63,9 @@ CRAWLS = [
     # Files.
     ([*LOCAL, "-c", "broken.toml"], "broken.toml is not TOML"),
     ([*LOCAL, "-c", "latin.toml"], "latin.toml is not UTF-8 (byte 20); save it as UTF-8"),
+    ([*LOCAL, "-c", "long.toml"], "long.toml is not TOML: exceeds the limit (4300 digits)"),
+    ([*LOCAL, "--set", "limits.max_pages=" + "9" * 5_000], "expected a whole number"),
+    ([*LOCAL, "--max-pages", "9223372036854775808"], "expected 9223372036854775807 or less"),
     ([*LOCAL, "-c", "zero.toml"], "zero.toml line 2: seeds.file holds a zero byte; remove it"),
     ([*LOCAL, "--set", 'output.directory="\\u0000"'], "--set: output.directory holds a zero byte"),
     ([*LOCAL, "-c", "missing.toml"], "cannot read missing.toml: No such file or directory"),

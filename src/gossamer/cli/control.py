@@ -174,7 +174,7 @@ def _assigned(text: str) -> tuple[str, object]:
         return key.strip(), None
     try:
         return key.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         return key.strip(), value
 
 

@@ -302,7 +302,7 @@ def _no_text(values: Values, origins: Mapping[str, str]) -> str | None:
 def _parsed(text: str, file: Path) -> dict[str, object]:
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # Also of a number with thousands of digits.
         raise ConfigError(f"{file} is not TOML: {str(error)[:1].lower()}{str(error)[1:]}") from error
     except RecursionError:
         raise ConfigError(f"{file}: {NESTED}") from None
@@ -347,7 +347,7 @@ def _assigned(text: str) -> Values:
         return {key: None}
     try:
         given = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         return {key: value.strip()}  # A bare word is a text: --set scope.scope=host
     except RecursionError:
         raise ConfigError(f"--set {key}: {NESTED}") from None

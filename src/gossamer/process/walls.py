@@ -76,7 +76,7 @@ class Walls:
         """Read rules as TOML. Raises ConfigError, which names the file `name`."""
         try:
             return cls(msgspec.convert(tomllib.loads(text), _File).wall)
-        except (tomllib.TOMLDecodeError, msgspec.ValidationError, re.error) as error:
+        except (ValueError, msgspec.ValidationError, re.error) as error:
             raise ConfigError(f"{name}: {error}; see process/walls.toml of the package for the form") from None
 
     @classmethod

@@ -140,7 +140,7 @@ def _value(text: str) -> object:
         return None
     try:
         value: object = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         return text
     return int(value) if isinstance(value, float) and value == value // 1 and abs(value) < 1e18 else value
 
