@@ -146,6 +146,7 @@ def test_keys_are_declared_once() -> None:
     assert declared(Points) == {}
 
 
+NUMBERS = st.integers(0, 2**63 - 1)
 WHOLES = st.builds(
     Whole,
     share=st.floats(0, 1, exclude_min=True),
@@ -155,10 +156,8 @@ WHOLES = st.builds(
     names=st.lists(st.text("abc", min_size=1)).map(tuple),
     weights=st.dictionaries(st.text("abc", min_size=1), st.floats(allow_nan=False, allow_infinity=False)),
     label=st.builds(Label, text=st.text()),
-    point=st.none() | st.builds(Point, x=st.integers(0, 2**63 - 1), label=st.text("ABC", min_size=1)),
-    points=st.builds(
-        Points, st.dictionaries(st.text("abc", min_size=1), st.builds(Point, x=st.integers(0, 2**63 - 1)))
-    ),
+    point=st.none() | st.builds(Point, x=NUMBERS, label=st.text("ABC", min_size=1)),
+    points=st.builds(Points, st.dictionaries(st.text("abc", min_size=1), st.builds(Point, x=NUMBERS))),
 )
 
 
