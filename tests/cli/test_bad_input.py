@@ -139,6 +139,8 @@ OTHERS = [
     (["resume", "file"], "file holds no crawl"),
     (["resume", "crawled", "--max-pages", "-3"], "--max-pages -3: expected 1 or more"),
     (["resume", "crawled", "--scope", "any"], "no option --scope for gossamer resume"),
+    (["resume", "crawled", "--set", "output.directory=other"], "output.directory: a crawl stays where it is; stop it"),
+    (["set", "crawled", "output.directory=other"], "output.directory: a crawl stays where it is; stop it"),
     (["host", "crawled", "a.test", "delay_s=-3"], "host.a.test.delay_s is -3, expected 0 or more"),
     (["host", "crawled", "a.test", "delay=3"], "no key host.a.test.delay; did you mean delay_s?"),
     (["host", "crawled", "a.test", "delay_s=none"], "no crawl runs in crawled; gossamer resume crawled --set"),

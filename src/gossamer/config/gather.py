@@ -114,6 +114,8 @@ def reopen_text(
         if "." in key and (key in recorded or config.value(key) != defaults.value(key))
     }
     changed = _finish(values, kept, options, sets)
+    if changed.output.directory != config.output.directory:
+        raise ConfigError("output.directory: a crawl stays where it is; stop it, and move its directory as it is")
     if changed.cluster.workers != config.cluster.workers:
         raise ConfigError(
             f"cluster.workers: this crawl has {config.cluster.workers}; "
