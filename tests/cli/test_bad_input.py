@@ -40,6 +40,7 @@ FILES = {
     "file": b"",
     "crawled/crawl.toml": b"",
     "folder/something": b"",
+    "home/photos/one": b"",
 }
 CRAWLS = [
     # Words.
@@ -112,8 +113,8 @@ CRAWLS = [
     ([*LOCAL, "-o", "file"], "cannot write to file: File exists; name another with -o DIR"),
     ([*LOCAL, "-o", "file/crawl"], "cannot write to file/crawl: Not a directory; name another with -o DIR"),
     ([*LOCAL, "-o", "crawled"], "gossamer resume crawled continues it, -o DIR starts another"),
-    ([*LOCAL, "-o", "folder"], "folder holds something else (something); name another with -o DIR: a new or an empty"),
-    ([*LOCAL, "-o", "/"], "/ holds something else ("),
+    ([*LOCAL, "-o", "home"], "home holds other directories (photos); name another with -o DIR"),
+    ([*LOCAL, "-o", "/"], "/ holds other directories ("),
     ([*LOCAL, "-o", ""], '--output "": expected a text that is not empty'),
     # Seeds.
     (["crawl"], "no seeds; name a URL (gossamer crawl https://example.org/) or a file of them"),
@@ -202,7 +203,7 @@ def real(run: Gossamer) -> Gossamer:
     """The commands with everything that is behind them, among files that are not what they should be."""
     run.environment["PYTHONPATH"] = str(Path(gossamer.__file__).parent.parent)
     for name, content in FILES.items():
-        (run.directory / name).parent.mkdir(exist_ok=True)
+        (run.directory / name).parent.mkdir(parents=True, exist_ok=True)
         (run.directory / name).write_bytes(content)
     return run
 
@@ -247,8 +248,9 @@ def test_hosts_that_can_be_read_but_once_are_refused(real: Gossamer) -> None:
 
 
 def test_what_was_there_before_a_refused_crawl_stays(real: Gossamer) -> None:
-    for name in ("seeds.txt", "lost+found", ".snapshot"):  # Of a crawl that was killed early, and of a volume.
+    for name in ("web", "lost+found", ".snapshot"):  # Of another command, and of a volume.
         (real.directory / "volume" / name).mkdir(parents=True)
+    (real.directory / "volume" / "output.log").touch()
     before = there(real.directory)
     assert "no address" in real.mistake(*LOCAL, "--hosts", "hosts", "-o", "volume")
     assert there(real.directory) == before

@@ -12,11 +12,9 @@ from gossamer.model.product import LOCK
 from gossamer.world.files import make_directory, remove_new, write_whole
 from gossamer.world.process import DirectoryLock
 
-OWN = frozenset(
-    ("epochs", "items", "links", "logs", "machines", "pages", "seeds.txt", "simweb.json", "state", "warc", "web")
-)
-"""Names that a crawl's directory may hold before it has its `crawl.toml`: of a crawl that ended early, and of what
-commands put there.
+OWN = frozenset(("epochs", "items", "links", "logs", "lost+found", "machines", "pages", "state", "warc", "web"))
+"""Directories that a crawl's directory may hold before it has its `crawl.toml`: of a crawl that ended early, of what
+commands put there, and of a volume.
 """
 
 
@@ -36,13 +34,12 @@ def require_crawl(directory: Path) -> None:
 
 
 def refuse_foreign(directory: Path, names: Iterable[str]) -> None:
-    """Raise ConfigError where `names`, those in a directory, are not of a crawl: its files would be mixed with those.
-    Hidden names do not count.
+    """Raise ConfigError where `names`, those in a directory, include directories that are not of a crawl: it is
+    a user's home, or holds crawls itself. Files do not count, such as a log of the caller, nor do hidden names.
     """
-    if foreign := sorted(name for name in names if not name.startswith(".") and name not in OWN | {"lost+found"}):
-        raise ConfigError(
-            f"{directory} holds something else ({foreign[0]}); name another with -o DIR: a new or an empty one"
-        )
+    for name in sorted(names):
+        if not name.startswith(".") and name not in OWN and (directory / name).is_dir():
+            raise ConfigError(f"{directory} holds other directories ({name}); name another with -o DIR, or a new one")
 
 
 def make_writable(directory: Path) -> None:

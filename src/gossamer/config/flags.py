@@ -52,7 +52,10 @@ FLAGS = (
         "hosts-store", "state.hosts_store", str, "Share robots.txt, delays and errors of hosts between crawls.", "DIR",
         resumable=True,
     ),
-    Flag("output", "output.directory", str, "Output directory, new or empty.", "DIR", short="o"),
+    Flag(
+        "output", "output.directory", str, "Output directory; must not hold a crawl or other directories.", "DIR",
+        short="o",
+    ),
     Flag("scope", "scope.scope", str, "Follow links within: " + ", ".join(SCOPES) + ".", "SCOPE"),
     Flag("include", "scope.include", str, "Crawl only URLs that match (repeatable).", "RE", many=True),
     Flag("exclude", "scope.exclude", str, "Skip URLs that match (repeatable).", "RE", many=True),
