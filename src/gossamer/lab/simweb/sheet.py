@@ -5,7 +5,7 @@ words of which pages are made: drawn once per web, sliced per page.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -106,6 +106,16 @@ class PagePlace(msgspec.Struct, frozen=True):
     hosts: Sequence[WebHost]
     port: str
     """`:8080`, or empty for port 80."""
+    at: str = "/"
+    """`/NAME/` of a behavior, below which its pages are."""
+
+    def path(self, name: str) -> str:
+        """Return the path of a page by its name below `at`; a name that begins with `/` is a path."""
+        return name if name.startswith("/") else self.at + name
+
+    def url(self, name: str) -> str:
+        """Return the absolute address of a page by its name below `at`."""
+        return self.origin + self.path(name)
 
     def other(self) -> WebHost:
         """Return another host than this one, if there is one."""
@@ -131,8 +141,9 @@ def hash_of(*what: object) -> int:
 class Sheet:
     """One HTML page in the making."""
 
-    def __init__(self, place: PagePlace, path: str, title: str = "", about: object = None) -> None:
+    def __init__(self, place: PagePlace, name: str, title: str = "", about: object = None) -> None:
         """The text depends on the path, or where that is given, on what the page is `about`."""
+        path = place.path(name)
         self._place = place
         self._about = path if about is None else about
         self._title = title or path
@@ -159,6 +170,12 @@ class Sheet:
         rel = ' rel="nofollow"' if nofollow else ""
         mark = Mark(to or self._place.origin + href, "anchor", text or href, nofollow, key, optional)
         return self.tag(f'<p><a href="{href.replace("&", "&amp;")}"{rel}>{text or href}</a></p>', mark)
+
+    def anchors(self, names: Iterable[str]) -> Sheet:
+        """Add links to pages by their names below the behavior's folder."""
+        for name in names:
+            self.anchor(self._place.path(name))
+        return self
 
     def html(self, charset: str = "utf-8", *, declare: bool = True) -> str:
         """Return the text of the page."""
@@ -190,9 +207,24 @@ class Sheet:
         return Made((ServedAnswer(200, whole, body),), self.marks, also)
 
 
-def leaf(place: PagePlace, path: str) -> Made:
+def typed(media_type: str, body: bytes, marks: tuple[Mark, ...] = (), also: tuple[str, ...] = ()) -> Made:
+    """Return a file of a media type."""
+    return Made((ServedAnswer(200, (("Content-Type", media_type),), body),), marks, also)
+
+
+def leaf(place: PagePlace, name: str) -> Made:
     """Return a page without links."""
-    return Sheet(place, path).made()
+    return Sheet(place, name).made()
+
+
+def leaves(place: PagePlace, names: Iterable[str]) -> dict[str, Made]:
+    """Return pages without links, by their names."""
+    return {name: leaf(place, name) for name in names}
+
+
+def index(place: PagePlace, title: str, names: Iterable[str]) -> dict[str, Made]:
+    """Return the page that is the behavior's folder itself, with links to others."""
+    return {"": Sheet(place, "", title).anchors(names).made()}
 
 
 SENTENCES = 6_144

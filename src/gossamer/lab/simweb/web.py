@@ -32,7 +32,7 @@ PAGES: dict[str, Callable[[PagePlace], dict[str, Made]]] = {
     },
     **{kind: partial(traps.trap, kind=kind) for kind in traps.KINDS},
 }  # fmt: skip
-"""The pages of each behavior that has its own, by its name."""
+"""The pages of each behavior that has its own, by its name; its pages by theirs, below `/NAME/`."""
 NAMING = frozenset(ROBOTS) - {
     "robots_404", "robots_403", "robots_500", "robots_stall", "robots_redirect", "robots_redirect_host",
     "robots_endless",
@@ -230,10 +230,11 @@ class Web:
         )
 
     def _make_pages(self, index: int, behavior: str) -> dict[str, Made]:
-        return PAGES[behavior](self._place(self.hosts[index]))
+        place = self._place(self.hosts[index], f"/{behavior}/")
+        return {place.path(name): made for name, made in PAGES[behavior](place).items()}
 
-    def _place(self, host: WebHost) -> PagePlace:
-        return PagePlace(host, self._pages.origin(host), self.options, self._pages.words, self.hosts, self._port)
+    def _place(self, host: WebHost, at: str = "/") -> PagePlace:
+        return PagePlace(host, self._pages.origin(host), self.options, self._pages.words, self.hosts, self._port, at)
 
     def _delay_s(self, host: WebHost, path: str) -> float:
         options = self.options

@@ -11,11 +11,21 @@ import brotli
 import zstandard
 from isal import isal_zlib
 
-from gossamer.lab.simweb.sheet import HTML, Headers, Made, Manner, Mark, PagePlace, ServedAnswer, Sheet, leaf
+from gossamer.lab.simweb.sheet import (
+    HTML,
+    Headers,
+    Made,
+    Manner,
+    Mark,
+    PagePlace,
+    ServedAnswer,
+    Sheet,
+    index,
+    leaf,
+    leaves,
+    typed,
+)
 
-# Content codings right and broken, framings, and too many bytes.
-
-BODIES = "/bodies/"
 BLOCK = b"<p>More of the same, and no end to it in sight, since nobody asked how much it was to be.</p>\n" * 640
 
 
@@ -47,45 +57,42 @@ CODINGS: tuple[tuple[str, str, Callable[[bytes], bytes]], ...] = (
 
 
 def bodies(place: PagePlace) -> dict[str, Made]:
-    """Return the pages. Each readable page has a link of its own: a crawl that finds it has read the page."""
+    """Return content codings right and broken, framings, and too many bytes. Each readable page has a link of its own:
+    a crawl that finds it has read the page.
+    """
     found: dict[str, Made] = {}
     for name, coding, encode in CODINGS:
         sheet = _proving(place, name)
-        found[BODIES + name] = sheet.sent(encode(sheet.html().encode()), headers=(("Content-Encoding", coding),))
+        found[name] = sheet.sent(encode(sheet.html().encode()), headers=(("Content-Encoding", coding),))
     framings: tuple[tuple[Manner, str], ...] = (("chunked", "chunked"), ("until_close", "until-close"))
     for manner, name in framings:
         sheet = _proving(place, name)
-        found[BODIES + name] = Made((ServedAnswer(200, HTML, sheet.html().encode(), manner),), sheet.marks)
-    found |= {
-        f"{BODIES}proof-{path.removeprefix(BODIES)}.html": leaf(place, f"{BODIES}proof-{path}") for path in list(found)
-    }
+        found[name] = Made((ServedAnswer(200, HTML, sheet.html().encode(), manner),), sheet.marks)
+    # The text of each depends on what it is the proof of.
+    proofs = {f"proof-{name}.html": leaf(place, f"proof-{place.path(name)}") for name in found}
     found |= _bad(place)
-    index = Sheet(place, BODIES, "Bodies")
-    for path in found:
-        if not path.startswith(f"{BODIES}proof-"):
-            index.anchor(path)
-    found[BODIES] = index.made()
-    return found
+    return found | proofs | index(place, "Bodies", found)
 
 
 def _proving(place: PagePlace, name: str) -> Sheet:
-    return Sheet(place, BODIES + name).anchor(f"{BODIES}proof-{name}.html")
+    return Sheet(place, name).anchors([f"proof-{name}.html"])
 
 
 def _bad(place: PagePlace) -> dict[str, Made]:
     gzip: Headers = (*HTML, ("Content-Encoding", "gzip"))
-    whole = _gzip(Sheet(place, f"{BODIES}broken-gzip").html().encode())
+    whole = _gzip(Sheet(place, "broken-gzip").html().encode())
     half = len(whole) // 2
-    broken = whole[:half] + bytes(byte ^ 0x5A for byte in whole[half:])
-    return {
-        f"{BODIES}broken-gzip": Made((ServedAnswer(200, gzip, broken),), also=("protocol_error",)),
-        f"{BODIES}cut-gzip": Made((ServedAnswer(200, gzip, whole[:half]),), also=("protocol_error",)),
-        f"{BODIES}not-gzip": Made((ServedAnswer(200, gzip, b"<p>Plain after all.</p>\n"),), also=("protocol_error",)),
-        f"{BODIES}bomb": Made(
-            (ServedAnswer(200, gzip, _spaces(place.options.bomb_bytes)),), also=("too_large", "protocol_error")
-        ),
-        f"{BODIES}oversized": _oversized(place.options.oversized_bytes),
-        f"{BODIES}nothing": Made((ServedAnswer(200, HTML, b""),)),
+    bodies = {
+        "broken-gzip": whole[:half] + bytes(byte ^ 0x5A for byte in whole[half:]),
+        "cut-gzip": whole[:half],
+        "not-gzip": b"<p>Plain after all.</p>\n",
+    }
+    found = {name: Made((ServedAnswer(200, gzip, body),), also=("protocol_error",)) for name, body in bodies.items()}
+    bomb = ServedAnswer(200, gzip, _spaces(place.options.bomb_bytes))
+    return found | {
+        "bomb": Made((bomb,), also=("too_large", "protocol_error")),
+        "oversized": _oversized(place.options.oversized_bytes),
+        "nothing": Made((ServedAnswer(200, HTML, b""),)),
     }
 
 
@@ -101,9 +108,6 @@ def _spaces(body_bytes: int) -> bytes:
     return b"".join((*pieces, packer.flush()))
 
 
-# Pages in many encodings, declared in many places; their links need the right one.
-
-CHARSETS = "/charsets/"
 CYRILLIC = "паутина"
 CYRILLIC_ESCAPED = "%D0%BF%D0%B0%D1%83%D1%82%D0%B8%D0%BD%D0%B0"
 LATIN, LATIN_ESCAPED = "café", "caf%C3%A9"
@@ -127,28 +131,20 @@ CHARSET_PAGES = (
 
 
 def charsets(place: PagePlace) -> dict[str, Made]:
-    """Return the pages. A path is UTF-8 in a URL, in any encoding of the page, so a wrong guess leads astray."""
+    """Return pages in many encodings, declared in many places. A path is UTF-8 in a URL, in any encoding of the page,
+    so a wrong guess leads astray.
+    """
     found: dict[str, Made] = {}
-    index = Sheet(place, CHARSETS, "Charsets")
     for name, codec, media_type, meta, text, escaped in CHARSET_PAGES:
-        path, written, asked = (
-            CHARSETS + name,
-            f"{CHARSETS}{name}/{text}.html",
-            f"{CHARSETS}{name}/{escaped}.html",
-        )
-        sheet = Sheet(place, path, f"{text} {name}")
-        sheet.tag(f'<p><a href="{written}">{text}</a></p>', Mark(place.origin + asked, text=text))
-        body = sheet.html(meta, declare=bool(meta)).encode(codec)
-        found[path] = sheet.sent(body, media_type)
+        asked = f"{name}/{escaped}.html"
+        sheet = Sheet(place, name, f"{text} {name}")
+        href = place.path(f"{name}/{text}.html")
+        sheet.tag(f'<p><a href="{href}">{text}</a></p>', Mark(place.url(asked), text=text))
+        found[name] = sheet.sent(sheet.html(meta, declare=bool(meta)).encode(codec), media_type)
         found[asked] = leaf(place, asked)
-        index.anchor(path)
-    found[CHARSETS] = index.made()
-    return found
+    return found | index(place, "Charsets", [name for name, *_ in CHARSET_PAGES])
 
 
-# What is not HTML, what says it is not, and what says nothing.
-
-TYPES = "/types/"
 GIF = (
     b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
 )
@@ -157,10 +153,12 @@ NOT_HTML = ("unsupported", "excluded")
 
 
 def types(place: PagePlace) -> dict[str, Made]:
-    """Return the pages. Links in what is no HTML are bait: they lead to pages that do not exist."""
-    bait = f'<a href="{TYPES}bait.html">bait</a>'
+    """Return what is not HTML, what says it is not, and what says nothing. Links in what is no HTML are bait: they lead
+    to pages that do not exist.
+    """
+    bait = f'<a href="{place.path("bait.html")}">bait</a>'
     text = place.some(8, "types")
-    typed = {
+    files = {
         "image.png": ("image/png", _png(place.host.index & 255)),
         "image.gif": ("image/gif", GIF),
         "paper.pdf": ("application/pdf", f"%PDF-1.4\n% {text}\n{bait}\ntrailer <<>>\n%%EOF\n".encode()),
@@ -169,23 +167,15 @@ def types(place: PagePlace) -> dict[str, Made]:
         "data.json": ("application/json", f'{{"html": "{bait.replace(chr(34), chr(39))}"}}\n'.encode()),
         "blob": ("application/octet-stream", bytes(range(256)) * 16),
     }  # fmt: skip
-    found = {
-        TYPES + name: Made((ServedAnswer(200, (("Content-Type", media_type),), body),), also=NOT_HTML)
-        for name, (media_type, body) in typed.items()
-    }
-    xhtml = Sheet(place, f"{TYPES}page.xhtml").anchor(f"{TYPES}from-xhtml.html", optional=True)
-    found[f"{TYPES}page.xhtml"] = xhtml.sent(xhtml.html().encode(), "application/xhtml+xml", also=NOT_HTML)
-    unsaid = Sheet(place, f"{TYPES}unsaid").anchor(f"{TYPES}from-unsaid.html", optional=True)
-    found[f"{TYPES}unsaid"] = unsaid.sent(unsaid.html().encode(), "", also=NOT_HTML)
-    odd = Sheet(place, f"{TYPES}odd-type").anchor(f"{TYPES}from-odd-type.html")
-    found[f"{TYPES}odd-type"] = odd.sent(odd.html().encode(), "TEXT/HTML ;Charset=utf-8")
-    index = Sheet(place, TYPES, "Types")
-    for path in found:
-        index.anchor(path)
-    for name in ("from-xhtml.html", "from-unsaid.html", "from-odd-type.html"):
-        found[TYPES + name] = leaf(place, TYPES + name)
-    found[TYPES] = index.made()
-    return found
+    found = {name: typed(*file, also=NOT_HTML) for name, file in files.items()}
+    xhtml = Sheet(place, "page.xhtml").anchor(place.path("from-xhtml.html"), optional=True)
+    found["page.xhtml"] = xhtml.sent(xhtml.html().encode(), "application/xhtml+xml", also=NOT_HTML)
+    unsaid = Sheet(place, "unsaid").anchor(place.path("from-unsaid.html"), optional=True)
+    found["unsaid"] = unsaid.sent(unsaid.html().encode(), "", also=NOT_HTML)
+    odd = Sheet(place, "odd-type").anchors(["from-odd-type.html"])
+    found["odd-type"] = odd.sent(odd.html().encode(), "TEXT/HTML ;Charset=utf-8")
+    proofs = leaves(place, ("from-xhtml.html", "from-unsaid.html", "from-odd-type.html"))
+    return found | proofs | index(place, "Types", found)
 
 
 def _png(shade: int) -> bytes:
@@ -198,12 +188,9 @@ def _png(shade: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(pieces)
 
 
-# What a page needs to be shown, named in every way, some of it by style sheets alone.
-
-EMBEDS = "/embeds/"
 MAIN_CSS = (
-    f'@import "{EMBEDS}more.css";\nbody {{ background: url({EMBEDS}ground.gif) }}\n'
-    '@font-face { src: url("font.woff2") }\n'
+    b'@import "/embeds/more.css";\nbody { background: url(/embeds/ground.gif) }\n'
+    b'@font-face { src: url("font.woff2") }\n'
 )
 EMBEDDED_FILES = {
     "plain.gif": ("image/gif", GIF),
@@ -220,35 +207,25 @@ EMBEDDED_FILES = {
 
 
 def embeds(place: PagePlace) -> dict[str, Made]:
-    """Return the pages: one page, and all that it is shown with."""
-    found = {EMBEDS + name: _file(*file) for name, file in EMBEDDED_FILES.items()}
-    css = [_embed(place, name) for name in ("more.css", "ground.gif", "font.woff2")]
-    found[f"{EMBEDS}main.css"] = Made(
-        (ServedAnswer(200, (("Content-Type", "text/css"),), MAIN_CSS.encode()),), tuple(css)
-    )
-    sheet = Sheet(place, EMBEDS, "Embeds")
-    sheet.head('<link rel="stylesheet" href="main.css">', _embed(place, "main.css"))
-    sheet.head('<style>@import url("print.css");</style>', _embed(place, "print.css"))
-    sheet.tag('<img src="plain.gif" srcset="small.gif 1x, large.gif 2x" alt="">', _embed(place, "plain.gif"))
-    sheet.tag("", _embed(place, "small.gif"), _embed(place, "large.gif"))
-    sheet.tag('<script src="app.js"></script>', _embed(place, "app.js"))
-    sheet.tag('<video src="film.mp4"></video>', _embed(place, "film.mp4"))
-    sheet.tag('<div style="background: url(inline.gif)"></div>', _embed(place, "inline.gif"))
-    return found | {EMBEDS: sheet.made()}
+    """Return one page, and all that it needs to be shown, named in every way, some of it by style sheets alone."""
+
+    def embed(name: str) -> Mark:
+        # A crawl that does not fetch embeds need not record them either.
+        return Mark(place.url(name), "embed", optional=True)
+
+    found = {name: typed(*file) for name, file in EMBEDDED_FILES.items()}
+    found["main.css"] = typed("text/css", MAIN_CSS, tuple(map(embed, ("more.css", "ground.gif", "font.woff2"))))
+    sheet = Sheet(place, "", "Embeds")
+    sheet.head('<link rel="stylesheet" href="main.css">', embed("main.css"))
+    sheet.head('<style>@import url("print.css");</style>', embed("print.css"))
+    sheet.tag('<img src="plain.gif" srcset="small.gif 1x, large.gif 2x" alt="">', embed("plain.gif"))
+    sheet.tag("", embed("small.gif"), embed("large.gif"))
+    sheet.tag('<script src="app.js"></script>', embed("app.js"))
+    sheet.tag('<video src="film.mp4"></video>', embed("film.mp4"))
+    sheet.tag('<div style="background: url(inline.gif)"></div>', embed("inline.gif"))
+    return found | {"": sheet.made()}
 
 
-def _embed(place: PagePlace, name: str) -> Mark:
-    # A crawl that does not fetch embeds need not record them either.
-    return Mark(f"{place.origin}{EMBEDS}{name}", "embed", optional=True)
-
-
-def _file(media_type: str, body: bytes) -> Made:
-    return Made((ServedAnswer(200, (("Content-Type", media_type),), body),))
-
-
-# Pages made to cost their reader time or memory. Each is readable, and has one link that proves it.
-
-HOSTILE = "/hostile/"
 NESTED_BYTES, ATTRIBUTE_BYTES = 200 << 10, 2 << 20
 MANY_LINKS, MANY_PAGES = 100_000, 50
 COMMENTS = 800_000
@@ -257,44 +234,28 @@ BOMB_BYTES = 10 << 30
 
 
 def hostile(place: PagePlace) -> dict[str, Made]:
-    """Return the pages."""
-    index = Sheet(place, HOSTILE, "Hostile")
-    found = {
-        f"{HOSTILE}nested": _proved(place, "nested").tag("<div>" * (NESTED_BYTES // 5)).made(),
-        f"{HOSTILE}attribute": _proved(place, "attribute").tag(f'<p title="{"x" * ATTRIBUTE_BYTES}">long</p>').made(),
-        f"{HOSTILE}attributes": _proved(place, "attributes")
-        .tag(f"<p {' '.join(map(_attribute, range(50_000)))}>")
-        .made(),
-        f"{HOSTILE}unclosed": _proved(place, "unclosed").tag("<a <b <i " * 20_000 + "<!-- " * 20_000).made(),
-        f"{HOSTILE}comments": _proved(place, "comments").tag("<!-->" * COMMENTS).made(),
-        f"{HOSTILE}links": _links(place),
+    """Return pages made to cost their reader time or memory. Each is readable, and has one link that proves it; but for
+    a bomb.
+    """
+    costly = {
+        "nested": "<div>" * (NESTED_BYTES // 5),
+        "attribute": f'<p title="{"x" * ATTRIBUTE_BYTES}">long</p>',
+        "attributes": f"<p {' '.join(f'a{number}={number}' for number in range(50_000))}>",
+        "unclosed": "<a <b <i " * 20_000 + "<!-- " * 20_000,
+        "comments": "<!-->" * COMMENTS,
     }
-    proofs = {f"{path}.html": leaf(place, f"{path}.html") for path in found}
+    many = [f"many/{number}.html" for number in range(MANY_PAGES)]
+    found = {name: _proved(place, name).tag(html).made() for name, html in costly.items()}
+    links = "".join(f'<a href="{many[number % MANY_PAGES]}#{number}">.</a>' for number in range(MANY_LINKS))
+    found["links"] = _proved(place, "links").anchors(many).tag(links).made()
+    proofs = leaves(place, [f"{name}.html" for name in found])
     bomb: Headers = (("Content-Type", "text/html"), ("Content-Encoding", "gzip"))
-    found[f"{HOSTILE}bomb"] = Made((ServedAnswer(200, bomb, _zeros()),), also=("too_large", "protocol_error"))
-    for path in found:
-        index.anchor(path)
-    found |= {
-        f"{HOSTILE}many/{number}.html": leaf(place, f"{HOSTILE}many/{number}.html") for number in range(MANY_PAGES)
-    }
-    return found | proofs | {HOSTILE: index.made()}
+    found["bomb"] = Made((ServedAnswer(200, bomb, _zeros()),), also=("too_large", "protocol_error"))
+    return found | proofs | leaves(place, many) | index(place, "Hostile", found)
 
 
 def _proved(place: PagePlace, name: str) -> Sheet:
-    return Sheet(place, HOSTILE + name).anchor(f"{HOSTILE}{name}.html")
-
-
-def _attribute(number: int) -> str:
-    return f"a{number}={number}"
-
-
-def _links(place: PagePlace) -> Made:
-    """A hundred thousand links to fifty pages."""
-    sheet = _proved(place, "links")
-    for number in range(MANY_PAGES):
-        sheet.anchor(f"{HOSTILE}many/{number}.html")
-    sheet.tag("".join(f'<a href="many/{number % MANY_PAGES}.html#{number}">.</a>' for number in range(MANY_LINKS)))
-    return sheet.made()
+    return Sheet(place, name).anchors([f"{name}.html"])
 
 
 @lru_cache(maxsize=1)

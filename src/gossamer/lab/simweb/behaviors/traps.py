@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode
 
-from gossamer.lab.simweb.sheet import Made, PagePlace, Sheet, hash_of
+from gossamer.lab.simweb.sheet import Made, PagePlace, Sheet, hash_of, index
 
 GOOD_PAGES = 30
 """In a chain, each with words of its own: they must be found beside the trap."""
@@ -45,14 +45,10 @@ _DEEP = re.compile(r"(?:[a-z]+/)*")
 
 def trap(place: PagePlace, kind: str) -> dict[str, Made]:
     """Return the index of a trap, from which one step leads into it, and its good pages."""
-    at = f"/{kind}/"
-    index = Sheet(place, at, kind.replace("_", " ").capitalize())
-    found = {at: index.anchor(f"{at}x/{ENTRIES[kind][0]}").anchor(f"{at}good/1.html").made()}
-    for number in range(1, GOOD_PAGES + 1):
-        sheet = Sheet(place, f"{at}good/{number}.html", f"Good page {number}").anchor(at)
-        if number < GOOD_PAGES:
-            sheet.anchor(f"{at}good/{number + 1}.html")
-        found[f"{at}good/{number}.html"] = sheet.made()
+    good = [f"good/{number}.html" for number in range(1, GOOD_PAGES + 1)]
+    found = index(place, kind.replace("_", " ").capitalize(), [f"x/{ENTRIES[kind][0]}", good[0]])
+    for number, name in enumerate(good, 1):
+        found[name] = Sheet(place, name, f"Good page {number}").anchors(["", *good[number : number + 1]]).made()
     return found
 
 
@@ -227,7 +223,6 @@ recognized by their address, so each directory is shown once."""
 
 # Endless subdomains of one site, at the host's own address, no two alike (wildcard DNS).
 
-FARM = "/farm/"
 FARM_INNER = "/more.html"
 FARM_LINKS = 5
 _FARM_NAME = re.compile(r"(?:[a-z0-9-]+\.)*farm(\d{4,6})\.test")
@@ -248,81 +243,66 @@ def farm_owner(name: str) -> int | None:
 def farm(place: PagePlace) -> dict[str, Made]:
     """Return the pages: an index from which one link leads into the farm."""
     entry = f"http://www.{farm_site(place.host.index)}{place.port}/"
-    return {FARM: Sheet(place, FARM, "Farm").anchor(entry, entry).made()}
+    return {"": Sheet(place, "", "Farm").anchor(entry, entry).made()}
 
 
 def farm_endless(place: PagePlace, path: str) -> Made | None:
     """Return a page of a farm: a front page or the one below it. Both link to hosts that no other page names."""
     if path not in ("/", FARM_INNER):
         return None
-    name, index = place.host.name, place.host.index
+    name, site = place.host.name, farm_site(place.host.index)
     sheet = Sheet(place, path, "Offers", about=("farm", name, path))
     for turn in range(FARM_LINKS):
         code = hash_of(name, path, turn)
-        url = f"http://{_FARM_LABELS[code % len(_FARM_LABELS)]}-{code:08x}.{farm_site(index)}{place.port}/"
+        url = f"http://{_FARM_LABELS[code % len(_FARM_LABELS)]}-{code:08x}.{site}{place.port}/"
         sheet.anchor(url, url)
     if path == "/":
         sheet.anchor(FARM_INNER)
     return sheet.made()
 
 
-# What looks like a trap and is none. A crawl that cuts it off loses pages.
-
-LOOKALIKES = "/lookalikes/"
 FIRST_YEAR, YEARS = 2016, 10
 PRODUCTS, POSTS = 200, 150
 
 
 def lookalikes(place: PagePlace) -> dict[str, Made]:
-    """Return the pages: a calendar of ten years, a catalogue by numbers, a blog by dates with next and previous."""
-    index = Sheet(place, LOOKALIKES, "Lookalikes")
-    for name in (f"calendar/{FIRST_YEAR}/01/", "shop?page=1", "blog/2020/01/p1.html"):
-        index.anchor(LOOKALIKES + name)
-    return {LOOKALIKES: index.made()} | _ten_years(place) | _catalogue(place) | _blog_posts(place)
+    """Return what looks like a trap and is none: a calendar of ten years, a catalogue by numbers, a blog by dates with
+    next and previous. A crawl that cuts it off loses pages.
+    """
+    months = {
+        f"calendar/{FIRST_YEAR + month // 12}/{month % 12 + 1:02d}/":
+        f"{MONTHS[month % 12]} {FIRST_YEAR + month // 12}"
+        for month in range(12 * YEARS)
+    }  # fmt: skip
+    posts = {f"blog/{2020 + n // 12 % 5}/{n % 12 + 1:02d}/p{n + 1}.html": f"Post {n + 1}" for n in range(POSTS)}
+    entries = (f"calendar/{FIRST_YEAR}/01/", "shop?page=1", "blog/2020/01/p1.html")
+    chained = _chained(place, months, "calendar") | _chained(place, posts)
+    return index(place, "Lookalikes", entries) | chained | _catalogue(place)
 
 
-def _ten_years(place: PagePlace) -> dict[str, Made]:
-    found = {}
-    for month in range(12 * YEARS):
-        path = _month_path(month)
-        sheet = Sheet(place, path, f"{MONTHS[month % 12]} {FIRST_YEAR + month // 12}", about="calendar")
-        for other in (month - 1, month + 1):
-            if 0 <= other < 12 * YEARS:
-                sheet.anchor(_month_path(other))
-        found[path] = sheet.made()
-    return found
-
-
-def _month_path(month: int) -> str:
-    return f"{LOOKALIKES}calendar/{FIRST_YEAR + month // 12}/{month % 12 + 1:02d}/"
+def _chained(place: PagePlace, titles: dict[str, str], about: str | None = None) -> dict[str, Made]:
+    """Return pages by their titles, each with links to the one before it and the next."""
+    names = list(titles)
+    return {
+        name: Sheet(place, name, titles[name], about)
+        .anchors([*names[max(0, at - 1) : at], *names[at + 1 : at + 2]])
+        .made()
+        for at, name in enumerate(names)
+    }
 
 
 def _catalogue(place: PagePlace) -> dict[str, Made]:
-    """Lists of ten, each naming the next; every product leads to three others."""
+    """Return lists of ten, each naming the next; every product leads to three others."""
     found = {}
     for first in range(0, PRODUCTS, 10):
         page = first // 10 + 1
-        sheet = Sheet(place, f"{LOOKALIKES}shop?page={page}", f"Products, page {page}")
-        for number in range(first, first + 10):
-            sheet.anchor(f"{LOOKALIKES}product/{number}")
+        sheet = Sheet(place, f"shop?page={page}", f"Products, page {page}")
+        sheet.anchors(f"product/{number}" for number in range(first, first + 10))
         if first + 10 < PRODUCTS:
-            sheet.anchor(f"{LOOKALIKES}shop?page={page + 1}")
-        found[f"{LOOKALIKES}shop?page={page}"] = sheet.made()
+            sheet.anchors([f"shop?page={page + 1}"])
+        found[f"shop?page={page}"] = sheet.made()
     for number in range(PRODUCTS):
-        sheet = Sheet(place, f"{LOOKALIKES}product/{number}", f"Product {number}")
-        for other in (number + 1, 3 * number + 1, 7 * number + 5):
-            sheet.anchor(f"{LOOKALIKES}product/{other % PRODUCTS}")
-        found[f"{LOOKALIKES}product/{number}"] = sheet.made()
-    return found
-
-
-def _blog_posts(place: PagePlace) -> dict[str, Made]:
-    paths = [f"{LOOKALIKES}blog/{2020 + n // 12 % 5}/{n % 12 + 1:02d}/p{n + 1}.html" for n in range(POSTS)]
-    found = {}
-    for number, path in enumerate(paths):
-        sheet = Sheet(place, path, f"Post {number + 1}")
-        for other in (number - 1, number + 1):
-            if 0 <= other < POSTS:
-                sheet.anchor(paths[other])
-        found[path] = sheet.made()
+        others = (number + 1, 3 * number + 1, 7 * number + 5)
+        sheet = Sheet(place, f"product/{number}", f"Product {number}")
+        found[f"product/{number}"] = sheet.anchors(f"product/{other % PRODUCTS}" for other in others).made()
     return found
