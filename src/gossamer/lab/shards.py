@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer.api.seeding import Seeding
+from gossamer.assembly.exchanging import Membership
 from gossamer.assembly.home import Home
 from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.values import Assembled
@@ -81,12 +82,23 @@ class LabShard:
         task = self.task
         return task is not None and task.done() and not task.cancelled() and task.exception() is None
 
+    @property
+    def running(self) -> Assembled:
+        """What was assembled, for one that has begun."""
+        assert self.assembled is not None
+        return self.assembled
+
+    @property
+    def membership(self) -> Membership:
+        """Its part in the crawl of all shards, for one that has begun."""
+        assert self.running.membership is not None
+        return self.running.membership
+
     def report(self) -> ShardReport | None:
         """Return its report; None while it begins and when it is dead."""
         if self.dead or self.assembled is None or self.assembled.ring.loop.state == "starting":
             return None
-        assert self.assembled.membership is not None
-        return self.assembled.membership.report()
+        return self.membership.report()
 
 
 class Shards:
@@ -188,7 +200,7 @@ class Shards:
             self.order(member, look.orders)
             return None
         report = member.report()
-        if member.dead or member.assembled is None or member.assembled.membership is None:
+        if member.dead or member.assembled is None:
             return ShardAnswer(shard=member.number, state="starting")
         self.order(member, look.orders)
         if report is None:
@@ -198,12 +210,13 @@ class Shards:
 
     def order(self, member: LabShard, orders: Orders) -> None:
         """Have a shard obey."""
-        if member.assembled is not None and member.assembled.membership is not None:
-            obey = member.assembled.membership.obey
-            if self.suspended(member.number):
-                asyncio.get_running_loop().call_soon(obey, orders, context=member.place.context)
-            else:
-                obey(orders)
+        if member.assembled is None:
+            return
+        obey = member.membership.obey
+        if self.suspended(member.number):
+            asyncio.get_running_loop().call_soon(obey, orders, context=member.place.context)
+        else:
+            obey(orders)
 
     def suspended(self, number: int) -> bool:  # noqa: ARG002
         """Say whether a shard's process is suspended: frames and orders reach it later, then."""
@@ -262,10 +275,9 @@ class Shards:
         )  # fmt: skip
         pump: asyncio.Task[None] | None = None
         try:
-            membership, ring = assembled.membership, assembled.ring
-            assert membership is not None
-            ring.loop.quota = 0 if self.limits.max_pages is not None else None  # Until the first order says how many.
             member.assembled = assembled
+            membership, ring = member.membership, assembled.ring
+            ring.loop.quota = 0 if self.limits.max_pages is not None else None  # Until the first order says how many.
             self.opened(member)
             membership.exchange.on_outgoing = member.outgoing.set
             controls, epochs = assembled.controls, assembled.kept.storage.epochs
@@ -288,9 +300,7 @@ class Shards:
             await assembled.close()
 
     async def _pump(self, member: LabShard) -> None:
-        assert member.assembled is not None
-        assert member.assembled.membership is not None
-        exchange, clock = member.assembled.membership.exchange, member.place.clock
+        exchange, clock = member.membership.exchange, member.place.clock
         while True:
             try:
                 async with asyncio.timeout(self.pump_s):
@@ -316,9 +326,7 @@ class Shards:
                 member.place.context.run(self._take, member, frame)
 
     def _take(self, member: LabShard, frame: bytes) -> None:
-        assert member.assembled is not None
-        assert member.assembled.membership is not None
-        member.assembled.membership.exchange.take(frame, member.place.clock.now())
+        member.membership.exchange.take(frame, member.place.clock.now())
 
     async def kill(self, number: int) -> None:
         """End a shard as `kill -9` would: nothing that is not committed survives, and no commit is finished by us."""

@@ -91,18 +91,18 @@ def all_faults_of(seed: int) -> list[Fault]:
 def further_of(seed: int) -> list[Fault]:
     """Return the faults that come to a seed in addition."""
     dice, kind, shards = Dice(seed + 21), further(seed), shards_of(seed)
-    scale = Fault("scale", 0, 1, False, False, 0.0)
+    scale = Fault("scale", steps=1)
     fewer = scale._replace(steps=1 + dice.below(shards - 1))
     if kind == "login":
         return [fewer._replace(when="session")]
     if kind == "crash":
-        return [Fault("kill", 0, 0, False, False, 0.0, when="requested"), fewer._replace(when="requested")]
+        return [Fault("kill", when="requested"), fewer._replace(when="requested")]
     if kind == "back":
         at = BACK_REQUESTS + dice.below(BACK_REQUESTS)
         there = scale._replace(requests=at, steps=shards + 1)
         return [there, scale._replace(requests=at + BACK_REQUESTS + dice.below(BACK_REQUESTS), steps=shards)]
     if kind == "lonely":
-        return [Fault("cut", 0, 0, False, False, dice.uniform(CUT_S_MIN, CUT_S_MAX), when="lonely")]
+        return [Fault("cut", jump_s=dice.uniform(CUT_S_MIN, CUT_S_MAX), when="lonely")]
     kill = scale._replace(kind="kill", shard=dice.below(shards))
     if kind == "owner":
         steps = [dice.below(OWNER_STEPS) for _ in range(2)]

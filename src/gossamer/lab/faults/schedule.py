@@ -54,7 +54,7 @@ def faults_of(seed: int) -> list[Fault]:
 def _after_giving(dice: Dice, seed: int, scalings: list[Fault]) -> list[Fault]:
     """Return losses of machines whose shard gave partitions, or took them."""
     count = dice.below(1 + GIVING_FAULTS_MAX) if scalings and is_covered(seed) else 0
-    kill = Fault("kill", 0, 0, in_disk=False, power=False, jump_s=0.0, restored=True, when="given")
+    kill = Fault("kill", restored=True, when="given")
     return [kill._replace(steps=dice.below(STEPS), shard=dice.below(2)) for _ in range(count)]
 
 
@@ -80,14 +80,14 @@ def loss_of(seed: int, scalings: list[Fault]) -> list[Fault]:
     dice = Dice(seed + 6)
     before = min((one.requests for one in scalings if one.kind == "scale"), default=0)
     is_lost, requests = is_covered(seed) and not dice.below(LOST_ONE_IN), dice.below(REQUESTS)
-    return [Fault("loss", before + requests, 0, False, False, 0.0)] if is_lost else []
+    return [Fault("loss", before + requests)] if is_lost else []
 
 
 def last_of(seed: int) -> list[Fault]:
     """Return the kill of a shard between the order to end and its last commit."""
     dice = Dice(seed + 4)
     in_disk, is_lost, steps = dice.below(2) > 0, dice.below(3) > 0, dice.below(LAST_STEPS)
-    kill = Fault("kill", 0, steps, in_disk, False, 0.0, dice.below(shards_of(seed)), when="ending")
+    kill = Fault("kill", steps=steps, in_disk=in_disk, shard=dice.below(shards_of(seed)), when="ending")
     return [kill._replace(restored=is_lost and is_covered(seed))]
 
 
@@ -110,7 +110,7 @@ def situated_of(seed: int, scalings: list[Fault]) -> list[Fault]:
         kind: Kind = "cut" if when == "asking" else "scale" if when == "redirected" else "kill"
         is_lost = is_safe and (when not in (*OF_ANY, *OF_DELAYS) or not dice.below(3))
         steps = dice.below(STEPS * (GIVING_STEPS if when == "giving" else 1))
-        fault = Fault(kind, 0, steps, False, False, 0.0, dice.below(SHARDS_MAX), is_lost, when)
+        fault = Fault(kind, steps=steps, shard=dice.below(SHARDS_MAX), restored=is_lost, when=when)
         if when == "asking":
             fault = fault._replace(jump_s=dice.uniform(AWAY_S_MAX, AWAY_S_LONG), restored=False)
         if kind == "scale":
@@ -130,7 +130,7 @@ def suspensions_of(seed: int) -> list[Fault]:
     for _ in range(1 + dice.below(SUSPENDED_MAX)):
         when = OF_SUSPENSIONS[dice.below(len(OF_SUSPENSIONS))]
         requests, for_s = dice.below(REQUESTS), dice.uniform(SUSPENDED_S_MIN, SUSPENDED_S_MAX)
-        found.append(Fault("suspend", requests, 0, False, False, for_s, dice.below(shards_of(seed)), when=when))
+        found.append(Fault("suspend", requests, jump_s=for_s, shard=dice.below(shards_of(seed)), when=when))
     return found
 
 
@@ -148,7 +148,7 @@ def scalings_of(seed: int) -> list[Fault]:
     ]
     return [
         *kills,
-        *(Fault("scale", dice.below(REQUESTS), 1 + dice.below(SHARDS_MAX), False, False, 0.0) for _ in range(scalings)),
+        *(Fault("scale", dice.below(REQUESTS), 1 + dice.below(SHARDS_MAX)) for _ in range(scalings)),
     ]
 
 
@@ -158,7 +158,7 @@ def _fault(dice: Dice, seed: int) -> Fault:
     requests, steps = dice.below(REQUESTS if dice.below(4) else REQUESTS_FIRST), dice.below(DISK_STEPS)
     shard, is_lost = dice.below(shards_of(seed)), dice.below(3) > 0
     if kind not in OF_A_SHARD:
-        return Fault(kind, requests, steps, False, False, dice.uniform(0.0, AWAY_S_MAX), shard)
+        return Fault(kind, requests, steps, jump_s=dice.uniform(0.0, AWAY_S_MAX), shard=shard)
     steps += 0 if in_disk else dice.below(STEPS)
     return Fault(kind, requests, steps, in_disk, power, jump_s, shard, restored=is_lost and is_covered(seed))
 

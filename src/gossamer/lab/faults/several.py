@@ -180,13 +180,11 @@ class SimulatedShards(Shards):
         return self._opening[number]
 
     def opened(self, member: LabShard) -> None:
-        assert member.assembled is not None
-        assert member.assembled.membership is not None
-        check_books(self._machines[member.number], member.assembled, self.config)
-        member.assembled.membership.lost = self.world.faulty.append  # type: ignore[assignment, method-assign]
-        self._epochs[member.number] = member.assembled.kept.storage.store.epoch
+        check_books(self._machines[member.number], member.running, self.config)
+        member.membership.lost = self.world.faulty.append  # type: ignore[assignment, method-assign]
+        self._epochs[member.number] = member.running.kept.storage.store.epoch
         # Moves take several commits in most trials.
-        member.assembled.membership.moves.step_keys_max = 1 + self.world.seed % STEP_KEYS_MAX
+        member.membership.moves.step_keys_max = 1 + self.world.seed % STEP_KEYS_MAX
 
     # ---- deaths
 
@@ -355,7 +353,7 @@ class SimulatedShards(Shards):
 
     def _running(self) -> dict[int, Assembled]:
         return {
-            member.number: member.assembled
+            member.number: member.running
             for member in self.members.values()
             if member.assembled is not None and member.begun.is_set() and not self._is_dead(member)
         }
@@ -443,10 +441,9 @@ class SimulatedShards(Shards):
         report, number, machine = member.report(), member.number, self._machines[member.number]
         if report is None or machine.is_over or machine.suspended or number in self._under_way:
             return
-        assert member.assembled is not None
         self._copied += 1
         copy = machine.disk.killed(self.directory / f"checkpoint-{self._copied}", "contacts", "slots")
-        epoch = member.assembled.kept.storage.store.epoch
+        epoch = member.running.kept.storage.store.epoch
         self._under_way.add(number)
         self.loop.call_later(self.world.dice.uniform(0.0, SENT_S_MAX), self._saved, member, copy, epoch, report)
 
@@ -458,9 +455,7 @@ class SimulatedShards(Shards):
             return
         self._under_way.discard(number)
         if not member.dead:
-            assert member.assembled is not None
-            assert member.assembled.membership is not None
-            exchange = member.assembled.membership.exchange
+            exchange = member.membership.exchange
             given = set(exchange.places.held)
             exchange.covered(epoch)
             if given - set(exchange.places.held):

@@ -108,9 +108,7 @@ def faults_of(seed: int) -> list[Fault]:
         faults = _alike(dice, faults or [_fault(dice, is_real=is_real)], is_real=is_real)
     for kind in [one for one in OF_THE_WEB if not dice.below(TROUBLED_ONE_IN)]:
         lasts_s = dice.uniform(1.0, TROUBLE_S_MAX)
-        faults.append(
-            Fault(kind, dice.below(REQUESTS), dice.below(DISK_STEPS), in_disk=False, power=False, jump_s=lasts_s)
-        )
+        faults.append(Fault(kind, dice.below(REQUESTS), dice.below(DISK_STEPS), jump_s=lasts_s))
     return faults
 
 

@@ -99,15 +99,15 @@ class Fault(NamedTuple):
     is suspended, names are looked up slowly, not at all or wrongly, or servers reset connections in the middle of a
     body; or what `several` has happen between shards.
     """
-    requests: int
+    requests: int = 0
     """It happens after this number of requests,"""
-    steps: int
+    steps: int = 0
     """and after this number of steps,"""
-    in_disk: bool
+    in_disk: bool = False
     """of those alone that change what is on disk."""
-    power: bool
+    power: bool = False
     """Then the power is cut."""
-    jump_s: float
+    jump_s: float = 0.0
     """By which the machine's clock is set, before the next process starts; or how long it lasts."""
     shard: int = 0
     restored: bool = False
