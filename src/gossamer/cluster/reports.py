@@ -18,7 +18,7 @@ and counts again if one closes under another opening than it reported.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
@@ -167,12 +167,25 @@ class Quotas:
             share.most = max(share.most, quota)
 
 
-class Termination:
-    """Detects from complete rounds of reports when all shards are done."""
+class _TwoWaves:
+    """Compares complete rounds of reports: what holds in two of them, with nothing changed between, held throughout."""
 
     def __init__(self, shards: int) -> None:
         self._shards = shards
         self._before: dict[int, tuple[object, ...]] | None = None
+
+    def _is_repeated(
+        self, reports: Sequence[ShardReport], *, holds: bool, standing: Callable[[ShardReport], tuple[object, ...]]
+    ) -> bool:
+        before, self._before = self._before, None
+        if not holds or sorted(report.shard for report in reports) != list(range(self._shards)):
+            return False
+        self._before = {report.shard: standing(report) for report in reports}
+        return self._before == before
+
+
+class Termination(_TwoWaves):
+    """Detects from complete rounds of reports when all shards are done."""
 
     def take_round(self, reports: Sequence[ShardReport]) -> bool:
         """Process a round's reports; return whether the crawl is over.
@@ -180,16 +193,11 @@ class Termination:
         A round begins after all shards have answered the previous one. Pass incomplete rounds too: they do not count,
         and the next round is the first again.
         """
-        before, self._before = self._before, None
-        if {report.shard for report in reports} != set(range(self._shards)) or len(reports) != self._shards:
-            return False
-        if not all(report.passive for report in reports) or not channels_empty(reports):
-            return False
-        self._before = {report.shard: _standing(report) for report in reports}
-        return self._before == before
+        holds = all(report.passive for report in reports) and channels_empty(reports)
+        return self._is_repeated(reports, holds=holds, standing=_standing)
 
 
-class ScopeFinal:
+class ScopeFinal(_TwoWaves):
     """Detects when no redirect of a seed can widen the scope any more, until a seed is added, or an older checkpoint
     with open seeds is restored.
 
@@ -198,19 +206,10 @@ class ScopeFinal:
     targets were taken and committed.
     """
 
-    def __init__(self, shards: int) -> None:
-        self._shards = shards
-        self._before: dict[int, tuple[object, ...]] | None = None
-
     def take_round(self, reports: Sequence[ShardReport]) -> bool:
         """Process a round's reports; return whether the scope is final. Rounds are as in `Termination.take_round`."""
-        before, self._before = self._before, None
-        if {report.shard for report in reports} != set(range(self._shards)) or len(reports) != self._shards:
-            return False
-        if any(report.seeds_open for report in reports) or not _seeds_taken(reports):
-            return False
-        self._before = {report.shard: _seeds_standing(report) for report in reports}
-        return self._before == before
+        holds = not any(report.seeds_open for report in reports) and _seeds_taken(reports)
+        return self._is_repeated(reports, holds=holds, standing=_seeds_standing)
 
 
 def all_taken(before: Sequence[ShardReport], reports: Sequence[ShardReport]) -> bool:

@@ -12,7 +12,7 @@ from gossamer.model.pages import Findings, Page
 from gossamer.process.charset import codec_of
 from gossamer.process.feeds import FEED_ROOTS, SITEMAP_ROOTS, FeedHandler, SitemapHandler, listed, read_json_feed
 from gossamer.process.links import Base
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import TypedModule
 from gossamer.process.xml import Handler, StopParsing, decoded_pieces, read_xml
 
 ANNOUNCEMENT_TYPES = (
@@ -35,7 +35,7 @@ RELATED_MAX = 16
 """Links of a feed about itself that are read."""
 
 
-class Announcements:
+class Announcements(TypedModule):
     """Reads sitemaps (XML, plain text, gzipped) and feeds (RSS, Atom, JSON Feed), recognized by their content.
 
     Their entries are links of type `sitemap` or `feed`; the sitemaps that an index names are of type `sitemap_file`.
@@ -44,12 +44,7 @@ class Announcements:
     """
 
     name = "announcements"
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
-
-    def wants(self, media_type: str) -> bool:
-        return media_type in ANNOUNCEMENT_TYPES
+    media_types = ANNOUNCEMENT_TYPES
 
     def process(self, page: Page, findings: Findings) -> None:
         related: list[tuple[str, str]] = []

@@ -10,12 +10,12 @@ from gossamer.process.kept import kept
 from gossamer.process.links import Base, base_href
 from gossamer.process.main import main_blocks
 from gossamer.process.markdown import as_markdown, paragraphs
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import ProcessOptions, TypedModule
 from gossamer.process.outline import Outline, outlined
 from gossamer.process.text import MAIN, VISIBLE, cut
 
 
-class MainText:
+class MainText(TypedModule):
     """Finds the main text of HTML pages, in `Findings.text` and in the column `main_text`, one line a block.
 
     A page with more than `process.open_tags_max` elements open at once gives its whole visible text;
@@ -23,13 +23,8 @@ class MainText:
     """
 
     name = "main_text"
+    media_types = HTML_TYPES
     columns = {"main_text": "text"}  # noqa: RUF012 - declared once, never changed
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
-
-    def wants(self, media_type: str) -> bool:
-        return media_type in HTML_TYPES
 
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
@@ -42,17 +37,12 @@ class MainText:
         findings.text = findings.columns["main_text"] = cut(text, self._options.text_bytes_max)
 
 
-class Markdown:
+class Markdown(TypedModule):
     """Writes the main content of HTML pages as Markdown, in the column `markdown`."""
 
     name = "markdown"
+    media_types = HTML_TYPES
     columns = {"markdown": "text"}  # noqa: RUF012 - as above
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
-
-    def wants(self, media_type: str) -> bool:
-        return media_type in HTML_TYPES
 
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)

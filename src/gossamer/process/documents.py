@@ -19,7 +19,7 @@ from gossamer.model.pages import Findings, Page
 from gossamer.process.charset import to_utf8
 from gossamer.process.facts import moment
 from gossamer.process.links import Base, Links, collapsed
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import ProcessOptions, TypedModule
 from gossamer.process.scan import ScannedMarkup
 from gossamer.process.text import DOCUMENT, addresses, cut
 from gossamer.process.xml import TOKEN_BYTES_MAX
@@ -120,7 +120,7 @@ def gather(read: Callable[[BinaryIO, Gathered], None], page: Page, findings: Fin
     found.report(findings)
 
 
-class Documents:
+class Documents(TypedModule):
     """Finds the text of word-processor files and books, one line a paragraph or table row (cells divided by tabs), the
     addresses that they link to, title, author and dates. About 25 ms a MB of XML.
     """
@@ -128,9 +128,6 @@ class Documents:
     name = "documents"
     isolated = True
     columns = COLUMNS
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
 
     def wants(self, media_type: str) -> bool:
         return media_type in _READERS

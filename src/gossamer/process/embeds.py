@@ -15,7 +15,7 @@ from gossamer.model.links import EMBED
 from gossamer.model.pages import Findings, Page
 from gossamer.process.html import HTML_TYPES, document_of
 from gossamer.process.links import Base, Links, documents
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import TypedModule
 from gossamer.process.scan import attributes, reference_free
 from gossamer.process.walk import ElementWalk
 
@@ -136,7 +136,7 @@ Named = tuple[str, str]
 """An address as written, and its alternative text (an image's `alt`)."""
 
 
-class EmbedExtractor:
+class EmbedExtractor(TypedModule):
     """Finds what HTML pages, SVG images and stylesheets need for display, as links of type `embed`.
 
     A frame is one too: its document is part of the page, on any host. Scripts are not read: what they load at run time
@@ -144,9 +144,6 @@ class EmbedExtractor:
     """
 
     name = "embeds"
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
 
     def wants(self, media_type: str) -> bool:
         return media_type in HTML_TYPES or media_type in (CSS, SVG)

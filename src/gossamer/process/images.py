@@ -9,7 +9,7 @@ import struct
 from typing import BinaryIO, NamedTuple
 
 from gossamer.model.pages import Findings, Page
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import TypedModule
 
 BLOCKS_MAX = 100_000
 """Blocks of one image that are examined: an animation has one or a few per frame."""
@@ -27,7 +27,7 @@ class Image(NamedTuple):
     frames: int = 1
 
 
-class ImageStatistics:
+class ImageStatistics(TypedModule):
     """Finds an image's kind, size and frames: the columns `image_kind`, `image_width`, `image_height`, `image_frames`.
 
     Reads the bytes and ignores the media type. A broken or cut image counts up to the break. About 5 µs an image and
@@ -41,9 +41,6 @@ class ImageStatistics:
         "image_height": "int",
         "image_frames": "int",
     }
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
 
     def wants(self, media_type: str) -> bool:
         return media_type.startswith("image/")

@@ -10,7 +10,7 @@ from gossamer.model.links import FEED_FILE, HUB, RELATED, SELF, Found
 from gossamer.model.pages import Findings, Page
 from gossamer.process.charset import python_codec
 from gossamer.process.html import HTML_TYPES, HtmlDocument, Markup, document_of
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import ProcessOptions, TypedModule
 from gossamer.process.scan import Element
 from gossamer.url.join import Joiner, join
 
@@ -90,7 +90,7 @@ _LINK_VALUE = re.compile(r"[\s,]*<([^>]*)>")
 _LINK_PARAMETER = re.compile(r"\s*;\s*([^\s=;,\"]*)\s*(?:=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;,\"]*)))?")
 
 
-class LinkExtractor:
+class LinkExtractor(TypedModule):
     """Finds the links of HTML pages: one for each occurrence, anchors first, in order; of links within the page itself
     (`#part`) only the first.
 
@@ -99,12 +99,7 @@ class LinkExtractor:
     """
 
     name = "links"
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
-
-    def wants(self, media_type: str) -> bool:
-        return media_type in HTML_TYPES
+    media_types = HTML_TYPES
 
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
@@ -122,13 +117,10 @@ class LinkExtractor:
             findings.links.extend(links.taken())
 
 
-class HeaderLinks:
+class HeaderLinks(TypedModule):
     """Finds the links in the headers of a reply of any type: those of `Link` (RFC 8288), and that of `Refresh`."""
 
     name = "header_links"
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
 
     def wants(self, media_type: str) -> bool:  # noqa: ARG002  # headers come with any type
         return True

@@ -14,7 +14,7 @@ from urllib.parse import quote_from_bytes
 
 from gossamer.model.pages import Findings, Page
 from gossamer.process.links import Base, Links
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import TypedModule
 from gossamer.url.url import DEFAULT_PORTS
 
 LINE_BYTES_MAX: Final = 8_192
@@ -173,7 +173,7 @@ _IN_NAME: Final = SAFE.replace("/", "").replace(";", "")
 _EXTENSION = re.compile(rb".\.[A-Za-z][A-Za-z0-9]{0,7}\Z", re.DOTALL)
 
 
-class ListingLinks:
+class ListingLinks(TypedModule):
     """Finds the links of FTP listings, Gopher menus and lists of addresses (RFC 2483), as anchors.
 
     In an FTP listing a symbolic link represents its target, so that links back into a tree end. A target that the
@@ -181,9 +181,6 @@ class ListingLinks:
     """
 
     name = "listings"
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
 
     def wants(self, media_type: str) -> bool:
         return media_type in _READERS

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from gossamer.model.pages import Findings, Page
 from gossamer.process.charset import to_utf8
 from gossamer.process.documents import COLUMNS, CUT, DAMAGED, Gathered, add_html, add_plain, gather
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import TypedModule
 
 MESSAGE_BYTES_MAX = 4_000_000
 """Bytes of one message that are read."""
@@ -36,20 +36,15 @@ class _Policy(EmailPolicy):
 _POLICY = _Policy()
 
 
-class Mail:
+class Mail(TypedModule):
     """Finds the text of e-mail: for each message sender, recipients, date and subject, then its body, as plain text if
     it has one, else from its HTML. Attachments are left out. About 2 ms a message.
     """
 
     name = "mail"
+    media_types = ("message/rfc822", "application/mbox")
     isolated = True
     columns = COLUMNS
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
-
-    def wants(self, media_type: str) -> bool:
-        return media_type in ("message/rfc822", "application/mbox")
 
     def process(self, page: Page, findings: Findings) -> None:
         def read(file: BinaryIO, found: Gathered) -> None:

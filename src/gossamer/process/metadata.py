@@ -15,7 +15,7 @@ from gossamer.model.pages import Findings, Page
 from gossamer.process.facts import COLUMNS, COMMONS, MEANING, TIMES_MAX, Linked, facts
 from gossamer.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.process.links import Base, base_href, collapsed
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import TypedModule
 from gossamer.process.scripted import signal_of
 from gossamer.process.walk import ElementWalk
 
@@ -30,7 +30,7 @@ _TYPED = {"og_type": "og:type", "og_image": "og:image", "og_site_name": "og:site
 _JSON_LD = re.compile(r"[\t\n\f\r ]*application/ld\+json[\t\n\f\r ]*(?:;.*)?", re.IGNORECASE | re.DOTALL)
 
 
-class Metadata:
+class Metadata(TypedModule):
     """Reads well-formed metadata of pages for search engines and social networks.
 
     The columns: `description`; `canonical`, absolute; `declared_language` (`html lang`); `open_graph`, one JSON object
@@ -40,6 +40,7 @@ class Metadata:
     """
 
     name = "metadata"
+    media_types = HTML_TYPES
     columns = {  # noqa: RUF012 - declared once, never changed
         "description": "text",
         "canonical": "text",
@@ -50,12 +51,6 @@ class Metadata:
         **COLUMNS,
         "script_signal": "text",
     }
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
-
-    def wants(self, media_type: str) -> bool:
-        return media_type in HTML_TYPES
 
     def process(self, page: Page, findings: Findings) -> None:
         document, columns = document_of(page, self._options), findings.columns
@@ -157,18 +152,13 @@ _START = re.compile(rb"<([a-zA-Z][^\t\n\f\r />]{0,63})")
 _TAG_WALK = ElementWalk(())
 
 
-class TagCounter:
+class TagCounter(TypedModule):
     """Counts start tags into the table `tags`, most frequent first. About 3 µs a KB."""
 
     name = "tags"
+    media_types = HTML_TYPES
     columns = {"tag_count": "int"}  # noqa: RUF012 - declared once, never changed
     tables = {"tags": {"tag": "text", "count": "int"}}  # noqa: RUF012 - as above
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
-
-    def wants(self, media_type: str) -> bool:
-        return media_type in HTML_TYPES
 
     def process(self, page: Page, findings: Findings) -> None:
         body = document_of(page, self._options).utf8()

@@ -1,7 +1,7 @@
 """Options of the processing modules, and rules that extract items."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from gossamer.model.errors import ConfigError
@@ -117,6 +117,19 @@ class ProcessOptions(Section, frozen=True):
 ITEM_COLUMNS = ("url", "key", "fetched_at", "item")
 """First columns of each table of items; no field has such a name."""
 SELECTORS = ("css", "xpath", "jsonpath")
+
+
+class TypedModule:
+    """What processing modules of some media types share."""
+
+    media_types: ClassVar[Collection[str]] = ()
+
+    def __init__(self, options: ProcessOptions | None = None) -> None:
+        self._options = options or ProcessOptions()
+
+    def wants(self, media_type: str) -> bool:
+        """Say whether pages of this type are for it."""
+        return media_type in self.media_types
 
 
 def _require_compiled(kind: str, selector: str) -> None:

@@ -14,7 +14,7 @@ from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
 from gossamer.model.pages import Findings, Page
 from gossamer.process.documents import COLUMNS, CUT, DAMAGED, ENCRYPTED, Gathered, gather
 from gossamer.process.links import Base, Links, collapsed
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import TypedModule
 
 PAGES_MAX = 2_000
 """Pages of one document that are read."""
@@ -30,20 +30,15 @@ _SENSELESS = (PyPdfError, RecursionError, ValueError, TypeError, LookupError, At
 _FACTS = {"title": "title", "byline": "author", "published": "creation_date", "modified": "modification_date"}
 
 
-class PdfText:
+class PdfText(TypedModule):
     """Finds the text of PDF documents, page after page, and title, author and dates. Pages of short lines, such as
     tables, keep their columns, divided by spaces. Scanned pages have no text: nothing is recognized in pictures.
     """
 
     name = "pdf_text"
+    media_types = ("application/pdf",)
     isolated = True
     columns = COLUMNS
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
-
-    def wants(self, media_type: str) -> bool:
-        return media_type == "application/pdf"
 
     def process(self, page: Page, findings: Findings) -> None:
         gather(_read_text, page, findings, self._options)
@@ -90,17 +85,12 @@ def _text_of(leaf: PageObject) -> str:
     return text
 
 
-class PdfLinks:
+class PdfLinks(TypedModule):
     """Finds the addresses that a PDF's link annotations name (ISO 32000-1, section 12.6.4.7), and its title."""
 
     name = "pdf_links"
+    media_types = ("application/pdf",)
     isolated = True
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
-
-    def wants(self, media_type: str) -> bool:
-        return media_type == "application/pdf"
 
     def process(self, page: Page, findings: Findings) -> None:
         links, title = Links(Base(page.url), self._options), ""

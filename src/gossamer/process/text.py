@@ -8,19 +8,16 @@ from collections.abc import Iterator
 from gossamer.model.pages import Findings, Page
 from gossamer.process.html import HTML_TYPES, document_of
 from gossamer.process.links import Base, Links, collapsed
-from gossamer.process.options import ProcessOptions
+from gossamer.process.options import TypedModule
 
 MAIN, VISIBLE, PLAIN, DOCUMENT = "main", "visible", "plain", "document"
 """How the text of a page was found: its main content, its whole visible text, the page as it is, or in a document."""
 
 
-class TitleAndText:
+class TitleAndText(TypedModule):
     """Finds the title, white space collapsed, and with the option `text` the visible text, one line a block."""
 
     name = "title_and_text"
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
 
     def wants(self, media_type: str) -> bool:
         return media_type in HTML_TYPES or (self._options.text and media_type == "text/plain")
@@ -47,16 +44,11 @@ _ADDRESS = re.compile(r"(?i:\b[a-z][a-z0-9]{1,30}://)[^\s<>\"'`{}|\\^\x00-\x20\x
 _CLOSING = {")": "(", "]": "["}
 
 
-class TextLinks:
+class TextLinks(TypedModule):
     """Finds complete addresses, scheme included, in plain text. About 1 µs a KB and 3 µs an address."""
 
     name = "text_links"
-
-    def __init__(self, options: ProcessOptions | None = None) -> None:
-        self._options = options or ProcessOptions()
-
-    def wants(self, media_type: str) -> bool:
-        return media_type in ("text/plain", "text/markdown", "text/csv")
+    media_types = ("text/plain", "text/markdown", "text/csv")
 
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
