@@ -13,8 +13,8 @@ import pytest
 
 from gossamer.cluster.coordination import Look
 from gossamer.cluster.reports import Orders
-from gossamer.cluster.shard_process import RESTARTS_MAX, ShardProcess, ShardStart, death
-from gossamer.state.slots import ShardSlots
+from gossamer.cluster.shard_process import RESTARTS_MAX, ShardProcess, ShardStart
+from gossamer.state.slots import ShardSlots, death
 from gossamer.world.clock import WallClock
 
 SOURCE = Path(__file__).parents[2] / "src"

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, cast, get_args
@@ -101,11 +101,7 @@ def demo(directory: OutputDirectory = Path("demo"), size: Size = "small") -> int
         "A synthetic web on loopback: no network is used. "
         f"Ctrl-C stops, gossamer resume {shell_word(directory)} continues.",
     )
-    with web_process as web:
-        write_whole(directory / SIMWEB, web.options.encode())
-        words = ["crawl", *web.seeds, "--output", str(directory), "--hosts", str(web.hosts_file)]
-        words += ["--allow-private", "--scope", "any", "--politeness", "weak"]
-        status = carried_out([*words, *(word for key in QUICK_CRAWL for word in ("--set", key))])
+    status = _crawled(directory, web_process, QUICK_CRAWL, "--politeness", "weak")
     if status == 0:
         from gossamer.cli.inspecting import report
 
@@ -126,17 +122,23 @@ def conformance(directory: OutputDirectory = Path("conformance")) -> int:
 
     web_process = SimwebProcess(expected.showcase(), directory / "web")
     make_anew(directory, web_process)
+    status = _crawled(directory, web_process, CONFORMANCE_CRAWL, "--politeness", "own", "--embeds")
+    if status != 0:
+        return status
+    web = web_process.web
+    walked = Truth(web).walk(web.seeds, embeds=True)
+    rows = expected.conformance(web, walked, web_process.requests(), outcomes(directory))
+    typer.echo(expected.table(rows))
+    return 0 if all(row.right for row in rows) else 1
+
+
+def _crawled(directory: Path, web_process: SimwebProcess, sets: Iterable[str], *options: str) -> int:
+    """Crawl a web while it is served; return the exit status."""
     with web_process as web:
         write_whole(directory / SIMWEB, web.options.encode())
         words = ["crawl", *web.seeds, "--output", str(directory), "--hosts", str(web.hosts_file)]
-        words += ["--allow-private", "--scope", "any", "--politeness", "own", "--embeds"]
-        status = carried_out([*words, *(word for key in CONFORMANCE_CRAWL for word in ("--set", key))])
-    if status != 0:
-        return status
-    walked = Truth(web.web).walk(web.seeds, embeds=True)
-    rows = expected.conformance(web.web, walked, web.requests(), outcomes(directory))
-    typer.echo(expected.table(rows))
-    return 0 if all(row.right for row in rows) else 1
+        words += ["--allow-private", "--scope", "any", *options]
+        return carried_out([*words, *(word for key in sets for word in ("--set", key))])
 
 
 def make_anew(directory: Path, web: SimwebProcess) -> None:

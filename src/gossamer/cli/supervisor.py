@@ -45,7 +45,7 @@ def carried_out(words: Sequence[str]) -> int:
                 return _beside_simweb(job, child) if is_simweb else supervised(job, child)
         if job >= 0:
             return job
-        how = f"the crawl's process {death(job)} before it began"
+        how = f"the crawl's process {slots.death(job)} before it began"
         if child.took_input:
             complain(f"{how}; nothing was started, and what was on standard input is gone: give it again")
             return Exit.FAILED
@@ -186,12 +186,14 @@ class Supervisor:
                     restarts += 1
                     continue
                 if self._slots.stopping() and not starts_again:
-                    self._say(f"the crawl's process {death(status)} while it stopped; a resume continues the crawl")
+                    self._say(
+                        f"the crawl's process {slots.death(status)} while it stopped; a resume continues the crawl"
+                    )
                     return Exit.INTERRUPTED
                 reached = self._slots.progress()
                 fruitless = 1 if reached > committed else fruitless + 1
                 committed = max(committed, reached)
-                how = "hung in a page and was ended" if overran else death(status)
+                how = "hung in a page and was ended" if overran else slots.death(status)
                 if fruitless > self._patience.restarts_max:
                     self._say(
                         f"the crawl's process {how}, for the {fruitless}th time without progress; "
@@ -249,13 +251,3 @@ class Supervisor:
     def _send(self, number: signal.Signals) -> None:
         if self._child is not None and self._child.returncode is None:
             self._child.send_signal(number)
-
-
-def death(status: int) -> str:
-    """Return how a process ended, from its return code as Popen has it."""
-    if status >= 0:
-        return f"ended with status {status}"
-    try:
-        return f"died of {signal.Signals(-status).name}"
-    except ValueError:
-        return f"died of signal {-status}"

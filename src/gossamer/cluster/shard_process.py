@@ -96,7 +96,7 @@ class ShardProcess:
                 reached = slots.progress(self._start.slots)
                 fruitless = 1 if reached > committed else fruitless + 1
                 committed = max(committed, reached)
-                how = "hung in a page and was ended" if overran else death(status)
+                how = "hung in a page and was ended" if overran else slots.death(status)
                 if fruitless > RESTARTS_MAX:
                     self.state = "failed"
                     self.failure = f"its process {how}, for the {fruitless}th time without progress"
@@ -198,7 +198,7 @@ class ShardProcess:
         if status == 0:
             self.state = "done"
         elif status in (1, 2):
-            self.state, self.failure = ("refused" if refused else "failed"), why or death(status)
+            self.state, self.failure = ("refused" if refused else "failed"), why or slots.death(status)
         else:
             self._last_words = (False, "")
             return False
@@ -264,16 +264,6 @@ def _started(start: ShardStart, end: socket.socket) -> subprocess.Popen[bytes]:
 
 def _question_of(look: Look) -> dict[str, object]:
     return {"verb": LOOK, "look": msgspec.to_builtins(look)}
-
-
-def death(status: int) -> str:
-    """Return how a process ended, for people."""
-    if status >= 0:
-        return f"ended with status {status}"
-    try:
-        return f"died of {signal.Signals(-status).name}"
-    except ValueError:
-        return f"died of signal {-status}"
 
 
 # ---- the line between a shard's process and its parent, over one pair of sockets

@@ -138,24 +138,20 @@ def fitted(config: Config) -> Config:
     if left < least_bytes(config):
         raise ConfigError(_too_small(config, fixed))
     scale = _scale(config, defaults, left)
-    taken: dict[str, dict[str, int]] = {}
+    taken: dict[str, object] = {}
     origins = config.origins
     for key, one in SHARES.items():
         if not _is_shared(config, key):
             continue
         default = _value(defaults, key)
         share = max(int(default * scale), one.least)
-        section, _, name = key.partition(".")
         if share != config.value(key):
-            taken.setdefault(section, {})[name] = share
+            taken[key] = share
         if share != default:
             origins[key] = ORIGIN
         else:
             origins.pop(key, None)
-    if not taken:
-        return config.with_origins(origins)
-    sections = {section: replace(getattr(config, section), **values) for section, values in taken.items()}
-    return replace(config, **sections).with_origins(origins)
+    return config.with_values(taken).with_origins(origins)
 
 
 def _scale(config: Config, defaults: Config, left: int) -> float:

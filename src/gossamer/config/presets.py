@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from gossamer.config.mend import nearest
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
@@ -63,7 +61,7 @@ def by_mode(config: Config) -> Config:
     Their origin is `crawl.mode` then, and another mode changes them again.
     """
     defaults, origins = Config(), config.origins
-    taken: dict[str, dict[str, object]] = {}
+    taken: dict[str, object] = {}
     for key, longer_s in CONTINUOUS.items():
         default = defaults.value(key)
         is_default = config.origin(key) == "default" and config.value(key) == default
@@ -72,7 +70,5 @@ def by_mode(config: Config) -> Config:
         origins.pop(key, None)
         if config.crawl.mode == "continuous":
             origins[key] = ORIGIN
-        section, _, name = key.partition(".")
-        taken.setdefault(section, {})[name] = longer_s if config.crawl.mode == "continuous" else default
-    sections = {section: replace(getattr(config, section), **values) for section, values in taken.items()}
-    return replace(config, **sections).with_origins(origins)
+        taken[key] = longer_s if config.crawl.mode == "continuous" else default
+    return config.with_values(taken).with_origins(origins)

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from typing import Annotated, Literal, Self
 
@@ -353,6 +353,14 @@ class Config(Section, frozen=True):
         """Return every dotted key of this configuration: those that all have, and those of tables with names."""
         named = [name for name, kind in sections().items() if issubclass(kind, NamedSection)]
         return [*keys(), *(f"{section}.{name}" for section in named for name in self.keys_of(section))]
+
+    def with_values(self, values: Mapping[str, object]) -> Self:
+        """Return the same configuration with other values, by dotted key. They are not checked."""
+        changed: dict[str, dict[str, object]] = {}
+        for key, value in values.items():
+            section, _, name = key.partition(".")
+            changed.setdefault(section, {})[name] = value
+        return replace(self, **{section: replace(getattr(self, section), **one) for section, one in changed.items()})
 
     def with_origins(self, origins: dict[str, str]) -> Self:
         """Return the same configuration, its values coming from where `origins` says, by dotted key."""

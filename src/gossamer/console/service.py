@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from types import TracebackType
 from typing import Annotated, Self
 
 import msgspec
@@ -101,9 +100,7 @@ class Service:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.searches.close()
         await self.reads.close()
 

@@ -40,7 +40,7 @@ def area(points: Sequence[Point], labels: Sequence[str], unit: str, shaded: Sequ
     parts.append(f'<polygon class="fill" points="{_LEFT},{floor_y} {line} {_LEFT + inner},{floor_y}"/>')
     parts.append(f'<polyline class="line" points="{line}"/>')
     step = inner / (len(points) - 1)
-    parts += [_hover(across(x) - step / 2, _TOP, step, _INNER_HEIGHT, title) for x, _, title in points]
+    parts += [_hover(across(x) - step / 2, step, title) for x, _, title in points]
     marks = [(index / max(1, len(labels) - 1), label) for index, label in enumerate(labels)]
     return _drawing(WIDE, [*_value_axis(top, unit, WIDE), *_place_axis(marks, WIDE), *parts])
 
@@ -58,7 +58,7 @@ def columns(bars: Sequence[tuple[str, float, str]], unit: str) -> str:
             f'<rect class="bar" x="{x + step * 0.1:.1f}" y="{y:.1f}" width="{step * 0.8:.1f}" '
             f'height="{_down(0.0) - y:.1f}"/>'
         )
-        parts.append(_hover(x, _TOP, step, _INNER_HEIGHT, title))
+        parts.append(_hover(x, step, title))
     every = ceil(len(bars) / _LABELS_MAX)
     marks = [((index + 0.5) / len(bars), label) for index, (label, _, _) in enumerate(bars) if index % every == 0]
     return _drawing(NARROW, [*_value_axis(top, unit, NARROW), *_place_axis(marks, NARROW), *parts])
@@ -119,10 +119,10 @@ def _place_axis(marks: Sequence[tuple[float, str]], width: int) -> list[str]:
     ]
 
 
-def _hover(x: float, y: float, width: float, height: float, title: str) -> str:
+def _hover(x: float, width: float, title: str) -> str:
     """An unseen rectangle that says what is under it."""
     return (
-        f'<rect class="tell" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}">'
+        f'<rect class="tell" x="{x:.1f}" y="{_TOP:.1f}" width="{width:.1f}" height="{_INNER_HEIGHT:.1f}">'
         f"<title>{escape(title)}</title></rect>"
     )
 

@@ -10,6 +10,7 @@ pages.
 from __future__ import annotations
 
 import mmap
+import signal
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -94,6 +95,16 @@ class ShardSlots:
 
     def close(self) -> None:
         self._map.close()
+
+
+def death(status: int) -> str:
+    """Return how a process ended, from its return code as Popen has it."""
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"died of {signal.Signals(-status).name}"
+    except ValueError:
+        return f"died of signal {-status}"
 
 
 def accuse(directory: Path, since: float = 0.0) -> int:
