@@ -48,7 +48,29 @@ BLOOM = "gossamer.seen.bloom:BloomUrlSeen"
 """It needs what a crawl needs by default as little as a simulation does."""
 
 
-class Components:
+class StoredShard:
+    """The store of one simulated shard in a new directory, its epochs, its contacts and its records of hosts."""
+
+    def __init__(self, directory: Path, now: float) -> None:
+        directory.mkdir(parents=True)
+        self._store = Store(directory / "store", STORE_BYTES, STORE_BYTES)
+        self._epochs = Epochs(self._store)
+        self._contacts = Contacts(directory, BOOT, now)
+        self._hosts = HostRecords(self._store, self._epochs, self._contacts)
+
+    def close_epoch(self) -> None:
+        """Close the epoch as a crawl does, with the disk's part in this thread."""
+        ended = self._contacts.ended_since_commit
+        self._epochs.close_at_once()
+        self._contacts.committed(ended)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._store.close()
+        self._contacts.close()
+
+
+class Components(StoredShard):
     """Ring, frontier, politeness, robots.txt, eliminator, contacts and epochs of a crawl; their driver is simulated."""
 
     def __init__(
@@ -61,18 +83,15 @@ class Components:
         now: float,
     ) -> None:
         """Make an empty shard that represents `scale` times its content."""
-        directory.mkdir(parents=True)
+        super().__init__(directory, now)
         dice = Dice(seed)
         self.options = scaled(options.frontier, scale)
-        self._store = Store(directory / "store", STORE_BYTES, STORE_BYTES)
-        self._epochs = Epochs(self._store)
-        self._contacts = Contacts(directory, BOOT, now)
         self._journals = Journals(directory)
         self._journals.recover(())
         self._seen = _url_seen(seen_scaled(options.seen, scale), self._epochs, self._journals)
         self._prioritizer: Prioritizer = BreadthFirst()
         self.frontier = Frontier(
-            HostRecords(self._store, self._epochs, self._contacts),
+            self._hosts,
             FrontierRules(politeness(options.politeness), self.options),
             name_url,
             dice,
@@ -108,23 +127,20 @@ class Components:
             self.commit(now)
 
     def commit(self, now: float) -> None:
-        """Close the epoch as a crawl does, with the disk's part in this thread."""
+        """Commit what has changed."""
         self._visits = 0
         self.frontier.cut(now)
         if not isinstance(self._seen, RocksUrlSeen):
             self._seen.cut(now)
-        ended = self._contacts.ended_since_commit
         manifest = self._journals.cut()
-        self._epochs.close_at_once()
+        self.close_epoch()
         self._journals.settle(manifest)
-        self._contacts.committed(ended)
 
     def close(self) -> None:
         """Close the files."""
         if not isinstance(self._seen, RocksUrlSeen | MemoryUrlSeen):
             self._seen.close()
-        self._store.close()
-        self._contacts.close()
+        super().close()
 
 
 def _ignore(prerequisite: Prerequisite, why: str) -> None:

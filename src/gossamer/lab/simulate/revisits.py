@@ -7,6 +7,7 @@ are Poisson, rates and importances log-normal over pages. The clock is simulated
 import heapq
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from math import inf
 from pathlib import Path
 from typing import Annotated
@@ -19,9 +20,9 @@ from msgspec.structs import replace
 from gossamer.assembly.parts import policy_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions, politeness
 from gossamer.frontier.priority import FrontierRules
+from gossamer.lab.simulate.components import StoredShard
 from gossamer.lab.simweb.wire import http_date
 from gossamer.model.links import Link, Notice
 from gossamer.model.pages import Sight
@@ -33,16 +34,11 @@ from gossamer.revisit.estimate import age_s, freshness
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES, Optimal
 from gossamer.revisit.schedule import Schedule
-from gossamer.state.contacts import Contacts
-from gossamer.state.epoch import Epochs
-from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
 Floats = npt.NDArray[np.float64]
-BOOT = bytes(16)
-STORE_BYTES = 32 << 20
 FETCH_S = 0.2
 COMMIT_VISITS = 500
 BEGUN_AT = 1_700_000_000.0
@@ -105,11 +101,8 @@ class Watched(msgspec.Struct, frozen=True):
 
 def crawl(web: ChangingWeb, options: RevisitOptions, policy: RevisitPolicy, directory: Path) -> list[list[float]]:
     """Visit all pages for as long as the web lasts; return when each was visited. About 250 µs a visit."""
-    shard = _Shard(web, options, policy, directory)
-    try:
+    with closing(_Shard(web, options, policy, directory)) as shard:
         return shard.run()
-    finally:
-        shard.close()
 
 
 def watched(web: ChangingWeb, visits: list[list[float]], begin_days: float, end_days: float | None = None) -> Watched:
@@ -175,20 +168,17 @@ def _fresh_share(changes: Floats, visits: Floats, begin: float, end: float) -> t
     return fresh_s / (end - begin), aged_s / (end - begin)
 
 
-class _Shard:
+class _Shard(StoredShard):
     """The real frontier and schedule on a store of their own; requests take no processor."""
 
     def __init__(self, web: ChangingWeb, options: RevisitOptions, policy: RevisitPolicy, directory: Path) -> None:
-        directory.mkdir(parents=True)
+        super().__init__(directory, BEGUN_AT)
         self._web = web
         dice = Dice(web.options.seed)
         self._namer = Namer()
-        self._store = Store(directory / "store", STORE_BYTES, STORE_BYTES)
-        self._epochs = Epochs(self._store)
-        self._contacts = Contacts(directory, BOOT, BEGUN_AT)
         rules = politeness(PolitenessOptions(preset="polite"))
         self.frontier = Frontier(
-            HostRecords(self._store, self._epochs, self._contacts),
+            self._hosts,
             FrontierRules(rules, FrontierOptions(), share_new=options.share_new),
             self._namer.name, dice, BEGUN_AT,
         )  # fmt: skip
@@ -247,17 +237,10 @@ class _Shard:
             self.schedule.note(Notice(url, "sitemap", importance=float(web.importances[page])), now)
 
     def commit(self, now: float) -> None:
-        """Close the epoch as a crawl does, with the disk's part in this thread."""
+        """Commit what has changed."""
         self.frontier.cut(now)
         self.schedule.cut(now)
-        ended = self._contacts.ended_since_commit
-        self._epochs.close_at_once()
-        self._contacts.committed(ended)
-
-    def close(self) -> None:
-        """Close the files."""
-        self._store.close()
-        self._contacts.close()
+        self.close_epoch()
 
     def _url(self, page: int) -> Url:
         url = self._namer.name(self._web.address(page))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from gossamer.frontier.workbench import HOST_BYTES
@@ -36,13 +37,12 @@ def simulate(options: SimulateOptions, progress: Progress | None = None, directo
         ConfigError: a part has no simulation.
         OSError: the disk refuses.
     """
-    with tempfile.TemporaryDirectory(prefix="gossamer-simulate-", dir=directory) as folder:
-        simulation = Simulation(options, Path(folder))
-        try:
-            simulation.run(progress)
-            return simulation.result()
-        finally:
-            simulation.close()
+    with (
+        tempfile.TemporaryDirectory(prefix="gossamer-simulate-", dir=directory) as folder,
+        closing(Simulation(options, Path(folder))) as simulation,
+    ):
+        simulation.run(progress)
+        return simulation.result()
 
 
 def scale_of(options: SimulateOptions) -> tuple[int, int]:

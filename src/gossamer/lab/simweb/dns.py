@@ -13,14 +13,9 @@ A, SOA, ANY = 1, 6, 255
 NAME_ERROR, REFUSED, NOT_IMPLEMENTED = 3, 5, 4
 
 
-def hosts_text(names: Mapping[str, str]) -> str:
-    """Return all names in the format of /etc/hosts, one a line."""
-    return "".join(f"{address} {name}\n" for name, address in names.items())
-
-
 def write_hosts_file(path: Path, names: Mapping[str, str]) -> None:
-    """Write all names in the format of /etc/hosts."""
-    path.write_text(hosts_text(names))
+    """Write all names in the format of /etc/hosts, one a line."""
+    path.write_text("".join(f"{address} {name}\n" for name, address in names.items()))
 
 
 class Answerer(asyncio.DatagramProtocol):

@@ -169,17 +169,19 @@ def _mean(fetches_s: Sequence[float]) -> float:
 def _gaps_of_host(
     mine: list[Logged], promise: Promise, truth: Truth, host: WebHost, tolerance_s: float, restarts: Sequence[float]
 ) -> list[Violation]:
+    if promise.per_host != 1:
+        return _early_among_others(mine, tolerance_s)
     found: list[Violation] = []
     ended_at = retry_at = 0.0
     gaps = promised_gaps(mine, promise, truth.crawl_delay_s(host), restarts)
     for (one, then), (gap_s, asked) in zip(pairwise(mine), gaps, strict=False):
         ended_at, retry_at = max(ended_at, _ended(one)), max(retry_at, one.retry_at)
         actual_s = then.contacted_at - ended_at
-        if promise.per_host == 1 and -tolerance_s <= actual_s < gap_s - tolerance_s:
+        if -tolerance_s <= actual_s < gap_s - tolerance_s:
             found.append(_violation("crawl_delay" if asked else "gap_host", then, gap_s, actual_s))
-        if promise.per_host == 1 and then.contacted_at < retry_at - tolerance_s:
+        if then.contacted_at < retry_at - tolerance_s:
             found.append(_violation("retry_after", then, retry_at - ended_at, actual_s))
-    return found if promise.per_host == 1 else _early_among_others(mine, tolerance_s)
+    return found
 
 
 def _early_among_others(mine: list[Logged], tolerance_s: float) -> list[Violation]:
@@ -254,12 +256,9 @@ def _robots_known_at(mine: list[Logged], host: WebHost, web: Web, by_host: dict[
 
 
 def _repeats(mine: list[Logged], web: Web, host: WebHost) -> list[Violation]:
-    seen: dict[str, int] = {}
-    last: dict[str, Logged] = {}
-    for one in mine:
-        seen[one.path] = seen.get(one.path, 0) + 1
-        last[one.path] = one
-    again = ((path, count) for path, count in seen.items() if count > 1 and web.once(host, path))
+    last = {one.path: one for one in mine}
+    counts = Counter(one.path for one in mine)
+    again = ((path, count) for path, count in counts.items() if count > 1 and web.once(host, path))
     return [_violation("repeated", last[path], 1, count) for path, count in again]
 
 

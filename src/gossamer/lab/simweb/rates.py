@@ -11,7 +11,7 @@ import msgspec
 from gossamer.lab.simweb.judge import Promise, promised_gaps
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.truth import Truth
-from gossamer.lab.simweb.web import Web
+from gossamer.lab.simweb.web import Web, parts_of
 
 
 class HostRate(msgspec.Struct, frozen=True):
@@ -89,8 +89,7 @@ def _known_at(requests: Sequence[Logged], web: Web) -> dict[tuple[str, str], flo
         if host is None or not 200 <= one.status < 400:
             continue
         for mark in web.made(host, one.path).marks:
-            authority, _, path = mark.url.removeprefix("http://").partition("/")
-            known.setdefault((authority.partition(":")[0], "/" + path), one.ended_at)
+            known.setdefault(parts_of(mark.url), one.ended_at)
     return known
 
 

@@ -175,31 +175,23 @@ def serve(
 
     `until_stdin_closes` ends it with its parent, however that ended.
     """
+
+    async def until_ended() -> None:
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        if until_stdin_closes:
+            loop.add_reader(sys.stdin.fileno(), _heed_stdin, stop)
+        async with serving(options, log) as served:
+            if hosts_file is not None:
+                write_hosts_file(hosts_file, served.web.names)
+            # Hosts and words live as long as the process: the collector need not walk them.
+            gc.freeze()
+            ready(served)
+            await stop.wait()
+
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve(options, log, hosts_file, ready, until_stdin_closes=until_stdin_closes))
-
-
-async def _serve(
-    options: SimwebOptions,
-    log: Path | None,
-    hosts_file: Path | None,
-    ready: Callable[[Served], None],
-    *,
-    until_stdin_closes: bool,
-) -> None:
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    if until_stdin_closes:
-        loop.add_reader(sys.stdin.fileno(), _heed_stdin, stop)
-    async with serving(options, log) as served:
-        if hosts_file is not None:
-            write_hosts_file(hosts_file, served.web.names)
-        # Hosts and words live as long as the process: the collector need not walk them.
-        gc.freeze()
-        ready(served)
-        await stop.wait()
+        runner.run(until_ended())
 
 
 def _heed_stdin(stop: asyncio.Event) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from gossamer.lab.simweb import robots
 from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.sheet import FOLLOWED, Made, Mark, ServedAnswer
-from gossamer.lab.simweb.web import Web
+from gossamer.lab.simweb.web import Web, parts_of
 
 Scope = Literal["prefix", "host", "domain", "any"]
 HOPS_MAX = 5
@@ -109,7 +109,7 @@ class Truth:
 
     def judge(self, url: str) -> tuple[Expected, Made | None]:
         """Return the expected outcome of a request, and the page if it has links."""
-        name, path = _parts(url)
+        name, path = parts_of(url)
         host = self._web.host(name)
         if host is not None and not url.startswith(self._web.front(host)):
             return Expected("connect_error", DEAD_ALSO, once=False), None  # Another port: it is closed.
@@ -184,7 +184,7 @@ class _Walk:
         self._names: set[str] = set()
         self._read: set[str] = set()
         for url in seeds:
-            self._widen(_parts(url)[0])
+            self._widen(parts_of(url)[0])
             heapq.heappush(self._heap, (0, 0, url))
         self._from_seed = set(seeds)
 
@@ -202,7 +202,7 @@ class _Walk:
     def _visit(self, depth: int, hops: int, url: str, *, first: bool) -> None:
         expected, made = self._truth.judge(url)
         self._walked.pages[url] = msgspec.structs.replace(expected, depth=depth)
-        self._read_robots(_parts(url)[0])
+        self._read_robots(parts_of(url)[0])
         if made is None:
             return
         for mark in made.marks:
@@ -243,7 +243,7 @@ class _Walk:
         if redirect and url in self._from_seed:
             # A seed that is redirected takes the scope along.
             self._from_seed.add(target)
-            self._widen(_parts(target)[0])
+            self._widen(parts_of(target)[0])
             self._prefixes.append(target[: target.rindex("/") + 1])
         if not self._in_scope(target) or self._web.is_trap(target):
             return
@@ -262,15 +262,9 @@ class _Walk:
             case "any":
                 return True
             case "host":
-                return _parts(url)[0] in self._names
+                return parts_of(url)[0] in self._names
             case "domain":
-                host = self._web.host(_parts(url)[0])
+                host = self._web.host(parts_of(url)[0])
                 return host is not None and host.site in self._names
             case "prefix":
                 return any(url.startswith(prefix) for prefix in self._prefixes)
-
-
-def _parts(url: str) -> tuple[str, str]:
-    """Return the name without port, and the path with its query."""
-    authority, _, path = url.removeprefix("http://").partition("/")
-    return authority.partition(":")[0], "/" + path

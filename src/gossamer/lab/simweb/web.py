@@ -179,8 +179,8 @@ class Web:
 
     def is_trap(self, url: str) -> bool:
         """Say whether an address is in an endless space."""
-        authority, _, path = url.removeprefix("http://").partition("/")
-        return bool(traps.kind_of("/" + path)) or self._farmed(authority.partition(":")[0]) is not None
+        name, path = parts_of(url)
+        return bool(traps.kind_of(path)) or self._farmed(name) is not None
 
     def _marks(self, host: WebHost, number: int) -> Iterator[Mark]:
         yield from self._pages.marks(host, number)
@@ -250,3 +250,9 @@ def _front_paths(host: WebHost) -> Iterator[str]:
             yield from links.PRIVATE_PATHS
         else:
             yield f"/{behavior}/"
+
+
+def parts_of(url: str) -> tuple[str, str]:
+    """Return the name without port, and the path with its query."""
+    authority, _, path = url.removeprefix("http://").partition("/")
+    return authority.partition(":")[0], "/" + path
