@@ -39,11 +39,16 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """What was asked of one host."""
+    """What was asked of one host, and what had to be."""
 
     host: WebHost
     origin: str
     counts: Counter[str]
+    pages: dict[str, Expected]
+
+    def of(self, behaviour: Behavior) -> dict[str, Expected]:
+        """Return its pages that show a behaviour."""
+        return {path: each for path, each in self.pages.items() if _is_of(path, self.host, behaviour)}
 
 
 def showcase(**changes: object) -> SimwebOptions:
@@ -83,22 +88,17 @@ def conformance(
     `walked` is what a right crawl with the same seeds and scope ends with (`Truth.walk`), `outcomes` how the addresses
     ended by the crawler's own account, where it gives one.
     """
-    counts: dict[str, Counter[str]] = {host.name: Counter() for host in web.hosts}
+    asked = {host.name: _Asked(host, web.front(host)[:-1], Counter(), {}) for host in web.hosts}
     for one in log:
-        if one.host in counts:
-            counts[one.host][one.path] += 1
-    asked = [_Asked(host, web.front(host)[:-1], counts[host.name]) for host in web.hosts]
-    by_origin: dict[str, dict[str, Expected]] = {one.origin: {} for one in asked}
+        if one.host in asked:
+            asked[one.host].counts[one.path] += 1
+    by_origin = {one.origin: one.pages for one in asked.values()}
     for url, expected in walked.pages.items():
         origin, slash, path = url[7:].partition("/")
         if f"http://{origin}" in by_origin:
             by_origin[f"http://{origin}"][slash + path] = expected
-    rows = []
-    for behaviour in BEHAVIORS:
-        where = [one for one in asked if _shows(one.host, behaviour)]
-        if where:
-            rows.append(_row(behaviour, where, by_origin, walked, outcomes, web))
-    return rows
+    named = [(behaviour, [one for one in asked.values() if _shows(one.host, behaviour)]) for behaviour in BEHAVIORS]
+    return [_row(behaviour, where, walked, outcomes, web) for behaviour, where in named if where]
 
 
 def table(rows: Iterable[Row]) -> str:
@@ -115,7 +115,6 @@ def table(rows: Iterable[Row]) -> str:
 def _row(
     behaviour: Behavior,
     where: list[_Asked],
-    by_origin: dict[str, dict[str, Expected]],
     walked: TruthWalk,
     outcomes: Mapping[str, str] | None,
     web: Web,
@@ -123,13 +122,12 @@ def _row(
     needed = found = 0
     wrong: list[str] = []
     for one in where:
-        pages = {path: each for path, each in by_origin[one.origin].items() if _is_of(path, one.host, behaviour)}
-        faults = _faults(one, pages, behaviour, outcomes)
-        asked_for = [path for path, expected in pages.items() if expected.outcome not in UNASKED]
+        faults = _faults(one, behaviour, outcomes)
+        asked_for = [path for path, expected in one.of(behaviour).items() if expected.outcome not in UNASKED]
         needed += len(asked_for)
         found += sum(path not in faults for path in asked_for)
         wrong += [f"{path} {fault}" for path, fault in faults.items()]
-        wrong += [f"{path} asked for, which nothing names" for path in _unnamed(one, pages, behaviour, walked, web)]
+        wrong += [f"{path} asked for, which nothing names" for path in _unnamed(one, behaviour, walked, web)]
     expected_text, seen = f"{behaviour.right}: {needed} pages", f"{found} pages"
     most = SPENT_MAX.get(behaviour.name)
     if most is not None:
@@ -142,15 +140,13 @@ def _row(
     return Row(behaviour.name, expected_text, seen, not wrong)
 
 
-def _faults(
-    one: _Asked, pages: Mapping[str, Expected], behaviour: Behavior, outcomes: Mapping[str, str] | None
-) -> dict[str, str]:
+def _faults(one: _Asked, behaviour: Behavior, outcomes: Mapping[str, str] | None) -> dict[str, str]:
     """Return what is wrong with each page that is not as it must be."""
     spelled = Counter[str]()
     for path, count in one.counts.items():
         spelled[unquote(path)] += count
     faults = {}
-    for path, expected in pages.items():
+    for path, expected in one.of(behaviour).items():
         count = one.counts[path]
         if not count or behaviour.name == "spellings":
             count = spelled[unquote(path)]  # It was asked for as it was written.
@@ -164,10 +160,9 @@ def _faults(
     return faults
 
 
-def _unnamed(
-    one: _Asked, pages: Mapping[str, Expected], behaviour: Behavior, walked: TruthWalk, web: Web
-) -> Iterator[str]:
+def _unnamed(one: _Asked, behaviour: Behavior, walked: TruthWalk, web: Web) -> Iterator[str]:
     """Yield what was asked for although no page that may be followed names it."""
+    pages = one.of(behaviour)
     for path in one.counts:
         known = path in pages or unquote(path) in pages or one.origin + path in walked.optional
         if _is_of(path, one.host, behaviour) and not (known or kind_of(path) or web.stands(path)):
