@@ -12,13 +12,13 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
-from bench_links import generated
+from bench_links import generated, standard_modules
 from pypdf import PdfWriter
 from pypdf.annotations import Link
 
 from gossamer.model.pages import Findings, Page
 from gossamer.ports import ProcessingModule
-from gossamer.process.chain import Modules, standard_modules
+from gossamer.process.chain import Modules
 from gossamer.process.choice import MODULES
 from gossamer.process.options import ProcessOptions
 

@@ -37,7 +37,7 @@ from gossamer.frontier.priority import BreadthFirst, FrontierRules
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.pages import PageRow
 from gossamer.options import convert
-from gossamer.process.chain import Modules, standard_modules
+from gossamer.process.chain import Modules
 from gossamer.process.options import ProcessOptions
 from gossamer.robots.documents import SiteDocuments
 from gossamer.robots.options import RobotsOptions
@@ -62,6 +62,7 @@ from gossamer.url.options import UrlOptions
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
+from tests.process.pages import standard_modules
 
 T = TypeVar("T")
 STEPS_MAX = 5_000

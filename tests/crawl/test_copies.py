@@ -11,10 +11,11 @@ import pytest
 from gossamer.assembly.parts import content_seen_of
 from gossamer.config import configure
 from gossamer.model.pages import Original, Page
-from gossamer.process.chain import Modules, Processed, standard_modules
+from gossamer.process.chain import Modules, Processed
 from gossamer.process.options import ProcessOptions
 from gossamer.testing.fakes import Answers, page, reply
 from tests.crawl.ring import Ring, url_of
+from tests.process.pages import standard_modules
 
 ROOT = "http://example.org/"
 PROSE = " ".join(

@@ -15,13 +15,14 @@ from gossamer.crawl.examine import Examiner
 from gossamer.crawl.quarantine import examine_alone
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
-from gossamer.process.chain import Modules, standard_modules
+from gossamer.process.chain import Modules
 from gossamer.process.options import ProcessOptions
 from gossamer.state.slots import Suspect
 from gossamer.testing import page, reply
 from gossamer.world.clock import WallClock
 from gossamer.world.spill import Spills
 from tests.crawl.ring import Ring, url_of
+from tests.process.pages import standard_modules
 
 ROOT = "http://a.example/"
 HERE = Path(__file__).parents[2]

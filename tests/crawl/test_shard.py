@@ -15,13 +15,14 @@ from gossamer.crawl.documents import SMALL_BYTES
 from gossamer.crawl.shard import EPOCH_SPAN_MAX, End, Shard
 from gossamer.model.pages import Page
 from gossamer.model.visits import Failure, Located, Reply, Request
-from gossamer.process.chain import Modules, Processed, standard_modules
+from gossamer.process.chain import Modules, Processed
 from gossamer.process.options import ProcessOptions
 from gossamer.testing import FakeClock, page, reply
 from gossamer.testing.fakes import Answers
 from gossamer.world.clock import WallClock
 from gossamer.world.loop import LoopShare
 from tests.crawl.ring import Ring, url_of
+from tests.process.pages import standard_modules
 
 ROOT = "http://a.example/"
 

@@ -1,12 +1,30 @@
 """Pages for the tests of this room."""
 
 from gossamer.model.pages import Findings, Page
-from gossamer.process.chain import Modules, standard_modules
+from gossamer.ports import ProcessingModule
+from gossamer.process.announcements import Announcements
+from gossamer.process.chain import Modules
+from gossamer.process.links import HeaderLinks, LinkExtractor
+from gossamer.process.listings import ListingLinks
 from gossamer.process.options import ProcessOptions
+from gossamer.process.text import TitleAndText
+from gossamer.process.usage import Directives
 
 TREE = ProcessOptions(text=True)
 SCAN = ProcessOptions(tree_tags_max=0, tree_bytes_max=0, text=True)
 URL = "https://example.org/dir/page.html?q=1"
+
+
+def standard_modules(options: ProcessOptions) -> tuple[ProcessingModule, ...]:
+    """Return the modules that a crawl has unless configured otherwise, all of them for each type."""
+    return (
+        LinkExtractor(options),
+        Announcements(options),
+        ListingLinks(options),
+        HeaderLinks(options),
+        TitleAndText(options),
+        Directives(options),
+    )
 
 
 def page(

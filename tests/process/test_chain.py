@@ -2,10 +2,11 @@ import pytest
 
 from gossamer.model.pages import Findings, Page
 from gossamer.process import html
-from gossamer.process.chain import CHOICES_MAX, ModuleError, Modules, standard_modules
+from gossamer.process.chain import CHOICES_MAX, ModuleError, Modules
 from gossamer.process.links import LinkExtractor
 from gossamer.process.options import ProcessOptions
 from gossamer.process.text import TitleAndText
+from tests.process.pages import standard_modules
 
 from .pages import SCAN, TREE, findings, page
 

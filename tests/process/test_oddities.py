@@ -11,9 +11,10 @@ import codecs
 import pytest
 
 from gossamer.model.pages import Page
-from gossamer.process.chain import Modules, standard_modules
+from gossamer.process.chain import Modules
 from gossamer.process.embeds import EmbedExtractor
 from gossamer.process.options import ProcessOptions
+from tests.process.pages import standard_modules
 
 from .pages import SCAN, TREE
 

@@ -20,7 +20,6 @@ from gossamer.fetch.options import FetchOptions
 from gossamer.model.links import Found, Link
 from gossamer.model.pages import Archived, Findings, Original, Page, Visited
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.process.chain import standard_modules
 from gossamer.process.options import ProcessOptions
 from gossamer.scope.filters import (
     Depth,
@@ -52,6 +51,7 @@ from gossamer.testing import (
 from gossamer.url.url import Url
 from gossamer.world.clock import WallClock
 from tests.answering import serving
+from tests.process.pages import standard_modules
 
 pytestmark = pytest.mark.promise(
     "Components and Python", "A component that replaces ours is checked by the same contract as ours."

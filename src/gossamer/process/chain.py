@@ -16,11 +16,7 @@ from gossamer.model.pages import Findings, Page, PageRow
 from gossamer.ports import ProcessingModule
 from gossamer.process.announcements import Announcements
 from gossamer.process.html import HtmlDocument, HtmlPage
-from gossamer.process.links import HeaderLinks, LinkExtractor
-from gossamer.process.listings import ListingLinks
 from gossamer.process.options import ITEM_COLUMNS, ProcessOptions
-from gossamer.process.text import TitleAndText
-from gossamer.process.usage import Directives
 
 ROWS_MAX = 10_000
 """Rows that one page may add to one table."""
@@ -147,18 +143,6 @@ class Unwatched:
 
     def end(self) -> None:
         """Nothing happens."""
-
-
-def standard_modules(options: ProcessOptions) -> tuple[ProcessingModule, ...]:
-    """Return the modules that a crawl has unless configured otherwise, in order."""
-    return (
-        LinkExtractor(options),
-        Announcements(options),
-        ListingLinks(options),
-        HeaderLinks(options),
-        TitleAndText(options),
-        Directives(options),
-    )
 
 
 class Modules:
