@@ -72,26 +72,20 @@ DOUBLINGS_A_LEVEL = 2.0
 """From 1 to 16,384 URLs are seven levels."""
 
 
-class LargerSites:
+class LargerSites(BreadthFirst):
     """The host with the most waiting URLs comes first (Baeza-Yates and others 2005): with a delay per host, a crawl
-    cannot end before its largest host, so that host must never wait. Needs no link graph and costs nothing.
+    cannot end before its largest host, so that host must never wait. Within a host the order is by depth. Needs no
+    link graph and costs nothing.
     """
 
     needs = ()
-
-    def __init__(self) -> None:
-        self._within = BreadthFirst()
-
-    def level(self, link: Link) -> int:
-        """Return the order within the host: by depth."""
-        return self._within.level(link)
 
     def host_level(self, standing: Standing) -> int:
         """Return one level less for each factor of four in queued URLs."""
         return _level(log2(1 + standing.queued))
 
 
-class Combined:
+class Combined(BreadthFirst):
     """Size, reputation and failures of a host in one figure, in doublings:
 
         log2(1 + queued) + a · log2(1 + other sites that link to its site) - b · failures in a row
@@ -103,11 +97,10 @@ class Combined:
 
     def __init__(self, scored: BestFirst | None = None) -> None:
         self._scored = scored
-        self._within = BreadthFirst()
 
     def level(self, link: Link) -> int:
         """Return the order within the host. 2 µs with patterns, 0.5 µs without."""
-        level = self._within.level(link)
+        level = super().level(link)
         if link.link_type == "seed":
             return level
         if self._scored is not None:
@@ -123,20 +116,13 @@ class Combined:
         )
 
 
-class HostOpic:
+class HostOpic(BreadthFirst):
     """On-line importance of hosts (Abiteboul, Preda and Cobena 2003, by host): a fetched page gives its share of its
-    host's cash to the hosts of its links. The host with the most cash comes first. `accounts.Reputation` moves the
-    cash.
+    host's cash to the hosts of its links. The host with the most cash comes first, within it the order is by depth.
+    `accounts.Reputation` moves the cash.
     """
 
     needs = ("cash",)
-
-    def __init__(self) -> None:
-        self._within = BreadthFirst()
-
-    def level(self, link: Link) -> int:
-        """Return the order within the host: by depth."""
-        return self._within.level(link)
 
     def host_level(self, standing: Standing) -> int:
         """Return 4 for the mean host's cash, and one level less for each doubling of it."""

@@ -23,7 +23,7 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.sums import Sums, crc
 from gossamer.url.url import Url
-from gossamer.world.files import publish, sync_directory
+from gossamer.world.files import make_directory, publish
 
 _TAIL = struct.Struct("<QQQ")
 """URLs in the filter, its capacity, checksum of everything before this."""
@@ -197,9 +197,7 @@ def _first_urls(options: SeenOptions) -> int:
 
 
 def _write(path: Path, bits: bytes, urls: int, urls_max: int) -> Sums:
-    if not path.parent.exists():
-        path.parent.mkdir(parents=True)
-        sync_directory(path.parent.parent)
+    make_directory(path.parent)
     aside = path.with_name(path.name + ".new")
     tail = _TAIL.pack(urls, urls_max, xxh3_64_intdigest(bits))
     with aside.open("wb") as file:

@@ -25,7 +25,7 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.seen.offers import HOPS_MAX
 from gossamer.world.clock import give_way
-from gossamer.world.files import publish, sync_directory
+from gossamer.world.files import make_directory, publish
 
 BLOCK_URLS = 372
 BLOCK_BYTES = 4096
@@ -191,9 +191,7 @@ def write_run(path: Path, slices: Iterable[Slice], urls_max: int) -> None:
     Raises:
         OSError: the disk is full.
     """
-    if not path.parent.exists():
-        path.parent.mkdir(parents=True)
-        sync_directory(path.parent.parent)
+    make_directory(path.parent)
     aside = path.with_name(path.name + ".new")
     words = np.zeros(max(1, urls_max * FILTER_BITS // 64), np.uint64)
     firsts: list[Fingerprints] = []
