@@ -10,7 +10,7 @@ from statistics import NormalDist
 import msgspec
 
 from gossamer.lab.simweb import robots
-from gossamer.lab.simweb.behaviors import bodies, copies, links, replies, traps
+from gossamer.lab.simweb.behaviors import bodies, links, replies, traps
 from gossamer.lab.simweb.behaviors.declared import ROBOTS
 from gossamer.lab.simweb.hosts import WebHost, closed_address, lot, populate
 from gossamer.lab.simweb.options import SimwebOptions
@@ -23,7 +23,7 @@ PAGES: dict[str, Callable[[PagePlace], dict[str, Made]]] = {
         page.__name__: page
         for page in (
             bodies.bodies, bodies.charsets, bodies.types, bodies.embeds, bodies.hostile,
-            copies.copies, copies.near, copies.distinct, copies.spellings,
+            links.copies, links.near, links.distinct, links.spellings,
             links.frames, links.nofollow, links.away, links.directory, links.private, links.sitemaps,
             replies.errors, replies.redirects, replies.hangs, replies.floods,
             replies.dead_ports, replies.schemes, replies.ttl_0,
