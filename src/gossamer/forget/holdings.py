@@ -24,7 +24,7 @@ from gossamer.state.journals import DIFFERS, ManifestEntry, Phase, differs
 from gossamer.state.schema import FAMILIES, MANIFEST, TOTALS
 from gossamer.state.sums import PIECE_BYTES, Sums, pieces_of, sums_of
 from gossamer.url.name import Namer
-from gossamer.world.files import publish, sync_directory, write_whole
+from gossamer.world.files import make_directory, publish, write_whole
 
 FOLDER: Final = "state/forget"
 """Holds what the steps note for each other."""
@@ -208,7 +208,5 @@ def copied(source: Callable[[int], bytes], length: int) -> Iterator[bytes]:
 
 def made(path: Path) -> Path:
     """Return a folder, durably there."""
-    if not path.exists():
-        path.mkdir(parents=True)
-        sync_directory(path.parent)
+    make_directory(path)
     return path

@@ -3,6 +3,7 @@
 import msgspec
 
 from gossamer.frontier.record import HostRecord, Origin, host_prefix
+from gossamer.model.decodable import of_version
 from gossamer.state.schema import HOSTS_ROUND
 from gossamer.state.store import HostsStore
 
@@ -88,11 +89,7 @@ class Remembered:
     def spent(self, key: bytes) -> Spent | None:
         """Return the stored use of an account's budget, by its key in a crawl's store; None if there is none."""
         data = self._store.get(_account_key(key))
-        try:
-            spent = None if data is None else _spent_decoder.decode(data)
-        except msgspec.MsgspecError:
-            return None
-        return spent if spent is not None and spent.version == VERSION else None
+        return None if data is None else of_version(VERSION, _spent_decoder.decode, data)
 
     def keep_spent(self, key: bytes, number: int, pages: int, wire_bytes: int, time_s: float) -> None:
         """Store an account."""
@@ -110,11 +107,7 @@ class Remembered:
 
 def _decoded(data: bytes) -> HostMemory | None:
     """Decode a stored record; None for another version: then the host counts as new."""
-    try:
-        memory = _decoder.decode(data)
-    except msgspec.MsgspecError:
-        return None
-    return memory if memory.version == VERSION else None
+    return of_version(VERSION, _decoder.decode, data)
 
 
 def _account_key(key: bytes) -> bytes:

@@ -1,12 +1,14 @@
-"""Decodable: prepares a type's msgspec decoder when the type is defined, before threads share it."""
+"""Decodable: prepares a type's msgspec decoder before threads share it, and decodes records of one version."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
 
 Kind = TypeVar("Kind", bound=type[msgspec.Struct])
+Record = TypeVar("Record")
 
 
 def decodable(kind: Kind) -> Kind:
@@ -16,3 +18,12 @@ def decodable(kind: Kind) -> Kind:
     """
     msgspec.msgpack.Decoder(kind)
     return kind
+
+
+def of_version(version: int, decode: Callable[[bytes], Record], data: bytes) -> Record | None:
+    """Return a stored record that has a field `version`; None for another version, and for what cannot be decoded."""
+    try:
+        record = decode(data)
+    except msgspec.MsgspecError:
+        return None
+    return record if getattr(record, "version", None) == version else None

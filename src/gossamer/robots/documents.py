@@ -12,6 +12,7 @@ from xml.parsers import expat
 
 import msgspec
 
+from gossamer.model.decodable import of_version
 from gossamer.model.links import Prerequisite
 from gossamer.model.usage import AI, Rank, Statement, statement, tdm_reservation
 from gossamer.model.visits import Failure, Reply
@@ -338,11 +339,7 @@ def _refuse(*_: object) -> None:
 
 
 def _read(data: bytes) -> DocumentRecord | None:
-    try:
-        record = _decode(data)
-    except msgspec.MsgspecError:
-        return None
-    return record if record.version == VERSION else None
+    return of_version(VERSION, _decode, data)
 
 
 def _key(origin: Url, address: str) -> bytes:

@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from gossamer.model.decodable import of_version
+
 VERSION = 2
 
 
@@ -63,11 +65,7 @@ def encode(record: RobotsRecord) -> bytes:
 
 def decode(data: bytes) -> RobotsRecord | None:
     """Return a record from its stored form; None for another version: then the file is requested again."""
-    try:
-        record = _decoder.decode(data)
-    except msgspec.MsgspecError:
-        return None
-    return record if record.version == VERSION else None
+    return of_version(VERSION, _decoder.decode, data)
 
 
 K = TypeVar("K", bound=Hashable)
