@@ -9,11 +9,18 @@ from pathlib import Path
 import pytest
 
 from gossamer.crawl.documents import TOGETHER_MAX, TOGETHER_S
+from gossamer.crawl.examine import Examiner
 from gossamer.crawl.links import LINKS_AT_ONCE
+from gossamer.fetch.decoding import BoundedDecoder
+from gossamer.fetch.options import FetchOptions
+from gossamer.model.pages import Page
+from gossamer.process.chain import Modules, Slices, standard_modules
+from gossamer.process.options import ProcessOptions
 from gossamer.testing import page
 from tests.crawl.ring import Ring
 from tests.crawl.test_pipeline import Broken
 
+EXAMINE = "examine_in_slices"
 HOSTS = [f"http://h{n}.example/" for n in range(2 * TOGETHER_MAX + 3)]
 
 
@@ -71,14 +78,14 @@ def test_pages_pass_each_step_together_and_not_too_many_of_them(tmp_path: Path) 
     with Ring(tmp_path, {host: page() for host in HOSTS}) as ring:
         calls: list[str] = []
         ring.joined(
-            examiner=Heard(ring.stages.examiner, "examine", calls), archive=Heard(ring.stages.archive, "add", calls)
+            examiner=Heard(ring.stages.examiner, EXAMINE, calls), archive=Heard(ring.stages.archive, "add", calls)
         )
         ring.seed(*HOSTS)
         ring.run(together(ring))
         assert [ring.outcomes[host] for host in HOSTS] == ["fetched"] * len(HOSTS)
         assert ring.adds_up()
-        first = [(step, TOGETHER_MAX) for _ in range(2) for step in ("examine", "add")]
-        assert steps(calls) == [*first, ("examine", 3), ("add", 3)]
+        first = [(step, TOGETHER_MAX) for _ in range(2) for step in (EXAMINE, "add")]
+        assert steps(calls) == [*first, (EXAMINE, 3), ("add", 3)]
 
 
 def test_no_page_joins_others_that_took_long(tmp_path: Path) -> None:
@@ -89,15 +96,15 @@ def test_no_page_joins_others_that_took_long(tmp_path: Path) -> None:
             ring.fake_clock.advance(0.4 * TOGETHER_S)
 
         ring.joined(
-            examiner=Heard(ring.stages.examiner, "examine", calls, takes_time),
+            examiner=Heard(ring.stages.examiner, EXAMINE, calls, takes_time),
             archive=Heard(ring.stages.archive, "add", calls),
         )
         ring.seed(*HOSTS[:8])
         ring.run(together(ring))
-        assert steps(calls) == [(step, pages) for pages in (3, 3, 2) for step in ("examine", "add")]
+        assert steps(calls) == [(step, pages) for pages in (3, 3, 2) for step in (EXAMINE, "add")]
 
 
-@pytest.mark.parametrize(("room", "method"), [("examiner", "examine"), ("archive", "add"), ("url_seen", "offer")])
+@pytest.mark.parametrize(("room", "method"), [("examiner", EXAMINE), ("archive", "add"), ("url_seen", "offer")])
 def test_an_internal_error_ends_one_of_them(tmp_path: Path, room: str, method: str) -> None:
     bad = "http://bad.example/bad"
     pages = {host: page("/a") for host in (*HOSTS[:3], bad)}
@@ -126,6 +133,65 @@ def test_a_page_of_many_links_is_concluded_beside_the_others(tmp_path: Path) -> 
         ring.run(first())
         assert [ring.outcomes[host] for host in HOSTS[:3]] == ["fetched"] * 3
         assert ring.frontier.counts.discovered == 3 + 2 + LINKS_AT_ONCE + 1
+
+
+def test_other_pages_are_read_between_the_slices_of_one_that_takes_long(tmp_path: Path) -> None:
+    long, slices = HOSTS[0], 40
+    with Ring(tmp_path, {host: page("/a") for host in HOSTS[:3]}) as ring:
+        modules = Modules(standard_modules(ProcessOptions()), ProcessOptions())
+        read: list[str] = []
+        begun = 0
+
+        def sliced(page: Page) -> Slices:
+            nonlocal begun
+            begun += page.url == long
+            for _ in range(slices if page.url == long else 0):
+                ring.fake_clock.advance(TOGETHER_S)
+                read.append(page.url)
+                yield
+            read.append(page.url)
+            return modules.process(page)
+
+        decoder = BoundedDecoder(FetchOptions())
+        ring.joined(examiner=Examiner(decoder, modules.process, ring.clock, ring.slots, sliced))
+        ring.seed(*HOSTS[:3])
+        ring.run(together(ring))
+        assert [ring.outcomes[host] for host in HOSTS[:3]] == ["fetched"] * 3
+        assert begun == 1
+        assert read.count(long) == slices + 1
+        assert max(read.index(host) for host in HOSTS[1:3]) <= 4, "they do not wait for its end"
+        assert ring.adds_up()
+        assert ring.slots.take_suspects() == []
+
+
+def test_a_page_whose_slices_are_cancelled_stays_queued_and_holds_up_no_other(tmp_path: Path) -> None:
+    with Ring(tmp_path, {host: page() for host in HOSTS[:2]}) as ring:
+        modules = Modules(standard_modules(ProcessOptions()), ProcessOptions())
+
+        def sliced(page: Page) -> Slices:
+            while page.url == HOSTS[0]:
+                ring.fake_clock.advance(TOGETHER_S)
+                yield
+            return modules.process(page)
+
+        decoder = BoundedDecoder(FetchOptions())
+        ring.joined(examiner=Examiner(decoder, modules.process, ring.clock, ring.slots, sliced))
+        ring.seed(HOSTS[0])
+
+        async def cancelled() -> None:
+            tasks = leased(ring)
+            while not any(task.done() for task in tasks) and ring.clock.now() < 1.0:
+                await asyncio.sleep(0)
+                tasks += leased(ring)
+            tasks[-1].cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            ring.seed(HOSTS[1])
+            while HOSTS[1] not in ring.outcomes:
+                await asyncio.gather(*leased(ring))
+
+        ring.run(cancelled())
+        assert ring.frontier.counts.pending == 1
+        assert ring.adds_up()
 
 
 @pytest.mark.parametrize(("place", "pending"), [(0, 1), (1, 0)])

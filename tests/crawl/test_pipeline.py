@@ -444,7 +444,7 @@ ROOMS = [
     ("resolver", "resolve"),
     ("resolver", "cached"),
     ("protocols", "fetch"),
-    ("examiner", "examine"),
+    ("examiner", "examine_in_slices"),
     ("content_seen", "find"),
     ("content_seen", "remember"),
     ("archive", "add"),

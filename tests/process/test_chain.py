@@ -33,6 +33,56 @@ def test_a_module_that_fails_stops_no_other() -> None:
     assert processed.findings.columns == {"begun": True}
 
 
+SITEMAP_OF_MANY = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{}</urlset>"
+LONG = {
+    "anchors": page("<a href=/{0}>a</a>" * 40_000),
+    "different anchors": page("".join(f"<a href=/{n}>a</a>" for n in range(40_000))),
+    "tags": page("<link rel=next href=x>" * 40_000),
+    "broken tags": page("<p title='<'>" * 40_000),
+    "iframes": page("<iframe srcdoc='<a href=x>'></iframe>" * 10_000),
+    "sitemap": Page("http://x.example/", "application/xml", "", (), SITEMAP_OF_MANY.format(
+        "".join(f"<url><loc>http://x.example/{n}</loc></url>" for n in range(40_000))
+    ).encode()),
+    "lines": Page("http://x.example/", "text/plain", "", (), b"".join(
+        b"http://x.example/%d\n" % n for n in range(40_000)
+    ), link_type="sitemap_file"),
+}  # fmt: skip
+
+
+@pytest.mark.promise(
+    "Bounds", "A page of many links or tags, or a long sitemap, is read in slices, between which other work runs."
+)
+@pytest.mark.parametrize("kind", LONG)
+def test_a_long_page_is_processed_in_slices_with_the_same_result(kind: str) -> None:
+    modules = Modules(standard_modules(OPTIONS), OPTIONS)
+    slices, number = modules.process_in_slices(LONG[kind]), 0
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            processed = end.value
+            break
+        number += 1
+    assert number >= 10
+    assert processed == modules.process(LONG[kind])
+    assert processed.findings.links or kind == "broken tags"
+
+
+def test_each_slice_of_a_module_has_its_own_time_and_no_module_runs_between_them() -> None:
+    calls: list[str] = []
+
+    class Noting:
+        def begin(self) -> None:
+            calls.append("begin")
+
+        def end(self) -> None:
+            calls.append("end")
+
+    for _ in Modules(standard_modules(OPTIONS), OPTIONS, watch=Noting()).process_in_slices(LONG["tags"]):
+        assert calls.count("begin") <= calls.count("end"), "nothing is watched"
+    assert calls.count("begin") >= 40
+
+
 def test_a_module_that_would_exit_ends_no_process() -> None:
     class Exits(Broken):
         def process(self, page: Page, findings: Findings) -> None:

@@ -164,4 +164,4 @@ def examiner(
     config: Config, modules: Modules, clock: Clock, slots: ShardSlots | None, spills: Spills | None = None
 ) -> Examiner:
     """Return the stage that decodes and processes pages; `slots` is None in a separate process."""
-    return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots)
+    return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots, modules.process_in_slices)

@@ -7,7 +7,7 @@ step are in the processor's caches, which saves 10 % of the processor time of a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,8 @@ PAGES_SHARE = 10.0
 takes a second; without this limit requests, signals and the console would wait."""
 SMALL_BYTES = 32_768
 """Uncompressed pages up to this size are read as they arrive, because waiting pages delay the detection of traps."""
+BEGUN_POLL_S = 0.01
+"""Interval at which a page that may take long looks for the end of one that is examined in slices."""
 TOGETHER_MAX, TOGETHER_S = 16, 0.01
 """Limits of pages that are read together, and of the time for that, in which requests wait."""
 
@@ -49,6 +51,8 @@ class FetchedPage(msgspec.Struct, eq=False):
     """Whether reading it may take long."""
     examined: Examined | None = None
     """None before it is read, and if it cannot be read."""
+    slices: Generator[None, None, Examined] | None = None
+    """What remains to be examined, if it takes so long that other work runs in between."""
     links: list[Link] | None = None
     """Links to follow; None before the page is concluded."""
 
@@ -81,6 +85,10 @@ class DocumentReader:
         """Returns whether the crawl is ending, so that fetched pages are no longer processed."""
         self.undivided = asyncio.Lock()
         """Held during changes that must be in one epoch."""
+        self._begun: list[FetchedPage] = []
+        """Pages that are examined in slices now: one, and further ones that seemed quick."""
+        self._line = asyncio.Lock()
+        """Held by the first of the pages that wait for their turn."""
 
     def follow(self, links: Sequence[Link], page: Url, now: float) -> None:
         """Follow the links of a reply that is no document."""
@@ -98,7 +106,20 @@ class DocumentReader:
         if url is None:
             await self._turns.turn()
         else:
-            await self._parked(url, self._turns.turn(), parks=self._turns.is_busy)
+            await self._parked(url, self._turn(), parks=self._is_busy)
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether a page that may take long has to wait for its turn."""
+        return bool(self._begun) or self._line.locked() or self._turns.is_busy
+
+    async def _turn(self) -> None:
+        """Wait for the turn of a page that may take long: first come, first served."""
+        async with self._line:
+            await self._turns.turn()
+            while self._begun:
+                await asyncio.sleep(BEGUN_POLL_S)
+                await self._turns.turn()
 
     async def read(self, lease: Lease, reply: Reply, *, is_slow: bool) -> None:
         """Examine a document, conclude it and follow its links. `is_slow` is the result of `may_be_slow`."""
@@ -110,9 +131,9 @@ class DocumentReader:
         examined: Examined | None
         if stages.rendering is None and isolated is None and not stages.quarantine.suspects(lease.url.fingerprint):
             page = FetchedPage(lease, reply, link_type, is_slow)
-            await self._read_with_others(page)
+            is_concluded = await self._read_with_others(page)
             examined = page.examined
-            if examined is None or len(examined.findings.links) < LINKS_AT_ONCE:
+            if examined is None or is_concluded:
                 return
         else:
             if isolated is None:
@@ -125,6 +146,8 @@ class DocumentReader:
                     examined = await self._examine(lease, reply, isolated)
                 finally:
                     isolated.leave()
+            if self.is_late():
+                return
             if stages.rendering is not None and examined is not None:
                 examined = await self._render(lease, reply, examined, isolated, stages.rendering)
                 if self.is_late():
@@ -138,27 +161,53 @@ class DocumentReader:
 
     # ---- together
 
-    async def _read_with_others(self, page: FetchedPage) -> None:
-        """Read a page together with others that arrive in this iteration of the event loop. A page that may take long
-        waits for its turn again if pages before it took long.
+    async def _read_with_others(self, page: FetchedPage) -> bool:
+        """Read a page together with others that arrive in this iteration of the event loop; return False if it remains
+        to be concluded. A page that may take long waits for its turn again if pages before it took long.
         """
         self.waiting.append(page)
         try:
             await asyncio.sleep(0)
             while page in self.waiting:
-                is_busy = any(one.is_slow for one in self.waiting) and self._turns.is_busy
+                is_busy = any(one.is_slow for one in self.waiting) and self._is_busy
                 if page.is_slow and is_busy:
                     self.waiting.remove(page)
                     await self.turn(page.lease.url)
                     if self.is_late():
-                        return
+                        return True
                     self.waiting.append(page)
                     is_busy = False
                 with self._turns.measured():
                     self._read_together([one for one in self.waiting if not (one.is_slow and is_busy)][:TOGETHER_MAX])
+            if page.slices is not None:
+                await self._read_on(page)
+                return False
         finally:
             if page in self.waiting:
                 self.waiting.remove(page)
+            if page in self._begun:
+                self._begun.remove(page)
+        return page.examined is None or len(page.examined.findings.links) < LINKS_AT_ONCE
+
+    async def _read_on(self, page: FetchedPage) -> None:
+        """Examine the rest of a page, with other work between its slices, unless the crawl is ending."""
+        while page.slices is not None and not self.is_late():
+            await asyncio.sleep(0)
+            with self._turns.measured():
+                self._examine_until(page, self._clock.work_s() + TOGETHER_S)
+
+    def _examine_until(self, page: FetchedPage, ends_s: float) -> None:
+        """Examine a page up to its end, or to the first slice that ends later than `ends_s`."""
+        slices = page.slices or self._examining(page)
+        page.slices = None
+        try:
+            next(slices)
+            while self._clock.work_s() < ends_s:
+                next(slices)
+        except StopIteration as end:
+            page.examined = end.value
+        else:
+            page.slices = slices
 
     def _read_together(self, some: Sequence[FetchedPage]) -> None:
         """Pass the first pages through each step together, as many as `TOGETHER_S` permits. There is no commit between
@@ -171,8 +220,12 @@ class DocumentReader:
                 break
             self.waiting.remove(page)
             pages.append(page)
+            if self.is_late():
+                continue
             try:
-                page.examined = None if self.is_late() else self._examined(page.lease.url, page.reply, page.link_type)
+                self._examine_until(page, ends_s)
+                if page.slices is not None:
+                    self._begun.append(page)
             except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
                 self._caught(page.lease, error)
         now = self._clock.now()
@@ -189,14 +242,14 @@ class DocumentReader:
                 except Exception as error:  # noqa: BLE001 - as above
                     self._caught(page.lease, error)
 
-    def _examined(self, url: Url, reply: Reply, link_type: str) -> Examined:
-        """Examine a document in this process."""
-        stages = self._stages
+    def _examining(self, page: FetchedPage) -> Generator[None, None, Examined]:
+        """Return what examines a document in this process."""
+        stages, reply, url, link_type = self._stages, page.reply, page.lease.url, page.link_type
         is_left = None
         # Pages with the same empty document may differ when rendered. A sitemap is valid only for its host.
         if not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING:
             is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
-        return stages.examiner.examine(reply, url.fingerprint, link_type, is_left)
+        return stages.examiner.examine_in_slices(reply, url.fingerprint, link_type, is_left)
 
     # ---- alone
 
@@ -241,8 +294,15 @@ class DocumentReader:
         if quarantine.suspects(fingerprint):
             examined = await quarantine.examine(reply, fingerprint)
         else:
+            page = FetchedPage(lease, reply, _link_type(lease), is_slow=True)
             with self._turns.measured():
-                examined = self._examined(lease.url, reply, _link_type(lease))
+                self._examine_until(page, self._clock.work_s() + TOGETHER_S)
+            self._begun.append(page)
+            try:
+                await self._read_on(page)
+            finally:
+                self._begun.remove(page)
+            examined = page.examined
         if examined is not None and isolated is not None:
             await self._look_isolated(lease, reply, examined, isolated)
         return examined

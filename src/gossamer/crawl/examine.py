@@ -2,15 +2,15 @@
 modules.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import msgspec
 
 from gossamer.fetch.decoding import BoundedDecoder
-from gossamer.model.modules import ModuleError
+from gossamer.model.modules import ModuleError, whole
 from gossamer.model.pages import Findings, Page, Rendered
 from gossamer.model.visits import Content, Reply
-from gossamer.process.chain import Processed
+from gossamer.process.chain import Processed, Slices
 from gossamer.state.slots import STAGES, ShardSlots
 from gossamer.world.clock import Clock
 
@@ -46,7 +46,16 @@ class Examined(msgspec.Struct):
 class Examiner:
     """Decodes and processes one page at a time. Slot 0 holds the page's fingerprint, in case this process dies."""
 
-    def __init__(self, decoder: BoundedDecoder, look: Look, clock: Clock, slots: ShardSlots | None) -> None:
+    def __init__(
+        self,
+        decoder: BoundedDecoder,
+        look: Look,
+        clock: Clock,
+        slots: ShardSlots | None,
+        sliced: Callable[[Page], Slices] | None = None,
+    ) -> None:
+        """`sliced` does what `look` does, in slices."""
+        self._sliced = sliced
         self._decoder = decoder
         self._look = look
         self._clock = clock
@@ -58,6 +67,12 @@ class Examiner:
         """Return a page's content and findings; no findings if `is_left` is true of the content. The page may crash or
         hang the process, which is why the slot is set.
         """
+        return whole(self.examine_in_slices(reply, fingerprint, link_type, is_left))
+
+    def examine_in_slices(
+        self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
+    ) -> Generator[None, None, Examined]:
+        """As `examine`. Yields where other work may run; other pages may be examined there."""
         now = self._clock.now()
         try:
             content = self._stage_decode(reply, fingerprint, now)
@@ -65,8 +80,22 @@ class Examiner:
                 return Examined(content, Findings(), [], [], left=True)
             if self._slots is not None:
                 self._slots.enter(0, fingerprint, _PROCESS, now)
-            seen = self._look(page_of(reply, content, link_type))
-            return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
+            page = page_of(reply, content, link_type)
+            if self._sliced is None:
+                seen = self._look(page)
+                return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
+            slices = self._sliced(page)
+            while True:
+                try:
+                    next(slices)
+                except StopIteration as end:
+                    seen = end.value
+                    return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
+                if self._slots is not None:
+                    self._slots.leave(0)
+                yield
+                if self._slots is not None:
+                    self._slots.enter(0, fingerprint, _PROCESS, self._clock.now())
         finally:
             if self._slots is not None:
                 self._slots.leave(0)

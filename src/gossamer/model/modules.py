@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final, Literal
+from collections.abc import Generator, Mapping
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -79,3 +79,16 @@ TABLES_TAKEN = frozenset(
     ("pages", "links", "epochs", "warc", "state", "logs", "search", "checkpoints", "index", "items")
 )
 """Names that a module may not use: they have another meaning in a crawl's directory."""
+
+
+One = TypeVar("One")
+
+
+def whole(slices: Generator[None, None, One]) -> One:
+    """Do at once what can be done in slices; return its result."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            result: One = end.value
+            return result

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import BinaryIO, Final, cast
 
 from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Announced, Announcement, Found
 from gossamer.model.pages import Findings, Page
 from gossamer.process.charset import codec_of
 from gossamer.process.feeds import FEED_ROOTS, SITEMAP_ROOTS, FeedHandler, SitemapHandler, listed, read_json_feed
-from gossamer.process.links import Base
+from gossamer.process.links import AT_ONCE, Base, slices_of
 from gossamer.process.options import TypedModule
 from gossamer.process.xml import Handler, StopParsing, decoded_pieces, read_xml
 
@@ -47,21 +47,29 @@ class Announcements(TypedModule):
     media_types = ANNOUNCEMENT_TYPES
 
     def process(self, page: Page, findings: Findings) -> None:
+        for _ in self.process_in_slices(page, findings):
+            pass
+
+    def process_in_slices(self, page: Page, findings: Findings) -> Iterator[None]:
+        """As `process`. Yields each few milliseconds, where other work may run."""
         related: list[tuple[str, str]] = []
-        announcement = self._read(page, related)
+        announcement = yield from self._read(page, related)
         if announcement is None:
             return
         kind = {"sitemap": SITEMAP, "sitemap_index": SITEMAP_FILE, "feed": FEED}[announcement.kind]
         base, options = Base(page.url), self._options
         known: dict[str, None] = {}
         entries = []
-        for entry in announcement.entries:
-            url = base.join(entry.url.strip())
-            if url is not None and len(url) <= options.url_bytes_max and url not in known:
-                if len(known) >= options.links_max:
-                    break
-                known[url] = None
-                entries.append(Announced(url, entry.changed_at, entry.period_s, entry.weight))
+        for some in slices_of(announcement.entries):
+            for entry in some:
+                url = base.join(entry.url.strip())
+                if url is not None and len(url) <= options.url_bytes_max and url not in known:
+                    if len(known) >= options.links_max:
+                        break
+                    known[url] = None
+                    entries.append(Announced(url, entry.changed_at, entry.period_s, entry.weight))
+            if len(some) == AT_ONCE:
+                yield
         announcement.entries = entries
         findings.announcement = announcement
         findings.links.extend(Found(url, kind) for url in known)
@@ -70,7 +78,7 @@ class Announcements(TypedModule):
             if link_type is not None and url is not None and len(url) <= options.url_bytes_max:
                 findings.links.append(Found(url, link_type))
 
-    def _read(self, page: Page, related: list[tuple[str, str]]) -> Announcement | None:
+    def _read(self, page: Page, related: list[tuple[str, str]]) -> Generator[None, None, Announcement | None]:
         announced = page.link_type in (SITEMAP_FILE, FEED_FILE)
         announcement = Announcement("sitemap")
         if page.media_type in JSON_TYPES or (announced and page.body[:64].lstrip()[:1] == b"{"):
@@ -94,10 +102,11 @@ class Announcements(TypedModule):
             return _Sorting(announcement, related, roots, page.url)
 
         if b"<" in head[:256]:
-            announcement.error = read_xml(open_, codec, handler, ELEMENTS_MAX)
+            announcement.error = yield from read_xml(open_, codec, handler, ELEMENTS_MAX)
             return announcement if roots or (announced and announcement.error) else None
         if page.link_type == SITEMAP_FILE:
-            announcement.entries = listed(_lines(decoded_pieces(open_, codec if codec[:6] == "utf-16" else "utf-8")))
+            pieces = decoded_pieces(open_, codec if codec[:6] == "utf-16" else "utf-8")
+            announcement.entries = yield from listed(_lines(pieces))
             return announcement if announcement.entries else None
         return None
 

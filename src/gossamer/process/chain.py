@@ -4,14 +4,14 @@ are converted to the declared kinds, or left out with an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, Protocol
 
 import msgspec
 
 from gossamer.model.links import ANNOUNCING
-from gossamer.model.modules import NAME, TABLES_TAKEN, ModuleError
+from gossamer.model.modules import NAME, TABLES_TAKEN, ModuleError, whole
 from gossamer.model.pages import Findings, Page, PageRow
 from gossamer.ports import ProcessingModule
 from gossamer.process.announcements import Announcements
@@ -110,6 +110,8 @@ _FITTED: Mapping[str, Callable[[object], object]] = {
 }
 
 
+LARGE_BYTES = 65_536
+"""Other work may run after each module that processes a larger page."""
 CHOICES_MAX = 256
 """Media types whose modules are cached."""
 
@@ -121,6 +123,9 @@ class Processed(msgspec.Struct, frozen=True):
     errors: tuple[ModuleError, ...] = ()
     ran: tuple[str, ...] = ()
     """The modules that processed the page."""
+
+
+Slices = Generator[None, None, Processed]
 
 
 class Watch(Protocol):
@@ -177,6 +182,12 @@ class Modules:
         """Return the findings of all modules, added to `findings`. A module that raises becomes an error in the list;
         the others still run, except those with an index in `left_out`.
         """
+        return whole(self.process_in_slices(page, findings, left_out))
+
+    def process_in_slices(self, page: Page, findings: Findings | None = None, left_out: Sequence[int] = ()) -> Slices:
+        """As `process`. Yields where other work may run: within modules that have `process_in_slices`, and after each
+        module that processes a large page. The time limit of a module is one of each slice.
+        """
         document = HtmlDocument(page, self._options)
         carried: Page = HtmlPage(
             page.url,
@@ -195,13 +206,22 @@ class Modules:
         if left_out:
             chosen = tuple(module for place, module in enumerate(chosen) if place not in left_out)
         begin, end = self._watch.begin, self._watch.end
+        is_large = page.body_bytes > LARGE_BYTES
         for module in chosen:
             try:
                 begin()
                 try:
-                    module.process(carried, findings)
+                    if (sliced := getattr(module, "process_in_slices", None)) is None:
+                        module.process(carried, findings)
+                    else:
+                        for _ in sliced(carried, findings):
+                            end()
+                            yield
+                            begin()
                 finally:
                     end()
+                if is_large:
+                    yield
             except (Exception, SystemExit) as error:  # noqa: BLE001  # Any module's mistake is that module's alone.
                 kind: Literal["failed", "timeout"] = "timeout" if isinstance(error, TimeoutError) else "failed"
                 errors.append(ModuleError(module.name, f"{type(error).__name__}: {error}", kind))

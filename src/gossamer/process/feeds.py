@@ -6,7 +6,7 @@ Feed elements are matched by name without prefix, except where the prefix matter
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from itertools import islice
@@ -123,10 +123,14 @@ def weight(text: str | None) -> float:
     return number if 0.0 <= number <= 1.0 else -1.0
 
 
-def listed(lines: Iterable[str]) -> list[Announced]:
-    """Return the addresses of a sitemap in plain text: one a line, nothing else (the protocol's third form)."""
-    found = []
-    for line in lines:
+def listed(lines: Iterable[str]) -> Generator[None, None, list[Announced]]:
+    """Return the addresses of a sitemap in plain text: one a line, nothing else (the protocol's third form). Yields
+    each few milliseconds.
+    """
+    found: list[Announced] = []
+    for number, line in enumerate(lines, 1):
+        if number % LINES_AT_ONCE == 0:
+            yield
         text = line.strip("\ufeff \t\r\n\f")
         if text[:7].lower() == "http://" or text[:8].lower() == "https://":
             found.append(Announced(text))
@@ -136,6 +140,7 @@ def listed(lines: Iterable[str]) -> list[Announced]:
 
 
 ENTRIES_MAX = 10_000
+LINES_AT_ONCE = 5_000
 FEED_ROOTS = frozenset(("rss", "RDF", "feed"))
 TTL_S_MAX = 30 * 86_400.0
 _ENTRIES = frozenset(("item", "entry"))

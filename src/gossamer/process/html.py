@@ -8,7 +8,7 @@ tree.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
@@ -159,6 +159,15 @@ class HtmlDocument:
             body = self._decode()[0]
             self._markup = TreeMarkup(body) if bears_tree(body, self._options) else ScannedMarkup(body)
         return self._markup
+
+    def read(self) -> Iterator[None]:
+        """Make the markup, if there is none yet, in slices of a few milliseconds."""
+        if self._markup is None:
+            body = self._decode()[0]
+            if not bears_tree(body, self._options):
+                markup = ScannedMarkup(body, scanned=False)
+                yield from markup.scan()
+                self._markup = markup
 
     def tree(self) -> LexborHTMLParser | None:
         """Return the page's tree, for selectors; None if it could cost too much. Made once a page."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any, TypeVar
 
 from gossamer.model.links import FEED_FILE, HUB, RELATED, SELF, Found
 from gossamer.model.pages import Findings, Page
@@ -14,6 +15,9 @@ from gossamer.process.options import ProcessOptions, TypedModule
 from gossamer.process.scan import Element
 from gossamer.url.join import Joiner, join
 
+AT_ONCE = 1_000
+"""Elements that are handled in a slice: up to 10 ms."""
+One = TypeVar("One")
 _LEAVE = frozenset(
     (
         "javascript",
@@ -32,6 +36,13 @@ _LEAVE = frozenset(
     )
 )
 """Schemes of addresses that cannot be fetched."""
+
+
+def slices_of(some: Sequence[One]) -> Iterator[Sequence[One]]:
+    """Split a sequence into slices of `AT_ONCE`; a shorter one is its only slice."""
+    if len(some) < AT_ONCE:
+        return iter((some,))
+    return (some[begin : begin + AT_ONCE] for begin in range(0, len(some), AT_ONCE))
 
 
 class Base:
@@ -102,18 +113,27 @@ class LinkExtractor(TypedModule):
     media_types = HTML_TYPES
 
     def process(self, page: Page, findings: Findings) -> None:
+        for _ in self.process_in_slices(page, findings):
+            pass
+
+    def process_in_slices(self, page: Page, findings: Findings) -> Iterator[None]:
+        """As `process`. Yields each few milliseconds, where other work may run."""
         document = document_of(page, self._options)
         findings.charset = document.charset
+        yield from document.read()
         links: Links | None = None
         for base, part in documents(document, page.url, self._options):
             if links is None:
                 links = Links(base, self._options)
             links.base = base
             markup = part.markup
-            links.anchors(markup)
-            for tag, attributes in markup.elements():
-                for link_type, href in _named_by(tag, attributes):
-                    links.add(link_type, href, attributes.get("alt") or "", attributes.get("rel") or "")
+            yield from links.anchors_in_slices(markup)
+            for some in slices_of(markup.elements()):
+                for tag, attributes in some:
+                    for link_type, href in _named_by(tag, attributes):
+                        links.add(link_type, href, attributes.get("alt") or "", attributes.get("rel") or "")
+                if len(some) == AT_ONCE:
+                    yield
             findings.links.extend(links.taken())
 
 
@@ -161,11 +181,30 @@ class Links:
 
     def anchors(self, markup: Markup) -> None:
         """Add a page's `a` elements. Half of them are repeats, or lead within the page itself."""
-        join, text_of, options, named = self.base.join, markup.anchor_text, self._options, self._nofollow
-        url_bytes_max, text_bytes_max, links_max = options.url_bytes_max, options.anchor_bytes_max, options.links_max
+        for _ in self.anchors_in_slices(markup):
+            pass
+
+    def anchors_in_slices(self, markup: Markup) -> Iterator[None]:
+        """As `anchors`, in slices."""
         known: dict[tuple[str, str, str], Found | None] = {}
         in_page = False
-        for href, rel, within in markup.anchors():
+        for some in slices_of(markup.anchors()):
+            in_page = self._take(some, markup, known, in_page=in_page)
+            if len(some) == AT_ONCE:
+                yield
+
+    def _take(
+        self,
+        some: Sequence[tuple[str, str, Any]],
+        markup: Markup,
+        known: dict[tuple[str, str, str], Found | None],
+        *,
+        in_page: bool,
+    ) -> bool:
+        """Add some anchors; return whether any so far leads within the page. `known` has those that were added."""
+        join, text_of, options, named = self.base.join, markup.anchor_text, self._options, self._nofollow
+        url_bytes_max, text_bytes_max, links_max = options.url_bytes_max, options.anchor_bytes_max, options.links_max
+        for href, rel, within in some:
             if href[:1] == "#":
                 if in_page:
                     continue
@@ -190,6 +229,7 @@ class Links:
             text = " ".join(key[2].split()) if len(key[2]) * 4 <= text_bytes_max else collapsed(key[2], text_bytes_max)
             found = known[key] = Found(url, "anchor", text, nofollow)
             self._anchors.append(found)
+        return in_page
 
     def add(self, link_type: str, href: str, text: str = "", rel: str = "") -> None:
         """Add one link of another type."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import html
 import html.entities
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, cast
 
@@ -89,6 +89,8 @@ STEPS_MAX = 100_000
 """Tags, comments and declarations of a page that are examined individually. Ordinary pages have a few thousand."""
 ANCHORS_MAX, ELEMENTS_MAX = 200_000, 20_000
 """Anchors, and other elements, that are taken from one page."""
+STEPS_AT_ONCE, ANCHORS_AT_ONCE = 1_000, 1_000
+"""How many of them are read in a slice of a scan: up to 10 ms."""
 ATTRIBUTES_MAX, ATTRIBUTES_PASSED_MAX = 1_000, 100_000
 """Attributes of one tag that are read, and that are skipped to find its end."""
 REFERENCES_MAX = 100_000
@@ -142,7 +144,8 @@ def text_of(markup: bytes) -> str:
 class ScannedMarkup:
     """The parts of a page's bytes (UTF-8) that modules need."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, *, scanned: bool = True) -> None:
+        """With `scanned` False call `scan` and go through it before anything else."""
         self._body = body
         self._lower = body.lower()
         self._anchors: list[Anchor] = []
@@ -152,7 +155,9 @@ class ScannedMarkup:
         self._template = 0
         self._texts: dict[bytes, str] = {}
         """Texts by markup of anchors, which pages repeat."""
-        self._scan()
+        if scanned:
+            for _ in self.scan():
+                pass
 
     def anchors(self) -> list[Anchor]:
         """Return every `a` that has an href, in order."""
@@ -189,7 +194,8 @@ class ScannedMarkup:
         """Return the visible text, one line a block."""
         return block_text(self._body, self._lines)
 
-    def _scan(self) -> None:
+    def scan(self) -> Iterator[None]:
+        """Scan the page, once. Yields each few milliseconds."""
         body, lower, search = self._body, self._lower, _BREAKER.search
         line_from = position = steps = 0
         while (token := search(lower, position)) is not None:
@@ -197,9 +203,9 @@ class ScannedMarkup:
             odd = False
             steps += 1
             if steps > STEPS_MAX:
-                if not hidden:
-                    self._line(line_from, start)
-                return
+                break
+            if steps % STEPS_AT_ONCE == 0:
+                yield
             if (name := found[:-1]) in _NAMES:
                 position = self._element(name[1:], token.end() - 1)
                 if name in _INLINE and position >= 0 and _is_plain(body, start, position):
@@ -211,30 +217,43 @@ class ScannedMarkup:
             else:
                 position = body.find(b">", start + 2) + 1 or -1
             if not hidden:
-                self._line(line_from, start)
+                yield from self._line(line_from, start)
             if odd:
                 position = self._odd(start)
             if position < 0:
                 return
             line_from = position
         if not self._template:
-            self._line(line_from, len(body))
+            yield from self._line(line_from, len(body) if token is None else token.start())
 
-    def _line(self, start: int, end: int) -> None:
-        """Read a piece of plain tags and text."""
+    def _line(self, start: int, end: int) -> Iterable[None]:
+        """Read a piece of plain tags and text, in slices if it is long."""
         if start >= end:
-            return
+            return ()
         self._lines.append((start, end))
-        body, anchors = self._body, self._anchors
-        for usual, tag, markup, edge in _groups(_ANCHOR, body, start, end, ANCHORS_MAX - len(anchors)):
+        if end - start > _LONG_BYTES:
+            return self._long_line(start, end)
+        self._take(_ANCHOR.findall(self._body, start, end), end)
+        return ()
+
+    def _long_line(self, start: int, end: int) -> Iterator[None]:
+        found = islice(_ANCHOR.finditer(self._body, start, end), max(0, ANCHORS_MAX - len(self._anchors)))
+        while some := [match.groups(b"") for match in islice(found, ANCHORS_AT_ONCE)]:
+            self._take(cast("list[tuple[bytes, bytes, bytes, bytes]]", some), end)
+            yield
+
+    def _take(self, found: Iterable[tuple[bytes, bytes, bytes, bytes]], end: int) -> None:
+        """Add the anchors of a line that ends at `end`."""
+        anchors = self._anchors
+        for usual, tag, markup, edge in found:
             if usual:
                 href, rel = usual.decode("utf-8", "replace"), ""
             else:
-                found = _plain_attributes(tag)
-                target = found.get("href", found.get(XLINK_HREF))
+                named = _plain_attributes(tag)
+                target = named.get("href", named.get(XLINK_HREF))
                 if target is None:
                     continue
-                href, rel = target, found.get("rel", "")
+                href, rel = target, named.get("rel", "")
             # Without an edge, the line was broken inside the anchor.
             anchors.append((href, rel, markup if edge else self._up_to_edge(end - len(markup), end)))
 

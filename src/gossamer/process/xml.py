@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from html.entities import html5
 from typing import BinaryIO, Protocol
 from xml.parsers import expat
@@ -47,15 +47,17 @@ class StopParsing(Exception):  # noqa: N818 - no error: the handler has seen eno
     """Raised by a handler to stop reading; its text says why, empty if there is no error."""
 
 
-def read_xml(open_: Callable[[], BinaryIO], codec: str, handler: Callable[[], Handler], elements_max: int) -> str:
-    """Read a document; return why it was not read completely, empty if it was.
+def read_xml(
+    open_: Callable[[], BinaryIO], codec: str, handler: Callable[[], Handler], elements_max: int
+) -> Generator[None, None, str]:
+    """Read a document, in slices of `PIECE_BYTES`; return why it was not read completely, empty if it was.
 
     Each call of `open_` gives its bytes from the start; `codec` is Python's name of their encoding. A document with an
     error that can be repaired is read twice, the second time by a new handler. Linear; about 1 µs an element.
     """
-    error, mendable = _read(_pieces(open_, codec), handler(), elements_max)
+    error, mendable = yield from _read(_pieces(open_, codec), handler(), elements_max)
     if error and mendable:
-        error, _ = _read(mended(_pieces(open_, codec)), handler(), elements_max)
+        error, _ = yield from _read(mended(_pieces(open_, codec)), handler(), elements_max)
     return error
 
 
@@ -104,11 +106,13 @@ def _mend(match: re.Match[bytes]) -> bytes:
     return known.encode() if known is not None else b"&amp;" + match[0][1:]
 
 
-def _read(pieces: Iterable[bytes], handler: Handler, elements_max: int) -> tuple[str, bool]:
+def _read(pieces: Iterable[bytes], handler: Handler, elements_max: int) -> Generator[None, None, tuple[str, bool]]:
     reader = _XmlReader(handler, elements_max)
     try:
         for piece in pieces:
             reader.feed(piece)
+            if len(piece) >= PIECE_BYTES // 2:
+                yield
         reader.end()
     except StopParsing as stop:
         return str(stop), False
