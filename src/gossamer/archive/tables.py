@@ -243,17 +243,16 @@ class LinksRows:
     def add(self, visited: Visited) -> None:
         links = visited.links
         assert len(links) == len(visited.link_keys), "every link has its key"
-        to_url, link_type, anchor_text, nofollow, _ = zip(*map(msgspec.structs.astuple, links), strict=True)
         self._from_url += [visited.url.text] * len(links)
-        self._to_url += to_url
+        self._to_url += [link.url for link in links]
         self._to_key += visited.link_keys
         self.count += len(links)
-        self._link_type += link_type
-        self._anchor_text += anchor_text
+        self._link_type += [link.link_type for link in links]
+        self._anchor_text += [link.anchor_text for link in links]
         if visited.findings is not None and visited.findings.nofollow:
             self._nofollow += [link.nofollow or link.link_type != EMBED for link in links]
         else:
-            self._nofollow += nofollow
+            self._nofollow += [link.nofollow for link in links]
 
     def batch(self) -> pa.RecordBatch:
         values: tuple[Sequence[object], ...] = (
