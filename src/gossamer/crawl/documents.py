@@ -23,7 +23,7 @@ from gossamer.model.links import ANNOUNCING, Link
 from gossamer.model.visits import Reply
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
-from gossamer.world.loop import LoopShare, MeasuredWork
+from gossamer.world.loop import LONG_S, LONG_SHARE, LoopShare, MeasuredWork
 
 if TYPE_CHECKING:
     from gossamer.crawl.discover import Discovery
@@ -190,11 +190,18 @@ class DocumentReader:
         return page.examined is None or len(page.examined.findings.links) < LINKS_AT_ONCE
 
     async def _read_on(self, page: FetchedPage) -> None:
-        """Examine the rest of a page, with other work between its slices, unless the crawl is ending."""
+        """Examine the rest of a page, unless the crawl is ending. Other work runs between its slices: as long as they
+        take, and for a long page as the event loop's share says.
+        """
+        spent_s = wait_s = 0.0
         while page.slices is not None and not self.is_late():
-            await asyncio.sleep(0)
+            await asyncio.sleep(wait_s)
+            began_s = self._clock.work_s()
             with self._turns.measured():
-                self._examine_until(page, self._clock.work_s() + TOGETHER_S)
+                self._examine_until(page, began_s + TOGETHER_S)
+            took_s = self._clock.work_s() - began_s
+            spent_s += took_s
+            wait_s = took_s / LONG_SHARE if spent_s > LONG_S else took_s
 
     def _examine_until(self, page: FetchedPage, ends_s: float) -> None:
         """Examine a page up to its end, or to the first slice that ends later than `ends_s`."""

@@ -17,6 +17,8 @@ from gossamer.url.join import Joiner, join
 
 AT_ONCE = 1_000
 """Elements that are handled in a slice: up to 10 ms."""
+JOINED_MAX = 50_000
+"""Spellings of addresses that are remembered."""
 One = TypeVar("One")
 _LEAVE = frozenset(
     (
@@ -72,6 +74,8 @@ class Base:
         joined = self._joiner.join(href)
         if joined is not None and joined[:4] != "http" and joined.partition(":")[0] in _LEAVE:
             joined = None
+        if len(self._joined) >= JOINED_MAX:
+            self._joined.clear()
         self._joined[href] = joined
         return joined
 
@@ -217,9 +221,9 @@ class Links:
                     if self._repeats <= links_max:
                         self._anchors.append(found)
                 continue
-            known[key] = None
             url = join(href)
             if url is None or len(url) > url_bytes_max:
+                known[key] = None
                 continue
             nofollow = bool(rel) and _nofollow(rel)
             if url not in named and len(named) < links_max:

@@ -87,7 +87,7 @@ ANCHOR_SCAN_BYTES_MAX = 8_192
 """Markup that is read for one anchor's text."""
 STEPS_MAX = 100_000
 """Tags, comments and declarations of a page that are examined individually. Ordinary pages have a few thousand."""
-ANCHORS_MAX, ELEMENTS_MAX = 200_000, 20_000
+ANCHORS_MAX, ELEMENTS_MAX = 100_000, 20_000
 """Anchors, and other elements, that are taken from one page."""
 STEPS_AT_ONCE, ANCHORS_AT_ONCE = 1_000, 1_000
 """How many of them are read in a slice of a scan: up to 10 ms."""
@@ -223,6 +223,7 @@ class ScannedMarkup:
             if position < 0:
                 return
             line_from = position
+        self._lower = b""
         if not self._template:
             yield from self._line(line_from, len(body) if token is None else token.start())
 
