@@ -35,6 +35,7 @@ from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.testing import FakeClock, FakeWeb
 from gossamer.world.machine import SUPERVISOR_BYTES, Disk, ThisMachine, processes_below, resident
+from tests.crawl.ring import Ring
 
 BUDGET_BYTES = 1_000_000_000
 OPTIONS = WatchOptions(disk_free_bytes_min=1_000, stall_s=5.0)
@@ -348,6 +349,20 @@ def test_memory_of_a_process_of_our_own_is_all_the_crawls(tmp_path: Path) -> Non
 
     assert dogs.gauges.memory_bytes == 3_000_000_000
     assert [alarm.name for alarm in dogs.alarms] == ["memory"]
+
+
+@pytest.mark.parametrize(("who", "most"), [("memory", 8), ("open_files", 4)])
+def test_pages_that_wait_to_be_read_take_no_requests_where_memory_is_short(tmp_path: Path, who: str, most: int) -> None:
+    """They hold files, but hardly any memory."""
+    with Ring(tmp_path) as ring:
+        shard = ring.shard()
+        shard.brakes.throttle(who, most)
+        ring.pipeline.documents.parked = 40
+        lent = shard.brakes.in_flight
+        assert isinstance(lent, dict)
+        lent.update(dict.fromkeys(range(43)))
+        assert shard.requests == (3 if who == "memory" else 39)
+        assert (shard.requests < shard.brakes.concurrency) == (who == "memory")
 
 
 HOLDING = "import sys; held = bytearray(b'x') * (64 << 20); print(flush=True); sys.stdin.read()"

@@ -125,10 +125,10 @@ class Shard:
     @property
     def requests(self) -> int:
         """Leases in flight that count for `concurrency`. Lookups do not: name servers that answer late, or never, would
-        keep hosts waiting whose addresses are known. Nor do pages that wait to be read, up to the same number: those
-        of other hosts may be read at once.
+        keep hosts waiting whose addresses are known. Nor do pages that wait to be read, up to that number: those of
+        other hosts may be read at once.
         """
-        return len(self._turns) - self._pipeline.lookups - min(self._pipeline.documents.parked, self.brakes.concurrency)
+        return len(self._turns) - self._pipeline.lookups - min(self._pipeline.documents.parked, self.brakes.unread_max)
 
     @property
     def visits(self) -> int:

@@ -123,6 +123,9 @@ class Brakes:
         self._configured = concurrency
         self.concurrency = concurrency
         """Limit of concurrent requests: as configured, or less if a resource is short."""
+        self.unread_max = concurrency
+        """Limit of pages that wait to be read and do not count as requests. Short memory does not lower it, since they
+        keep no more there than `fetch.bodies_memory_bytes_max`; other hosts would wait until all of them are read."""
         self.in_flight = in_flight
         self.shrink = shrink
         self.changed = asyncio.Event()
@@ -151,6 +154,7 @@ class Brakes:
         """Apply a new limit from the configuration."""
         self._configured = concurrency
         self.concurrency = min((concurrency, *self._ceilings.values()))
+        self.unread_max = min((concurrency, *(most for who, most in self._ceilings.items() if who != "memory")))
         self.changed.set()
 
 
