@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gossamer.model.counters import Counters
 from gossamer.model.outcomes import ANSWERED
 from gossamer.model.visits import Failure, Reply
-from gossamer.robots.gate import RETRY_AFTER_S_MAX, Redirect, RobotsGate, asked_s, robots_url
+from gossamer.robots.gate import PARSE_INTERVAL_S, RETRY_AFTER_S_MAX, Redirect, RobotsGate, asked_s, robots_url
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.record import VERSION, AnswerKind, RobotsRecord, decode, encode
 from gossamer.robots.rules import RobotsRules
@@ -427,6 +427,51 @@ def test_long_files_with_few_rules_for_us_are_parsed_once() -> None:
     counters = Counters()
     kept.count(counters)
     assert (counters.robots_misses, counters.robots_hits) == (300, 600)
+
+
+@pytest.mark.promise("Bounds", "Long robots.txt of many hosts, which memory does not hold, are parsed at intervals.")
+def test_long_files_that_memory_does_not_hold_are_parsed_in_turn() -> None:
+    kept = gate(cache_bytes_max=0)
+    text = b"User-agent: *\n" + b"".join(b"Disallow: /some/path/%d\n" % i for i in range(15_000))
+    record, short = after(200, text), after(200, b"User-agent: *\nDisallow: /x")
+    origins = [f"https://h{i}.example" for i in range(50)]
+    now, parsed, turns = NOW, [0] * len(origins), 0
+
+    def visit(at: int) -> float:
+        turn_at = kept.turn_at(record, origins[at], now)
+        if turn_at <= now:
+            kept.verdict(record, url(f"{origins[at]}/x"), now)
+            parsed[at] += 1
+        return turn_at
+
+    due = dict.fromkeys(range(len(origins)), NOW)
+    while now < NOW + 60.0:
+        for at in [at for at, due_at in due.items() if due_at <= now]:
+            due[at] = max(visit(at), now + 1.0)
+            turns += 1
+        now = min(due.values())
+    interval_s = PARSE_INTERVAL_S * len(record.text)
+    assert sum(parsed) <= 60.0 / interval_s + 3
+    assert max(parsed) - min(parsed) <= 1, "each in its turn"
+    assert turns < 3 * sum(parsed), "who waits does not look for its turn again and again"
+    assert kept.turn_at(short, "https://short.example", now) == now
+    assert kept.turn_at(record, origins[parsed.index(max(parsed))], now) >= now
+    assert kept.turn_at(None, origins[0], now) == now
+
+
+def test_the_statements_of_a_long_file_without_any_are_known_unparsed() -> None:
+    kept, counters = gate(cache_bytes_max=0), Counters()
+    silent = after(200, b"User-agent: *\n" + b"Disallow: /some/path\n" * 20_000)
+    assert kept.stating(silent, "https://h.example") is None
+    kept.count(counters)
+    assert (counters.robots_misses, counters.robots_hits) == (0, 0)
+    for line in (
+        b"Content-Usage: train-ai=n",
+        b"content-signal: search=no",
+        b"LICENSE: https://h.example/l",
+        b"LLM-Policy: /p",
+    ):
+        assert kept.stating(after(200, b"User-agent: *\n" + line), "https://h.example") is not None
 
 
 def test_records_come_back_as_they_were() -> None:

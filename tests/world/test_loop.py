@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from gossamer.world.loop import BURST_S, LoopShare
+from gossamer.world.loop import BURST_S, UNBROKEN_S, LoopShare
 
 
 class Clock:
@@ -70,6 +70,32 @@ def test_only_the_steps_of_work_are_counted_not_its_waits() -> None:
 
     assert asyncio.run(run()) == "done"
     assert share.spent_s == pytest.approx(0.03)
+
+
+def test_work_of_many_that_come_at_once_is_spread_over_iterations_of_the_loop() -> None:
+    clock = Clock()
+    share = LoopShare(10.0, clock)
+    iterations = [0]
+    work: list[int] = []
+
+    async def count() -> None:
+        while True:
+            iterations[0] += 1
+            await asyncio.sleep(0)
+
+    async def one() -> None:
+        await share.turn()
+        with share.measured():
+            clock.work(UNBROKEN_S)
+        work.append(iterations[0])
+
+    async def all_of_them() -> None:
+        counting = asyncio.create_task(count())
+        await asyncio.gather(*(one() for _ in range(20)))
+        counting.cancel()
+
+    asyncio.run(all_of_them())
+    assert max(work.count(iteration) for iteration in work) <= 2
 
 
 def raising(error: BaseException) -> Callable[[], Awaitable[None]]:

@@ -90,6 +90,9 @@ class Permit:
             return FetchVerdict(outcome="trapped", reason=trap)
         if not self._obey:
             return self._in_session(url, now)
+        turn_at = self.robots.turn_at(url, now)
+        if turn_at > now:
+            return FetchVerdict(wait_until=turn_at, reason="its robots.txt is long, and others are read first")
         said = self.robots.verdict(url, now)
         if said.kind == "allowed":
             if self.usage is not None and self.usage.is_purpose_declared:

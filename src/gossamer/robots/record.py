@@ -86,6 +86,10 @@ class RecentlyUsed(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._held)
 
+    def __contains__(self, key: K) -> bool:
+        """Say whether there is a value. It does not count as used."""
+        return key in self._held
+
     def get(self, key: K) -> V | None:
         """Return a value, or None, and mark it as used."""
         held = self._held.get(key)

@@ -59,6 +59,12 @@ class SiteRobots:
             return ALLOWED
         return self._gate.verdict(self._record_of(url.partition, url.origin), url, now)
 
+    def turn_at(self, url: Url, now: float) -> float:
+        """Return when the rules of a URL's origin may be parsed, as `RobotsGate.turn_at`."""
+        if url.text.startswith(self._without):
+            return now
+        return self._gate.turn_at(self._record_of(url.partition, url.origin), url.origin, now)
+
     def allow_for(self, absences: Absences) -> None:
         """Do not count periods in which no process ran towards giving up a file."""
         self._gate.absences = absences
@@ -105,12 +111,12 @@ class SiteRobots:
     def statements(self, url: Url) -> tuple[Statement, ...]:
         """Return the current statements about the use of a URL. 2 µs from memory if there are none."""
         origin = url.origin
-        rules = self._gate.rules(self._record_of(url.partition, origin), origin)
+        rules = self._gate.stating(self._record_of(url.partition, origin), origin)
         return rules.statements(url.text) if rules is not None else ()
 
     def licenses(self, url: Url) -> tuple[str, ...]:
         """Return the license documents in the robots.txt of a URL's origin, as written."""
-        rules = self._gate.rules(self._record(url), url.origin)
+        rules = self._gate.stating(self._record(url), url.origin)
         return rules.licenses if rules is not None else ()
 
     def _under_other_scheme(self, url: Url) -> RobotsRecord | None:

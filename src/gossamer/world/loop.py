@@ -44,6 +44,9 @@ LONG_S, LONG_SHARE = 0.1, 0.25
 long.
 """
 
+UNBROKEN_S = 0.02
+"""After so much work the next begins in another iteration of the event loop, also if the share has time left."""
+
 Made = TypeVar("Made")
 
 
@@ -62,6 +65,8 @@ class LoopShare:
         self._paid_at = 0.0
         """When more work may begin."""
         self._line = asyncio.Lock()
+        self._unbroken_s = 0.0
+        """Work since another iteration of the event loop was last waited for."""
         self.spent_s = 0.0
         """All work so far."""
 
@@ -81,12 +86,16 @@ class LoopShare:
     def spend(self, lasted_s: float) -> None:
         """Note that work took `lasted_s`."""
         self.spent_s += lasted_s
+        self._unbroken_s += lasted_s
         share = self._share if lasted_s < LONG_S else min(self._share, LONG_SHARE)
         self._paid_at = max(self._paid_at, self._now()) + lasted_s / share
 
     async def turn(self) -> None:
         """Wait until more work may begin: first come, first served."""
         async with self._line:
+            if self._unbroken_s >= UNBROKEN_S:
+                self._unbroken_s = 0.0
+                await asyncio.sleep(0)
             wait_s = self.wait_s()
             while wait_s > 0:
                 await asyncio.sleep(wait_s)
