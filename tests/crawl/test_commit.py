@@ -17,6 +17,7 @@ from gossamer.model.pages import Visited
 from gossamer.state.journals import ManifestEntry
 from gossamer.state.schema import MANIFEST, TOTALS
 from gossamer.testing import page
+from gossamer.world.files import GoneError
 from tests.crawl.ring import Ring
 
 ROOT = "http://a.example/"
@@ -110,6 +111,18 @@ def test_a_disk_that_fails_leaves_nothing_counted_and_nothing_built_on(tmp_path:
             assert ring.store.epoch == epoch
     with Ring(tmp_path) as ring:
         assert ring.frontier.counts.terminal == ({"fetched": 1} if where == "apply" else {})
+
+
+@pytest.mark.parametrize("file", ["contacts", "slots"])
+def test_a_file_in_memory_that_was_removed_fails_the_commit_as_any_other_file(tmp_path: Path, file: str) -> None:
+    """What is written to it would be lost without an error, and with it when hosts may be contacted again."""
+    with Ring(tmp_path, {ROOT: page()}) as ring:
+        ring.crawl(ROOT)
+        epoch = ring.store.epoch
+        (tmp_path / file).unlink()
+        with pytest.raises(GoneError, match=f"{file} is gone"):
+            asyncio.run(ring.committer.commit())
+        assert ring.store.epoch == epoch
 
 
 def test_a_failing_archive_leaves_the_epoch_open(tmp_path: Path) -> None:

@@ -452,7 +452,7 @@ def test_long_files_that_memory_does_not_hold_are_parsed_in_turn() -> None:
         now = min(due.values())
     interval_s = PARSE_INTERVAL_S * len(record.text)
     assert sum(parsed) <= 60.0 / interval_s + 3
-    assert max(parsed) - min(parsed) <= 1, "each in its turn"
+    assert max(parsed) - min(parsed) <= 2, "each in its turn"
     assert turns < 3 * sum(parsed), "who waits does not look for its turn again and again"
     assert kept.turn_at(short, "https://short.example", now) == now
     assert kept.turn_at(record, origins[parsed.index(max(parsed))], now) >= now

@@ -18,6 +18,7 @@ from gossamer.state.journals import Journals, ManifestEntry
 from gossamer.state.schema import MANIFEST, TOTALS
 from gossamer.state.slots import ShardSlots
 from gossamer.state.store import HostsStore, Store
+from gossamer.world.files import require_there
 from gossamer.world.huge_pages import HugePages
 
 T = TypeVar("T")
@@ -62,6 +63,8 @@ class Committer:
         self._epochs = storage.epochs
         self._journals = storage.journals
         self._contacts = storage.contacts
+        self._shared = storage.contacts.path, storage.slots.path
+        """Files that are written through memory, so that no write fails when they are gone."""
         self._archive = archive
         self._components: list[Cuts] = []
         self._counters = telemetry.counters
@@ -198,6 +201,8 @@ class Committer:
     def _make_durable(self, number: int) -> None:
         self.stage = "waiting for the disk to keep the files"
         self._journals.sync()
+        for path in self._shared:
+            require_there(path)
         if self._hosts is not None:
             self.stage = "waiting for the disk to keep the hosts store"
             self._hosts.write()  # Facts about hosts stay true if the epoch is lost.

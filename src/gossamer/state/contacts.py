@@ -92,7 +92,7 @@ class Contacts:
         file in `heir_of`, another directory, is moved here, since that file would be outdated from now on. `epoch` is
         the crawl's last commit.
         """
-        path = directory / FILE
+        self.path = path = directory / FILE
         self.recovered = _recovered(path, boot_id, now, wall_offset_s)
         if heir_of is not None:
             self.recovered = _both(self.recovered, _recovered(heir_of / FILE, boot_id, now, wall_offset_s))

@@ -50,7 +50,7 @@ class ShardSlots:
 
     def __init__(self, directory: Path) -> None:
         """Open or make the file; `take_suspects` returns what an earlier process left in it."""
-        path = directory / FILE
+        self.path = path = directory / FILE
         if not path.exists() or path.stat().st_size != _FILE_BYTES:
             fresh = path.with_suffix(".new")
             fresh.write_bytes(bytes(_FILE_BYTES))
