@@ -166,6 +166,29 @@ CODED = {
 }
 
 
+BOMBS = {
+    "gzip": gzip.compress(bytes(20 * MIB)), "br": brotli.compress(bytes(20 * MIB), quality=3),
+    "zstd": zstandard.compress(bytes(20 * MIB)), "gzip, gzip": gzip.compress(gzip.compress(bytes(20 * MIB))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("coding", "body"), [*BOMBS.items(), ("gzip", gzip.compress(b"a" * 200) * 20_000)])
+def test_much_content_is_decoded_in_slices(coding: str, body: bytes, tmp_path: Path) -> None:
+    options = FetchOptions(body_memory_bytes_max=MIB // 4, decode_ratio_max=10_000_000)
+    decoder, slices = BoundedDecoder(options, Spills(tmp_path, "sha1")), 0
+    decoding = decoder.decode_in_slices(reply_of(tmp_path, body, coding, spilled=True))
+    while True:
+        try:
+            next(decoding)
+        except StopIteration as end:
+            content = end.value
+            break
+        slices += 1
+    assert content.body_bytes in (20 * MIB, 200 * 20_000)
+    assert not content.error
+    assert slices >= 4, slices
+
+
 @pytest.mark.parametrize("spilled", [True, False], ids=["from disk", "from memory"])
 @pytest.mark.parametrize("case", CODED)
 def test_content_too_large_for_memory_is_decoded_to_disk(case: str, spilled: bool, tmp_path: Path) -> None:

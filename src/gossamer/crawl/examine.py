@@ -3,6 +3,7 @@ modules.
 """
 
 from collections.abc import Callable, Generator
+from typing import TypeVar
 
 import msgspec
 
@@ -18,6 +19,7 @@ _DECODE, _PROCESS = STAGES.index("decode"), STAGES.index("process")
 
 
 Look = Callable[[Page], Processed]
+Made = TypeVar("Made")
 
 
 class Examined(msgspec.Struct):
@@ -54,8 +56,8 @@ class Examiner:
         slots: ShardSlots | None,
         sliced: Callable[[Page], Slices] | None = None,
     ) -> None:
-        """`sliced` does what `look` does, in slices."""
-        self._sliced = sliced
+        """`sliced` does what `look` does, in slices; None: at once."""
+        self._sliced = sliced or self._at_once
         self._decoder = decoder
         self._look = look
         self._clock = clock
@@ -73,32 +75,28 @@ class Examiner:
         self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
     ) -> Generator[None, None, Examined]:
         """As `examine`. Yields where other work may run; other pages may be examined there."""
-        now = self._clock.now()
-        try:
-            content = self._stage_decode(reply, fingerprint, now)
-            if is_left is not None and is_left(content):
-                return Examined(content, Findings(), [], [], left=True)
-            if self._slots is not None:
-                self._slots.enter(0, fingerprint, _PROCESS, now)
-            page = page_of(reply, content, link_type)
-            if self._sliced is None:
-                seen = self._look(page)
-                return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
-            slices = self._sliced(page)
-            while True:
-                try:
-                    next(slices)
-                except StopIteration as end:
-                    seen = end.value
-                    return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
+        content = yield from self._in_slot(self._decoder.decode_in_slices(reply), fingerprint, _DECODE)
+        if is_left is not None and is_left(content):
+            return Examined(content, Findings(), [], [], left=True)
+        seen = yield from self._in_slot(self._sliced(page_of(reply, content, link_type)), fingerprint, _PROCESS)
+        return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
+
+    def _in_slot(
+        self, slices: Generator[None, None, Made], fingerprint: int, stage: int
+    ) -> Generator[None, None, Made]:
+        """Do work with the page's fingerprint in the slot, which is idle between slices."""
+        while True:
+            try:
+                if self._slots is not None:
+                    self._slots.enter(0, fingerprint, stage, self._clock.now())
+                next(slices)
+            except StopIteration as end:
+                made: Made = end.value
+                return made
+            finally:
                 if self._slots is not None:
                     self._slots.leave(0)
-                yield
-                if self._slots is not None:
-                    self._slots.enter(0, fingerprint, _PROCESS, self._clock.now())
-        finally:
-            if self._slots is not None:
-                self._slots.leave(0)
+            yield
 
     def look_again(self, reply: Reply, content: Content, fingerprint: int, url: str) -> Examined:
         """Return the findings of the rendered content of a page, whose scripts may have changed its address to
@@ -124,6 +122,11 @@ class Examiner:
         finally:
             if self._slots is not None:
                 self._slots.leave(0)
+
+    def _at_once(self, page: Page) -> Slices:
+        """Do what `look` does, as one slice."""
+        yield from ()
+        return self._look(page)
 
     def _stage_decode(self, reply: Reply, fingerprint: int, now: float) -> Content:
         if self._slots is not None:

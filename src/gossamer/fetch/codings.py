@@ -5,7 +5,7 @@ bodies that are too large for memory.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import BinaryIO, Final, cast
 
@@ -108,6 +108,9 @@ def is_zlib(start: bytes) -> bool:
 _PIECE_BYTES: Final = 64 * 1024
 _ROOM_BYTES: Final = 1024 * 1024
 """Bytes that are decoded in one call."""
+_SLICE_BYTES: Final = 2 * 1024 * 1024
+_PIECE_WORK_BYTES: Final = 2048
+"""Bytes that are decoded in a slice; each piece, such as a gzip member, costs as much as these."""
 
 
 class Spilling:
@@ -117,9 +120,9 @@ class Spilling:
         self._spills = spills
         self._held_max = held_bytes_max
 
-    def decode(self, reply: Reply, codings: list[str], limit: int) -> Content:
+    def decode(self, reply: Reply, codings: list[str], limit: int) -> Generator[None, None, Content]:
         """Return at most `limit` bytes of the content. For a broken coding, the content up to the error, less the
-        content of up to 64 KiB as sent.
+        content of up to 64 KiB as sent. Yields each few milliseconds.
 
         Raises:
             OSError: the disk refuses.
@@ -130,7 +133,7 @@ class Spilling:
             file, whole = reply.file, True  # There is no coding to remove: the file is the content.
         else:
             source = reply.file.open() if reply.file is not None else io.BytesIO(reply.body)
-            file, whole = self._spilled(_removed(source, codings, problems), limit)
+            file, whole = yield from self._spilled(_removed(source, codings, problems), limit)
         with file.open() as reader:
             beginning = reader.read(self._held_max)
         faults = [problem for problem in problems if not (reply.truncated and problem.endswith("ends early"))]
@@ -141,9 +144,13 @@ class Spilling:
             file if file.size > len(beginning) else None,
         )
 
-    def _spilled(self, pieces: Iterator[bytes], limit: int) -> tuple[LargeBody, bool]:
-        spill = self._spills.make()
+    def _spilled(self, pieces: Iterator[bytes], limit: int) -> Generator[None, None, tuple[LargeBody, bool]]:
+        spill, work = self._spills.make(), 0
         for piece in pieces:
+            work += _PIECE_WORK_BYTES + len(piece)
+            if work >= _SLICE_BYTES:
+                yield
+                work = 0
             spill.write(piece[: limit - spill.size])
             if spill.size >= limit and (len(piece) > limit or next(pieces, b"")):
                 spill.flush()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Final
 
 import msgspec
 
 from gossamer.fetch.codings import ERRORS, KNOWN, STREAMS, Spilling, is_zlib
 from gossamer.fetch.options import FetchOptions
+from gossamer.model.modules import whole
 from gossamer.model.visits import Content, Reply
 from gossamer.world.spill import Spills
 
@@ -48,6 +49,10 @@ class BoundedDecoder:
         Raises:
             OSError: the disk refuses content that is too large for memory. Raises nothing else.
         """
+        return whole(self.decode_in_slices(reply))
+
+    def decode_in_slices(self, reply: Reply) -> Generator[None, None, Content]:
+        """As `decode`. Yields each few milliseconds, where other work may run."""
         codings = content_codings(reply.headers)
         if reply.file is None and (not codings or not reply.body):
             return Content(reply.body[: self._bytes_max], "length" if len(reply.body) > self._bytes_max else "")
@@ -59,10 +64,9 @@ class BoundedDecoder:
         if self._spilling is None:  # Bodies are spilled only if there is a decoder for them.
             return Content(b"", error="too large for memory")
         if len(codings) > _CODINGS_MAX:
-            return msgspec.structs.replace(
-                self._spilling.decode(reply, [], limit), error=f"more than {_CODINGS_MAX} content codings"
-            )
-        return self._spilling.decode(reply, codings, limit)
+            content = yield from self._spilling.decode(reply, [], limit)
+            return msgspec.structs.replace(content, error=f"more than {_CODINGS_MAX} content codings")
+        return (yield from self._spilling.decode(reply, codings, limit))
 
     def _held(self, reply: Reply, codings: list[str], limit: int) -> Content:
         """Decode within memory."""

@@ -165,6 +165,7 @@ class HtmlDocument:
         if self._markup is None:
             body = self._decode()[0]
             if not bears_tree(body, self._options):
+                yield
                 markup = ScannedMarkup(body, scanned=False)
                 yield from markup.scan()
                 self._markup = markup

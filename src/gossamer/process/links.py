@@ -123,8 +123,8 @@ class LinkExtractor(TypedModule):
     def process_in_slices(self, page: Page, findings: Findings) -> Iterator[None]:
         """As `process`. Yields each few milliseconds, where other work may run."""
         document = document_of(page, self._options)
-        findings.charset = document.charset
         yield from document.read()
+        findings.charset = document.charset
         links: Links | None = None
         for base, part in documents(document, page.url, self._options):
             if links is None:
