@@ -318,6 +318,18 @@ def test_mending_does_not_depend_on_where_pieces_end(parts: list[bytes], size: i
     assert b"".join(mended(pieces)) == b"".join(mended([data]))
 
 
+def test_a_feed_in_json_that_would_take_long_to_parse_is_not_read() -> None:
+    def feed(items: int) -> Findings:
+        entry = b'{"url":"http://x.example/%d","content_text":"' + b"x" * 1_000 + b'"}'
+        body = b'{"version":"https://jsonfeed.org/version/1.1","items":[' + b",".join([entry] * items) + b"]}"
+        found = Findings()
+        Announcements().process(Page("http://x.example/", "application/feed+json", "", (), body), found)
+        return found
+
+    assert feed(9_000).announcement is not None
+    assert feed(11_000).announcement is None
+
+
 def test_elements_are_bounded_and_a_handler_may_stop() -> None:
     class Deaf:
         def start(self, name: str, attributes: object, depth: int) -> None: ...

@@ -26,6 +26,8 @@ ELEMENTS_MAX = 1_000_000
 """Elements of one document: some 20 for each address that a sitemap may have."""
 BYTES_MAX = 50 << 20
 """Uncompressed size of a sitemap; the protocol's limit."""
+JSON_BYTES_MAX: Final = 10 << 20
+"""A longer feed in JSON is not read: it is parsed in one go, 7 ms a MB."""
 PACKED_MAX: Final = 2
 """Nested gzip: some servers compress files that the site has compressed before, without declaring either."""
 _HEAD_BYTES = 4_096
@@ -82,7 +84,8 @@ class Announcements(TypedModule):
         announced = page.link_type in (SITEMAP_FILE, FEED_FILE)
         announcement = Announcement("sitemap")
         if page.media_type in JSON_TYPES or (announced and page.body[:64].lstrip()[:1] == b"{"):
-            return announcement if read_json_feed(self._whole(page), announcement, related) else None
+            is_long = page.body_bytes > JSON_BYTES_MAX
+            return announcement if not is_long and read_json_feed(_whole(page), announcement, related) else None
         open_ = page.open
         head = page.body[:_HEAD_BYTES]
         for _ in range(PACKED_MAX):
@@ -110,11 +113,12 @@ class Announcements(TypedModule):
             return announcement if announcement.entries else None
         return None
 
-    def _whole(self, page: Page) -> bytes:
-        if page.file is None:
-            return page.body
-        with page.open() as file:
-            return file.read(self._options.markup_bytes_max)
+
+def _whole(page: Page) -> bytes:
+    if page.file is None:
+        return page.body
+    with page.open() as file:
+        return file.read()
 
 
 class _Sorting:
