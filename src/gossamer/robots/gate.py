@@ -124,8 +124,7 @@ class RobotsGate:
 
     def turn_at(self, record: RobotsRecord | None, origin: str, now: float) -> float:
         """Return when the rules of an origin may be parsed: now, unless they are long and other long ones are before
-        them. Many long files do not fit in memory, and each visit would parse one, in which the event loop stands
-        still.
+        them. Many long files do not fit in memory, and each visit would parse one, which stalls the event loop.
         """
         is_long = record is not None and record.kind == AnswerKind.RULES and len(record.text) > LONG_BYTES
         if record is None or not is_long or (origin, record.fetched_at) in self._rules:
