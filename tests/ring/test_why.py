@@ -31,7 +31,7 @@ def test_every_outcome_and_every_rejection_is_reported_after_the_end(site: Site,
     )  # fmt: skip
     site.pages = {
         "http://a.test/": "".join(f'<a href="{link}">x</a>' for link in links)
-        + '<link rel="next" href="/next"><a rel="nofollow" href="/nofollow">x</a>',
+        + '<link rel="canonical" href="/canonical"><a rel="nofollow" href="/nofollow">x</a>',
         "http://a.test/ok": '<a href="/deep">deep</a>',
         "http://a.test/deep": '<a href="/deeper">deeper</a>',
         "http://a.test/moved": (301, "/ok"),
@@ -74,7 +74,7 @@ def assert_told(why: Callable[[str], dict[str, object]], site: Site) -> None:
         assert (told["state"], told["rule"]) == ("rejected", rule), url[:40]
         assert rule in str(told["reason"])
     assert why("http://a.test/deep")["depth"] == 2
-    for url in ("http://a.test/deeper", "http://a.test/nofollow", "http://a.test/next", "http://a.test/never"):
+    for url in ("http://a.test/deeper", "http://a.test/nofollow", "http://a.test/canonical", "http://a.test/never"):
         told = why(url)
         assert (told["state"], told["rule"]) == ("unknown", None), url
         assert told["reason"]

@@ -113,8 +113,8 @@ def remove_new(path: Path, missing: Sequence[Path], before: Iterable[str]) -> No
         new = path / name
         shutil.rmtree(new) if new.is_dir() and not new.is_symlink() else new.unlink()
     with suppress(OSError):  # Another program has put something there.
-        for one in missing:
-            one.rmdir()
+        for made in missing:
+            made.rmdir()
 
 
 def sync_file(path: Path) -> None:
