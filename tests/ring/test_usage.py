@@ -117,3 +117,18 @@ def test_an_unknown_purpose_is_one_line(crawled: Crawled, tmp_path: Path) -> Non
     )
     assert (status, err.count("\n")) == (2, 1)
     assert "known are search, ai-train, ai-input, archive" in err
+
+
+def test_directives_for_the_crawls_own_tokens_are_obeyed(tmp_path: Path) -> None:
+    def leading(name: str, to: str) -> object:
+        return whole(f"<title>{to}</title><meta name='{name}' content=nofollow><a href={to}>x</a>".encode())
+
+    pages = {
+        "/": whole(b"<a href=/own>o</a><a href=/further>f</a><a href=/other>x</a>"),
+        "/own": leading("MyBot", "/own-hidden"),
+        "/further": leading("anybot", "/further-hidden"),
+        "/other": leading("gossamer", "/other-free"),
+    }
+    with HostileServer(pages) as server:
+        made = crawl((server.root,), tmp_path, *OWN, 'robots.product_token="mybot"', 'robots.agents=["anybot"]')
+    assert {path(row["url"]) for row in made.rows} == {"/", "/own", "/further", "/other", "/other-free"}

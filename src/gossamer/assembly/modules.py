@@ -24,7 +24,7 @@ from gossamer.model.pages import Findings, Page, Visited
 from gossamer.plugins import build, component, fitting, naming
 from gossamer.ports import Filter, Prioritizer, ProcessingModule
 from gossamer.process.chain import Modules, Watch
-from gossamer.process.choice import DEFAULT_TYPES, ITEMS, MODULES, NEEDED, Chosen, chosen
+from gossamer.process.choice import DEFAULT_TYPES, DIRECTIVES, ITEMS, MODULES, NEEDED, Chosen, chosen
 from gossamer.process.links import redirect_target
 from gossamer.process.text import TitleAndText
 from gossamer.process.walls import Walls
@@ -101,7 +101,8 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
         if name in MODULES:
             if (needed := NEEDED.get(name)) is not None:
                 require(needed, f"{key}: {name}")
-            return cast("ProcessingModule", build(MODULES[name], key, options=options))
+            tokens = {"tokens": config.robots.tokens} if name == DIRECTIVES else {}
+            return cast("ProcessingModule", build(MODULES[name], key, options=options, **tokens))
         found = component(name, key, MODULES, "module")
         is_made = hasattr(found, "process") and not isinstance(found, type)
         module = found if is_made else build(name, key)

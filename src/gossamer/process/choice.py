@@ -13,7 +13,7 @@ from gossamer.process.announcements import ANNOUNCEMENT_TYPES
 from gossamer.process.chain import Fitting, Modules, Watch
 from gossamer.process.options import ITEM_COLUMNS, ProcessOptions
 
-ITEMS = "items"
+DIRECTIVES, ITEMS = "directives", "items"
 """Applies the rules of `[extract]`; chosen where there are any."""
 MODULES: Mapping[str, str] = {
     "links": "gossamer.process.links:LinkExtractor",
@@ -27,7 +27,7 @@ MODULES: Mapping[str, str] = {
     "mail": "gossamer.process.mail:Mail",
     "embeds": "gossamer.process.embeds:EmbedExtractor",
     "title_and_text": "gossamer.process.text:TitleAndText",
-    "directives": "gossamer.process.usage:Directives",
+    DIRECTIVES: "gossamer.process.usage:Directives",
     "main_text": "gossamer.process.content:MainText",
     "markdown": "gossamer.process.content:Markdown",
     "language": "gossamer.process.language:LanguageModule",

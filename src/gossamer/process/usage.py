@@ -6,7 +6,7 @@ to a parser of statements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -52,13 +52,15 @@ _TDM = frozenset(("tdm-reservation", "tdm-policy"))
 
 
 class Directives:
-    """Reads statements about use, and `nofollow` and `noindex`, meant for all or for us. The stricter word wins."""
+    """Reads statements about use, and `nofollow` and `noindex`, meant for all or for one of the crawler's `tokens`. The
+    stricter word wins.
+    """
 
     name = "directives"
 
-    def __init__(self, options: ProcessOptions | None = None, product_token: str = PRODUCT) -> None:
+    def __init__(self, options: ProcessOptions | None = None, tokens: Sequence[str] = (PRODUCT,)) -> None:
         self._options = options or ProcessOptions()
-        self._agents = frozenset(("robots", "*", product_token.lower()))
+        self._agents = frozenset(("robots", "*", *(token.lower() for token in tokens)))
 
     def wants(self, media_type: str) -> bool:  # noqa: ARG002  # headers come with any type
         return True
