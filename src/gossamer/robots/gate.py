@@ -126,8 +126,9 @@ class RobotsGate:
         """Return when the rules of an origin may be parsed: now, unless they are long and other long ones are before
         them. Many long files do not fit in memory, and each visit would parse one, which stalls the event loop.
         """
-        is_long = record is not None and record.kind == AnswerKind.RULES and len(record.text) > LONG_BYTES
-        if record is None or not is_long or (origin, record.fetched_at) in self._rules:
+        if record is None or len(record.text) <= LONG_BYTES or record.kind != AnswerKind.RULES:
+            return now
+        if (origin, record.fetched_at) in self._rules:
             return now
         turn_at = self._turns.pop(origin, None)
         if turn_at is None:
@@ -143,9 +144,10 @@ class RobotsGate:
         """Return the rules of a record that may state something about the use of pages; None without such a line.
         About 2 ms for the longest file that is not in memory.
         """
-        if record is not None and (origin, record.fetched_at) not in self._rules and b"\0" not in record.text:
+        is_long = record is not None and len(record.text) > LONG_BYTES
+        if is_long and record is not None and (origin, record.fetched_at) not in self._rules:
             text = record.text.lower()
-            if not any(key in text for key in _STATING):
+            if b"\0" not in text and not any(key in text for key in _STATING):
                 return None
         return self.rules(record, origin)
 

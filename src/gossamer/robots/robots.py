@@ -63,7 +63,8 @@ class SiteRobots:
         """Return when the rules of a URL's origin may be parsed, as `RobotsGate.turn_at`."""
         if url.text.startswith(self._without):
             return now
-        return self._gate.turn_at(self._record_of(url.partition, url.origin), url.origin, now)
+        origin = url.origin
+        return self._gate.turn_at(self._record_of(url.partition, origin), origin, now)
 
     def allow_for(self, absences: Absences) -> None:
         """Do not count periods in which no process ran towards giving up a file."""
