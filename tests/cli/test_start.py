@@ -139,6 +139,7 @@ def test_a_child_that_dies_before_it_has_named_its_job_is_begun_anew(run: Gossam
     os.mkfifo(run.directory / "slow")
     process, child = checking(run)
     first = child()
+    assert first, "0 would be this process, and all of its group"
     os.kill(first, signal.SIGKILL)
     until(lambda: child() != first)
     with (run.directory / "slow").open("w") as seeds:
@@ -154,6 +155,7 @@ def test_a_child_that_keeps_dying_before_it_has_named_its_job_is_a_failure(run: 
     process, child = checking(run)
     for _ in range(6):
         dead = child()
+        assert dead
         os.kill(dead, signal.SIGKILL)
         until(lambda dead=dead: child() != dead)  # type: ignore[misc]
     _, err = process.communicate(timeout=PATIENCE_S)

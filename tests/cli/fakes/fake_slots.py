@@ -1,6 +1,11 @@
 """The slot as a text file: when the stage began."""
 
+import signal
 from pathlib import Path
+
+
+def death(status: int) -> str:
+    return f"ended with status {status}" if status >= 0 else f"died of {signal.Signals(-status).name}"
 
 
 def accuse(state: Path, since: float) -> None:
