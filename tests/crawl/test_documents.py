@@ -14,11 +14,12 @@ from gossamer.crawl.links import LINKS_AT_ONCE
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.pages import Page
-from gossamer.process.chain import Modules, Slices, standard_modules
+from gossamer.process.chain import Modules, Slices
 from gossamer.process.options import ProcessOptions
 from gossamer.testing import page
 from tests.crawl.ring import Ring
 from tests.crawl.test_pipeline import Broken
+from tests.process.pages import standard_modules
 
 EXAMINE = "examine_in_slices"
 HOSTS = [f"http://h{n}.example/" for n in range(2 * TOGETHER_MAX + 3)]
