@@ -489,6 +489,26 @@ def test_the_companion_takes_what_arrives(pair: tuple[Member, Member]) -> None:
     assert other.taken == texts(0, 100)
 
 
+def test_links_for_a_shard_whose_partitions_came_here_are_taken_from_the_outbox(pair: tuple[Member, Member]) -> None:
+    one, _ = pair
+    for begin in (0, 300, 600):
+        one.send(begin, begin + 300)
+        one.commit()
+    one.number = 1  # As if what the links are for had moved here.
+    one.die()
+
+    async def heard() -> None:
+        listening = asyncio.ensure_future(one.exchange.run())
+        await asyncio.sleep(0)
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+
+    asyncio.run(heard())
+    assert one.taken == texts(0, 900)
+    one.commit()
+    assert one.exchange.traffic()["batches_waiting"] == 0
+
+
 def test_an_answer_is_taken_once_and_for_the_address_that_was_asked_for() -> None:
     remote, failed = RemotePrerequisites(RESEND_S), Failure("unreachable", "refused")
     wanted = Prerequisite(THEIRS[0], THEIRS[0])

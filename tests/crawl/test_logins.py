@@ -239,12 +239,27 @@ def test_a_circle_of_redirects_ends(book: Book) -> None:
 @pytest.mark.promise("Bounds", "Logins that fail in a row are given up after a number that is configured.")
 def test_a_login_that_fails_is_given_up(book: Book) -> None:
     now = 0.0
-    for _ in range(3):
+    for pause_s in (30.0, 60.0):
         assert book.answer(book.begin(now), reply(404), now=now) is None
-        now += 60.0
+        assert book.logins.verdict(PAGE, now).wait_until == now + pause_s, "it doubles"
+        now += pause_s
+    assert book.answer(book.begin(now), reply(404), now=now) is None
     verdict = book.logins.verdict(PAGE, now)
     assert (verdict.outcome, verdict.park) == ("login_required", False)
     assert book.told == [("a", "HTTP 404 at https://www.a.test/login (3 of 3 attempts)")]
+
+
+def test_a_login_that_is_under_way_begins_again_where_its_partition_goes(book: Book) -> None:
+    posted = book.answer(book.begin(), reply(), FORM)
+    partition = PAGE.partition
+    book.logins.forget(partition + 1, 4096)
+    book.logins.forget(0, partition)
+    assert book.told == []
+    book.logins.forget(partition - 1, partition + 1)
+    assert book.told == [("a", "")]
+    assert book.begin().form == b"", "the form is fetched again"
+    assert book.answer(posted, reply(), b"<p>Log out") is None
+    assert not book.logins.verdict(PAGE, 0.0).allowed, "an answer to the login before is none to this one"
 
 
 def test_logins_that_bring_no_page_are_given_up(book: Book) -> None:

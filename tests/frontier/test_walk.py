@@ -306,6 +306,8 @@ def test_the_sample_is_far_closer_to_uniform_than_visits_are(tmp_path: Path, see
         for again in range(6):
             pages = sample(walking.shard.epochs, 30, 1 / 7, named, Dice(again))
             assert len({page.url for page in pages}) == 30
+            every = sample(walking.shard.epochs, len(web), 1 / 7, named, Dice(again)) if again == 0 else []
+            assert sum(page.weight for page in every) == pytest.approx(len(every)), "their mean is 1"
             drawn.update(page.url for page in pages)
         walking.shard.crash()
     by_visits, by_pages, by_sample = unevenness(web, visits), unevenness(web, met), unevenness(web, drawn)

@@ -14,11 +14,21 @@ from gossamer.lab.simweb.wire import http_date
 from gossamer.model.links import Notice
 from gossamer.model.pages import Original, Sight
 from gossamer.options import convert
+from gossamer.revisit.moving import renumbered
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.rhythm import KINDS_MAX, Rhythm, kind_of
 from gossamer.revisit.schedule import Schedule
-from gossamer.revisit.state import Memory, decode_memory, memory_key, page_facts, recounted, stored_state, whole_facts
+from gossamer.revisit.state import (
+    Memory,
+    decode_memory,
+    encode_memory,
+    memory_key,
+    page_facts,
+    recounted,
+    stored_state,
+    whole_facts,
+)
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
@@ -511,3 +521,12 @@ def test_sums_are_those_of_the_pages_whatever_happens(tmp_path: Path, seed: int)
     assert facts is not None
     assert facts["next_due_at"] == kept.queue.due.get(texts[0])
     kept.store.close()
+
+
+@pytest.mark.parametrize(("numbers", "after"), [([0, 1], [0, 1, -1]), ([1, 0], [1, 0, -1]), ([0, 0], [0, 0, -1])])
+def test_pages_that_move_keep_their_promises_under_the_numbers_of_the_other_shard(
+    numbers: list[int], after: list[int]
+) -> None:
+    pages = [(bytes([n + 1]), encode_memory(Memory("http://a.test/", 0.0, 0.0, promise=n))) for n in (0, 1, -1)]
+    moved = [(key, decode_memory(data).promise) for key, data in renumbered(numbers, pages)]
+    assert moved == [(bytes([n + 1]), number) for n, number in zip((0, 1, -1), after, strict=True)]
