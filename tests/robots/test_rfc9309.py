@@ -76,6 +76,8 @@ class Gate:
 
     def allows(self, site: str, path: str, now: float = NOW) -> bool:
         verdict = self.ask(site + path, now)
+        if verdict.wait_until:  # A long file waits for its turn to be parsed.
+            verdict = self.ask(site + path, verdict.wait_until)
         assert verdict.allowed or verdict.outcome == "robots_denied", verdict
         return verdict.allowed
 

@@ -15,6 +15,8 @@ import zstandard
 from protego import Protego
 from selectolax.lexbor import LexborHTMLParser
 
+DOCUMENTS = {"next", "prev", "contents"}
+"""Relations of other documents: their links are followed."""
 TAGS = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
 HOPS_MAX = 5
 RETRIES = 3
@@ -148,9 +150,15 @@ class Walker:
             if not closed and "nofollow" not in (node.attributes.get("rel") or "").lower():
                 found.append(target)
         for node in tree.css("link[href]"):
-            self.links.add((url, joined(base, node.attributes["href"] or "") or ""))
-        if header := re.match("<([^>]*)>", headers.get("link", "")):
-            self.links.add((url, ada_url.join_url(base, header[1])))
+            target = joined(base, node.attributes["href"] or "") or ""
+            self.links.add((url, target))
+            if not closed and (node.attributes.get("rel") or "") in DOCUMENTS:
+                found.append(target)
+        if header := re.match('<([^>]*)>; rel="([a-z]*)"', headers.get("link", "")):
+            target = ada_url.join_url(base, header[1])
+            self.links.add((url, target))
+            if not closed and header[2] in DOCUMENTS:
+                found.append(target)
         for node in tree.css("meta[http-equiv=refresh i]"):
             target = ada_url.join_url(base, re.sub("(?i)^.*url='|'$", "", node.attributes["content"] or ""))
             self.links.add((url, target))
