@@ -95,7 +95,7 @@ def sync_directory(path: Path) -> None:
 
 def make_directory(path: Path) -> None:
     """Make a directory, and those above it that are missing, so that they survive a power cut."""
-    missing = [one for one in (path, *path.parents) if not one.exists()]
+    missing = _missing(path)
     path.mkdir(parents=True, exist_ok=True)
     for one in missing:
         sync_directory(one.parent)
@@ -103,8 +103,11 @@ def make_directory(path: Path) -> None:
 
 def there_before(path: Path) -> tuple[list[Path], list[str]]:
     """Return what `make_directory` will make, innermost first, and the names in the directory if it is there."""
-    missing = [one for one in (path, *path.parents) if not one.exists()]
-    return missing, [one.name for one in path.iterdir()] if path.is_dir() else []
+    return _missing(path), [one.name for one in path.iterdir()] if path.is_dir() else []
+
+
+def _missing(path: Path) -> list[Path]:
+    return [one for one in (path, *path.parents) if not one.exists()]
 
 
 def remove_new(path: Path, missing: Sequence[Path], before: Iterable[str]) -> None:

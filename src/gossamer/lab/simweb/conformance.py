@@ -39,7 +39,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """What was asked of one host, and what had to be."""
+    """One host, how often each of its paths was requested, and what each of its pages must end with."""
 
     host: WebHost
     origin: str
