@@ -178,23 +178,49 @@ def test_one_connection_serves_many_requests(run: Run) -> None:
     run(main())
 
 
-def test_connections_to_one_host_are_bounded(run: Run) -> None:
+@pytest.mark.parametrize("through_proxy", [False, True])
+def test_no_request_waits_for_a_connection(run: Run, *, through_proxy: bool) -> None:
+    """A request that is permitted goes out at once: its permission would be old when a connection is free."""
+
     async def main() -> None:
-        gate = asyncio.Event()
+        requests = asyncio.Barrier(6)
+
+        async def answer(_server: Server, writer: asyncio.StreamWriter, head: bytes) -> bool:
+            if head.startswith(b"CONNECT"):
+                writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+                return True
+            await requests.wait()
+            writer.write(reply())
+            return True
+
+        async with serving(answer) as server:
+            proxy = f"http://127.0.0.1:{server.port}" if through_proxy else ""
+            async with speaking(connections_per_host=2, proxy=proxy) as module:
+                for result in await asyncio.gather(*(module.fetch(to(server)) for _ in range(requests.parties))):
+                    replied(result)
+
+    run(main())
+
+
+def test_connections_kept_to_one_address_are_bounded(run: Run) -> None:
+    """Many names at one address are many connections; no more than the configured number are kept."""
+
+    async def main() -> None:
+        writers: list[asyncio.StreamWriter] = []
 
         async def answer(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
-            await gate.wait()
+            writers.append(writer)
             writer.write(reply())
             return True
 
         async with serving(answer) as server, speaking(connections_per_host=2) as module:
-            tasks = [asyncio.create_task(module.fetch(to(server))) for _ in range(6)]
-            await server.arrived.wait()
-            gate.set()
-            for task in tasks:
-                replied(await task)
-            assert server.connections <= 2
-            assert len(server.requests) == 6
+            for k in range(6):
+                named = structs.replace(to(server), url=f"http://h{k}.example:{server.port}/")
+                replied(await module.fetch(named))
+            assert server.connections == 6
+            async with asyncio.timeout(10):
+                await asyncio.gather(*(writer.wait_closed() for writer in writers[:4]))
+            assert not any(writer.is_closing() for writer in writers[4:])
 
     run(main())
 

@@ -112,7 +112,8 @@ def utilisation(folder: Path, preset: str) -> float:
     """Crawl, see that every promise is kept, and return which share of their visits busy hosts got, in the median."""
     promise = PROMISES[preset]
     patient = {"pages": 60, "behaviours": (*ROBOTS, "slow"), "shares": {"robots_stall": 0, "slow": 0.2}}
-    web = odd_web(**patient) if promise.delay_s_min > 0.1 else odd_web(pages=120)
+    busy = {"pages": 400, "shares": {"robots_stall": 0, "slow": 0.2, "errors": 0.4, "redirects": 0.1}}
+    web = odd_web(**(patient if promise.delay_s_min > 0.1 else busy if preset == "own" else {"pages": 120}))
     with SimwebProcess(web, folder / "web") as simweb:
         crawled = crawl(simweb.seeds, folder / "crawl", *keys(preset), hosts=str(simweb.hosts_file), scope="any")
     log = simweb.requests()

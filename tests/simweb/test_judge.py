@@ -166,15 +166,23 @@ def test_retry_after() -> None:
     assert kinds(log) == ["retry_after"]
 
 
-def test_retry_after_among_several_requests_at_once() -> None:
-    """What began before the answer was known is right; what begins afterwards is not."""
+@pytest.mark.parametrize("connection", [1, 2])
+def test_retry_after_among_several_requests_at_once(connection: int) -> None:
+    """What began before the answer was known is right; what begins afterwards is not. The second answer that was read
+    on one connection, which may be the same, proves that it was known.
+    """
     own = Promise(delay_s_min=0, factor=0, delay_s_max=0, per_host=8, per_address=0)
-    asking = entry(PLAIN, "/", 101.0, retry_at=106.01)
-    before, at_once = entry(PLAIN, "/about/p1.html", 101.005), entry(PLAIN, "/people/p2.html", 101.03)
-    early = entry(PLAIN, "/work/p3.html", 103.0)
     robots = entry(PLAIN, "/robots.txt", 100.0)
-    assert kinds([robots, asking, before, at_once], own) == []
-    assert kinds([robots, asking, before, at_once, early], own) == ["retry_after"]
+    asking = entry(PLAIN, "/", 101.0, nth=2, retry_at=106.01)
+    others = [
+        entry(PLAIN, f"/about/p{k}.html", 101.05 + 0.1 * k, connection=connection, nth=k + 3)
+        for k in range(2 if connection == 1 else 3)
+    ]
+    new = entry(PLAIN, "/people/p2.html", 103.0, connection=3)
+    late = entry(PLAIN, "/work/p3.html", 106.02, connection=3, nth=2)
+    assert kinds([robots, asking, *others[:-1], new, late], own) == []
+    assert kinds([robots, asking, *others, late], own) == ["retry_after"]
+    assert kinds([robots, asking, *others, new, late], own) == ["retry_after"] * 2
 
 
 def test_unknown_hosts_and_wrong_addresses() -> None:

@@ -18,7 +18,7 @@ import socket
 import struct
 import sys
 import termios
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -170,7 +170,8 @@ class Driver:
     def __init__(self, options: FetchOptions) -> None:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, options.connections_max)
-        self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, options.connections_per_host)
+        self._per_destination = options.connections_per_host
+        self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, self._per_destination)
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_NOTHING)
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
@@ -180,6 +181,8 @@ class Driver:
         """Events that are watched at each socket: POLL_IN, POLL_OUT."""
         self._connections: dict[int, TransferConnection] = {}
         self._by_ends: dict[Ends, TransferConnection] = {}
+        self._destinations: Counter[str] = Counter()
+        """Running transfers by the address to which libcurl connects: that of the proxy, if there is one."""
         self._timer: asyncio.Handle | None = None
         self._look: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
@@ -204,6 +207,7 @@ class Driver:
         done: asyncio.Future[End] = loop.create_future()
         now = loop.time()
         transfer.begin(self, now)
+        self._let_pass(transfer)
         one = self._under_way[transfer.curl] = RunningTransfer(transfer, done, now, now + until_s)
         transfer.bodies.running.add(one)
         self._multi.add_handle(transfer.curl)
@@ -234,6 +238,16 @@ class Driver:
         if self._alarm is not None:
             self._alarm.close()
         self.closed = True
+
+    def _let_pass(self, transfer: Transfer) -> None:
+        """Raise libcurl's limit of connections to one address where more requests to it are under way: beyond it a
+        request would wait within libcurl, and go out later than politeness permitted it.
+        """
+        destination = transfer.proxy or transfer.ip
+        self._destinations[destination] += 1
+        if 0 < self._per_destination < self._destinations[destination]:
+            self._per_destination = self._destinations[destination]
+            self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, self._per_destination)
 
     # ---- what libcurl says through the transfers
 
@@ -352,6 +366,10 @@ class Driver:
         if uncounted or any(connection.fd in self._watched for connection in transfer.connections):
             transfer.count()  # libcurl has not reported the end of the connection's use yet.
         transfer.end()
+        destination = transfer.proxy or transfer.ip
+        self._destinations[destination] -= 1
+        if not self._destinations[destination]:
+            del self._destinations[destination]
         if self._turn_of is transfer:
             self._turn_of = None
             self._rest(GRIND_REST_S_MIN)

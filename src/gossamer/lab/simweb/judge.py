@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from math import inf
 
 import msgspec
 
@@ -19,10 +20,6 @@ TOLERANCE_S = 0.005
 """Clocks of two processes' loops; not a licence: a delay that is wrong is wrong by more."""
 ABORTED_S = 0.05
 """When a client goes away, the server notices late; a busy one on a busy machine by so much."""
-
-
-KNOWN_S = 0.05
-"""With several requests at once, an answer is known to a busy client only so long after it was sent."""
 
 
 class Promise(msgspec.Struct, frozen=True):
@@ -186,17 +183,31 @@ def _gaps_of_host(
 
 def _early_among_others(mine: list[Logged], tolerance_s: float) -> list[Violation]:
     """Of a host with several requests at once: those that came too early after a Retry-After that was known."""
-    found: list[Violation] = []
-    asking = sorted((one for one in mine if one.retry_at), key=lambda one: one.ended_at)
-    known: list[Logged] = []
+    found: dict[Logged, Violation] = {}
+    by_connection: defaultdict[int, list[Logged]] = defaultdict(list)
     for one in mine:
-        while asking and asking[0].ended_at + KNOWN_S <= one.contacted_at:
-            known.append(asking.pop(0))
-        late = max(known, key=lambda earlier: earlier.retry_at, default=None)
-        if late is not None and one.contacted_at < late.retry_at - tolerance_s:
-            actual_s = one.contacted_at - late.ended_at
-            found.append(_violation("retry_after", one, late.retry_at - late.ended_at, actual_s))
-    return found
+        by_connection[one.connection].append(one)
+    for asking in (one for one in mine if one.retry_at):
+        known_at = _known_at(asking, by_connection.values())
+        for one in mine:
+            if known_at <= one.contacted_at < asking.retry_at - tolerance_s:
+                actual_s = one.contacted_at - asking.ended_at
+                found[one] = _violation("retry_after", one, asking.retry_at - asking.ended_at, actual_s)
+    return list(found.values())
+
+
+def _known_at(answer: Logged, connections: Iterable[Sequence[Logged]]) -> float:
+    """Return when the client certainly had read an answer, however busy its machine is: on some connection it has since
+    read one that was sent no earlier, asked again, read that answer too, and asks once more. In the turn in which it
+    reads an answer, a request may go out that was permitted before.
+    """
+    proofs = [
+        third.contacted_at
+        for requests in connections
+        for first, third in zip(requests, requests[2:], strict=False)
+        if first.ended_at >= answer.ended_at
+    ]
+    return min(proofs, default=inf)
 
 
 def _gaps_of_address(mine: list[Logged], promise: Promise, tolerance_s: float) -> list[Violation]:
